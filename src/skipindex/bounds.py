@@ -1,0 +1,45 @@
+"""Two sets that enclose an unknown one, and the algebra that keeps it so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+
+class SetLike(Protocol):
+    """What ``Bounds`` asks of a set: a roaring bitmap, or a numpy mask."""
+
+    def __and__(self, other: Any, /) -> Any: ...
+
+    def __or__(self, other: Any, /) -> Any: ...
+
+
+S = TypeVar("S", bound=SetLike)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds(Generic[S]):
+    """``lower <= {x : the predicate is TRUE for x} <= upper``.
+
+    The elements are rows of one file (roaring bitmaps of row positions) or the
+    files of a table (numpy masks).  WHERE keeps TRUE alone, and in a tree of AND
+    and OR "is TRUE" distributes: ``T(a AND b) = T(a) & T(b)``, ``T(a OR b) =
+    T(a) | T(b)``.  So UNKNOWN may be read as FALSE, and these three operations
+    are all that is needed.  There is no NOT: negation is a property of the
+    atom, never the complement of a set.
+    """
+
+    lower: S
+    upper: S
+
+    def __and__(self, other: Bounds[S]) -> Bounds[S]:
+        """TRUE for both."""
+        return Bounds(self.lower & other.lower, self.upper & other.upper)
+
+    def __or__(self, other: Bounds[S]) -> Bounds[S]:
+        """TRUE for either."""
+        return Bounds(self.lower | other.lower, self.upper | other.upper)
+
+    def refine(self, other: Bounds[S]) -> Bounds[S]:
+        """Two sources speak of the same predicate: believe both."""
+        return Bounds(self.lower | other.lower, self.upper & other.upper)

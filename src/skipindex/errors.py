@@ -1,0 +1,60 @@
+"""Every exception that skipindex raises on purpose.
+
+::
+
+    SkipIndexError
+      TableError(ValueError)              no such table, or not a Parquet table
+      PredicateError(ValueError)          the question is wrong
+      UnsupportedTypeError(TypeError)     no such index on such a column
+      UnknownIndexError(ValueError)       no index kind of that name
+      LayoutError(ValueError)             a table cannot be laid out like that
+      PlanError(ValueError)               a plan cannot be read as asked
+      CorruptIndexError(ValueError)       the bytes are not what was written
+        IndexVersionError                 they are newer than this library
+      CommitConflictError(RuntimeError)   another writer was faster, too often
+
+A message says what, which, and what would be accepted, in one line.  Nothing
+under ``CorruptIndexError`` leaves ``plan_files``: there the file is kept.
+"""
+
+from __future__ import annotations
+
+
+class SkipIndexError(Exception):
+    """The base of all of them."""
+
+
+class TableError(SkipIndexError, ValueError):
+    """The path is no table, or the table lacks what was asked of it."""
+
+
+class PredicateError(SkipIndexError, ValueError):
+    """The predicate cannot be read, or does not fit the table's schema."""
+
+
+class UnsupportedTypeError(SkipIndexError, TypeError):
+    """The index kind cannot hold values of the column's type."""
+
+
+class UnknownIndexError(SkipIndexError, ValueError):
+    """No index kind has that name."""
+
+
+class LayoutError(SkipIndexError, ValueError):
+    """The clustering that was asked for is impossible."""
+
+
+class PlanError(SkipIndexError, ValueError):
+    """The plan cannot be read as asked."""
+
+
+class CorruptIndexError(SkipIndexError, ValueError):
+    """The bytes fail a check, so they are no index."""
+
+
+class IndexVersionError(CorruptIndexError):
+    """The bytes were written by a newer version of the library."""
+
+
+class CommitConflictError(SkipIndexError, RuntimeError):
+    """Other writers committed first, more often than we retry."""
