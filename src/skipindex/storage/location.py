@@ -1,0 +1,215 @@
+"""One folder on one file system, and the few operations that we need of it."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from skipindex.errors import TableError
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One file of a listing; ``path`` is relative, ``mtime`` in nanoseconds."""
+
+    path: str
+    size: int
+    mtime: int
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A folder.  Cheap to pickle, so that workers open the same one.
+
+    Args:
+        root: the folder inside of its file system, without a slash at the end.
+        scheme: what Spark writes before it: ``file:`` or ``s3://`` and the like.
+        uri: how pyarrow finds the file system again; empty for local paths.
+    """
+
+    root: str
+    scheme: str = "file:"
+    uri: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the operating system can open the files itself."""
+        return not self.uri
+
+    @property
+    def filesystem(self) -> pafs.FileSystem:
+        """The file system, opened anew."""
+        if self.is_local:
+            return pafs.LocalFileSystem()
+        return pafs.FileSystem.from_uri(self.uri)[0]
+
+    def full(self, path: str) -> str:
+        """The path inside of the file system."""
+        return f"{self.root}/{path}" if path else self.root
+
+    def spark_path(self, path: str = "") -> str:
+        """The text that Spark's ``Path`` reads as exactly this file."""
+        return self.scheme + self.full(path)
+
+    def list(self, folder: str = "") -> Iterator[Found]:
+        """All files below ``folder``, in the order of the file system."""
+        selector = pafs.FileSelector(
+            self.full(folder), recursive=True, allow_not_found=True
+        )
+        start = len(self.root) + 1
+        for info in self.filesystem.get_file_info(selector):
+            if info.type == pafs.FileType.File:
+                mtime = info.mtime_ns or 0
+                yield Found(info.path[start:], info.size, mtime)
+
+    def stat(self, path: str) -> Found | None:
+        """The file as it is now, or None if there is none."""
+        info = self.filesystem.get_file_info(self.full(path))
+        if info.type != pafs.FileType.File:
+            return None
+        return Found(path, info.size, info.mtime_ns or 0)
+
+    def exists(self) -> bool:
+        """Whether there is anything at the root."""
+        info = self.filesystem.get_file_info(self.root)
+        return bool(info.type != pafs.FileType.NotFound)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """The file, for random access."""
+        return self.filesystem.open_input_file(self.full(path))
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        with self.open_input(path) as source:
+            data: bytes = source.read()
+            return data
+
+    def view(self, path: str) -> ByteSource:
+        """The file as a source of byte ranges, mapped into memory if it is local."""
+        if not self.is_local:
+            return _RemoteBytes(self.open_input(path))
+        with Path(self.full(path)).open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return _MappedBytes(memoryview(b""))
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return _MappedBytes(memoryview(mapped))
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file that nobody can see before it is whole."""
+        if self.is_local:
+            with self._beside(path, data) as hidden:
+                hidden.replace(self.full(path))
+        else:
+            self._upload(path, data)
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        """Write a file unless there is one already; False if there is.
+
+        Atomic on local file systems.  On an object store the check and the
+        write are two steps, so there only one process at a time may commit.
+        """
+        if self.is_local:
+            with self._beside(path, data) as hidden:
+                try:
+                    os.link(hidden, self.full(path))
+                except FileExistsError:
+                    return False
+                return True
+        if self.stat(path) is not None:
+            return False
+        self._upload(path, data)
+        return True
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        self.filesystem.delete_file(self.full(path))
+
+    @contextlib.contextmanager
+    def _beside(self, path: str, data: bytes) -> Iterator[Path]:
+        """A synced file in the folder of ``path``, gone again at the end."""
+        target = Path(self.full(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        hidden = target.parent / f".{uuid.uuid4().hex}.tmp"
+        try:
+            with hidden.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield hidden
+        finally:
+            hidden.unlink(missing_ok=True)
+
+    def _upload(self, path: str, data: bytes) -> None:
+        full = self.full(path)
+        self.filesystem.create_dir(full.rpartition("/")[0], recursive=True)
+        with self.filesystem.open_output_stream(full) as sink:
+            sink.write(data)
+
+
+class ByteSource:
+    """Random access to the bytes of one immutable file."""
+
+    def __len__(self) -> int:
+        """The size of the file."""
+        raise NotImplementedError
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Exactly ``length`` bytes, or fewer where the file ends before."""
+        raise NotImplementedError
+
+
+class _MappedBytes(ByteSource):
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        return self._view[offset : offset + length]
+
+
+class _RemoteBytes(ByteSource):
+    def __init__(self, source: pa.NativeFile) -> None:
+        self._source = source
+
+    def __len__(self) -> int:
+        size: int = self._source.size()
+        return size
+
+    def read(self, offset: int, length: int) -> memoryview:
+        length = max(0, min(length, len(self) - offset))
+        return memoryview(self._source.read_at(length, offset) if length else b"")
+
+
+def location_of(path: str | os.PathLike[str]) -> Location:
+    """The folder that a path or URI names.
+
+    Raises:
+        TableError: pyarrow has no file system for the URI's scheme.
+    """
+    text = os.fspath(path)
+    scheme = _SCHEME.match(text)
+    if scheme is None or scheme[1] == "file":
+        local = re.sub(r"^file:(//(?=/))?", "", text)
+        return Location(os.path.normpath(Path(local).absolute()))
+    try:
+        _, root = pafs.FileSystem.from_uri(text)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TableError(
+            f"cannot open {text!r}: {error} (accepted: a local path, file:, s3:, gs:, "
+            "hdfs: or abfss: URI)"
+        ) from error
+    root = root.rstrip("/")
+    return Location(root, text.rstrip("/").removesuffix(root), text)

@@ -1,0 +1,348 @@
+"""The manifest: what a commit knows of every data file, as columns.
+
+One Arrow IPC file, one row a data file::
+
+    path        string         relative to the table, as the file system names it
+    size        int64          \
+    mtime       int64           | the identity; a file that differs has no index
+    footer_crc  uint32         /
+    n_rows      int64
+    note        string         why an index is missing that was asked for, or null
+    packs       list<int32>    positions in the list of packs
+    slots       list<int32>    the file's slot in each of them
+    s0, s1, …   struct         statistics of one column (``indexes.minmax``); the
+                               field's metadata holds the column and its domain
+
+The schema's metadata holds, as JSON, the packs with their blobs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skipindex.storage.pack import BlobEntry, BlobMeta
+
+_FILE_FIELDS: Final = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("mtime", pa.int64(), nullable=False),
+        pa.field("footer_crc", pa.uint32(), nullable=False),
+        pa.field("n_rows", pa.int64(), nullable=False),
+        pa.field("note", pa.string()),
+        pa.field("packs", pa.list_(pa.int32()), nullable=False),
+        pa.field("slots", pa.list_(pa.int32()), nullable=False),
+    ]
+)
+_IDENTITY: Final = ["size", "mtime", "footer_crc"]
+
+
+@dataclass(frozen=True, slots=True)
+class PackInfo:
+    """One pack and the blobs of it that are in use."""
+
+    name: str
+    size: int
+    blobs: tuple[BlobEntry, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """For the manifest's metadata."""
+        blobs = [
+            {
+                **blob.meta.to_json(),
+                "version": blob.meta.version,
+                "offset": blob.offset,
+                "length": blob.length,
+            }
+            for blob in self.blobs
+        ]
+        return {"name": self.name, "size": self.size, "blobs": blobs}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PackInfo:
+        """The inverse of ``to_json``."""
+        blobs = tuple(
+            BlobEntry(
+                BlobMeta(b["kind"], b["version"], b["column"], b["domain"], b["spec"]),
+                b["offset"],
+                b["length"],
+            )
+            for b in data["blobs"]
+        )
+        return cls(data["name"], data["size"], blobs)
+
+
+@dataclass(frozen=True, slots=True)
+class StatsColumn:
+    """The statistics of one column in all files; ``values`` may hold nulls."""
+
+    domain: str
+    values: pa.StructArray
+
+
+@dataclass(frozen=True, slots=True)
+class BlobUse:
+    """Which files of a manifest have their payload in one blob, and in which slot."""
+
+    pack: PackInfo
+    entry: BlobEntry
+    rows: np.ndarray = field(repr=False)
+    slots: np.ndarray = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """An immutable list of data files.
+
+    Args:
+        files: the rows without the statistics.
+        stats: the statistics by column name.
+        packs: the packs that the ``packs`` column counts into.
+    """
+
+    files: pa.Table
+    stats: Mapping[str, StatsColumn]
+    packs: tuple[PackInfo, ...]
+
+    @classmethod
+    def empty(cls) -> Manifest:
+        """No file at all."""
+        return cls(_FILE_FIELDS.empty_table(), {}, ())
+
+    @classmethod
+    def of_files(
+        cls,
+        rows: Sequence[Mapping[str, Any]],
+        stats: Mapping[str, StatsColumn],
+        packs: tuple[PackInfo, ...],
+    ) -> Manifest:
+        """A manifest of ``rows``, whose keys are the fields of the file."""
+        return cls(pa.Table.from_pylist(list(rows), _FILE_FIELDS), stats, packs)
+
+    def __len__(self) -> int:
+        return int(self.files.num_rows)
+
+    @property
+    def paths(self) -> list[str]:
+        """The relative paths, in the order of the rows."""
+        paths: list[str] = self.files["path"].to_pylist()
+        return paths
+
+    def blobs(self) -> list[BlobUse]:
+        """Every blob, newest pack last, with the files that it serves."""
+        packs = self.files["packs"].combine_chunks()
+        slots = pc.list_flatten(self.files["slots"].combine_chunks()).to_numpy()
+        rows = pc.list_parent_indices(packs).to_numpy()
+        numbers = pc.list_flatten(packs).to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.searchsorted(numbers[order], np.arange(len(self.packs) + 1))
+        uses = []
+        for i, pack in enumerate(self.packs):
+            mine = order[cuts[i] : cuts[i + 1]]
+            uses += [BlobUse(pack, b, rows[mine], slots[mine]) for b in pack.blobs]
+        return uses
+
+    @classmethod
+    def concat(cls, pieces: Sequence[Manifest]) -> Manifest:
+        """All files of ``pieces``, which have no path in common."""
+        if not pieces:
+            return cls.empty()
+        tables: list[pa.Table] = []
+        packs: list[PackInfo] = []
+        for piece in pieces:
+            lists = piece.files["packs"].combine_chunks()
+            shift = pa.scalar(len(packs), pa.int32())
+            numbers = pc.add(pc.list_flatten(lists), shift)
+            shifted = pa.ListArray.from_arrays(lists.offsets, numbers)
+            tables.append(_with_column(piece.files, "packs", shifted))
+            packs += piece.packs
+        stats = {}
+        for name, column in {n: c for p in pieces for n, c in p.stats.items()}.items():
+            values = [
+                piece.stats[name].values
+                if name in piece.stats
+                else pa.nulls(len(piece), column.values.type)
+                for piece in pieces
+            ]
+            stats[name] = replace(column, values=pa.concat_arrays(values))
+        files = pa.concat_tables(tables).combine_chunks()
+        return cls(files, stats, tuple(packs))
+
+    def merge(self, newer: Manifest) -> Manifest:
+        """Both, where ``newer`` wins.
+
+        A file with the same identity in both keeps the statistics and payloads
+        that only the older one has; with another identity it keeps nothing.
+        """
+        old_row = {path: i for i, path in enumerate(self.paths)}
+        new_rows = np.arange(len(newer))
+        partner = np.array([old_row.get(p, -1) for p in newer.paths], np.int64)
+        same = partner >= 0
+        for name in _IDENTITY:
+            mine = self.files[name].to_numpy()
+            theirs = newer.files[name].to_numpy()
+            same[same] = mine[partner[same]] == theirs[new_rows[same]]
+        replaced = np.zeros(len(self), bool)
+        replaced[partner[partner >= 0]] = True
+        kept = np.flatnonzero(~replaced)
+
+        # Rows of the result: the kept old ones, then all of the newer ones.
+        n_packs = len(self.packs)
+        lists: dict[str, pa.Array] = {}
+        for name, shift in (("packs", n_packs), ("slots", 0)):
+            mine = self.files[name].to_pylist()
+            theirs = newer.files[name].to_pylist()
+            joined = [mine[i] for i in kept]
+            for i, own in enumerate(theirs):
+                before = mine[partner[i]] if same[i] else []
+                joined.append([*before, *(n + shift for n in own)])
+            lists[name] = pa.array(joined, pa.list_(pa.int32()))
+        files = pa.concat_tables([self.files.take(kept), newer.files])
+        for name, values in lists.items():
+            files = _with_column(files, name, values)
+
+        stats = {}
+        before_rows = pa.array(np.where(same, partner, -1))
+        before_rows = pc.if_else(pc.less(before_rows, 0), None, before_rows)
+        for column in {**self.stats, **newer.stats}:
+            old, new = self.stats.get(column), newer.stats.get(column)
+            if old is not None and new is not None and old.domain != new.domain:
+                old = None
+            if new is None:
+                assert old is not None
+                both = [old.values.take(kept), old.values.take(before_rows)]
+                stats[column] = replace(old, values=pa.concat_arrays(both))
+            elif old is None:
+                nothing = pa.nulls(len(kept), new.values.type)
+                stats[column] = replace(
+                    new, values=pa.concat_arrays([nothing, new.values])
+                )
+            else:
+                beside = _first_known(new.values, old.values.take(before_rows))
+                both = [old.values.take(kept), beside]
+                stats[column] = replace(new, values=pa.concat_arrays(both))
+        merged = Manifest(files, stats, (*self.packs, *newer.packs))
+        return merged.without_unused_packs()
+
+    def select(self, rows: Iterable[int]) -> Manifest:
+        """Only these rows, and only the packs that they need."""
+        taken = pa.array(rows, pa.int64())
+        stats = {
+            name: replace(column, values=column.values.take(taken))
+            for name, column in self.stats.items()
+        }
+        some = replace(self, files=self.files.take(taken), stats=stats)
+        return some.without_unused_packs()
+
+    def without_blobs(self, drop: set[tuple[str, str]]) -> Manifest:
+        """Without the blobs whose (column, spec as JSON) is in ``drop``."""
+        packs = tuple(
+            replace(
+                pack,
+                blobs=tuple(
+                    b
+                    for b in pack.blobs
+                    if (b.meta.column, spec_key(b.meta.spec)) not in drop
+                ),
+            )
+            for pack in self.packs
+        )
+        return replace(self, packs=packs).without_unused_packs()
+
+    def without_stats(self, columns: set[str]) -> Manifest:
+        """Without the statistics of ``columns``."""
+        stats = {name: s for name, s in self.stats.items() if name not in columns}
+        return replace(self, stats=stats)
+
+    def without_unused_packs(self) -> Manifest:
+        """Drop superseded blobs' files, then packs that serve no file."""
+        newest: set[tuple[int, str, str]] = set()
+        served: dict[tuple[str, int], bool] = {}
+        for use in reversed(self.blobs()):
+            key = use.entry.meta.column, spec_key(use.entry.meta.spec)
+            fresh = {(int(row), *key) for row in use.rows} - newest
+            newest |= fresh
+            served[use.pack.name, use.entry.offset] = bool(fresh)
+        renumber: dict[int, int] = {}
+        packs: list[PackInfo] = []
+        for i, pack in enumerate(self.packs):
+            blobs = tuple(b for b in pack.blobs if served.get((pack.name, b.offset)))
+            if blobs:
+                renumber[i] = len(packs)
+                packs.append(replace(pack, blobs=blobs))
+        if len(packs) == len(self.packs):
+            return replace(self, packs=tuple(packs))
+        numbers, slots = [], []
+        for own, at in zip(
+            self.files["packs"].to_pylist(),
+            self.files["slots"].to_pylist(),
+            strict=True,
+        ):
+            pairs = [
+                (renumber[p], s) for p, s in zip(own, at, strict=True) if p in renumber
+            ]
+            numbers.append([p for p, _ in pairs])
+            slots.append([s for _, s in pairs])
+        files = self.files
+        for name, values in (("packs", numbers), ("slots", slots)):
+            column = pa.array(values, pa.list_(pa.int32()))
+            files = _with_column(files, name, column)
+        return Manifest(files, self.stats, tuple(packs))
+
+    def to_bytes(self) -> bytes:
+        """The Arrow IPC file."""
+        table = self.files
+        for i, (name, column) in enumerate(self.stats.items()):
+            metadata = {"column": name, "domain": column.domain}
+            fresh = pa.field(f"s{i}", column.values.type, metadata=metadata)
+            table = table.append_column(fresh, column.values)
+        packs = json.dumps([pack.to_json() for pack in self.packs])
+        table = table.replace_schema_metadata({"packs": packs})
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_file(sink, table.schema, options=options) as writer:
+            writer.write_table(table.combine_chunks())
+        data: bytes = sink.getvalue().to_pybytes()
+        return data
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        """The inverse of ``to_bytes``; the commit's crc32c vouches for ``data``."""
+        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+        packs = json.loads(table.schema.metadata[b"packs"])
+        stats = {}
+        for i in range(len(_FILE_FIELDS), len(table.schema)):
+            metadata = table.schema.field(i).metadata
+            values = table.column(i).combine_chunks()
+            if isinstance(values, pa.ChunkedArray):  # no rows, no chunks
+                values = pa.array([], values.type)
+            name = metadata[b"column"].decode()
+            stats[name] = StatsColumn(metadata[b"domain"].decode(), values)
+        files = table.select(_FILE_FIELDS.names).cast(_FILE_FIELDS)
+        return cls(files, stats, tuple(map(PackInfo.from_json, packs)))
+
+
+def spec_key(spec: Mapping[str, Any]) -> str:
+    """A spec as text that is equal for equal specs."""
+    return json.dumps(spec, sort_keys=True)
+
+
+def _with_column(files: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    """``files`` with another column in the place of ``name``."""
+    field_ = _FILE_FIELDS.field(name)
+    at = files.schema.get_field_index(name)
+    return files.set_column(at, field_, values.cast(field_.type))
+
+
+def _first_known(new: pa.StructArray, old: pa.StructArray) -> pa.StructArray:
+    """``new`` where it is valid, else ``old``; both have one type."""
+    n = len(new)
+    rows = np.where(np.asarray(new.is_valid()), np.arange(n), np.arange(n) + n)
+    return pa.concat_arrays([new, old]).take(pa.array(rows))

@@ -1,0 +1,288 @@
+r"""The pack: one immutable file with the index payloads of many data files.
+
+Outside it is a Puffin file (Apache Iceberg's Puffin spec, version 1) with one
+blob for every column and spec::
+
+    "PFA1" | blob | blob | … | "PFA1" | JSON | i32 length | u32 flags = 0 | "PFA1"
+
+A blob is ours, little-endian, 8-byte aligned, and needs nothing of the JSON::
+
+    header    "SKIX" | u16 container = 1 | u16 payload version | u64 zero
+    parts     part | padding to 8 | part | …
+    directory u32 n_files | u32 n_parts | u32 length of meta | u32 zero
+              u32 first_part[n_files + 1]    parts of file s: first[s] .. first[s+1]
+              u32 n_rows[n_files]
+              u32 identity[n_files]          crc32c of each data file's footer
+              u64 start[n_parts]             from the beginning of the blob
+              u32 length[n_parts]
+              u32 crc32c[n_parts]
+              meta: JSON with kind, column, domain and spec
+    tail      u64 directory start | u32 directory length | u32 directory crc32c
+
+A reader takes the tail, then the directory (crc32c over all of it and over the
+header), then only the parts that a question needs, each with its own crc32c.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from crc32c import crc32c
+
+from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.storage.location import ByteSource
+from skipindex.storage.parts import ReadCount
+
+CONTAINER: Final = 1
+_PUFFIN: Final = b"PFA1"
+_MAGIC: Final = b"SKIX"
+_HEADER: Final = struct.Struct("<4sHHQ")
+_COUNTS: Final = struct.Struct("<IIII")
+_TAIL: Final = struct.Struct("<QII")
+_GUESS: Final = 1 << 14
+"""How much of a blob's end is read first; most directories fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobMeta:
+    """What a blob holds; written in it, and checked when it is opened."""
+
+    kind: str
+    version: int
+    column: str
+    domain: str
+    spec: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the version, which stands in the header."""
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "domain": self.domain,
+            "spec": self.spec,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BlobEntry:
+    """Where a blob lies in its pack."""
+
+    meta: BlobMeta
+    offset: int
+    length: int
+
+
+@dataclass(slots=True)
+class BlobBuilder:
+    """Collects the payloads of one column and spec, one data file after another."""
+
+    meta: BlobMeta
+    _first: list[int] = field(default_factory=lambda: [0])
+    _rows: list[int] = field(default_factory=list)
+    _identity: list[int] = field(default_factory=list)
+    _parts: list[bytes] = field(default_factory=list)
+
+    def add(self, parts: list[bytes], *, n_rows: int, identity: int) -> None:
+        """Append the payload of the next data file; no parts means no index."""
+        self._parts.extend(parts)
+        self._first.append(len(self._parts))
+        self._rows.append(n_rows if parts else 0)
+        self._identity.append(identity)
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of all parts so far."""
+        return sum(map(len, self._parts))
+
+    def finish(self) -> bytes:
+        """The blob."""
+        header = _HEADER.pack(_MAGIC, CONTAINER, self.meta.version, 0)
+        out = [header]
+        starts = np.empty(len(self._parts), "<u8")
+        position = len(header)
+        for i, part in enumerate(self._parts):
+            starts[i] = position
+            padding = -len(part) % 8
+            out += [part, bytes(padding)]
+            position += len(part) + padding
+        meta = json.dumps(self.meta.to_json(), sort_keys=True).encode()
+        directory = b"".join(
+            [
+                _COUNTS.pack(len(self._rows), len(self._parts), len(meta), 0),
+                np.array(self._first, "<u4").tobytes(),
+                np.array(self._rows, "<u4").tobytes(),
+                np.array(self._identity, "<u4").tobytes(),
+                starts.tobytes(),
+                np.array([len(p) for p in self._parts], "<u4").tobytes(),
+                np.array([crc32c(p) for p in self._parts], "<u4").tobytes(),
+                meta,
+            ]
+        )
+        crc = crc32c(directory, crc32c(header))
+        out += [directory, _TAIL.pack(position, len(directory), crc)]
+        return b"".join(out)
+
+
+def write_pack(builders: list[BlobBuilder]) -> tuple[str, bytes, list[BlobEntry]]:
+    """The pack's name (a hash of its content), its bytes, and where blobs lie."""
+    out, position, entries = [_PUFFIN], len(_PUFFIN), []
+    for builder in builders:
+        padding = -position % 8
+        blob = builder.finish()
+        entries.append(BlobEntry(builder.meta, position + padding, len(blob)))
+        out += [bytes(padding), blob]
+        position += padding + len(blob)
+    footer = json.dumps(_puffin_footer(entries), sort_keys=True).encode()
+    out += [_PUFFIN, footer, struct.pack("<iI", len(footer), 0), _PUFFIN]
+    data = b"".join(out)
+    name = hashlib.sha256(data).hexdigest()[:32] + ".puffin"
+    return name, data, entries
+
+
+def _puffin_footer(entries: list[BlobEntry]) -> dict[str, Any]:
+    blobs = [
+        {
+            "type": f"skipindex-{entry.meta.kind}-v{entry.meta.version}",
+            "fields": [],
+            # Required by the spec, and meaningless for plain Parquet.
+            "snapshot-id": -1,
+            "sequence-number": -1,
+            "offset": entry.offset,
+            "length": entry.length,
+            "properties": {"column": entry.meta.column, "domain": entry.meta.domain},
+        }
+        for entry in entries
+    ]
+    return {"blobs": blobs, "properties": {"created-by": "skipindex"}}
+
+
+class Blob:
+    """An opened blob; its directory is in memory, its parts are not."""
+
+    def __init__(self, source: ByteSource, entry: BlobEntry) -> None:
+        """Read and check the directory.
+
+        Raises:
+            CorruptIndexError: these bytes are not the blob that ``entry`` names.
+            IndexVersionError: a newer library wrote them.
+        """
+        self.entry = entry
+        self._source = source
+        self._base = entry.offset
+        self._check_header()
+        raw = self._directory()
+        n_files, n_parts, n_meta, _ = _COUNTS.unpack_from(raw)
+        expected = _COUNTS.size + 4 * (3 * n_files + 1) + 16 * n_parts + n_meta
+        if expected != len(raw):
+            raise CorruptIndexError(f"{self._name}: directory of a wrong size")
+        at = _COUNTS.size
+        self._first = np.frombuffer(raw, "<u4", n_files + 1, at)
+        at += self._first.nbytes
+        self.n_rows = np.frombuffer(raw, "<u4", n_files, at)
+        at += self.n_rows.nbytes
+        self.identity = np.frombuffer(raw, "<u4", n_files, at)
+        at += self.identity.nbytes
+        self._start = np.frombuffer(raw, "<u8", n_parts, at)
+        at += self._start.nbytes
+        self._length = np.frombuffer(raw, "<u4", n_parts, at)
+        at += self._length.nbytes
+        self._crc = np.frombuffer(raw, "<u4", n_parts, at)
+        at += self._crc.nbytes
+        if json.loads(bytes(raw[at:])) != entry.meta.to_json():
+            raise CorruptIndexError(f"{self._name}: it holds another index")
+
+    @property
+    def _name(self) -> str:
+        meta = self.entry.meta
+        return f"index blob {meta.kind!r} of column {meta.column!r}"
+
+    def payload(self, slot: int, count: ReadCount) -> BlobParts | None:
+        """The payload of the data file in ``slot``; None if it has no index."""
+        if not 0 <= slot < len(self.n_rows):
+            raise CorruptIndexError(f"{self._name}: no slot {slot}")
+        first, stop = int(self._first[slot]), int(self._first[slot + 1])
+        return BlobParts(self, first, stop - first, count) if stop > first else None
+
+    def check_identity(self, slot: int, *, n_rows: int, footer_crc: int) -> None:
+        """Raise ``CorruptIndexError`` unless ``slot`` is of that data file."""
+        if self.identity[slot] != footer_crc or self.n_rows[slot] != n_rows:
+            raise CorruptIndexError(f"{self._name}: it is of another data file")
+
+    def fetch(self, start: int, stop: int, count: ReadCount) -> list[memoryview]:
+        """Parts ``start .. stop - 1`` in one read, each checked by its crc32c."""
+        if start >= stop:
+            return []
+        begin = int(self._start[start])
+        end = int(self._start[stop - 1]) + int(self._length[stop - 1])
+        raw = self._source.read(self._base + begin, end - begin)
+        parts = []
+        for i in range(start, stop):
+            at = int(self._start[i]) - begin
+            part = raw[at : at + int(self._length[i])]
+            if crc32c(part) != self._crc[i]:
+                raise CorruptIndexError(f"{self._name}: part {i} fails its crc32c")
+            parts.append(part)
+        count.parts += len(parts)
+        count.n_bytes += end - begin
+        return parts
+
+    def _check_header(self) -> None:
+        if len(self._source) < self._base + self.entry.length:
+            raise CorruptIndexError(f"{self._name}: the pack is cut off")
+        raw = self._source.read(self._base, _HEADER.size)
+        magic, container, version, _ = _HEADER.unpack(raw)
+        if magic != _MAGIC:
+            raise CorruptIndexError(f"{self._name}: no blob begins there")
+        if container > CONTAINER:
+            raise IndexVersionError(
+                f"{self._name}: container version {container} is newer than ours "
+                f"({CONTAINER})"
+            )
+        if version != self.entry.meta.version:
+            raise CorruptIndexError(f"{self._name}: payload version {version}")
+
+    def _directory(self) -> memoryview:
+        end = self._base + self.entry.length
+        n_guess = min(_GUESS, self.entry.length - _HEADER.size)
+        guess = self._source.read(end - n_guess, n_guess)
+        if len(guess) < _TAIL.size:
+            raise CorruptIndexError(f"{self._name}: too short")
+        start, length, crc = _TAIL.unpack(guess[-_TAIL.size :])
+        if start + length + _TAIL.size != self.entry.length:
+            raise CorruptIndexError(f"{self._name}: the tail points nowhere")
+        inside = n_guess - _TAIL.size - length
+        if inside >= 0:
+            raw = guess[inside : inside + length]
+        else:
+            raw = self._source.read(self._base + start, length)
+        header = self._source.read(self._base, _HEADER.size)
+        if crc32c(raw, crc32c(header)) != crc or length < _COUNTS.size:
+            raise CorruptIndexError(f"{self._name}: directory fails its crc32c")
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class BlobParts:
+    """The ``Parts`` of one data file's index, out of a blob."""
+
+    blob: Blob
+    first: int
+    n_parts: int
+    count: ReadCount
+
+    def __len__(self) -> int:
+        return self.n_parts
+
+    def __getitem__(self, i: int) -> memoryview:
+        return self.read(i, i + 1)[0]
+
+    def read(self, start: int, stop: int) -> list[memoryview]:
+        """Parts ``start .. stop - 1`` in one contiguous read."""
+        if not 0 <= start <= stop <= self.n_parts:
+            raise CorruptIndexError(f"no part {stop - 1} (there are {self.n_parts})")
+        return self.blob.fetch(self.first + start, self.first + stop, self.count)
