@@ -58,7 +58,8 @@ class Domain:
         name: ``int``, ``bool``, ``date``, ``timestamp``, ``timestamp_ntz``,
             ``float``, ``decimal``, ``big_decimal``, ``string`` or ``binary``.
         scale: digits after the point, for the two decimals; otherwise 0.
-        bits: width of the column's own type, for ``int`` and ``float``; otherwise 0.
+        bits: width of the type that Spark gives the column, for ``int`` (twice
+            that of an unsigned one) and ``float``; otherwise 0.
         digits: precision of the column's own type, for decimals; otherwise 0.
     """
 
@@ -109,14 +110,14 @@ class Domain:
                 return repr(value.decode("utf-8", "backslashreplace"))
             if self.name == "big_decimal":
                 unscaled = int.from_bytes(value, "big") - _SIGN_128
-                return str(Decimal(unscaled).scaleb(-self.scale))
+                return _decimal_text(unscaled, self.scale)
             return f"X'{value.hex().upper()}'"
         try:
             match self.name:
                 case "bool":
                     return str(bool(value)).lower()
                 case "decimal":
-                    return str(Decimal(value).scaleb(-self.scale))
+                    return _decimal_text(value, self.scale)
                 case "float":
                     return repr(float_from_key(value))
                 case "date":
@@ -144,7 +145,8 @@ def domain_of(dtype: pa.DataType, column: str = "?") -> Domain:
     if types.is_boolean(dtype):
         return Domain("bool")
     if types.is_integer(dtype) and not types.is_uint64(dtype):
-        return Domain("int", bits=dtype.bit_width)
+        doubled = types.is_unsigned_integer(dtype)
+        return Domain("int", bits=dtype.bit_width << doubled)
     if types.is_float32(dtype) or types.is_float64(dtype):
         return Domain("float", bits=dtype.bit_width)
     if types.is_decimal(dtype) and dtype.precision <= 38:
@@ -182,6 +184,11 @@ def float_from_key(key: int) -> float:
 def big_decimal_key(unscaled: int) -> bytes:
     """The domain value of a decimal of more than 18 digits."""
     return (unscaled + _SIGN_128).to_bytes(16, "big")
+
+
+def _decimal_text(unscaled: int, scale: int) -> str:
+    digits = tuple(map(int, str(abs(unscaled))))
+    return f"{Decimal((int(unscaled < 0), digits, -scale)):f}"
 
 
 def _float_keys(values: pa.Array) -> pa.Array:

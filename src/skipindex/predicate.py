@@ -417,11 +417,10 @@ def _in_parentheses(tree: Predicate, kind: type) -> str:
 
 
 _RESERVED: Final = {
-    *("ALL", "AND", "ANY", "AS", "BETWEEN", "CASE", "CAST", "CURRENT_CATALOG"),
-    *("CURRENT_DATABASE", "CURRENT_DATE", "CURRENT_PATH", "CURRENT_SCHEMA"),
-    *("CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "ELSE", "END", "ESCAPE"),
-    *("EXISTS", "FALSE", "FROM", "ILIKE", "IN", "INTERVAL", "IS", "LIKE"),
-    *("LOCALTIMESTAMP", "MAP", "NOT", "NULL", "OR", "REDUCE", "REGEXP", "RLIKE"),
+    *("ALL", "AND", "ANY", "AS", "BETWEEN", "CASE", "CAST", "CURRENT_DATE"),
+    *("CURRENT_PATH", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "ELSE"),
+    *("END", "ESCAPE", "EXISTS", "FALSE", "FROM", "ILIKE", "IN", "INTERVAL", "IS"),
+    *("LIKE", "LOCALTIME", "MAP", "NOT", "NULL", "OR", "REDUCE", "REGEXP", "RLIKE"),
     *("SELECT", "SESSION_USER", "SOME", "TABLE", "THEN", "TRUE", "USER", "VALUES"),
     *("WHEN", "WITH"),
 }
@@ -444,19 +443,21 @@ def _quoted_part(text: str, name: str) -> tuple[str, str]:
 
 
 def _literal(value: object) -> Literal:
-    if isinstance(value, np.datetime64):  # its item() is a number of nanoseconds
+    item = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.datetime64) and isinstance(item, int):  # nanoseconds
         micros = value.astype("datetime64[us]")
-        if micros == value:
-            return _literal(micros.item())
-    elif isinstance(value, np.generic):
-        return _literal(value.item())
-    elif value is None or isinstance(value, bool | int | float | str | bytes):
-        return value
-    elif isinstance(value, Decimal):
-        if value.is_finite():
-            return value
-    elif isinstance(value, date) and value == value:  # noqa: PLR0124 (no pandas.NaT)
-        return value
+        item = micros.item() if micros == value else value
+    match item:
+        case None if not isinstance(value, np.datetime64):
+            return None
+        case bool() | int() | float() | str() | bytes():
+            return item
+        case Decimal() if item.is_finite():
+            return item
+        case datetime() if item != item or getattr(item, "nanosecond", 0):  # noqa: PLR0124
+            pass  # pandas: not a time, or finer than Spark's timestamps
+        case date():
+            return item
     raise PredicateError(
         f"no literal: {value!r} of type {type(value).__name__} (accepted: bool, int, "
         "float, Decimal, str, bytes, date, datetime, None)"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import re
 import uuid
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +34,10 @@ class Location:
 
     Args:
         root: the folder inside of its file system, without a slash at the end.
-        scheme: what Spark writes before it: ``file:`` or ``s3://`` and the like.
         uri: how pyarrow finds the file system again; empty for local paths.
     """
 
     root: str
-    scheme: str = "file:"
     uri: str = ""
 
     @property
@@ -60,7 +58,11 @@ class Location:
 
     def spark_path(self, path: str = "") -> str:
         """The text that Spark's ``Path`` reads as exactly this file."""
-        return self.scheme + self.full(path)
+        if self.is_local:
+            return f"file:{self.full(path)}"
+        # What follows a question mark is for pyarrow alone.
+        base = self.uri.partition("?")[0].rstrip("/")
+        return f"{base}/{path}" if path else base
 
     def list(self, folder: str = "") -> Iterator[Found]:
         """All files below ``folder``, in the order of the file system."""
@@ -96,14 +98,10 @@ class Location:
             return data
 
     def view(self, path: str) -> ByteSource:
-        """The file as a source of byte ranges, mapped into memory if it is local."""
-        if not self.is_local:
-            return _RemoteBytes(self.open_input(path))
-        with Path(self.full(path)).open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                return _MappedBytes(memoryview(b""))
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            return _MappedBytes(memoryview(mapped))
+        """The file as a source of byte ranges."""
+        if self.is_local:
+            return _LocalBytes(self.full(path))
+        return _RemoteBytes(self.open_input(path))
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file that nobody can see before it is whole."""
@@ -169,15 +167,21 @@ class ByteSource:
         raise NotImplementedError
 
 
-class _MappedBytes(ByteSource):
-    def __init__(self, view: memoryview) -> None:
-        self._view = view
+class _LocalBytes(ByteSource):
+    """An open file, not mapped into memory.
+
+    Where a mapped file is cut off, reading what is gone kills the process.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._file)
 
     def __len__(self) -> int:
-        return len(self._view)
+        return os.fstat(self._file).st_size
 
     def read(self, offset: int, length: int) -> memoryview:
-        return self._view[offset : offset + length]
+        return memoryview(os.pread(self._file, length, offset))
 
 
 class _RemoteBytes(ByteSource):
@@ -211,5 +215,4 @@ def location_of(path: str | os.PathLike[str]) -> Location:
             f"cannot open {text!r}: {error} (accepted: a local path, file:, s3:, gs:, "
             "hdfs: or abfss: URI)"
         ) from error
-    root = root.rstrip("/")
-    return Location(root, text.rstrip("/").removesuffix(root), text)
+    return Location(root.rstrip("/"), text)

@@ -19,7 +19,7 @@ The schema's metadata holds, as JSON, the packs with their blobs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -89,8 +89,18 @@ class StatsColumn:
 
 @dataclass(frozen=True, slots=True)
 class BlobUse:
-    """Which files of a manifest have their payload in one blob, and in which slot."""
+    """Which files of a manifest have their payload in one blob, and in which slot.
 
+    Args:
+        number: of the pack in the manifest; two may have one name, where two
+            builders wrote the same bytes.
+        pack: the pack.
+        entry: the blob.
+        rows: the files.
+        slots: of each of them.
+    """
+
+    number: int
     pack: PackInfo
     entry: BlobEntry
     rows: np.ndarray = field(repr=False)
@@ -146,7 +156,7 @@ class Manifest:
         uses = []
         for i, pack in enumerate(self.packs):
             mine = order[cuts[i] : cuts[i + 1]]
-            uses += [BlobUse(pack, b, rows[mine], slots[mine]) for b in pack.blobs]
+            uses += [BlobUse(i, pack, b, rows[mine], slots[mine]) for b in pack.blobs]
         return uses
 
     @classmethod
@@ -231,16 +241,6 @@ class Manifest:
         merged = Manifest(files, stats, (*self.packs, *newer.packs))
         return merged.without_unused_packs()
 
-    def select(self, rows: Iterable[int]) -> Manifest:
-        """Only these rows, and only the packs that they need."""
-        taken = pa.array(rows, pa.int64())
-        stats = {
-            name: replace(column, values=column.values.take(taken))
-            for name, column in self.stats.items()
-        }
-        some = replace(self, files=self.files.take(taken), stats=stats)
-        return some.without_unused_packs()
-
     def without_blobs(self, drop: set[tuple[str, str]]) -> Manifest:
         """Without the blobs whose (column, spec as JSON) is in ``drop``."""
         packs = tuple(
@@ -264,16 +264,17 @@ class Manifest:
     def without_unused_packs(self) -> Manifest:
         """Drop superseded blobs' files, then packs that serve no file."""
         newest: set[tuple[int, str, str]] = set()
-        served: dict[tuple[str, int], bool] = {}
+        useful: list[list[BlobEntry]] = [[] for _ in self.packs]
         for use in reversed(self.blobs()):
             key = use.entry.meta.column, spec_key(use.entry.meta.spec)
             fresh = {(int(row), *key) for row in use.rows} - newest
             newest |= fresh
-            served[use.pack.name, use.entry.offset] = bool(fresh)
+            if fresh:
+                useful[use.number].append(use.entry)
         renumber: dict[int, int] = {}
         packs: list[PackInfo] = []
         for i, pack in enumerate(self.packs):
-            blobs = tuple(b for b in pack.blobs if served.get((pack.name, b.offset)))
+            blobs = tuple(b for b in pack.blobs if b in useful[i])
             if blobs:
                 renumber[i] = len(packs)
                 packs.append(replace(pack, blobs=blobs))

@@ -11,7 +11,7 @@ A blob is ours, little-endian, 8-byte aligned, and needs nothing of the JSON::
     parts     part | padding to 8 | part | …
     directory u32 n_files | u32 n_parts | u32 length of meta | u32 zero
               u32 first_part[n_files + 1]    parts of file s: first[s] .. first[s+1]
-              u32 n_rows[n_files]
+              u32 n_rows[n_files]            modulo 2^32
               u32 identity[n_files]          crc32c of each data file's footer
               u64 start[n_parts]             from the beginning of the blob
               u32 length[n_parts]
@@ -44,6 +44,7 @@ _MAGIC: Final = b"SKIX"
 _HEADER: Final = struct.Struct("<4sHHQ")
 _COUNTS: Final = struct.Struct("<IIII")
 _TAIL: Final = struct.Struct("<QII")
+_MAX_U32: Final = (1 << 32) - 1
 _GUESS: Final = 1 << 14
 """How much of a blob's end is read first; most directories fit."""
 
@@ -91,7 +92,7 @@ class BlobBuilder:
         """Append the payload of the next data file; no parts means no index."""
         self._parts.extend(parts)
         self._first.append(len(self._parts))
-        self._rows.append(n_rows if parts else 0)
+        self._rows.append(n_rows & _MAX_U32 if parts else 0)
         self._identity.append(identity)
 
     @property
@@ -210,7 +211,8 @@ class Blob:
 
     def check_identity(self, slot: int, *, n_rows: int, footer_crc: int) -> None:
         """Raise ``CorruptIndexError`` unless ``slot`` is of that data file."""
-        if self.identity[slot] != footer_crc or self.n_rows[slot] != n_rows:
+        same_rows = self.n_rows[slot] == n_rows & _MAX_U32
+        if self.identity[slot] != footer_crc or not same_rows:
             raise CorruptIndexError(f"{self._name}: it is of another data file")
 
     def fetch(self, start: int, stop: int, count: ReadCount) -> list[memoryview]:
