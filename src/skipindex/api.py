@@ -1,0 +1,79 @@
+"""The public calls that run on Spark or on this machine, as the caller says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from skipindex.indexes._runners import LocalRunner, Progress, Runner
+from skipindex.indexes.build import BuildReport, Request, build, drop
+from skipindex.table import Table, open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AnyTable = Table | str | os.PathLike[str]
+
+
+def build_indexes(
+    table: AnyTable,
+    indexes: Request | None = None,
+    *,
+    spark: SparkSession | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> BuildReport:
+    """Build the indexes that are missing, beside the data, in one commit.
+
+    The data files are not touched.  Files that have all of it are not read again,
+    so a second call is cheap, and a call after an append indexes the new files.
+
+    Args:
+        table: a ``Table``, a path or a URI: any directory of Parquet files.
+        indexes: by column, a kind's name, a spec, or a list of them, such as
+            ``{"city": "bitmap", "price": ["bloom", BitSliced()]}``.  Every column
+            named gets min/max statistics too; None means those alone, for every
+            column that has an order.
+        spark: a session whose executors do the work; None is a process pool here.
+        workers: how many processes, without Spark; by default one a core.
+        progress: called with the number of tasks done and of all tasks.
+
+    Returns:
+        What was built; its ``table`` has the new indexes.
+
+    Raises:
+        TableError: there is no such table.
+        PredicateError: a column does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+    """
+    opened = open_table(table).refresh()
+    runner: Runner
+    if spark is not None:
+        from skipindex.spark.build import SparkRunner  # noqa: PLC0415 (needs a JVM)
+
+        runner = SparkRunner(spark)
+    else:
+        runner = LocalRunner.default() if workers is None else LocalRunner(workers)
+    return build(opened, indexes, runner=runner, progress=progress)
+
+
+def drop_indexes(
+    table: AnyTable,
+    *,
+    columns: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
+) -> Table:
+    """Forget indexes, in one commit; the table without them.
+
+    Args:
+        table: a ``Table``, a path or a URI.
+        columns: of these columns only.
+        kinds: of these kinds only; ``"minmax"`` stands for the statistics.
+
+    Raises:
+        PredicateError: a column does not exist.
+        UnknownIndexError: there is no such kind.
+    """
+    return drop(open_table(table).refresh(), columns=columns, kinds=kinds)

@@ -1,0 +1,70 @@
+"""What an index kind is: a spec that builds, and a type that opens and answers.
+
+An index belongs to one column of one data file.  It answers one atom and never
+walks a tree, so it knows nothing of AND, OR, files or tables.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pyroaring import BitMap
+
+from skipindex.atoms import Atom
+from skipindex.bounds import Bounds
+from skipindex.domain import Domain
+from skipindex.indexes._column import EncodedColumn
+from skipindex.storage.parts import Parts, ReadCount
+
+__all__ = ["Index", "IndexSpec", "IndexType", "Parts", "ReadCount"]
+
+
+class Index(Protocol):
+    """One file's index on one column."""
+
+    def probe(self, atom: Atom) -> Bounds[BitMap] | None:
+        """Bound the rows for which ``atom`` is TRUE, or None for no opinion.
+
+        A row whose value is NULL is never in ``lower`` but for ``IsNull``.
+        """
+
+
+class IndexSpec(Protocol):
+    """What a user asks for: a kind and its parameters.  A frozen dataclass."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the ``IndexType``."""
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload; the same bytes on every run.
+
+        Raises:
+            UnsupportedTypeError: this kind cannot hold the column.
+        """
+
+
+class IndexType(Protocol):
+    """A kind of index.  Two kinds share a name only if fully compatible."""
+
+    @property
+    def name(self) -> str:
+        """On disk; never reused for anything else."""
+
+    @property
+    def version(self) -> int:
+        """Of the payload; a reader accepts this one and all before."""
+
+    @property
+    def positional(self) -> bool:
+        """Whether it knows rows.  If not, it only ever says "no row at all"."""
+
+    @property
+    def spec(self) -> type[IndexSpec]:
+        """The spec's class; every parameter has a default."""
+
+    def check(self, domain: Domain) -> None:
+        """Raise ``UnsupportedTypeError`` where columns of this domain cannot be."""
+
+    def open(self, parts: Parts, domain: Domain, n_rows: int) -> Index:
+        """Read the payload's header; ``CorruptIndexError`` if it makes no sense."""

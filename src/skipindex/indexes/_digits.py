@@ -1,0 +1,354 @@
+"""Bit slices in any base: codes cut into digits, and a bitmap for each digit value.
+
+Digit 0 is the lowest.  With ``b`` the base, digit ``i`` has
+
+* equality-encoded, ``b`` bitmaps: ``E[i][v]``, the rows whose digit is ``v``;
+* range-encoded, ``b - 1``: ``R[i][v]``, the rows whose digit is at most ``v``; all
+  rows with a value have a digit of at most ``b - 1``, so one existence bitmap
+  stands for the last of every digit.
+
+Rows that are NULL have no digit and are in no bitmap.  The evaluation is RangeEval-Opt
+of Chan and Ioannidis (Bitmap Index Design and Evaluation, SIGMOD 1998), begun at the
+lowest digit that decides anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from skipindex.indexes._column import NULL_CODE
+from skipindex.indexes._positional import Interval, load
+from skipindex.indexes._ranks import Codes
+from skipindex.indexes._roaring import Bits, blank, pack_all
+from skipindex.storage.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The base and encoding of the digits, and how many there are.
+
+    Args:
+        base: 2 to 16.
+        ranged: range-encoded; otherwise equality-encoded.
+        n_codes: codes are below this.
+        n_digits: enough for the greatest code, and one where there is but one code.
+    """
+
+    base: int
+    ranged: bool
+    n_codes: int
+    n_digits: int
+
+    @classmethod
+    def of(cls, base: int, n_codes: int, *, ranged: bool) -> Shape:
+        """The shape for so many codes."""
+        if base == 2 and n_codes:
+            return cls(base, ranged, n_codes, max(1, (n_codes - 1).bit_length()))
+        n_digits, reach = (1, base) if n_codes else (0, 1)
+        while reach < n_codes:
+            n_digits, reach = n_digits + 1, reach * base
+        return cls(base, ranged, n_codes, n_digits)
+
+    @property
+    def per_digit(self) -> int:
+        """Bitmaps of one digit."""
+        return self.base - self.ranged
+
+    @property
+    def n_slices(self) -> int:
+        """Bitmaps of all digits."""
+        return self.n_digits * self.per_digit
+
+    @property
+    def n_bitmaps(self) -> int:
+        """Those and, range-encoded, the existence bitmap."""
+        return self.n_slices + self.ranged
+
+    def digits(self, code: int) -> list[int]:
+        """Of ``code``, the lowest first."""
+        digits = []
+        for _ in range(self.n_digits):
+            code, digit = divmod(code, self.base)
+            digits.append(digit)
+        return digits
+
+
+def pack_slices(codes: Codes, shape: Shape) -> list[bytes]:
+    """The bytes of the bitmaps, digit by digit, then of the existence bitmap."""
+    packed: list[bytes] = []
+    for slices in _binary(codes, shape) if shape.base == 2 else _general(codes, shape):
+        packed += pack_all(slices)
+    if shape.ranged:
+        existence = blank(1, len(codes))
+        _fill(existence[0], codes != NULL_CODE)
+        packed += pack_all(existence)
+    return packed
+
+
+def _fill(bits: Bits, mask: npt.NDArray[np.uint8] | npt.NDArray[np.bool_]) -> None:
+    packed = np.packbits(mask, bitorder="little")  # whatever is not zero is a one
+    bits[: len(packed)] = packed
+
+
+def _binary(codes: Codes, shape: Shape) -> Iterator[Bits]:
+    """Slices of 8 digits at a time, which are the bits of one byte of the codes."""
+    n_bytes = (shape.n_digits + 7) // 8
+    planes = codes.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4)
+    null = codes == NULL_CODE
+    has_null = not shape.ranged and bool(null.any())
+    for i in range(n_bytes):
+        ones = planes[:, i].copy()
+        # NULL is a code of ones: it is in no bitmap of zeros by itself.
+        zeros = ~ones
+        if has_null:
+            ones[null] = 0
+        n_bits = min(8, shape.n_digits - 8 * i)
+        slices = blank(n_bits * shape.per_digit, len(codes))
+        for bit in range(n_bits):
+            at = bit * shape.per_digit
+            _fill(slices[at], zeros & np.uint8(1 << bit))
+            if not shape.ranged:
+                _fill(slices[at + 1], ones & np.uint8(1 << bit))
+        yield slices
+
+
+def _general(codes: Codes, shape: Shape) -> Iterator[Bits]:
+    """Slices of one digit at a time."""
+    null = codes == NULL_CODE
+    has_null = bool(null.any())
+    rest = codes.astype(np.min_scalar_type(max(shape.n_codes - 1, 0)))
+    for _ in range(shape.n_digits):
+        above = rest // rest.dtype.type(shape.base)
+        digit = (rest - above * rest.dtype.type(shape.base)).astype(np.uint8)
+        rest = above
+        if has_null:
+            digit[null] = shape.base
+        slices = blank(shape.per_digit, len(codes))
+        for v in range(shape.per_digit):
+            _fill(slices[v], digit <= v if shape.ranged else digit == v)
+        yield slices
+
+
+@dataclass(slots=True)
+class Slices:
+    """The bitmaps of one payload during one question.
+
+    Args:
+        parts: the payload.
+        first: the part of the first slice.
+        shape: how codes were cut.
+        n_rows: of the file.
+        full: no row is NULL.
+    """
+
+    parts: Parts
+    first: int
+    shape: Shape
+    n_rows: int
+    full: bool
+    _bitmaps: dict[int, BitMap] = field(default_factory=dict, init=False)
+
+    def existence(self) -> BitMap:
+        """The rows that have a value."""
+        if self.full:
+            return BitMap(range(self.n_rows))
+        if not self.shape.n_digits:
+            return BitMap()
+        if self.shape.ranged:
+            return self._at(self.shape.n_slices).copy()
+        return self._within(self.shape.n_digits - 1, 0, self.shape.base - 1, None)
+
+    def between(self, start: int, stop: int) -> BitMap:
+        """The rows with a code of ``start .. stop - 1``."""
+        if stop - start == 1:
+            return self._equal(start)
+        if self.shape.per_digit == 1:
+            return self._between_in_base_2(start, stop)
+        if not start:
+            return self._at_most(stop - 1)
+        below = self._at_most(start - 1)
+        if stop >= self.shape.n_codes:
+            rows = self.existence()
+        else:
+            rows = self._at_most(stop - 1)
+        rows -= below
+        return rows
+
+    def _between_in_base_2(self, start: int, stop: int) -> BitMap:
+        """As ``between``, range-encoded: the form that is asked most often.
+
+        A code is below ``c`` if its bits are, and the bits of ``c`` from its lowest
+        one upwards decide that, by one AND or OR each.
+        """
+        bounds = [c for c in (start, stop) if 0 < c < self.shape.n_codes]
+        lowest = min((c & -c).bit_length() - 1 for c in bounds)
+        zeros = self._zeros(lowest)
+        below = [_below(c, zeros, lowest) for c in bounds]
+        if not start:
+            return below[0]
+        rows = self.existence() if stop >= self.shape.n_codes else below[1]
+        rows -= below[0]
+        return rows
+
+    def _zeros(self, lowest: int) -> list[BitMap]:
+        """In base 2, the rows whose bit is zero, from the bit ``lowest`` upwards."""
+        raw = self.parts.read(self.first + lowest, self.first + self.shape.n_digits)
+        self.parts.count.bitmaps += len(raw)
+        return [BitMap.deserialize(cast(bytes, one)) for one in raw]
+
+    def among(self, intervals: Sequence[Interval]) -> BitMap:
+        """The rows with a code of one of many intervals: prefixes are shared."""
+        reach = self.shape.base**self.shape.n_digits
+        if intervals[-1][1] == self.shape.n_codes:  # no row is beyond
+            intervals = [*intervals[:-1], (intervals[-1][0], reach)]
+        if self.shape.per_digit == 1:
+            self._bitmaps = dict(enumerate(self._zeros(0)))
+        return self._walk(self.shape.n_digits - 1, None, intervals)
+
+    def _at(self, i: int) -> BitMap:
+        """Slice ``i``, not to be changed."""
+        bitmap = self._bitmaps.get(i)
+        if bitmap is None:
+            bitmap = load(self.parts, self.parts[self.first + i])
+            self._bitmaps[i] = bitmap
+        return bitmap
+
+    def _digit(self, i: int, v: int) -> BitMap:
+        return self._at(i * self.shape.per_digit + v)
+
+    def _at_most(self, code: int) -> BitMap:
+        """The rows with a code of at most ``code``.
+
+        Below the lowest digit that is not at its maximum, nothing is decided; from
+        there upwards a row is in if its digit is smaller, or equal and it was in.
+        """
+        rows: BitMap | None = None
+        top = self.shape.base - 1
+        for i, d in enumerate(self.shape.digits(code)):
+            if rows is None:
+                if d < top:
+                    rows = self._within(i, 0, d, None)
+            elif self.shape.ranged:
+                if d < top:
+                    rows &= self._digit(i, d)
+                if d:
+                    rows |= self._digit(i, d - 1)
+            else:
+                rows &= self._digit(i, d)
+                if d:
+                    rows |= self._within(i, 0, d - 1, None)
+        return self.existence() if rows is None else rows
+
+    def _equal(self, code: int) -> BitMap:
+        """The rows with this code; ends where none is left."""
+        if self.shape.per_digit == 1:
+            return self._equal_in_base_2(code)
+        digits = self.shape.digits(code)
+        # Existence is needed only where every digit is at its maximum.
+        top = self.shape.base - 1
+        order = sorted(range(len(digits)), key=lambda i: (digits[i] == top, -i))
+        rows: BitMap | None = None
+        for i in order:
+            rows = self._within(i, digits[i], digits[i], rows)
+            if not rows:
+                break
+        return BitMap() if rows is None else rows
+
+    def _equal_in_base_2(self, code: int) -> BitMap:
+        raw = self.parts.read(self.first, self.first + self.shape.n_digits)
+        # Existence is needed only where every bit is one.
+        order = range(len(raw) - 1, -1, -1)
+        begin = next((i for i in order if not code >> i & 1), None)
+        rows = self.existence() if begin is None else load(self.parts, raw[begin])
+        for i in order:
+            if not rows:
+                break
+            if i != begin:
+                zeros = load(self.parts, raw[i])
+                if code >> i & 1:
+                    rows -= zeros
+                else:
+                    rows &= zeros
+        return rows
+
+    def _within(self, i: int, low: int, high: int, rows: BitMap | None) -> BitMap:
+        """Those of ``rows`` (None: of all) whose digit ``i`` is in ``low .. high``.
+
+        The result is a new bitmap.
+        """
+        if not self.shape.ranged:
+            found = self._digit(i, low).copy()
+            for v in range(low + 1, high + 1):
+                found |= self._digit(i, v)
+            if rows is not None:
+                found &= rows
+            return found
+        below = self._digit(i, low - 1) if low else None
+        if high < self.shape.base - 1:
+            upto = self._digit(i, high)
+            found = upto.copy() if rows is None else rows & upto
+        elif rows is None:
+            found = self.existence()
+        else:
+            return rows.copy() if below is None else rows - below
+        if below is not None:
+            found -= below
+        return found
+
+    def _walk(
+        self, i: int, rows: BitMap | None, intervals: Sequence[Interval]
+    ) -> BitMap:
+        """Those of ``rows`` whose digits up to ``i`` make a code of ``intervals``."""
+        found = BitMap()
+        for low, high, inner in _by_digit(intervals, self.shape.base**i):
+            part = self._within(i, low, high, rows)
+            if inner and part:
+                part = self._walk(i - 1, part, inner)
+            found |= part
+        return found
+
+
+def _below(code: int, zeros: Sequence[BitMap], lowest: int) -> BitMap:
+    """The rows with a code below ``code``, which is not zero."""
+    first = (code & -code).bit_length() - 1
+    rows = zeros[first - lowest].copy()
+    for i, bitmap in enumerate(zeros[first - lowest + 1 :], first + 1):
+        if code >> i & 1:
+            rows |= bitmap
+        else:
+            rows &= bitmap
+    return rows
+
+
+def _by_digit(
+    intervals: Sequence[Interval], size: int
+) -> list[tuple[int, int, list[Interval]]]:
+    """Intervals cut at multiples of ``size``.
+
+    Gives digit ranges ``low .. high`` that are covered as a whole, with an empty
+    list, and single digits with the intervals of the codes below them.
+    """
+    pieces: list[tuple[int, int, list[Interval]]] = []
+    for start, stop in intervals:
+        at = start
+        while at < stop:
+            digit, offset = divmod(at, size)
+            if not offset and stop - at >= size:
+                last = stop // size - 1
+                pieces.append((digit, last, []))
+                at = (last + 1) * size
+                continue
+            end = min(stop, (digit + 1) * size)
+            inner = (offset, end - digit * size)
+            if pieces and pieces[-1][0] == digit and pieces[-1][2]:
+                pieces[-1][2].append(inner)
+            else:
+                pieces.append((digit, digit, [inner]))
+            at = end
+    return pieces

@@ -1,0 +1,124 @@
+"""From atoms to code intervals: what all kinds that know rows have in common."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, Protocol, assert_never
+
+from pyroaring import BitMap
+
+from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.bounds import Bounds
+from skipindex.errors import CorruptIndexError
+from skipindex.indexes import _roaring
+from skipindex.indexes._dictionary import Codebook
+from skipindex.indexes._header import Head
+from skipindex.storage.parts import Parts
+
+Interval = tuple[int, int]
+"""The codes ``start .. stop - 1``."""
+
+DAMAGE: Final = (ValueError, IndexError, OverflowError, MemoryError, struct.error)
+"""What reading nonsense may raise."""
+
+
+class Positional(Protocol):
+    """An index over codes.  Each answer bounds the rows; NULL rows are in none."""
+
+    @property
+    def head(self) -> Head:
+        """The counts of the column."""
+
+    @property
+    def book(self) -> Codebook:
+        """What the codes mean."""
+
+    def existence(self) -> BitMap:
+        """The rows that have a value."""
+
+    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+        """The rows whose code lies in one of the intervals.
+
+        They are not empty, ascending, and do not touch each other.
+        """
+
+
+def answer(index: Positional, atom: Atom) -> Bounds[BitMap]:
+    """Bound the rows for which ``atom`` is TRUE.
+
+    Raises:
+        CorruptIndexError: a part of the payload makes no sense.
+    """
+    try:
+        bounds = _answer(index, atom)
+    except CorruptIndexError:
+        raise
+    except DAMAGE as error:
+        raise CorruptIndexError(
+            f"the index of column {atom.column!r} is damaged ({error})"
+        ) from error
+    if bounds.upper and bounds.upper.max() >= index.head.n_rows:
+        raise CorruptIndexError(
+            f"the index of column {atom.column!r} names row {bounds.upper.max()}, "
+            f"and the file has {index.head.n_rows} rows"
+        )
+    return bounds
+
+
+def _answer(index: Positional, atom: Atom) -> Bounds[BitMap]:
+    match atom:
+        case Range(low=low, high=high):
+            start, stop = index.book.locate(low, high)
+            return _among(index, [(start, stop)] if start < stop else [])
+        case OneOf(values=values):
+            return _among(index, intervals_of(index.book.find_all(values)))
+        case NoneOf(values=values):
+            some = _among(index, intervals_of(index.book.find_all(values)))
+            every = index.existence()
+            return Bounds(every - some.upper, every - some.lower)
+        case IsNull():
+            return _exactly(_null_rows(index))
+        case IsNotNull():
+            return _exactly(index.existence())
+        case _:
+            assert_never(atom)
+
+
+def _among(index: Positional, intervals: list[Interval]) -> Bounds[BitMap]:
+    if not intervals:
+        return _exactly(BitMap())
+    if intervals == [(0, index.book.n_codes)]:
+        return _exactly(index.existence())
+    return index.among(intervals)
+
+
+def _null_rows(index: Positional) -> BitMap:
+    if not index.head.null_count:
+        return BitMap()
+    return BitMap(range(index.head.n_rows)) - index.existence()
+
+
+def _exactly(rows: BitMap) -> Bounds[BitMap]:
+    return Bounds(rows, rows)
+
+
+def intervals_of(codes: Sequence[int]) -> list[Interval]:
+    """Ascending codes as maximal intervals."""
+    intervals: list[Interval] = []
+    start = stop = -1
+    for code in codes:
+        if code != stop:
+            if stop > start:
+                intervals.append((start, stop))
+            start = code
+        stop = code + 1
+    if stop > start:
+        intervals.append((start, stop))
+    return intervals
+
+
+def load(parts: Parts, raw: bytes | memoryview) -> BitMap:
+    """A bitmap of ``parts``, counted as looked at."""
+    parts.count.bitmaps += 1
+    return _roaring.load(raw)

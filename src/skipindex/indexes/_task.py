@@ -1,0 +1,238 @@
+"""One build task: read some data files, write their payloads into packs.
+
+What cannot be indexed (a damaged file, a column of another type) is noted in the
+manifest and left to be read; it never fails the build.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+from crc32c import crc32c
+
+from skipindex.domain import Domain, domain_of
+from skipindex.errors import TableError, UnsupportedTypeError
+from skipindex.indexes import index_type, spec_to_json
+from skipindex.indexes._base import IndexSpec
+from skipindex.indexes._column import EncodedColumn
+from skipindex.indexes.minmax import UNKNOWN, Summary, summaries_to_arrow, summarize
+from skipindex.storage.location import Found, Location
+from skipindex.storage.log import PACKS
+from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
+from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
+from skipindex.table import UNREADABLE, arrow_schema, column_reader
+
+PACK_BYTES: Final = 128 << 20
+PACK_FILES: Final = 256
+"""A task closes its pack when it holds this many bytes, or data files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRequest:
+    """What to build on one column; statistics always."""
+
+    name: str
+    domain: Domain
+    specs: tuple[IndexSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTask:
+    """Some data files and what to build on them; pickled to a worker."""
+
+    location: Location
+    paths: tuple[str, ...]
+    columns: tuple[ColumnRequest, ...]
+
+
+def run_task(task: BuildTask) -> bytes:
+    """Index the files of ``task``; the piece of a manifest, as bytes."""
+    pack = _OpenPack(task.columns)
+    rows: list[dict[str, Any]] = []
+    summaries: dict[str, list[Summary | None]] = {c.name: [] for c in task.columns}
+    packs: list[PackInfo] = []
+
+    def close_pack() -> None:
+        info = pack.write(task.location)
+        if info is not None:
+            packs.append(info)
+
+    for path in task.paths:
+        indexed = _index_file(task.location, path, task.columns)
+        if indexed is None:  # deleted since it was listed
+            continue
+        slot = pack.add(indexed)
+        row = indexed.row
+        rows.append({**row, "packs": [len(packs)], "slots": [slot]})
+        for name, values in summaries.items():
+            values.append(indexed.summaries.get(name))
+        if pack.n_bytes >= PACK_BYTES or pack.n_files >= PACK_FILES:
+            close_pack()
+    close_pack()
+    if not packs:  # statistics only
+        rows = [{**row, "packs": [], "slots": []} for row in rows]
+    stats = {
+        column.name: StatsColumn(
+            column.domain.tag,
+            summaries_to_arrow(summaries[column.name], column.domain),
+        )
+        for column in task.columns
+    }
+    return Manifest.of_files(rows, stats, tuple(packs)).to_bytes()
+
+
+@dataclass(slots=True)
+class _Indexed:
+    """One data file: its row of the manifest, statistics and payloads."""
+
+    row: dict[str, Any]
+    summaries: dict[str, Summary] = field(default_factory=dict)
+    payloads: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
+
+
+class _OpenPack:
+    """The pack that a task is filling."""
+
+    def __init__(self, columns: Sequence[ColumnRequest]) -> None:
+        self._columns = columns
+        self._reset()
+
+    def _reset(self) -> None:
+        self.n_files = 0
+        self.n_bytes = 0
+        self._builders = {
+            (column.name, spec_key(spec_to_json(spec))): BlobBuilder(
+                BlobMeta(
+                    spec.kind,
+                    index_type(spec.kind).version,
+                    column.name,
+                    column.domain.tag,
+                    spec_to_json(spec),
+                )
+            )
+            for column in self._columns
+            for spec in column.specs
+        }
+
+    def add(self, indexed: _Indexed) -> int:
+        """Append the payloads of one file; its slot."""
+        for key, builder in self._builders.items():
+            parts = indexed.payloads.get(key, [])
+            builder.add(
+                parts,
+                n_rows=max(0, indexed.row["n_rows"]),
+                identity=indexed.row["footer_crc"],
+            )
+            self.n_bytes += sum(map(len, parts))
+        self.n_files += 1
+        return self.n_files - 1
+
+    def write(self, location: Location) -> PackInfo | None:
+        """Write the pack and begin a new one; None if there is nothing in it."""
+        if not self._builders or not self.n_files:
+            return None
+        name, data, entries = write_pack(list(self._builders.values()))
+        location.write(f"{PACKS}/{name}", data)
+        self._reset()
+        return PackInfo(name, len(data), tuple(entries))
+
+
+def _index_file(
+    location: Location, path: str, columns: Sequence[ColumnRequest]
+) -> _Indexed | None:
+    """Index one file.  What cannot be indexed is noted, and left to be read."""
+    found = location.stat(path)
+    if found is None:
+        return None
+    blank: dict[str, Any] = {
+        "path": path,
+        "size": found.size,
+        "mtime": found.mtime,
+        "footer_crc": 0,
+        "n_rows": -1,
+        "note": None,
+    }
+    try:
+        indexed = _read_and_index(location, found, columns, blank)
+    except UNREADABLE as error:
+        reason = str(error).partition("\n")[0]
+        return _Indexed({**blank, "note": f"not readable: {reason}"})
+    if location.stat(path) != found:
+        return _Indexed({**blank, "note": "changed while it was indexed"})
+    return indexed
+
+
+def _read_and_index(
+    location: Location,
+    found: Found,
+    columns: Sequence[ColumnRequest],
+    blank: dict[str, Any],
+) -> _Indexed:
+    crc = footer_crc(location, found)
+    file, close = column_reader(location, found.path)
+    try:
+        n_rows = int(file.metadata.num_rows)
+        indexed = _Indexed({**blank, "footer_crc": crc, "n_rows": n_rows})
+        notes = []
+        for request in columns:
+            try:
+                column = read_column(file, request.name, request.domain)
+            except UnsupportedTypeError as error:
+                # Said once for all: a second build finds that nothing is missing.
+                indexed.summaries[request.name] = UNKNOWN
+                notes.append(str(error))
+                continue
+            indexed.summaries[request.name] = summarize(column)
+            for spec in request.specs:
+                key = request.name, spec_key(spec_to_json(spec))
+                try:
+                    indexed.payloads[key] = spec.build(column)
+                except UnsupportedTypeError as error:
+                    notes.append(str(error))
+        indexed.row["note"] = "; ".join(notes) or None
+        return indexed
+    finally:
+        close()
+
+
+def read_column(file: pq.ParquetFile, name: str, domain: Domain) -> EncodedColumn:
+    """The column of one file, encoded.
+
+    Raises:
+        UnsupportedTypeError: the file has no such column, or of another type.  A
+            name in other letters does not count: what Spark makes of it depends
+            on the session.
+    """
+    schema, refused = arrow_schema(file)
+    if schema.names.count(name) != 1:
+        n = schema.names.count(name)
+        raise UnsupportedTypeError(f"the file has {n} columns {name!r}")
+    if name in refused:
+        raise UnsupportedTypeError(f"column {name!r}: {refused[name]}")
+    dtype = schema.field(name).type
+    if domain_of(dtype, name).tag != domain.tag:
+        raise UnsupportedTypeError(
+            f"column {name!r} has type {dtype} here, and another in the table"
+        )
+    values = file.read(columns=[name], use_threads=False).column(name)
+    return EncodedColumn(name, values, domain)
+
+
+def footer_crc(location: Location, found: Found) -> int:
+    """The crc32c of the Parquet footer, which names every column chunk.
+
+    Raises:
+        TableError: the file has no Parquet footer.
+    """
+    with location.open_input(found.path) as source:
+        if found.size < 12:
+            raise TableError(f"{found.size} bytes are too few for a Parquet file")
+        tail = source.read_at(8, found.size - 8)
+        (length,) = struct.unpack("<I", tail[:4])
+        if tail[4:] != b"PAR1" or length + 12 > found.size:
+            raise TableError("no Parquet footer at its end")
+        return int(crc32c(source.read_at(length, found.size - 8 - length)))

@@ -1,0 +1,422 @@
+"""A table: Parquet files below one folder, and what our indexes know of them.
+
+The files are those that Spark would read: everything below the root that is not
+empty and whose path has no part that begins with ``_`` or ``.`` (trap C-37).  A
+file that the newest commit does not know, or knows with another identity, simply
+has no index.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from skipindex.domain import Domain, domain_of
+from skipindex.errors import (
+    CorruptIndexError,
+    PredicateError,
+    TableError,
+    UnsupportedTypeError,
+)
+from skipindex.indexes.minmax import FileStats
+from skipindex.partitions import PartitionColumn, partition_columns, partition_domain
+from skipindex.storage.location import Found, Location, location_of
+from skipindex.storage.log import Snapshot, read_snapshot
+from skipindex.storage.manifest import BlobUse, Manifest
+
+if TYPE_CHECKING:
+    from skipindex.planner.plan import Plan
+    from skipindex.predicate import Predicate
+
+_SUMMARIES: Final = ("_common_metadata", "_metadata")
+"""Files that Spark takes the schema from before any data file."""
+
+UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
+"""What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
+
+_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+_HYBRID: Final = frozenset(
+    {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
+    """One column of a table.
+
+    Args:
+        name: as the schema spells it.
+        domain: the order of its values; None if it cannot be indexed.
+        reason: why not, for explanations; empty if it can.
+        is_partition: its values stand in the paths.
+    """
+
+    name: str
+    domain: Domain | None
+    reason: str = ""
+    is_partition: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One data file of a table, as it was listed.
+
+    Args:
+        path: relative to the table.
+        size: in bytes.
+        mtime: modification mark, in nanoseconds.
+        n_rows: None if no index knows the file.
+    """
+
+    path: str
+    size: int
+    mtime: int
+    n_rows: int | None
+
+
+class Table:
+    """The files of a table and their indexes, as they were when it was opened.
+
+    Immutable: a call that changes the table returns, or needs, a new one.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        listing: list[Found],
+        schema: pa.Schema,
+        refused: Mapping[str, str],
+        snapshot: Snapshot,
+        *,
+        schema_path: str,
+        partition_types: Mapping[str, pa.DataType],
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        """Use ``open_table``."""
+        self.location = location
+        self.snapshot = snapshot
+        self.schema_path = schema_path
+        self.notes = notes
+        self.paths = [found.path for found in listing]
+        self.sizes = np.array([found.size for found in listing], np.int64)
+        self.mtimes = np.array([found.mtime for found in listing], np.int64)
+        self.schema = schema
+        self.partition_types = dict(partition_types)
+        self.partitions = partition_columns(self.paths, partition_types)
+        self._columns = _columns(schema, refused, self.partitions)
+        self.rows, self.freshness = self._match(snapshot.manifest)
+        counts = snapshot.manifest.files["n_rows"].combine_chunks()
+        self.n_rows = np.asarray(_take(counts, self.rows).fill_null(-1))
+        self._stats: dict[str, FileStats] = {}
+        self._blobs: dict[str, list[BlobUse]] | None = None
+
+    def __repr__(self) -> str:
+        return f"Table({self.location.full('')!r}, {len(self.paths)} files)"
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @property
+    def columns(self) -> list[ColumnInfo]:
+        """The columns in Spark's order: those of the files, then the partitions."""
+        return list(self._columns.values())
+
+    @property
+    def files(self) -> list[FileEntry]:
+        """The data files, in the order of their paths."""
+        return [
+            FileEntry(path, int(size), int(mtime), int(n) if n >= 0 else None)
+            for path, size, mtime, n in zip(
+                self.paths, self.sizes, self.mtimes, self.n_rows, strict=True
+            )
+        ]
+
+    @property
+    def index_gaps(self) -> dict[str, int]:
+        """Why files have no index, or not all of it, with the number of files."""
+        notes = _take(self.snapshot.manifest.files["note"].combine_chunks(), self.rows)
+        reasons = (
+            reason or note
+            for reason, note in zip(self.freshness, notes.to_pylist(), strict=True)
+        )
+        return dict(Counter(filter(None, reasons)))
+
+    def refresh(self) -> Table:
+        """The table as it is now."""
+        return open_table(self.location, partition_types=self.partition_types)
+
+    def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
+        """The column that Spark would take ``name`` for.
+
+        A partition column hides a column of the files that has its name.
+
+        Raises:
+            PredicateError: there is none, or more than one.
+        """
+        if case_sensitive:
+            found = [c for c in self._columns.values() if c.name == name]
+        else:
+            folded = name.lower()
+            found = [c for c in self._columns.values() if c.name.lower() == folded]
+            found = [c for c in found if c.is_partition] or found
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise PredicateError(
+                f"column {name!r} is ambiguous: {[c.name for c in found]} (pass "
+                "case_sensitive=True to tell them apart)"
+            )
+        raise PredicateError(
+            f"no column {name!r} in {self.location.full('')!r} (columns: "
+            f"{', '.join(self._columns)})"
+        )
+
+    def stats(self, column: ColumnInfo) -> FileStats:
+        """What is known of ``column`` in every file, in the order of ``paths``."""
+        assert column.domain is not None
+        if column.name not in self._stats:
+            self._stats[column.name] = self._load_stats(column, column.domain)
+        return self._stats[column.name]
+
+    def blobs(self, column: ColumnInfo) -> list[BlobUse]:
+        """The index blobs of ``column``, newest first; rows are those of ``paths``."""
+        if self._blobs is None:
+            self._blobs = self._load_blobs()
+        assert column.domain is not None
+        tag = column.domain.tag
+        uses = self._blobs.get(column.name, [])
+        return [use for use in uses if use.entry.meta.domain == tag]
+
+    def plan_files(self, predicate: str | Predicate, **options: Any) -> Plan:
+        """``skipindex.plan_files(predicate, table=self, …)``."""
+        from skipindex.planner.plan import plan_files  # noqa: PLC0415 (it uses tables)
+
+        return plan_files(predicate, table=self, **options)
+
+    def _match(self, manifest: Manifest) -> tuple[np.ndarray, list[str]]:
+        """For every file its row in the manifest or -1, and why there is none."""
+        known = {path: i for i, path in enumerate(manifest.paths)}
+        rows = np.array([known.get(path, -1) for path in self.paths], np.int64)
+        there = rows >= 0
+        same = there.copy()
+        for name, now in (("size", self.sizes), ("mtime", self.mtimes)):
+            then = manifest.files[name].to_numpy()
+            same[there] &= then[rows[there]] == now[there]
+        never = "never indexed" if len(manifest) else "the table has no index"
+        changed = "changed since it was indexed"
+        reasons = np.select([same, there], ["", changed], default=never)
+        return np.where(same, rows, -1), [str(reason) for reason in reasons]
+
+    def _load_stats(self, column: ColumnInfo, domain: Domain) -> FileStats:
+        for partition in self.partitions:
+            if partition.name == column.name:
+                return FileStats.of_values(partition.typed(domain), domain)
+        stats = self.snapshot.manifest.stats.get(column.name)
+        if stats is None or stats.domain != domain.tag:
+            return FileStats.unknown(len(self), domain)
+        n_rows = _take(
+            self.snapshot.manifest.files["n_rows"].combine_chunks(), self.rows
+        )
+        return FileStats.from_arrow(_take(stats.values, self.rows), n_rows)
+
+    def _load_blobs(self) -> dict[str, list[BlobUse]]:
+        file_of_row = np.full(len(self.snapshot.manifest) + 1, -1, np.int64)
+        file_of_row[self.rows] = np.arange(len(self))
+        file_of_row[-1] = -1  # where rows is -1
+        found: dict[str, list[BlobUse]] = {}
+        for use in reversed(self.snapshot.manifest.blobs()):
+            files = file_of_row[use.rows]
+            fresh = files >= 0
+            mine = replace(use, rows=files[fresh], slots=use.slots[fresh])
+            found.setdefault(use.entry.meta.column, []).append(mine)
+        return found
+
+
+def open_table(
+    table: Table | Location | str | os.PathLike[str],
+    *,
+    partition_types: Mapping[str, pa.DataType] | None = None,
+) -> Table:
+    """The table below a folder: any directory of Parquet files that Spark reads.
+
+    Args:
+        table: a path or URI; a ``Table`` is returned as it is.
+        partition_types: types of hive partition columns, by name, where the
+            reader does not let Spark infer them.
+
+    Raises:
+        TableError: there is no such folder, or no Parquet file in it.
+    """
+    if isinstance(table, Table):
+        return table
+    location = table if isinstance(table, Location) else location_of(table)
+    everything = _list(location)
+    listing = [f for f in everything if f.size > 0 and is_data_file(f.path)]
+    if not listing:
+        raise TableError(_nothing_there(location))
+    schema_path = _schema_path(location, everything)
+    schema, refused = _read_schema(location, schema_path)
+    notes: tuple[str, ...] = ()
+    try:
+        snapshot = read_snapshot(location)
+    except CorruptIndexError as error:
+        # A damaged or newer commit is no index; the files are still a table.
+        snapshot = Snapshot(-1, Manifest.empty())
+        notes = (f"indexes ignored: {error}",)
+    return Table(
+        location,
+        listing,
+        schema,
+        refused,
+        snapshot,
+        schema_path=schema_path,
+        partition_types=partition_types or {},
+        notes=notes,
+    )
+
+
+def is_data_file(path: str) -> bool:
+    """Whether Spark would read the file at this relative path, if it is not empty."""
+    return not any(
+        (part.startswith("_") and "=" not in part)
+        or part.startswith(".")
+        or part.endswith("._COPYING_")
+        for part in path.split("/")
+    )
+
+
+def column_reader(
+    location: Location, path: str
+) -> tuple[pq.ParquetFile, Callable[[], None]]:
+    """The Parquet file at ``path``, and the call that closes it."""
+    source = location.open_input(path)
+    try:
+        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+    except BaseException:
+        source.close()
+        raise
+    return file, source.close
+
+
+def arrow_schema(file: pq.ParquetFile) -> tuple[pa.Schema, dict[str, str]]:
+    """The top-level columns as Spark types them, and why some cannot be indexed.
+
+    INT96 comes out as a timestamp in UTC, which is what Spark makes of it.
+    """
+    schema: pa.Schema = file.schema_arrow
+    for i in range(len(file.schema)):
+        leaf = file.schema.column(i)
+        if leaf.physical_type == "INT96" and leaf.path in schema.names:
+            at = schema.get_field_index(leaf.path)
+            instant = pa.field(leaf.path, pa.timestamp("us", "UTC"))
+            schema = schema.set(at, instant)
+    metadata = file.metadata.metadata or {}
+    refused = dict.fromkeys(_collated(metadata), "the column has a collation")
+    old = metadata.get(_SPARK_VERSION, b"9") < b"3.1"
+    for field in schema if old or _HYBRID & metadata.keys() else ():
+        if pa.types.is_temporal(field.type):
+            refused[field.name] = "the file holds dates of the old hybrid calendar"
+    return schema, refused
+
+
+def _collated(metadata: Mapping[bytes, bytes]) -> list[str]:
+    """Columns whose strings Spark compares by other rules than their bytes."""
+    text = metadata.get(_SPARK_SCHEMA, b'{"fields": []}')
+    try:
+        return [
+            field["name"]
+            for field in json.loads(text)["fields"]
+            if "__COLLATIONS" in field.get("metadata", {})
+            or "collate" in json.dumps(field["type"]).lower()
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return []  # what Spark cannot read either, it goes by the Parquet types
+
+
+def _list(location: Location) -> list[Found]:
+    """All files below the folder, by path."""
+    try:
+        return sorted(location.list(), key=lambda found: found.path)
+    except NotADirectoryError:
+        where = location.full("")
+        raise TableError(
+            f"{where!r} is a file (expected the folder of a table)"
+        ) from None
+    except OSError as error:
+        raise TableError(f"cannot list {location.full('')!r}: {error}") from error
+
+
+def _schema_path(location: Location, everything: list[Found]) -> str:
+    """The file that Spark takes the schema from: a summary, else the first by path."""
+
+    def java_order(path: str) -> bytes:
+        return location.spark_path(path).encode("utf-16-be", "surrogatepass")
+
+    shown = [
+        found.path
+        for found in everything
+        if found.size > 0 and is_data_file(found.path.rpartition("/")[0])
+    ]
+    for name in _SUMMARIES:
+        summaries = [path for path in shown if path.rpartition("/")[2] == name]
+        if summaries:
+            return min(summaries, key=java_order)
+    return min(filter(is_data_file, shown), key=java_order)
+
+
+def _read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, str]]:
+    try:
+        file, close = column_reader(location, path)
+        try:
+            return arrow_schema(file)
+        finally:
+            close()
+    except UNREADABLE as error:
+        reason = str(error).partition("\n")[0]
+        raise TableError(
+            f"{location.full(path)!r} is no readable Parquet file: {reason} "
+            "(names that begin with _ or . are left out)"
+        ) from error
+
+
+def _nothing_there(location: Location) -> str:
+    where = location.full("")
+    if not location.exists():
+        return f"no such table: {where!r} does not exist"
+    return f"no Parquet files in {where!r} (names that begin with _ or . are left out)"
+
+
+def _columns(
+    schema: pa.Schema, refused: Mapping[str, str], partitions: list[PartitionColumn]
+) -> dict[str, ColumnInfo]:
+    columns = {}
+    for field in schema:
+        reason = refused.get(field.name, "")
+        domain = None
+        if not reason:
+            try:
+                domain = domain_of(field.type, field.name)
+            except UnsupportedTypeError:
+                reason = f"type {field.type} has no order that Spark shares"
+        columns[field.name] = ColumnInfo(field.name, domain, reason)
+    for partition in partitions:
+        domain = partition_domain(partition)
+        reason = "" if domain else "only Spark can tell the partition column's type"
+        columns[partition.name] = ColumnInfo(
+            partition.name, domain, reason, is_partition=True
+        )
+    return columns
+
+
+def _take(values: pa.Array, rows: np.ndarray) -> pa.Array:
+    """``values`` at ``rows``; null where the row is -1."""
+    return values.take(pa.array(rows, mask=rows < 0))
