@@ -1,0 +1,324 @@
+"""Literals brought into a column's domain, exactly, or not at all.
+
+A literal cuts an ordered domain in two places: ``ge`` is the least value that is
+``>=`` the literal, ``gt`` the least that is ``>`` it.  Between them lie the values
+that equal it: one, or none, or (for a bigint against a double) several.  Every
+comparison then is a half-open range, and nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from skipindex.atoms import Value, successor
+from skipindex.domain import NAN, Domain, big_decimal_key, float_key
+from skipindex.predicate import Literal
+
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_DAY: Final = 86_400_000_000
+_INTEGER_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
+"""Digits of the decimal type that Spark widens an integer to, by its width."""
+
+_DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIME_TEXT: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,6})?)", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a literal cuts the domain; None is "no value is that large".
+
+    Args:
+        ge: the least value that is at least the literal.
+        gt: the least value that is greater than the literal.
+        slack: the true cut lies within this distance; 0 is exact.
+    """
+
+    ge: Value | None
+    gt: Value | None
+    slack: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a literal cannot be brought into the domain."""
+
+    reason: str
+
+
+def cut(domain: Domain, value: Literal, zone: str | None) -> Cut | Refusal:
+    """Where ``value``, which is not NULL, cuts ``domain`` under Spark's rules.
+
+    Args:
+        domain: of the column.
+        value: as the user wrote it.
+        zone: the session's time zone, if it is known.
+    """
+    if isinstance(value, Decimal) and not value.is_finite():
+        return Refusal("a decimal of Spark is a finite number")
+    match domain.name:
+        case "bool":
+            found = _at(int(value)) if isinstance(value, bool) else None
+        case "int":
+            found = _integer(domain, value)
+        case "float":
+            found = _float(domain, value)
+        case "decimal" | "big_decimal":
+            found = _decimal(domain, value)
+        case "date":
+            found = _date(value)
+        case "timestamp":
+            return _timestamp(value, zone)
+        case "timestamp_ntz":
+            return _wall_clock(value, zone)
+        case "string":
+            found = _text(value)
+        case _:
+            found = _at(value) if isinstance(value, bytes) else None
+    if found is None:
+        kind = type(value).__name__
+        return Refusal(f"comparing the {domain.name} column with {kind} needs a cast")
+    return found
+
+
+def _at(value: Value) -> Cut:
+    """Exactly one value equals the literal."""
+    if isinstance(value, int):
+        return _clamped(value, value + 1)
+    return Cut(value, successor(value))
+
+
+def _clamped(ge: int, gt: int) -> Cut:
+    """Cuts beyond int64 lie outside of all values."""
+
+    def inside(bound: int) -> int | None:
+        return None if bound > INT64_MAX else max(bound, INT64_MIN)
+
+    return Cut(inside(ge), inside(gt))
+
+
+def _integer(domain: Domain, value: Literal) -> Cut | None:
+    match value:
+        case bool():
+            return None
+        case int():
+            return _clamped(value, value + 1)
+        case float():
+            return _preimage(value, float)
+        case Decimal():
+            if not fits_decimal(domain, [value]):
+                return None
+            return _clamped(_ceiling(value), _floor(value) + 1)
+        case str() if re.fullmatch(r"0|-?[1-9]\d*", value, re.ASCII):
+            # Read alike with and without ANSI only within the column's own type.
+            number = int(value)
+            limit = 1 << (domain.bits - 1)
+            return _at(number) if -limit <= number < limit else None
+        case _:
+            return None
+
+
+def _preimage(value: float, to_double: Callable[[int], float]) -> Cut:
+    """The integers whose double is at least, and greater than, ``value``."""
+    if value != value:  # noqa: PLR0124 (NaN is greater than every number)
+        return Cut(None, None)
+
+    def least(reached: Callable[[float], bool]) -> int | None:
+        low, high = INT64_MIN, INT64_MAX + 1
+        while low < high:
+            middle = (low + high) // 2
+            if reached(to_double(middle)):
+                high = middle
+            else:
+                low = middle + 1
+        return low if low <= INT64_MAX else None
+
+    return Cut(least(lambda d: d >= value), least(lambda d: d > value))
+
+
+def _float(domain: Domain, value: Literal) -> Cut | None:
+    match value:
+        case bool():
+            return None
+        case int():
+            if not INT64_MIN <= value <= INT64_MAX:
+                return None
+            # Without ANSI, Spark compares a float column with an int as floats.
+            if domain.bits < 64 and int(np.float32(value)) != value:
+                return None
+            number = float(value)
+        case float():
+            number = value
+        case Decimal():
+            number = float(value)
+        case _:
+            return None
+    key = float_key(number)
+    return Cut(key, None if key == NAN else key + 1)
+
+
+def _decimal(domain: Domain, value: Literal) -> Cut | None:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    if not fits_decimal(domain, [value]):
+        return None
+    number = Decimal(value)
+    ge = _ceiling(number, domain.scale)
+    gt = _floor(number, domain.scale) + 1
+    if domain.name == "decimal":
+        return _clamped(ge, gt)
+    if abs(ge) > 10**38:  # beyond all values, on one side
+        end = None if ge > 0 else b""
+        return Cut(end, end)
+    key = big_decimal_key(ge)
+    return Cut(key, successor(key) if gt > ge else key)
+
+
+def fits_decimal(domain: Domain, values: Iterable[Literal]) -> bool:
+    """Whether Spark's common decimal type of column and literals rounds nothing.
+
+    It has as many digits before and after the point as the widest of them, but
+    only 38 in all; beyond that, digits after the point are dropped.
+    """
+    if domain.name == "int":
+        whole, fraction = _INTEGER_DIGITS[domain.bits], 0
+    else:
+        whole, fraction = domain.digits - domain.scale, domain.scale
+    for value in values:
+        if isinstance(value, int | Decimal):
+            before, after = _digits(Decimal(value))
+            if isinstance(value, int):  # as wide as its type, at least in a list
+                before = max(before, _INTEGER_DIGITS[32 if _is_int32(value) else 64])
+            whole, fraction = max(whole, before), max(fraction, after)
+    return whole + fraction <= 38
+
+
+def _is_int32(value: int) -> bool:
+    return -(1 << 31) <= value < 1 << 31
+
+
+def _digits(value: Decimal) -> tuple[int, int]:
+    """Digits before and after the point, as Spark types a literal."""
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return max(len(digits) + exponent, 0), max(-exponent, 0)
+
+
+def _floor(value: Decimal, scale: int = 0) -> int:
+    # In integers: Python's Decimal rounds to the 28 digits of its context.
+    numerator, denominator = value.as_integer_ratio()
+    floor: int = numerator * 10**scale // denominator
+    return floor
+
+
+def _ceiling(value: Decimal, scale: int = 0) -> int:
+    numerator, denominator = value.as_integer_ratio()
+    ceiling: int = -(-numerator * 10**scale // denominator)
+    return ceiling
+
+
+def _text(value: Literal) -> Cut | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        return _at(value.encode())
+    except UnicodeEncodeError:  # a lone surrogate is no UTF-8
+        return None
+
+
+def _date(value: Literal) -> Cut | None:
+    if isinstance(value, str) and _DATE_TEXT.fullmatch(value):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime) or not isinstance(value, date):
+        return None
+    return _at((value - _EPOCH.date()).days)
+
+
+def _moment(value: Literal) -> datetime | None:
+    """A date, a datetime, or the text of one; None for anything else."""
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    if not isinstance(value, str):
+        return None
+    text = f"{value} 00:00:00" if _DATE_TEXT.fullmatch(value) else value
+    parts = _TIME_TEXT.fullmatch(text)
+    try:
+        return datetime.fromisoformat(f"{parts[1]} {parts[2]}") if parts else None
+    except ValueError:
+        return None
+
+
+def _microseconds(moment: datetime) -> int:
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
+    moment = _moment(value)
+    if moment is None:
+        return Refusal(f"{value!r} is no timestamp that Spark surely reads alike")
+    if moment.tzinfo is not None:
+        return _at(_microseconds(moment))
+    if zone is None:
+        return Refusal("it depends on the session's time zone: pass timezone=…")
+    offset = fixed_offset(zone)
+    if offset is not None:
+        return _at(_microseconds(moment.replace(tzinfo=offset)))
+    return _near(moment, zone)
+
+
+def _near(moment: datetime, zone: str) -> Cut | Refusal:
+    """A wall clock of a zone with rules.
+
+    Java's copy of the rules may be older or newer than ours, so the cut is only
+    trusted to a day, in the direction that keeps more files.
+    """
+    try:
+        instant = _microseconds(moment.replace(tzinfo=ZoneInfo(zone)))
+    except (ZoneInfoNotFoundError, ValueError, OSError, OverflowError):
+        return Refusal(f"the session's time zone {zone!r} is not known here")
+    return Cut(instant, instant + 1, slack=_DAY)
+
+
+def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
+    moment = _moment(value)
+    if moment is None:
+        return Refusal(f"{value!r} is no timestamp that Spark surely reads alike")
+    if isinstance(value, datetime):
+        # It may be an instant to Spark; only without summer time are the wall
+        # clocks of a zone and its instants in the same order.
+        offset = None if zone is None else fixed_offset(zone)
+        if offset is None:
+            return Refusal("it depends on the session's time zone: pass timezone=…")
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(offset).replace(tzinfo=None)
+    return _at(_microseconds(moment))
+
+
+def fixed_offset(zone: str) -> timezone | None:
+    """The zone's offset if it never changes, else None."""
+    if zone.upper() in {"UTC", "Z", "GMT", "ETC/UTC", "UTC+0", "+00:00"}:
+        return UTC
+    match = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d\d):(\d\d)", zone)
+    if match is None or int(match[2]) > 18:
+        return None
+    offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return timezone(-offset if match[1] == "-" else offset)

@@ -1,0 +1,308 @@
+"""Binding: names become columns, literals values of their domains.
+
+What cannot be settled exactly makes that one atom ``Unknown``, never the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import assert_never
+
+from skipindex.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+    successor,
+)
+from skipindex.domain import NAN, Domain
+from skipindex.errors import PredicateError
+from skipindex.planner._cuts import (
+    INT64_MAX,
+    INT64_MIN,
+    Cut,
+    Refusal,
+    cut,
+    fits_decimal,
+)
+from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
+from skipindex.predicate import (
+    And,
+    Comparison,
+    Constant,
+    In,
+    Like,
+    Literal,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    Reference,
+    Unsupported,
+    push_not,
+    to_sql,
+)
+from skipindex.predicate import IsNull as IsNullPredicate
+from skipindex.table import ColumnInfo
+
+Resolve = Callable[[str], ColumnInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """Binds predicates to one table.
+
+    Args:
+        resolve: the column of a name; ``PredicateError`` if there is none.
+        zone: the session's time zone, if it is known.
+    """
+
+    resolve: Resolve
+    zone: str | None = None
+
+    def bind(self, predicate: Predicate) -> Bound:
+        """``predicate`` over atoms; TRUE for the same rows.
+
+        Raises:
+            PredicateError: a column does not exist, or its name is ambiguous.
+        """
+        return self._bind(push_not(predicate))
+
+    def _bind(self, node: Predicate) -> Bound:
+        match node:
+            case And(children):
+                return AllOf(tuple(map(self._bind, children)))
+            case Or(children):
+                return AnyOf(tuple(map(self._bind, children)))
+            case Constant(value):
+                # Nothing negates any more, so UNKNOWN may be read as FALSE.
+                return Known(value is True)
+            case Unsupported(text, reason):
+                return Unknown(text, reason)
+            case Comparison() | In() | IsNullPredicate() | Like():
+                return self._atom(node)
+            case Not():
+                raise AssertionError("push_not has removed every NOT")
+            case _:
+                assert_never(node)
+
+    def _atom(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+        text = to_sql(node)
+        column, problem = self._column(node.column)
+        match node:
+            case Comparison(_, Operator.NULL_SAFE_EQ, None):
+                node = IsNullPredicate(node.column)
+            case Comparison(_, _, None):
+                return Known(value=False)
+            case In(_, (), negated):  # true of NULL too
+                return Known(negated)
+            case In(_, values, negated) if negated and None in values:
+                return Known(value=False)
+        if column is None or column.domain is None:
+            return Unknown(text, problem)
+        binding = _Column(column.name, column.domain, self.zone, text)
+        match node:
+            case Comparison(_, operator, value):
+                return binding.comparison(operator, value)
+            case In(_, values, negated):
+                listed = [value for value in values if value is not None]
+                return binding.membership(listed, negated=negated)
+            case IsNullPredicate(_, negated):
+                null = IsNotNull(column.name) if negated else IsNull(column.name)
+                return Leaf(null, text)
+            case Like():
+                return binding.like(node)
+            case _:
+                assert_never(node)
+
+    def _column(self, reference: Reference) -> tuple[ColumnInfo | None, str]:
+        """The column, or None and why it cannot be judged."""
+        column = self.resolve(reference.parts[0])
+        if len(reference.parts) > 1:
+            if not column.reason.startswith("type struct"):
+                raise PredicateError(
+                    f"no field {str(reference)!r}: column {column.name!r} is no struct"
+                )
+            return None, "fields of structs have no index"
+        return column, column.reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One atom's column, and the words of the atom."""
+
+    name: str
+    domain: Domain
+    zone: str | None
+    text: str
+
+    def comparison(self, operator: Operator, value: Literal) -> Bound:
+        """``column operator value``; the value is not NULL."""
+        at = cut(self.domain, value, self.zone)
+        if isinstance(at, Refusal):
+            return Unknown(self.text, at.reason)
+        if at.slack:
+            return self._nearly(operator, at)
+        match operator:
+            case Operator.LT:
+                return self._range(None, at.ge)
+            case Operator.LE:
+                return self._range(None, at.gt)
+            case Operator.GE:
+                return self._least(at.ge)
+            case Operator.GT:
+                return self._least(at.gt)
+            case Operator.EQ | Operator.NULL_SAFE_EQ:
+                return self._equal(at)
+            case Operator.NE:
+                if _single(at):
+                    assert at.ge is not None
+                    return self._leaf(NoneOf(self.name, (at.ge,)))
+                if at.ge == at.gt:  # no value equals it
+                    return self._leaf(IsNotNull(self.name))
+                return AnyOf((self._range(None, at.ge), self._least(at.gt)))
+            case _:
+                assert_never(operator)
+
+    def membership(self, values: Sequence[Literal], *, negated: bool) -> Bound:
+        """``column [NOT] IN (values)``; no value is NULL."""
+        # Spark compares all of them in one common type; where a list mixes
+        # numbers with doubles that type is double, for the integers too.
+        if any(isinstance(value, float) for value in values):
+            if self.domain.name != "float":
+                return Unknown(self.text, "the list makes Spark cast the column")
+        elif any(isinstance(v, str) for v in values) and not all(
+            isinstance(v, str) for v in values
+        ):
+            return Unknown(self.text, "the list mixes text with other types")
+        if self.domain.name.startswith("timestamp") and any(
+            isinstance(value, str) for value in values
+        ):
+            return Unknown(self.text, "Spark may compare the list as text")
+        if any(isinstance(value, Decimal) for value in values) and (
+            self.domain.name != "float" and not fits_decimal(self.domain, values)
+        ):
+            return Unknown(self.text, "the list makes Spark round")
+        exact: set[Value] = set()
+        for value in values:
+            at = cut(self.domain, value, self.zone)
+            if isinstance(at, Refusal):
+                return Unknown(self.text, at.reason)
+            if at.slack:
+                return Unknown(self.text, "instants of a zone with summer time")
+            if _single(at):
+                assert at.ge is not None
+                exact.add(at.ge)
+            elif at.ge is not None and at.ge != at.gt:
+                return Unknown(self.text, "several values equal one of the list")
+        if not exact:  # no row equals any of them
+            return self._leaf(IsNotNull(self.name)) if negated else Known(value=False)
+        ordered = tuple(sorted(exact))
+        kind = NoneOf if negated else OneOf
+        return self._leaf(kind(self.name, ordered))
+
+    def like(self, node: Like) -> Bound:
+        """``column [NOT] LIKE pattern``: exact for ``'p%'``, else by its prefix."""
+        if self.domain.name != "string":
+            return Unknown(self.text, "LIKE on this type needs a cast")
+        parsed = _split_pattern(node.pattern, node.escape)
+        if parsed is None:
+            return Unknown(self.text, "the pattern ends in, or misuses, its escape")
+        prefix_text, rest = parsed
+        try:
+            prefix = prefix_text.encode()
+        except UnicodeEncodeError:
+            return Unknown(self.text, "the pattern is no valid text")
+        if not rest:
+            operator = Operator.NE if node.negated else Operator.EQ
+            return self.comparison(operator, prefix_text)
+        stop = _after_prefix(prefix)
+        if set(rest) == {"%"}:
+            if node.negated:
+                outside = [self._range(None, prefix)]
+                return AnyOf((*outside, self._least(stop)))
+            return self._range(prefix, stop)
+        unknown = Unknown(self.text, "only the pattern's prefix can be judged")
+        if node.negated or not prefix:
+            return unknown
+        return AllOf((self._range(prefix, stop), unknown))
+
+    def _equal(self, at: Cut) -> Bound:
+        if _single(at):
+            assert at.ge is not None
+            return self._leaf(OneOf(self.name, (at.ge,)))
+        if at.ge is None or at.ge == at.gt:
+            return Known(value=False)
+        return self._range(at.ge, at.gt)
+
+    def _least(self, low: Value | None) -> Bound:
+        return Known(value=False) if low is None else self._range(low, None)
+
+    def _range(self, low: Value | None, high: Value | None) -> Bound:
+        if low in {INT64_MIN, b""}:
+            low = None
+        if high in {INT64_MIN, b""}:
+            return Known(value=False)
+        if low is None and high is None:
+            return self._leaf(IsNotNull(self.name))
+        return self._leaf(Range(self.name, low, high))
+
+    def _nearly(self, operator: Operator, at: Cut) -> Bound:
+        """The atom, widened by the cut's slack: possible rows, none certain."""
+        assert isinstance(at.ge, int)
+        low, high = at.ge - at.slack, at.ge + at.slack + 1
+        unknown = Unknown(self.text, "the time zone's rules are only known nearly")
+        match operator:
+            case Operator.LT | Operator.LE:
+                return AllOf((self._range(None, high), unknown))
+            case Operator.GT | Operator.GE:
+                return AllOf((self._range(low, None), unknown))
+            case Operator.EQ | Operator.NULL_SAFE_EQ:
+                return AllOf((self._range(low, high), unknown))
+            case Operator.NE:
+                return unknown
+            case _:
+                assert_never(operator)
+
+    def _leaf(self, atom: Atom) -> Leaf:
+        return Leaf(atom, self.text)
+
+
+def _single(at: Cut) -> bool:
+    """Whether exactly one value of the domain equals the literal."""
+    if at.ge is None:
+        return False
+    # The greatest values have no successor.
+    last = at.gt is None and at.ge in {INT64_MAX, NAN}
+    return last or at.gt == successor(at.ge)
+
+
+def _split_pattern(pattern: str, escape: str) -> tuple[str, str] | None:
+    """The literal text before the first wildcard, and the rest as written."""
+    literal = []
+    i = 0
+    while i < len(pattern):
+        c = pattern[i]
+        if c == escape:
+            following = pattern[i + 1 : i + 2]
+            if not following or following not in {"%", "_", escape}:
+                return None  # an error in Spark
+            literal.append(following)
+            i += 2
+        elif c in "%_":
+            return "".join(literal), pattern[i:]
+        else:
+            literal.append(c)
+            i += 1
+    return "".join(literal), ""
+
+
+def _after_prefix(prefix: bytes) -> bytes | None:
+    """The least byte string greater than all that begin with ``prefix``."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

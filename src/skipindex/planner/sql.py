@@ -1,0 +1,177 @@
+"""SQL text to the predicate tree, with the meaning that Spark gives it.
+
+    >>> from skipindex.planner.sql import parse
+    >>> print(parse("5 < a AND upper(b) = 'X' AND c NOT IN (1, 2L)"))
+    a > 5 AND (upper(b) = 'X') AND c NOT IN (1, 2)
+
+AND, OR, NOT and the conditions that an index can judge, a column against a
+literal, are read by Spark's own grammar (``SqlBaseParser.g4``): a rewrite on the
+way could skip a file.  Everything else stays as written, one ``Unsupported`` for
+one condition, once sqlglot has found it well-formed.
+
+The settings of the session are taken to be Spark's defaults: backslash escapes in
+strings, double quotes around strings, ``1e2`` a double.  A string with a doubled
+quote, which Spark 3 and Spark 4 read differently, is judged for both.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skipindex.errors import PredicateError
+from skipindex.planner._sql_conditions import ConditionReader
+from skipindex.planner._sql_literals import NotJudgedError
+from skipindex.planner._sql_operands import MAX_DEPTH, OPERATORS, reason_at
+from skipindex.planner._sql_syntax import SyntaxMistakeError, check_syntax
+from skipindex.planner._sql_tokens import Kind, Token
+from skipindex.predicate import (
+    And,
+    Not,
+    Or,
+    Predicate,
+    Unsupported,
+    conjunction,
+    disjunction,
+)
+
+_QUERIES: Final = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"}
+_STATEMENTS: Final = _QUERIES | {
+    *("WHERE", "INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "ALTER", "DROP"),
+    *("TRUNCATE", "EXPLAIN", "SHOW", "DESCRIBE", "USE", "SET"),
+}
+
+
+def parse(text: str) -> Predicate:
+    """The tree of a WHERE condition in Spark SQL.
+
+    Raises:
+        PredicateError: the text is no condition; the message says where.
+    """
+    if "${" in text:
+        # Spark replaces ${name} before it reads the text, by values that we lack.
+        return Unsupported(text, "Spark substitutes variables in ${...}")
+    return _TreeReader(text).tree()
+
+
+class _TreeReader(ConditionReader):
+    """Reads AND, OR, NOT and parentheses, and what they are made of."""
+
+    def tree(self) -> Predicate:
+        """The whole text.
+
+        Raises:
+            PredicateError: it is no condition.
+        """
+        if self.next.kind is Kind.END:
+            raise PredicateError(f"expected a condition, found none in {self.text!r}")
+        for token in self.tokens:
+            if token.key == ";":
+                raise self.error(token, "expected one condition, found ';'")
+        return self._disjunction(0)
+
+    def _disjunction(self, depth: int) -> Predicate:
+        parts = [self._conjunction(depth)]
+        while self.take("OR"):
+            parts.append(self._conjunction(depth))
+        return disjunction(parts)
+
+    def _conjunction(self, depth: int) -> Predicate:
+        parts = [self._negation(depth)]
+        while self.take("AND"):
+            parts.append(self._negation(depth))
+        return conjunction(parts)
+
+    def _negation(self, depth: int) -> Predicate:
+        if depth < MAX_DEPTH:
+            if self.next.key in {"NOT", "!"} and self.after.key not in OPERATORS:
+                self.at += 1
+                return Not(self._negation(depth + 1))
+            if self.next.key == "(" and self._encloses_condition():
+                self.at += 1
+                tree = self._disjunction(depth + 1)
+                self.at += 1
+                return tree
+        return self._leaf()
+
+    def _encloses_condition(self) -> bool:
+        """Whether these parentheses hold a condition: no operand, list or query."""
+        end = self.closing[self.at]
+        if not self._ends_condition(self.tokens[end + 1]):
+            return False
+        if self.after.key in _QUERIES and self.tokens[self.at + 2].key not in OPERATORS:
+            return False
+        i = self.at + 1
+        while i < end and self.tokens[i].key != ",":
+            i = self.closing.get(i, i) + 1
+        return i == end
+
+    @staticmethod
+    def _ends_condition(token: Token) -> bool:
+        return token.key in {"AND", "OR", ")"} or token.kind is Kind.END
+
+    def _leaf(self) -> Predicate:
+        start = self.at
+        if self._ends_condition(self.next):
+            raise self.expected("a condition")
+        self.saw_doubled_quote = False
+        tree = self._judged(start)
+        if not self.saw_doubled_quote or isinstance(tree, Unsupported):
+            return tree
+        self.at, self.spark_3 = start, True
+        other = self._judged(start)
+        self.spark_3 = False
+        text = self._slice(start, self.at)
+        reason = "Spark 3 and Spark 4 read a doubled quote differently"
+        return And((Or((tree, other)), Unsupported(text, reason)))
+
+    def _judged(self, start: int) -> Predicate:
+        """The condition that begins here, ``Unsupported`` if it is one for Spark."""
+        try:
+            tree = self.condition()
+            if self._ends_condition(self.next):
+                return tree
+            reason = reason_at(self.next)
+        except NotJudgedError as not_judged:
+            reason = str(not_judged)
+        self.at = self._end_of_condition(start)
+        self._check_syntax(start, self.at)
+        return Unsupported(self._slice(start, self.at), reason)
+
+    def _slice(self, start: int, end: int) -> str:
+        return self.text[self.tokens[start].start : self.tokens[end - 1].end]
+
+    def _end_of_condition(self, start: int) -> int:
+        """The place of the first AND, OR or ``)`` that is not inside the condition.
+
+        The ANDs of BETWEEN, and all between CASE and END, are inside.
+        """
+        i, cases, betweens = start, 0, 0
+        while self.tokens[i].kind is not Kind.END and self.tokens[i].key != ")":
+            match self.tokens[i].key:
+                case "CASE":
+                    cases += 1
+                case "END" if cases:
+                    cases -= 1
+                case "BETWEEN" if not cases:
+                    betweens += 1
+                case "AND" if betweens and not cases:
+                    betweens -= 1
+                case "AND" | "OR" if not cases:
+                    break
+            i = self.closing.get(i, i) + 1
+        return i
+
+    def _check_syntax(self, start: int, end: int) -> None:
+        """Let sqlglot look for mistakes in a condition that stays as written."""
+        tokens = self.tokens[start:end]
+        try:
+            check_syntax(tokens)
+        except SyntaxMistakeError as mistake:
+            found = mistake.token
+        else:
+            return
+        first = tokens[0]
+        if first.key in _STATEMENTS and first is self.tokens[0]:
+            problem = f"expected the condition alone, without {first.text!r}"
+            raise self.error(first, problem)
+        raise self.error(found, f"cannot read this condition near {found.text!r}")
