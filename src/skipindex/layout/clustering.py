@@ -1,0 +1,261 @@
+"""A clustering: which file every row goes to, and in which order.
+
+It is fitted once to a sample and then applied to rows anywhere, without Spark:
+each column's values become range numbers, range numbers become cells of a grid,
+a curve strings the cells together, and the curve is cut into files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.errors import LayoutError
+from skipindex.layout._split import Weights
+from skipindex.layout.boundaries import MAX_RANGES, Boundaries
+from skipindex.layout.curves import KEY_BITS, Curve, Keys, linear
+from skipindex.layout.curves import curve as curve_named
+from skipindex.layout.cuts import FileCuts, FileNumbers, Salt
+
+Cells: TypeAlias = npt.NDArray[np.uint32]
+
+RANGES_PER_FILE: Final = 64
+"""So many let files be cut within 2 % even where one column decides alone."""
+
+_MIN_RANGES: Final = 256
+
+_MAX_AXIS_BITS: Final = 16
+"""Enough for ``MAX_RANGES``; wider words would double the cost of Hilbert."""
+
+_SPARE_BITS: Final = 2
+"""A column of few values gets 4 cells for each, to space them by their weight."""
+
+_MAX_GROUP_BITS: Final = 31
+"""At least 32 of the key's 63 bits are left for the curve."""
+
+
+class Placement(NamedTuple):
+    """Where rows go."""
+
+    keys: Keys
+    """Positions on the curve: the order of rows over files and inside them."""
+    files: FileNumbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """One column as an axis of a grid."""
+
+    boundaries: Boundaries
+    cells: Cells
+    """The cell of every range, never descending and below ``2**bits``."""
+    bits: int
+
+    @classmethod
+    def by_weight(
+        cls, boundaries: Boundaries, weight_of_range: Weights, *, bits: int
+    ) -> Axis:
+        """Space the ranges by weight: a cell stands in the middle of its rows.
+
+        So the highest bit halves the rows, not the values, and splits off a
+        value that most rows have.  Different ranges get different cells if there
+        are enough.
+        """
+        n_cells, n_ranges = 1 << bits, boundaries.n_ranges
+        total = weight_of_range.sum()
+        if total == 0:
+            return cls.evenly(boundaries, bits=bits)
+        middle = (np.cumsum(weight_of_range) - weight_of_range / 2) / total
+        cells = np.minimum((middle * n_cells).astype(np.int64), n_cells - 1)
+        if n_cells >= n_ranges:
+            order = np.arange(n_ranges)
+            cells = np.maximum.accumulate(cells - order) + order
+            cells = np.minimum(cells, n_cells - n_ranges + order)
+        return cls(boundaries, cells.astype(np.uint32), bits)
+
+    @classmethod
+    def evenly(cls, boundaries: Boundaries, *, bits: int) -> Axis:
+        """Space the ranges evenly."""
+        n_ranges = boundaries.n_ranges
+        cells = (np.arange(n_ranges, dtype=np.int64) << bits) // n_ranges
+        return cls(boundaries, cells.astype(np.uint32), bits)
+
+    def cells_of(self, values: pa.Array | pa.ChunkedArray) -> Cells:
+        """Return the cell of every value."""
+        return self.cells[self.boundaries.rank(values)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clustering:
+    """Sends every row of a table to one of ``cuts.n_files`` files.
+
+    Small enough to be sent to executors.  Rows that agree in the columns get the
+    same key, on every machine and in every batch.
+    """
+
+    curve: Curve
+    groups: tuple[Axis, ...]
+    """Columns that come before the curve, as hive partition columns do."""
+    axes: tuple[Axis, ...]
+    cuts: FileCuts
+
+    @classmethod
+    def fit(
+        cls,
+        sample: pa.Table,
+        columns: Sequence[str],
+        *,
+        n_files: int,
+        curve: str = "hilbert",
+        partition_by: Sequence[str] = (),
+        max_ranges: int | None = None,
+        weights: npt.ArrayLike | None = None,
+    ) -> Clustering:
+        """Return the clustering of a table by ``columns``, judged by its sample.
+
+        Args:
+            sample: rows of the table; other columns are ignored.
+            columns: in order of importance; two to four work best.
+            n_files: how many files to make.
+            curve: ``"hilbert"``, ``"zorder"`` or ``"linear"``.
+            partition_by: columns whose values share a file only where they have
+                too few rows to fill one.
+            max_ranges: the most ranges of a column; None is 64 a file, and at
+                least 256.
+            weights: what each row of the sample stands for, for instance its
+                bytes, so that files get nearly equal sizes; None is 1 each.
+
+        Raises:
+            LayoutError: if a column is missing or has no order, if there is no
+                such curve, or if there are more columns than bits in a key.
+        """
+        shape = curve_named(curve)
+        if n_files < 1:
+            raise LayoutError(f"cannot cluster into {n_files} files (at least 1)")
+        if not columns:
+            raise LayoutError("cannot cluster by no columns (at least 1)")
+        if max_ranges is None:
+            max_ranges = min(MAX_RANGES, max(_MIN_RANGES, RANGES_PER_FILE * n_files))
+        loads = None if weights is None else np.asarray(weights, np.float64)
+
+        groups = _fit_groups(sample, partition_by, loads)
+        n_group_bits = sum(axis.bits for axis in groups)
+        axes = _fit_axes(
+            sample, columns, shape, KEY_BITS - n_group_bits, max_ranges, loads
+        )
+        arrays = [sample.column(name) for name in (*partition_by, *columns)]
+        keys = _keys(shape, groups, axes, arrays)
+        cuts = FileCuts.fit(
+            keys,
+            n_files=n_files,
+            weights=loads,
+            group_bits=KEY_BITS - n_group_bits if groups else 0,
+            seam_bits=shape.seam_bits([axis.bits for axis in axes]),
+        )
+        return cls(shape, groups, axes, cuts)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that ``assign`` takes, in its order: groups before axes."""
+        return tuple(a.boundaries.column for a in chain(self.groups, self.axes))
+
+    def assign(
+        self,
+        arrays: Sequence[pa.Array | pa.ChunkedArray],
+        *,
+        salt: Salt | None = None,
+    ) -> Placement:
+        """Return the key and the file of every row.
+
+        Args:
+            arrays: one for each of ``columns``, all of one length.
+            salt: a hash of each row, see ``FileCuts.assign``.
+
+        Raises:
+            LayoutError: if an array's type does not fit its column.
+        """
+        keys = _keys(self.curve, self.groups, self.axes, arrays)
+        return Placement(keys, self.cuts.assign(keys, salt=salt))
+
+
+def n_files_for(n_rows: int, rows_per_file: int) -> int:
+    """Return the fewest files of at most ``rows_per_file`` rows on average, min 1."""
+    if rows_per_file < 1:
+        msg = f"cannot write files of {rows_per_file} rows (at least 1)"
+        raise LayoutError(msg)
+    return max(1, -(-n_rows // rows_per_file))
+
+
+def _keys(
+    shape: Curve,
+    groups: Sequence[Axis],
+    axes: Sequence[Axis],
+    arrays: Sequence[pa.Array | pa.ChunkedArray],
+) -> Keys:
+    cells = [
+        axis.cells_of(values)
+        for axis, values in zip(chain(groups, axes), arrays, strict=True)
+    ]
+    keys = shape(cells[len(groups) :], bits=[axis.bits for axis in axes])
+    if groups:
+        widths = [axis.bits for axis in groups]
+        keys |= linear(cells[: len(groups)], bits=widths) << (KEY_BITS - sum(widths))
+    return keys
+
+
+def _fit_groups(
+    sample: pa.Table, names: Sequence[str], weights: Weights | None
+) -> tuple[Axis, ...]:
+    """Give every distinct value its own cell, as far as the key has room."""
+    boundaries = [_fit(sample, name, MAX_RANGES, weights) for name in names]
+    wanted = [(b.n_ranges - 1).bit_length() for b in boundaries]
+    given = curve_named("linear").share_bits(wanted, total=_MAX_GROUP_BITS)
+    return tuple(
+        Axis.evenly(b, bits=bits) for b, bits in zip(boundaries, given, strict=True)
+    )
+
+
+def _fit_axes(
+    sample: pa.Table,
+    names: Sequence[str],
+    shape: Curve,
+    n_bits: int,
+    max_ranges: int,
+    weights: Weights | None,
+) -> tuple[Axis, ...]:
+    boundaries = [_fit(sample, name, max_ranges, weights) for name in names]
+    wanted = [_wanted_bits(b.n_ranges) for b in boundaries]
+    given = shape.share_bits(wanted, total=n_bits)
+    return tuple(
+        Axis.by_weight(
+            b,
+            np.bincount(
+                b.rank(sample.column(b.column)), weights, minlength=b.n_ranges
+            ).astype(np.float64),
+            bits=bits,
+        )
+        for b, bits in zip(boundaries, given, strict=True)
+    )
+
+
+def _fit(
+    sample: pa.Table, name: str, max_ranges: int, weights: Weights | None
+) -> Boundaries:
+    if sample.schema.get_field_index(name) < 0:
+        msg = f"cannot cluster by {name!r}: the sample has {sample.column_names!r}"
+        raise LayoutError(msg)
+    return Boundaries.fit(
+        sample.column(name), column=name, max_ranges=max_ranges, weights=weights
+    )
+
+
+def _wanted_bits(n_ranges: int) -> int:
+    if n_ranges == 1:
+        return 0
+    return min((n_ranges - 1).bit_length() + _SPARE_BITS, _MAX_AXIS_BITS)

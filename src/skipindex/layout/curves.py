@@ -1,0 +1,286 @@
+"""Curves that walk a grid of integer cells, cell by cell.
+
+A *rank* is the position of a row on one axis, from 0 to ``2**bits - 1``; a *key*
+is the position of its cell on the curve.  Axes may differ in ``bits``.  Every
+curve takes the highest bit of an axis first, so an axis with few bits is used up
+early, and cutting low bits off a key only makes its cells larger.  The first
+axis is always the most significant one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from skipindex.errors import LayoutError
+
+Keys: TypeAlias = npt.NDArray[np.int64]
+Ranks: TypeAlias = Sequence[npt.ArrayLike]
+
+KEY_BITS: Final = 63
+"""A key is a non-negative int64, which Spark sorts and compares natively."""
+
+_DIGIT_BITS: Final = 11
+"""One spread table has 2048 entries of 8 bytes, which stay in the L1 cache."""
+
+_Word = TypeVar("_Word", np.uint16, np.uint32, np.uint64)
+
+
+class CurveFunction(Protocol):
+    """Maps one rank an axis to one key; any shape, all axes alike."""
+
+    def __call__(self, ranks: Ranks, *, bits: int | Sequence[int]) -> Keys: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A named curve, called like the function that it holds."""
+
+    name: str
+    function: CurveFunction
+    share: Callable[[Sequence[int], int], tuple[int, ...]]
+    seams: Callable[[Sequence[int]], int]
+
+    def __call__(self, ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
+        """Return the key of every row."""
+        return self.function(ranks, bits=bits)
+
+    def share_bits(
+        self, wanted: Sequence[int], *, total: int = KEY_BITS
+    ) -> tuple[int, ...]:
+        """Return the bits of each axis, at most ``wanted``, that fit in ``total``.
+
+        What is cut is the low end of the key, so a row is put among coarser
+        cells but never on the wrong side of one: only the clustering gets worse.
+
+        Raises:
+            LayoutError: if there are more axes than bits.
+        """
+        n_axes = sum(bits > 0 for bits in wanted)
+        if n_axes > total:
+            msg = (
+                f"cannot cluster by {n_axes} columns: their key has {total} bits, "
+                f"one for each is the least (two to four columns work best)"
+            )
+            raise LayoutError(msg)
+        return self.share(wanted, total)
+
+    def seam_bits(self, bits: Sequence[int]) -> int:
+        """Return a mask of the key's bits at whose changes a file had best end.
+
+        The bounding boxes of the two neighbours then overlap least; the higher
+        the bit, the more it matters.
+        """
+        return self.seams(bits)
+
+
+def interleave(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
+    """Return Z-order keys: the bits of all axes in turn (Morton 1966).
+
+    The turns go from every axis's highest bit to its lowest; an axis without
+    bits left is passed over.
+
+    >>> int(interleave([0b11, 0b00], bits=2))
+    10
+    """
+    widths = _widths(ranks, bits)
+    columns = _columns(ranks, widths)
+    keys = np.zeros(np.broadcast_shapes(*(c.shape for c in columns)), np.int64)
+    for column, tables in zip(columns, _spread_tables(widths), strict=True):
+        for digit, table in enumerate(tables):
+            keys |= table.take(_digit(column, digit, last=digit == len(tables) - 1))
+    return keys
+
+
+def linear(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
+    """Return lexicographic keys: all bits of the first axis, then the second."""
+    widths = _widths(ranks, bits)
+    columns = _columns(ranks, widths)
+    keys = np.zeros(np.broadcast_shapes(*(c.shape for c in columns)), np.int64)
+    for column, width in zip(columns, widths, strict=True):
+        keys <<= width
+        keys |= column.astype(np.int64)
+    return keys
+
+
+def hilbert(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
+    """Return Hilbert keys: neighbours on the curve are neighbours on the grid.
+
+    Skilling's transform (AIP Conf. Proc. 707, 381, 2004) for any number of axes.
+    The grid must be a cube, so a narrower axis is widened with low bits of 0: its
+    highest bit still counts as much as anyone's.  Its keys then leave gaps, and
+    take as many bits as the widest axis times the number of axes that have any.
+    """
+    widths = _widths(ranks, bits)
+    columns = _columns(ranks, widths)
+    shape = np.broadcast_shapes(*(c.shape for c in columns))
+    used = [(c, w) for c, w in zip(columns, widths, strict=True) if w]
+    if not used:
+        return np.zeros(shape, np.int64)
+    side = max(width for _, width in used)
+    if len(used) * side > KEY_BITS:
+        raise LayoutError(_too_wide(len(used) * side))
+    word = np.uint16 if side <= 16 else np.uint32 if side <= 32 else np.uint64
+    cube = np.empty((len(used), math.prod(shape)), word)
+    for axis, (column, width) in enumerate(used):
+        cube[axis] = np.broadcast_to(column, shape).reshape(-1)
+        cube[axis] <<= word(side - width)
+    if len(cube) > 1:
+        _to_transposed_index(cube, side)
+    return interleave(list(cube), bits=side).reshape(shape)
+
+
+def _to_transposed_index(cube: npt.NDArray[_Word], side: int) -> None:
+    """Turn coordinates into the Hilbert index, whose bits lie across the axes.
+
+    In place and without branches: ``0 - bit`` is a mask of ones or of zeros.
+    """
+    word = cube.dtype.type
+    zero, one = word(0), word(1)
+    for bit in range(side - 1, 0, -1):
+        below = word((1 << bit) - 1)
+        for axis in range(len(cube)):
+            # Where the bit is set invert the first axis below it, elsewhere swap.
+            invert = zero - ((cube[axis] >> word(bit)) & one)
+            swap = (cube[0] ^ cube[axis]) & below & ~invert
+            cube[0] ^= swap | (invert & below)
+            cube[axis] ^= swap
+    for axis in range(1, len(cube)):
+        cube[axis] ^= cube[axis - 1]
+    flips = np.zeros_like(cube[0])
+    for bit in range(side - 1, 0, -1):
+        flips ^= (zero - ((cube[-1] >> word(bit)) & one)) & word((1 << bit) - 1)
+    cube ^= flips
+
+
+def _share_in_turn(wanted: Sequence[int], total: int) -> tuple[int, ...]:
+    """Give a bit to each axis in turn: the highest ``total`` bits of a Z key."""
+    given = [0] * len(wanted)
+    for level in range(max(wanted, default=0)):
+        for axis, bits in enumerate(wanted):
+            if bits > level and sum(given) < total:
+                given[axis] += 1
+    return tuple(given)
+
+
+def _share_in_cube(wanted: Sequence[int], total: int) -> tuple[int, ...]:
+    """Cut every axis to the side of the largest cube of ``total`` bits."""
+    side = total // max(1, sum(bits > 0 for bits in wanted))
+    return tuple(min(bits, side) for bits in wanted)
+
+
+def _share_in_order(wanted: Sequence[int], total: int) -> tuple[int, ...]:
+    """Serve the first axis first: the highest ``total`` bits of a linear key."""
+    given: list[int] = []
+    for bits in wanted:
+        given.append(min(bits, total - sum(given)))
+    return tuple(given)
+
+
+def _every_bit(_: Sequence[int]) -> int:
+    """Between two changes of any bit lies a box of the grid."""
+    return (1 << KEY_BITS) - 1
+
+
+def _lowest_bit_of_each(bits: Sequence[int]) -> int:
+    """Of one axis all cells are alike, but a change of it ends all later ones."""
+    mask, low = 0, sum(bits)
+    for width in bits:
+        low -= width
+        mask |= 1 << low if width else 0
+    return mask
+
+
+CURVES: Final[Mapping[str, Curve]] = MappingProxyType(
+    {
+        "hilbert": Curve("hilbert", hilbert, _share_in_cube, _every_bit),
+        "zorder": Curve("zorder", interleave, _share_in_turn, _every_bit),
+        "linear": Curve("linear", linear, _share_in_order, _lowest_bit_of_each),
+    }
+)
+"""Every curve by the name that users give it."""
+
+
+def curve(name: str) -> Curve:
+    """Return the curve of that name.
+
+    Raises:
+        LayoutError: if there is none.
+    """
+    if name not in CURVES:
+        accepted = ", ".join(map(repr, CURVES))
+        raise LayoutError(f"no curve is named {name!r} (accepted: {accepted})")
+    return CURVES[name]
+
+
+def _widths(ranks: Ranks, bits: int | Sequence[int]) -> tuple[int, ...]:
+    widths = (bits,) * len(ranks) if isinstance(bits, int) else tuple(bits)
+    if not widths or len(widths) != len(ranks):
+        msg = f"cannot make keys of {len(ranks)} axes with bits for {len(widths)}"
+        raise LayoutError(msg)
+    if min(widths) < 0 or sum(widths) > KEY_BITS:
+        raise LayoutError(_too_wide(sum(widths)))
+    return widths
+
+
+def _too_wide(n_bits: int) -> str:
+    return f"a key cannot have {n_bits} bits (accepted: 0 to {KEY_BITS})"
+
+
+def _columns(
+    ranks: Ranks, widths: tuple[int, ...]
+) -> list[npt.NDArray[np.integer[npt.NBitBase]]]:
+    columns = []
+    for axis, (values, width) in enumerate(zip(ranks, widths, strict=True)):
+        column = np.asarray(values)
+        if column.dtype.kind not in "iu":
+            msg = f"ranks of axis {axis} must be integers, not {column.dtype}"
+            raise LayoutError(msg)
+        low, high = (int(column.min()), int(column.max())) if column.size else (0, 0)
+        if low < 0 or high >> width:
+            worst = low if low < 0 else high
+            msg = f"rank {worst} of axis {axis} does not fit in {width} bits"
+            raise LayoutError(msg)
+        if column.dtype.itemsize == 1:  # too narrow for the mask of a digit
+            column = column.astype(np.uint16)
+        columns.append(column)
+    return columns
+
+
+def _digit(
+    column: npt.NDArray[np.integer[npt.NBitBase]], digit: int, *, last: bool
+) -> npt.NDArray[np.integer[npt.NBitBase]]:
+    shifted = column >> (digit * _DIGIT_BITS) if digit else column
+    return shifted if last else shifted & ((1 << _DIGIT_BITS) - 1)
+
+
+@lru_cache(maxsize=64)
+def _spread_tables(widths: tuple[int, ...]) -> tuple[tuple[Keys, ...], ...]:
+    """Return, for each axis and each digit of it, where its bits go in a Z key."""
+    turns = [
+        (axis, width - 1 - level)
+        for level in range(max(widths))
+        for axis, width in enumerate(widths)
+        if width > level
+    ]
+    place = {turn: len(turns) - 1 - i for i, turn in enumerate(turns)}
+    tables = []
+    for axis, width in enumerate(widths):
+        digits = []
+        for low in range(0, width, _DIGIT_BITS):
+            size = min(_DIGIT_BITS, width - low)
+            values = np.arange(1 << size, dtype=np.int64)
+            table = np.zeros_like(values)
+            for bit in range(size):
+                table |= ((values >> bit) & 1) << place[axis, low + bit]
+            table.flags.writeable = False
+            digits.append(table)
+        tables.append(tuple(digits))
+    return tuple(tables)
