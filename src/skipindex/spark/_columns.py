@@ -1,0 +1,81 @@
+"""Columns of a DataFrame by name: found, quoted, and fit to cluster by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, types
+from pyspark.sql import functions as sf
+
+from skipindex.errors import LayoutError
+
+_BINARY_COLLATION: Final = "UTF8_BINARY"
+_ORDERABLE: Final = (
+    types.BooleanType,
+    types.NumericType,
+    types.DateType,
+    types.TimestampType,
+    types.TimestampNTZType,
+    types.DayTimeIntervalType,
+    types.StringType,
+    types.BinaryType,
+)
+_ACCEPTED: Final = (
+    "boolean, integers, float, double, decimal, date, timestamp, timestamp_ntz, "
+    "day-time interval, string without collation, binary"
+)
+
+
+def quote(name: str) -> str:
+    """Return the name as SQL reads it back, dots, spaces and backticks included."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def column(name: str) -> Column:
+    """Return the top-level column of exactly that name."""
+    return sf.col(quote(name))
+
+
+def is_atomic(dtype: types.DataType) -> bool:
+    """Tell whether values can be compared and hashed."""
+    return isinstance(dtype, _ORDERABLE)
+
+
+def resolve(df: DataFrame, names: Sequence[str], *, role: str) -> tuple[str, ...]:
+    """Return the names as the DataFrame spells them."""
+    if isinstance(names, str):
+        msg = f"cannot {role} the string {names!r} (accepted: a list of column names)"
+        raise LayoutError(msg)
+    is_exact = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    found: list[str] = []
+    for name in names:
+        matches = [
+            known
+            for known in df.columns
+            if known == name or (not is_exact and known.lower() == name.lower())
+        ]
+        if len(matches) != 1:
+            problem = "no such column" if not matches else "the name is ambiguous"
+            msg = f"cannot {role} {name!r}: {problem} (columns: {df.columns!r})"
+            raise LayoutError(msg)
+        if matches[0] in found:
+            raise LayoutError(f"cannot {role} {matches[0]!r} twice")
+        found.extend(matches)
+    return tuple(found)
+
+
+def require_order(field: types.StructField) -> None:
+    """Raise LayoutError unless rows can be clustered by the column."""
+    dtype = field.dataType
+    if not is_atomic(dtype) or _is_collated(dtype):
+        msg = (
+            f"cannot cluster by column {field.name!r}: type {dtype.simpleString()} "
+            f"is not supported (supported: {_ACCEPTED})"
+        )
+        raise LayoutError(msg)
+
+
+def _is_collated(dtype: types.DataType) -> bool:
+    """Tell whether strings sort by a language's rules and not by their bytes."""
+    return getattr(dtype, "collation", _BINARY_COLLATION) != _BINARY_COLLATION

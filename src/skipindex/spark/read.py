@@ -1,0 +1,182 @@
+"""Plans read through Spark: the same rows and columns as the whole table.
+
+The planned files go to ``spark.read`` as an explicit path set.  What that needs
+to be right: the table's full schema (Spark would infer it from the chosen files),
+``basePath`` (or partition columns are lost), no globbing of names, no path twice,
+and a listing that is not one Spark task a path.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
+
+from skipindex.errors import PlanError
+from skipindex.planner.plan import Plan, plan_files
+from skipindex.predicate import Predicate
+from skipindex.table import Table, open_table
+
+_DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
+_INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_MERGE: Final = "spark.sql.parquet.mergeSchema"
+_ASSUMED: Final = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": {"false"},
+    "spark.sql.legacy.literal.pickMinimumPrecision": {"true"},
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": {"false"},
+    "spark.sql.parquet.datetimeRebaseModeInRead": {"corrected", "exception"},
+    "spark.sql.parquet.fieldId.read.enabled": {"false"},
+    "spark.sql.parquet.inferTimestampNTZ.enabled": {"true"},
+    "spark.sql.parquet.int96RebaseModeInRead": {"corrected", "exception"},
+    "spark.sql.parquet.int96TimestampConversion": {"false"},
+    "spark.sql.parser.escapedStringLiterals": {"false"},
+}
+"""Settings under which a condition, or a column, means what plans take it for.
+
+All but these values are for old applications.  ``spark.sql.ansi.enabled`` is not
+among them: a plan is right with it and without.
+"""
+
+
+def read(
+    spark: SparkSession,
+    table: Table | str | os.PathLike[str],
+    predicate: str | Predicate,
+) -> DataFrame:
+    """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
+
+    The same rows and columns as ``spark.read.parquet(path).where(predicate)``.
+
+    Raises:
+        PredicateError: it cannot be parsed, or names a column that is not there.
+        TableError: there is no such table.
+    """
+    plan = plan_files(
+        predicate,
+        table=open_table(table),
+        timezone=_setting(spark, "spark.sql.session.timeZone"),
+        case_sensitive=_is_case_sensitive(spark),
+    )
+    return read_plan(spark, plan)
+
+
+def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
+    """The matching rows of a plan; see ``Plan.read``."""
+    zone = plan.session.timezone
+    actual = _setting(spark, "spark.sql.session.timeZone")
+    if zone is not None and zone != actual:
+        raise PlanError(
+            f"the plan is for time zone {zone!r}, the session has {actual!r}; plan "
+            "again with the session's, or use skipindex.read"
+        )
+    if plan.session.case_sensitive != _is_case_sensitive(spark):
+        raise PlanError(
+            f"the plan has case_sensitive={plan.session.case_sensitive}, the session "
+            f"has spark.sql.caseSensitive={_setting(spark, 'spark.sql.caseSensitive')}"
+        )
+    for name, accepted in _ASSUMED.items():
+        if _setting(spark, name).lower() not in accepted:
+            raise PlanError(
+                f"the session has {name}={_setting(spark, name)}, under which a plan "
+                f"may be wrong (accepted: {', '.join(sorted(accepted))})"
+            )
+    schema = table_schema(spark, plan.table)
+    return read_files(spark, plan.table, plan.files, schema).where(plan.where)
+
+
+def read_files(
+    spark: SparkSession, table: Table, files: list[str], schema: StructType
+) -> DataFrame:
+    """All rows of some of the table's files, with the table's schema."""
+    reader = (
+        spark.read.schema(schema)
+        .option("basePath", table.location.spark_path())
+        # Names may hold *, ?, [ or {; none of them is a pattern.
+        .option("__globPaths__", "false")
+    )
+    if not files:
+        return reader.format("parquet").load([])
+    with _quick_listing(spark, local=table.location.is_local):
+        return reader.parquet(*files)
+
+
+def table_schema(spark: SparkSession, table: Table) -> StructType:
+    """The schema that Spark gives the whole table.
+
+    It comes from the file that Spark would take it from, with the partition
+    columns typed over all files and not only over the chosen ones.
+    """
+    _check_inference(spark, table)
+    inferred = any(column.dtype is None for column in table.partitions)
+    whole = inferred or _is_true(spark, _MERGE)
+    with _quick_listing(spark, local=table.location.is_local):
+        schema = (
+            spark.read.option("basePath", table.location.spark_path())
+            .option("__globPaths__", "false")
+            .parquet(table.location.spark_path("" if whole else table.schema_path))
+            .schema
+        )
+    types = {p.name: from_arrow_type(p.dtype) for p in table.partitions if p.dtype}
+    return StructType(
+        [
+            StructField(f.name, types.get(f.name, f.dataType), f.nullable, f.metadata)
+            for f in schema
+        ]
+    )
+
+
+def _check_inference(spark: SparkSession, table: Table) -> None:
+    """Without type inference Spark takes every partition column for a string."""
+    if _is_true(spark, _INFERENCE):
+        return
+    inferred = [
+        column.name
+        for column in table.partitions
+        if column.name not in table.partition_types
+    ]
+    if inferred:
+        raise PlanError(
+            f"the session has {_INFERENCE}=false, but the types of partition columns "
+            f"{inferred} were inferred; open the table with partition_types={{…}}"
+        )
+
+
+@contextmanager
+def _quick_listing(spark: SparkSession, *, local: bool) -> Iterator[None]:
+    """List explicit paths on the driver, or in a few tasks on an object store.
+
+    By default Spark starts a job with one task a path above 32 paths.
+    """
+    if local:
+        wanted = {f"{_DISCOVERY}.threshold": str(2**31 - 1)}
+    else:
+        tasks = 4 * spark.sparkContext.defaultParallelism
+        wanted = {f"{_DISCOVERY}.parallelism": str(tasks)}
+    before = {name: _setting(spark, name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.set(name, old)
+
+
+def _is_case_sensitive(spark: SparkSession) -> bool:
+    return _is_true(spark, "spark.sql.caseSensitive")
+
+
+def _is_true(spark: SparkSession, name: str) -> bool:
+    return _setting(spark, name).lower() == "true"
+
+
+def _setting(spark: SparkSession, name: str) -> str:
+    value = spark.conf.get(name)
+    assert value is not None
+    return value

@@ -1,0 +1,135 @@
+"""Writing a table: cluster, let Spark write Parquet, index, commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from skipindex.errors import LayoutError, TableError
+from skipindex.indexes._runners import Progress
+from skipindex.indexes.build import Request, build
+from skipindex.layout import curve as named_curve
+from skipindex.spark._columns import column, resolve
+from skipindex.spark.build import SparkRunner
+from skipindex.spark.cluster import cluster
+from skipindex.storage.location import Location, location_of
+from skipindex.storage.log import Snapshot, commit
+from skipindex.table import Table, open_table
+
+ROWS_PER_FILE: Final = 1_000_000
+
+
+def write_table(
+    df: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    cluster_by: Sequence[str] = (),
+    curve: str | None = "hilbert",
+    partition_by: Sequence[str] = (),
+    sort_within: Sequence[str] | None = None,
+    rows_per_file: int = ROWS_PER_FILE,
+    indexes: Request | None = None,
+    overwrite: bool = False,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Write ``df`` as a table of Parquet files, clustered and indexed.
+
+    The rows, the schema and the NULLs are those of ``df``; only their order and
+    their distribution over files is ours.  Any Parquet reader can read the result.
+
+    Args:
+        df: any DataFrame of a classic session; it is evaluated three times (a
+            count, a sample, the write), so cache it if it is expensive.
+        path: a folder that does not exist, or is empty.
+        cluster_by: columns that queries filter on; two to four work best.
+        curve: ``"hilbert"``, ``"zorder"`` or ``"linear"``; None writes ``df`` in
+            the order that it has.
+        partition_by: hive partition columns.
+        sort_within: columns to sort by inside of each file; by default the curve.
+        rows_per_file: target; a file holds about as many rows.
+        indexes: as for ``build_indexes``.
+        overwrite: replace what is at ``path``.
+        options: for Spark's Parquet writer, such as ``compression``.
+        progress: called with the number of index tasks done and of all.
+
+    Raises:
+        TableError: ``path`` is not empty, and ``overwrite`` is not set.
+        LayoutError: the layout is impossible.
+    """
+    location = location_of(path)
+    _check(df, cluster_by, curve, partition_by, rows_per_file)
+    if not overwrite and any(True for _ in location.list()):
+        raise TableError(
+            f"{location.full('')!r} is not empty (pass overwrite=True to replace it)"
+        )
+    laid_out = df
+    if cluster_by and curve is not None:
+        laid_out = cluster(
+            df,
+            by=cluster_by,
+            curve=curve,
+            n_files=max(1, -(-df.count() // rows_per_file)),
+            sort_within=sort_within,
+            partition_by=partition_by,
+        )
+    elif sort_within:
+        names = resolve(df, sort_within, role="sort by")
+        laid_out = df.sortWithinPartitions(*map(column, names))
+    writer = laid_out.write.mode("overwrite").options(**(options or {}))
+    # Whatever the session says, partitions that df does not have go too.
+    writer = writer.option("partitionOverwriteMode", "static")
+    if not (cluster_by and curve is not None):
+        writer = writer.option("maxRecordsPerFile", rows_per_file)
+    if partition_by:
+        writer = writer.partitionBy(*partition_by)
+    writer.parquet(location.spark_path())
+    layout = {
+        "cluster_by": list(cluster_by),
+        "curve": curve if cluster_by else None,
+        "partition_by": list(partition_by),
+        "sort_within": list(sort_within or ()),
+        "rows_per_file": rows_per_file,
+    }
+    _record(location, layout)
+    runner = SparkRunner(df.sparkSession)
+    return build(open_table(location), indexes, runner=runner, progress=progress).table
+
+
+def _check(
+    df: DataFrame,
+    cluster_by: Sequence[str],
+    curve: str | None,
+    partition_by: Sequence[str],
+    rows_per_file: int,
+) -> None:
+    if isinstance(cluster_by, str) or isinstance(partition_by, str):
+        raise LayoutError("cluster_by and partition_by are lists of column names")
+    if curve is not None:
+        named_curve(curve)
+    if rows_per_file < 1:
+        raise LayoutError(f"rows_per_file is {rows_per_file} (expected 1 or more)")
+    for name in (*cluster_by, *partition_by):
+        if name not in df.columns:
+            raise LayoutError(
+                f"no column {name!r} to lay out by (columns: {', '.join(df.columns)})"
+            )
+    both = sorted(set(cluster_by) & set(partition_by))
+    if both:
+        raise LayoutError(
+            f"columns {both} are partition columns, so every file already holds one "
+            "value of them; cluster by others"
+        )
+
+
+def _record(location: Location, layout: dict[str, Any]) -> None:
+    """Commit how the table was laid out."""
+
+    def change(base: Snapshot) -> Snapshot:
+        properties = {**base.properties, "layout": layout}
+        return Snapshot(base.version + 1, base.manifest, properties)
+
+    commit(location, change, operation="write")
