@@ -1,0 +1,52 @@
+# `make ssb` and `make test` do all of their own set-up on a fresh machine.
+
+VENV ?= .venv
+SCALE ?= 0.1
+OUT ?= data/ssb
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+# Spark takes the Java of JAVA_HOME.
+WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
+
+.PHONY: help setup ssb test test-all lint types format check clean
+.DEFAULT_GOAL := help
+
+help:  ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP)  ## make the virtual environment, and find or install Java
+	@.ci/java >/dev/null
+
+ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1, OUT=data/ssb)
+	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --out $(OUT)
+
+test: $(STAMP)  ## run the tests that are quick, those with Spark among them
+	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow"
+
+test-all: $(STAMP)  ## run all tests
+	@$(WITH_JAVA) $(BIN)/python -m pytest
+
+lint: $(STAMP)  ## check style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(STAMP)  ## check types
+	$(BIN)/mypy
+
+format: $(STAMP)  ## format, and mend what can be mended
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+check: lint types test  ## all that a change must pass
+
+clean:  ## remove what builds and tools left; keeps the environment and data
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log src/*.egg-info
+	find src ssb tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	@[ -x $(BIN)/python ] || { python=$$(.ci/python) && \
+		echo "making $(VENV) with $$python" && "$$python" -m venv $(VENV); }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,dev]"
+	@touch $@
