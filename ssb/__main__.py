@@ -1,0 +1,130 @@
+"""``python -m ssb COMMAND …``: the Star Schema Benchmark from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from skipindex import build_indexes
+from skipindex.errors import SkipIndexError
+from skipindex.spark.session import local_session
+from ssb import SsbError
+from ssb._progress import progress_lines
+from ssb._scale import Sizes
+from ssb.generate import DEFAULT_SEED, check_request, find_or_generate, generate
+from ssb.layouts import INDEXES, layouts
+from ssb.queries import LOOKUPS, QUERIES
+from ssb.report import table_of, verdict_of
+from ssb.run import Outcome, run_layout
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; 2 is a wrong question."""
+    parser = argparse.ArgumentParser(prog="python -m ssb", description=__doc__)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    add_generate(commands)
+    add_run(commands)
+    parsed = parser.parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = parsed.command
+    try:
+        return command(parsed)
+    except SkipIndexError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def add_generate(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``generate``, which writes the data and nothing else."""
+    parser = commands.add_parser("generate", help="write SSB tables as Parquet")
+    add_data_options(parser)
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the data set at DIR"
+    )
+    parser.set_defaults(command=run_generate)
+
+
+def add_run(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``run``, the benchmark itself."""
+    parser = commands.add_parser(
+        "run", help="cluster, index, plan and read; compare with the unpruned answers"
+    )
+    add_data_options(parser)
+    parser.add_argument(
+        "--repeat", type=int, default=2, metavar="N",
+        help="times that each query runs; the fastest counts (default: %(default)s)",
+    )  # fmt: skip
+    parser.set_defaults(command=run_benchmark)
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which data, for every command that needs data."""
+    parser.add_argument(
+        "--scale", type=float, required=True, metavar="S",
+        help="scale factor: 1 is 6 million rows, 0.1 is 600,000",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the data"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=DEFAULT_SEED, metavar="N",
+        help="of the draws that TPC-H does not make (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--files", type=int, metavar="N",
+        help="files of lineorder_flat (default: one for 60,000 rows, at least 10)",
+    )  # fmt: skip
+
+
+def run_generate(parsed: argparse.Namespace) -> int:
+    """Generate the data, with progress on standard error."""
+    log = progress_lines()
+    request = {
+        "scale": parsed.scale,
+        "seed": parsed.seed,
+        "files": parsed.files,
+        "overwrite": parsed.overwrite,
+    }
+    check_request(parsed.out, **request)  # before the seconds that Spark takes
+    log("starting Spark")
+    generate(parsed.out, **request, spark=local_session("ssb generate"), log=log)
+    return 0
+
+
+def run_benchmark(parsed: argparse.Namespace) -> int:
+    """Run everything and print one table a layout; 1 if any answer is wrong."""
+    if parsed.repeat < 1:
+        raise SsbError(
+            f"cannot run queries {parsed.repeat} times: accepted is 1 or more"
+        )
+    Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
+    log = progress_lines()
+    # One clock for both sides: the plan and the session that reads it.
+    spark = local_session("ssb run", conf={"spark.sql.session.timeZone": "UTC"})
+    dataset = find_or_generate(
+        parsed.out,
+        scale=parsed.scale,
+        seed=parsed.seed,
+        files=parsed.files,
+        spark=spark,
+        log=log,
+    )
+    outcomes: list[Outcome] = []
+    reports = []
+    for name, plain in layouts(dataset, spark, log=log).items():
+        log(f"indexing the {name} layout")
+        built = build_indexes(plain, INDEXES, spark=spark)
+        log(str(built))
+        found = run_layout(
+            spark, built.table, (*QUERIES, *LOOKUPS), repeat=parsed.repeat, log=log
+        )
+        outcomes += found
+        reports.append(table_of(name, found))
+    print("\n\n".join([*reports, verdict_of(outcomes)]))
+    return 0 if all(o.is_right and o.is_tight for o in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

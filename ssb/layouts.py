@@ -1,0 +1,78 @@
+"""The layouts and the indexes that the benchmark compares.
+
+*Unordered* is the flat table as it was generated, in the order of the orders.
+*Clustered* holds the same rows along a Hilbert curve over the four columns that
+the queries filter on most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+import skipindex as sx
+from skipindex.indexes.build import Request
+from ssb.generate import Dataset, Log
+
+CLUSTER_BY: Final = ("c_city", "s_city", "p_brand1", "lo_orderdate")
+CURVE: Final = "hilbert"
+
+_SMALL: Final = sx.RangeBitmap()
+_SLICED: Final = sx.BitSliced()
+
+INDEXES: Final[Request] = {
+    "d_year": _SMALL,
+    "d_yearmonthnum": _SLICED,
+    "d_yearmonth": ["bitmap", "bloom"],
+    "d_weeknuminyear": sx.BitSliced(base=10, encoding="equality"),
+    "lo_orderdate": _SLICED,
+    "lo_discount": _SMALL,
+    "lo_quantity": sx.BitSliced(base=10),
+    "lo_custkey": ["bit_sliced", "bloom"],
+    "lo_ordtotalprice": ["bit_sliced", "bloom"],
+    "lo_extendedprice": _SLICED,
+    "lo_revenue": ["bit_sliced", "bloom"],
+    "c_region": "bitmap",
+    "c_nation": "bitmap",
+    "c_city": ["bitmap", "bloom"],
+    "s_region": "bitmap",
+    "s_nation": "bitmap",
+    "s_city": ["bitmap", "bloom"],
+    "p_mfgr": "bitmap",
+    "p_category": "bitmap",
+    "p_brand1": ["bitmap", "bloom"],
+}
+"""A row-level index on every column that a query filters on, and a bloom filter
+where one is asked for equality.  Between them they are of every kind."""
+
+
+def layouts(
+    dataset: Dataset, spark: SparkSession, *, log: Log
+) -> Mapping[str, sx.Table]:
+    """Both layouts by name; the clustered one is written where it is missing."""
+    path = dataset.path / f"lineorder_flat_{CURVE}"
+    if not _is_complete(path):
+        log(f"clustering by {', '.join(CLUSTER_BY)} along the {CURVE} curve")
+        sx.write_table(
+            spark.read.parquet(str(dataset.flat)),
+            path,
+            cluster_by=CLUSTER_BY,
+            curve=CURVE,
+            rows_per_file=-(-dataset.n_rows // dataset.n_files),
+            overwrite=True,
+        )
+    return {
+        "unordered": sx.open_table(dataset.flat),
+        f"clustered along a {CURVE} curve": sx.open_table(path),
+    }
+
+
+def _is_complete(path: Path) -> bool:
+    """Whether a write has been committed there."""
+    try:
+        return sx.open_table(path).snapshot.version >= 0
+    except sx.TableError:
+        return False

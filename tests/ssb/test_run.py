@@ -1,0 +1,81 @@
+"""The benchmark on a small data set: the same code that ``make ssb`` runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from skipindex import build_indexes
+from skipindex.planner.sql import parse
+from skipindex.predicate import to_sql
+from ssb.generate import Dataset
+from ssb.layouts import INDEXES, layouts
+from ssb.queries import LOOKUPS, QUERIES
+from ssb.report import table_of, verdict_of
+from ssb.run import Outcome, run_layout
+
+OUTCOME = Outcome(
+    query="Q",
+    matched=3,
+    files=10,
+    kept={"minmax": 8, "bloom": 6, "bitmaps": 2},
+    oracle=2,
+    lost=(),
+    n_bytes=(1_000_000, 200_000),
+    plan_seconds=0.01,
+    seconds=(1.0, 0.5),
+    equal=True,
+)
+
+
+def test_every_column_of_a_condition_has_a_row_level_index() -> None:
+    for query in (*QUERIES, *LOOKUPS):
+        words = set(re.findall(r"\b(?:lo|c|s|p|d)_\w+", to_sql(parse(query.where))))
+        assert words <= set(INDEXES), query.name
+
+
+def test_a_right_and_tight_outcome_passes() -> None:
+    assert OUTCOME.is_right
+    assert OUTCOME.is_tight
+    assert verdict_of([OUTCOME]).startswith("all 1 answers are equal")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"equal": False}, "answers differ"),
+        ({"lost": ("a.parquet",)}, "1 files lost"),
+        ({"oracle": 1}, "2 files kept with bitmaps, 1 hold a match"),
+    ],
+)
+def test_whatever_is_wrong_is_named(change: dict[str, object], words: str) -> None:
+    wrong = dataclasses.replace(OUTCOME, **change)  # type: ignore[arg-type]
+    assert not (wrong.is_right and wrong.is_tight)
+    assert words in verdict_of([OUTCOME, wrong])
+
+
+def test_the_table_has_a_line_a_query_and_sums() -> None:
+    lines = table_of("some", [OUTCOME, OUTCOME]).splitlines()
+    assert len({len(line) for line in lines if line.startswith("Q")}) == 1
+    assert lines[-1].split()[:6] == ["all", "6", "20", "16", "12", "4"]
+
+
+@pytest.mark.spark
+def test_every_layout_gives_the_unpruned_answers_from_the_oracles_files(
+    spark: SparkSession, ssb_dataset: Dataset, tmp_path: Path
+) -> None:
+    shutil.copytree(ssb_dataset.path, tmp_path, dirs_exist_ok=True)
+    dataset = dataclasses.replace(ssb_dataset, path=tmp_path)
+    queries = (QUERIES[2], QUERIES[3], LOOKUPS[0], LOOKUPS[2], LOOKUPS[-1])
+    kept = {}
+    for name, plain in layouts(dataset, spark, log=lambda _: None).items():
+        table = build_indexes(plain, INDEXES, workers=1).table
+        outcomes = run_layout(spark, table, queries, repeat=1, log=lambda _: None)
+        assert verdict_of(outcomes).startswith(f"all {len(queries)} answers")
+        kept[name] = sum(outcome.kept["minmax"] for outcome in outcomes)
+    assert kept["unordered"] > kept["clustered along a hilbert curve"]
