@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 def proof(found: Evaluation, file: int) -> str:
     """Why ``file`` holds no matching row: the conditions and the evidence."""
+    if found.table.n_rows[file] == 0:
+        return "the file has no rows"
     rows = found.rows.get(file)
     if found.stage_of[file] == ROWS and rows is not None:
         kinds = ", ".join(rows.kinds)

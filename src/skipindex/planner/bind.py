@@ -143,6 +143,9 @@ class _Column:
 
     def comparison(self, operator: Operator, value: Literal) -> Bound:
         """``column operator value``; the value is not NULL."""
+        folded = self._folded(operator, value)
+        if folded is not None:
+            return folded
         at = cut(self.domain, value, self.zone)
         if isinstance(at, Refusal):
             return Unknown(self.text, at.reason)
@@ -168,6 +171,24 @@ class _Column:
                 return AnyOf((self._range(None, at.ge), self._least(at.gt)))
             case _:
                 assert_never(operator)
+
+    def _folded(self, operator: Operator, value: Literal) -> Known | None:
+        """Spark's own folding: an integer column against a number beyond bigint.
+
+        ``i < 9223372036854775808`` is TRUE even where ``i`` is NULL, as Spark's
+        analyzer replaces the four inequalities by a constant.
+        """
+        if self.domain.name != "int" or not isinstance(value, int | Decimal):
+            return None
+        if INT64_MIN <= value <= INT64_MAX:
+            return None
+        match operator:
+            case Operator.LT | Operator.LE:
+                return Known(value > 0)
+            case Operator.GT | Operator.GE:
+                return Known(value < 0)
+            case _:
+                return None
 
     def membership(self, values: Sequence[Literal], *, negated: bool) -> Bound:
         """``column [NOT] IN (values)``; no value is NULL."""

@@ -99,6 +99,7 @@ class Evaluation:
         self.stage_of = np.full(n, "", object)
         self.rows: dict[int, RowVerdict] = {}
         self.certain, self.possible = self._nothing, self._everything
+        self._without_rows = self._nothing
         use_stats = kinds is None or "minmax" in kinds
         self._run(PARTITIONS, lambda: self._ask_stats(partitions=True))
         self._run(
@@ -142,7 +143,7 @@ class Evaluation:
             everything=self._everything,
             is_empty=lambda mask: not mask.any(),
         )
-        lower, upper = found.lower.copy(), found.upper.copy()
+        lower, upper = found.lower.copy(), found.upper & ~self._without_rows
         for file, verdict in self.rows.items():
             upper[file] &= verdict.upper > 0
             lower[file] |= verdict.lower == self.table.n_rows[file]
@@ -155,6 +156,8 @@ class Evaluation:
         record.bounds = record.bounds.refine(bounds)
 
     def _ask_stats(self, *, partitions: bool) -> None:
+        if not partitions:
+            self._without_rows = self.table.n_rows == 0
         for leaf, record in self.leaves.items():
             if record.column.is_partition == partitions:
                 stats = self.table.stats(record.column)
