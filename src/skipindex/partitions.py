@@ -100,12 +100,13 @@ def infer_type(values: set[str]) -> pa.DataType | None:
     """The type that Spark infers for a partition column of these values.
 
     None where Spark's own parsers decide (decimals, doubles, timestamps, odd
-    dates, mixtures): the column is then left to Spark, and prunes nothing.
+    dates, mixtures), or its version (no values at all): the column is then left
+    to Spark, and prunes nothing.
     """
     if all(map(_INTEGER.fullmatch, values)):
         for dtype in (pa.int32(), pa.int64()):
-            if all(_fits(int(v), dtype) for v in values):
-                return dtype if values else pa.string()
+            if values and all(_fits(int(v), dtype) for v in values):
+                return dtype
         return None
     if all(map(_is_date, values)):
         return pa.date32()

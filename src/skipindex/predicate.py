@@ -454,7 +454,7 @@ def _literal(value: object) -> Literal:
             return item
         case Decimal() if item.is_finite():
             return item
-        case datetime() if item != item or getattr(item, "nanosecond", 0):  # noqa: PLR0124
+        case datetime() if item != item or getattr(item, "nanosecond", False):  # noqa: PLR0124
             pass  # pandas: not a time, or finer than Spark's timestamps
         case date():
             return item

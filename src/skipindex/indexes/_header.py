@@ -136,14 +136,14 @@ def read_head(
     check_version(found, version, kind)
     head = Head(form, *fields)
     check_tag(cursor.bytes(tag_length), domain, kind)
-    n_values = head.n_rows - head.null_count
+    n_values = n_rows - head.null_count
+    by_value = form == VALUE_MODE
     sensible = (
         head.n_rows == n_rows
         and n_values >= 0
         and (head.n_codes > 0) == (n_values > 0)
-        and (form & VALUE_MODE or head.n_codes <= n_values)
-        and form in ({BYTES} if domain.is_bytes else {0, VALUE_MODE})
-        and not (form & VALUE_MODE and head.n_chunks)
+        and (not head.n_chunks if by_value else head.n_codes <= n_values)
+        and (form == BYTES if domain.is_bytes else by_value or not form)
     )
     if not sensible:
         raise CorruptIndexError(

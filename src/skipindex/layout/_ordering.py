@@ -2,11 +2,13 @@
 
 Numbers become numpy arrays, which sort NaN last and take -0.0 for 0.0 as Spark
 does.  Strings become their UTF-8 bytes at full length, whose unsigned order is
-Spark's, and decimals stay Arrow decimals, because neither fits a machine word.
+Spark's.  Decimals of more than 18 digits stay Arrow decimals.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Final, TypeAlias, assert_never
 
@@ -27,6 +29,8 @@ ORDERABLE: Final = (
     "strings and binary"
 )
 
+_INT64_DIGITS: Final = 18
+
 
 class Form(Enum):
     """What holds the values of a type while they are compared."""
@@ -34,6 +38,7 @@ class Form(Enum):
     NUMBERS = "numpy integers or floats"
     BYTES = "Arrow large_binary"
     DECIMALS = "Arrow decimals"
+    """Of more digits than an int64 holds."""
 
 
 def form_of(dtype: pa.DataType, *, column: str) -> Form:
@@ -61,7 +66,8 @@ def form_of(dtype: pa.DataType, *, column: str) -> Form:
     ):
         return Form.BYTES
     if is_.is_decimal(dtype):
-        return Form.DECIMALS
+        is_small = dtype.precision <= _INT64_DIGITS and dtype.bit_width <= 128
+        return Form.NUMBERS if is_small else Form.DECIMALS
     msg = (
         f"cannot cluster by column {column!r}: type {dtype} has no order "
         f"(accepted: {ORDERABLE})"
@@ -81,21 +87,25 @@ def comparable(values: pa.Array | pa.ChunkedArray, form: Form) -> pa.Array:
         array = array.dictionary_decode()
     dtype = array.type
     match form:
-        case Form.NUMBERS:
-            return array.cast(pa.float32()) if pa.types.is_float16(dtype) else array
+        case Form.NUMBERS if pa.types.is_float16(dtype):
+            return array.cast(pa.float32())
+        case Form.NUMBERS if pa.types.is_decimal(dtype) and dtype.bit_width < 128:
+            return array.cast(pa.decimal128(dtype.precision, dtype.scale))
         case Form.BYTES:
             return array.cast(pa.large_binary())
-        case Form.DECIMALS:
-            if dtype.bit_width >= 128:
-                return array
-            return array.cast(pa.decimal128(dtype.precision, dtype.scale))
+        case Form.NUMBERS | Form.DECIMALS:
+            return array
         case _:
             assert_never(form)
 
 
 def numbers(values: pa.Array) -> Numbers:
-    """Return int64 (uint64 only for uint64) or float64; 0 where NULL."""
+    """Return int64 (uint64 only for uint64) or float64, with any value for NULL."""
     dtype = values.type
+    if pa.types.is_decimal(dtype):
+        # Two words a value, the low one first: the unscaled number if it is small.
+        words = np.frombuffer(values.buffers()[1] or b"", np.int64)
+        return words[2 * values.offset :: 2][: len(values)]
     if pa.types.is_boolean(dtype):
         values = values.cast(pa.uint8())
     elif pa.types.is_temporal(dtype):
@@ -110,11 +120,17 @@ def numbers(values: pa.Array) -> Numbers:
     return found.astype(np.int64, copy=False)
 
 
+def count_bytes_not_above(splits: Sequence[bytes], values: pa.Array) -> Positions:
+    """Return how many of the ascending ``splits`` are <= each value."""
+    found = (bisect_right(splits, value) for value in values.to_pylist())
+    return np.fromiter(found, np.int64, len(values))
+
+
 def count_not_above(splits: pa.Array, values: pa.Array) -> Positions:
     """Return how many of the ascending ``splits`` are <= each value; 0 for NULL.
 
     One binary search for all values at once: every step compares each value with
-    one split inside Arrow, on whole strings.
+    one split inside Arrow.
     """
     found = np.zeros(len(values), np.int64)
     n_splits = len(splits)

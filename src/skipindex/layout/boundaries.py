@@ -21,6 +21,7 @@ from skipindex.layout._ordering import (
     Numbers,
     Positions,
     comparable,
+    count_bytes_not_above,
     count_not_above,
     form_of,
     numbers,
@@ -29,6 +30,8 @@ from skipindex.layout._ordering import (
 from skipindex.layout._split import Weights, split_by_weight
 
 RangeNumbers: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+
+Splits: TypeAlias = Numbers | tuple[bytes, ...] | pa.Array
 
 MAX_RANGES: Final = (1 << 16) - 2
 """With a range for NULL and one for NaN the numbers still fit 16 bits."""
@@ -46,7 +49,7 @@ class Boundaries:
 
     column: str
     dtype: pa.DataType
-    splits: Numbers | pa.Array
+    splits: Splits
     """The lowest value of every range but the first, strictly ascending."""
     has_null_range: bool
     """Range 0 is for NULL alone."""
@@ -90,11 +93,13 @@ class Boundaries:
         starts = split_by_weight(counts[:n_ordinary], max_ranges)
         starts.extend(range(n_ordinary, len(distinct)))
         chosen = np.asarray(starts[1:], dtype=np.int64)
-        splits = (
-            distinct[chosen]
-            if isinstance(distinct, np.ndarray)
-            else distinct.take(pa.array(chosen))
-        )
+        splits: Splits
+        if isinstance(distinct, np.ndarray):
+            splits = distinct[chosen]
+        else:
+            splits = distinct.take(pa.array(chosen))
+            if form is Form.BYTES:
+                splits = tuple(splits.to_pylist())
         return cls(column, dtype, splits, array.null_count > 0)
 
     @property
@@ -138,10 +143,9 @@ class Boundaries:
             case Form.DECIMALS:
                 return count_not_above(self.splits, array)
             case Form.BYTES:
-                # Each distinct value is searched once, and only as often as it
-                # is new to the batch is a string compared at all.
+                assert isinstance(self.splits, tuple)
                 encoded = array.dictionary_encode()
-                known = count_not_above(self.splits, encoded.dictionary)
+                known = count_bytes_not_above(self.splits, encoded.dictionary)
                 known = np.append(known, 0)  # for NULL, so that 0 is in range
                 at = encoded.indices.fill_null(len(known) - 1)
                 found: Positions = known[at.to_numpy(zero_copy_only=False)]

@@ -144,20 +144,27 @@ def _to_transposed_index(cube: npt.NDArray[_Word], side: int) -> None:
     """
     word = cube.dtype.type
     zero, one = word(0), word(1)
+    first = cube[0]
     for bit in range(side - 1, 0, -1):
         below = word((1 << bit) - 1)
-        for axis in range(len(cube)):
-            # Where the bit is set invert the first axis below it, elsewhere swap.
-            invert = zero - ((cube[axis] >> word(bit)) & one)
-            swap = (cube[0] ^ cube[axis]) & below & ~invert
-            cube[0] ^= swap | (invert & below)
-            cube[axis] ^= swap
+        # Where the bit is set invert the first axis below it, elsewhere swap.
+        invert = (zero - ((cube >> word(bit)) & one)) & below
+        swap = invert ^ below
+        first ^= invert[0]
+        for axis in range(1, len(cube)):
+            exchanged = (first ^ cube[axis]) & swap[axis]
+            first ^= exchanged
+            first ^= invert[axis]
+            cube[axis] ^= exchanged
     for axis in range(1, len(cube)):
         cube[axis] ^= cube[axis - 1]
-    flips = np.zeros_like(cube[0])
-    for bit in range(side - 1, 0, -1):
-        flips ^= (zero - ((cube[-1] >> word(bit)) & one)) & word((1 << bit) - 1)
-    cube ^= flips
+    # Each bit of the last axis flips all below it: a prefix sum, modulo 2.
+    flips = cube[-1].copy()
+    shift = 1
+    while shift < side:
+        flips ^= flips >> word(shift)
+        shift *= 2
+    cube ^= flips ^ cube[-1]
 
 
 def _share_in_turn(wanted: Sequence[int], total: int) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -253,10 +253,11 @@ def _timestamp(text: str) -> datetime:
     found = _TIMESTAMP_TEXT.fullmatch(text)
     if found is None or found["year"] == "0000":
         raise NotJudgedError(f"the timestamp {text!r}")
-    clock = [int(found[name] or 0) for name in ("hour", "minute", "second")]
+    hour, minute, second = (int(found[n] or 0) for n in ("hour", "minute", "second"))
     micros = int((found["fraction"] or "").ljust(6, "0"))
     try:
-        value = datetime(*_day(found), *clock, micros)  # noqa: DTZ001 (set below)
+        clock = time(hour, minute, second, micros)
+        value = datetime.combine(date(*_day(found)), clock)
     except ValueError:
         raise ValueError(f"no timestamp: {text!r}") from None
     return value.replace(tzinfo=_zone(found["zone"]))

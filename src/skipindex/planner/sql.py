@@ -94,16 +94,11 @@ class _TreeReader(ConditionReader):
         return self._leaf()
 
     def _encloses_condition(self) -> bool:
-        """Whether these parentheses hold a condition: no operand, list or query."""
-        end = self.closing[self.at]
-        if not self._ends_condition(self.tokens[end + 1]):
+        """Whether these parentheses hold a condition: no operand and no query."""
+        if not self._ends_condition(self.tokens[self.closing[self.at] + 1]):
             return False
-        if self.after.key in _QUERIES and self.tokens[self.at + 2].key not in OPERATORS:
-            return False
-        i = self.at + 1
-        while i < end and self.tokens[i].key != ",":
-            i = self.closing.get(i, i) + 1
-        return i == end
+        behind = self.tokens[self.at + 2].key
+        return self.after.key not in _QUERIES or behind in OPERATORS
 
     @staticmethod
     def _ends_condition(token: Token) -> bool:

@@ -9,6 +9,7 @@ and a listing that is not one Spark task a path.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -20,10 +21,12 @@ from pyspark.sql.types import StructField, StructType
 from skipindex.errors import PlanError
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.predicate import Predicate
+from skipindex.spark._columns import column
 from skipindex.table import Table, open_table
 
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_GLOB: Final = re.compile(r"[\\*?\[\]{}]")
 _MERGE: Final = "spark.sql.parquet.mergeSchema"
 _ASSUMED: Final = {
     "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},
@@ -94,16 +97,17 @@ def read_files(
     spark: SparkSession, table: Table, files: list[str], schema: StructType
 ) -> DataFrame:
     """All rows of some of the table's files, with the table's schema."""
-    reader = (
-        spark.read.schema(schema)
-        .option("basePath", table.location.spark_path())
-        # Names may hold *, ?, [ or {; none of them is a pattern.
-        .option("__globPaths__", "false")
-    )
+    reader = spark.read.schema(schema).option("basePath", table.location.spark_path())
     if not files:
         return reader.format("parquet").load([])
+    # Names may hold *, ?, [ or {, and none is a pattern.  Spark's own option for
+    # that, __globPaths__, reads all files again for every such name.
+    plain = [_GLOB.sub(r"\\\g<0>", file) for file in files]
     with _quick_listing(spark, local=table.location.is_local):
-        return reader.parquet(*files)
+        df = reader.parquet(*plain)
+    # Given a schema, Spark puts the partition columns last, also those that have
+    # the place of a column of the files.
+    return df if df.columns == schema.names else df.select(*map(column, schema.names))
 
 
 def table_schema(spark: SparkSession, table: Table) -> StructType:
@@ -113,7 +117,7 @@ def table_schema(spark: SparkSession, table: Table) -> StructType:
     columns typed over all files and not only over the chosen ones.
     """
     _check_inference(spark, table)
-    inferred = any(column.dtype is None for column in table.partitions)
+    inferred = any(partition.dtype is None for partition in table.partitions)
     whole = inferred or _is_true(spark, _MERGE)
     with _quick_listing(spark, local=table.location.is_local):
         schema = (
@@ -136,9 +140,9 @@ def _check_inference(spark: SparkSession, table: Table) -> None:
     if _is_true(spark, _INFERENCE):
         return
     inferred = [
-        column.name
-        for column in table.partitions
-        if column.name not in table.partition_types
+        partition.name
+        for partition in table.partitions
+        if partition.name not in table.partition_types
     ]
     if inferred:
         raise PlanError(

@@ -1,8 +1,9 @@
 """A local Spark session in which everything of this library runs.
 
-Three defaults of Spark get in the way of a first try: the Python workers run
-whatever ``python3`` is on the path, a missing or old Java ends in a stack trace,
-and a laptop on a foreign network cannot reach itself under its own host name.
+Four defaults of Spark get in the way of a first try: the Python workers run
+whatever ``python3`` is on the path, a missing or old Java ends in a stack trace, a
+laptop on a foreign network cannot reach itself under its own host name, and every
+folder that it is started in gets a ``spark-warehouse``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -36,9 +38,8 @@ def local_session(
 ) -> SparkSession:
     """Return a local session whose Python workers run this very interpreter.
 
-    A session that is already active is returned as it is, with ``conf`` set on
-    it; settings of the JVM, ``memory`` among them, then keep their old values.
-    The session's time zone stays Spark's own choice.
+    A session that runs already is returned as it is, with what Spark can still
+    change of ``conf`` set on it.  The time zone stays Spark's own choice.
 
     Args:
         app: name of the application.
@@ -52,32 +53,36 @@ def local_session(
     Raises:
         SkipIndexError: if there is no Java that Spark can run on.
     """
+    builder = SparkSession.builder
     if SparkContext._active_spark_context is None:  # noqa: SLF001 - no public name
         require_java()
-    # An absolute path, because local-cluster workers start in their own folders;
-    # not resolved, because a virtual environment is known by its link.
-    python = str(Path(sys.executable).absolute())
-    os.environ["PYSPARK_PYTHON"] = python
-    os.environ["PYSPARK_DRIVER_PYTHON"] = python
-
-    n_cores = os.cpu_count() or 1 if cores == "*" else int(cores)
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": memory,
-        "spark.log.level": "ERROR",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        "spark.sql.shuffle.partitions": str(max(4, 2 * n_cores)),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        **(conf or {}),
-    }
-    builder = SparkSession.builder.appName(app).master(master or f"local[{cores}]")
-    for key, value in settings.items():
+        # Absolute, because local-cluster workers start in folders of their own; not
+        # resolved, because a virtual environment is known by its link.
+        python = str(Path(sys.executable).absolute())
+        os.environ["PYSPARK_PYTHON"] = python
+        os.environ["PYSPARK_DRIVER_PYTHON"] = python
+        n_cores = os.cpu_count() or 1 if cores == "*" else int(cores)
+        warehouse = Path(tempfile.gettempdir(), f"skipindex-warehouse-{os.getpid()}")
+        master = master or f"local[{cores}]"
+        builder = builder.appName(app).master(master)
+        loopback = {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+        }
+        conf = {
+            **(loopback if master.startswith("local") else {}),
+            "spark.driver.memory": memory,
+            "spark.log.level": "ERROR",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+            "spark.sql.shuffle.partitions": str(max(4, 2 * n_cores)),
+            "spark.sql.warehouse.dir": str(warehouse),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            **(conf or {}),
+        }
+    for key, value in (conf or {}).items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel(settings["spark.log.level"])
-    return session
+    return builder.getOrCreate()
 
 
 def require_java() -> Path:

@@ -60,6 +60,7 @@ class PackInfo:
                 "version": blob.meta.version,
                 "offset": blob.offset,
                 "length": blob.length,
+                "crc32c": blob.crc,
             }
             for blob in self.blobs
         ]
@@ -73,6 +74,7 @@ class PackInfo:
                 BlobMeta(b["kind"], b["version"], b["column"], b["domain"], b["spec"]),
                 b["offset"],
                 b["length"],
+                b["crc32c"],
             )
             for b in data["blobs"]
         )

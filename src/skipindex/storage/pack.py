@@ -20,7 +20,8 @@ A blob is ours, little-endian, 8-byte aligned, and needs nothing of the JSON::
     tail      u64 directory start | u32 directory length | u32 directory crc32c
 
 A reader takes the tail, then the directory (crc32c over all of it and over the
-header), then only the parts that a question needs, each with its own crc32c.
+header), then only the parts that a question needs, each with its own crc32c.  The
+manifest knows the directory's crc32c too, so no whole blob is taken for another.
 """
 
 from __future__ import annotations
@@ -71,11 +72,19 @@ class BlobMeta:
 
 @dataclass(frozen=True, slots=True)
 class BlobEntry:
-    """Where a blob lies in its pack."""
+    """Where a blob lies in its pack, and which one it is.
+
+    Args:
+        meta: what it holds.
+        offset: from the beginning of the pack.
+        length: in bytes.
+        crc: of the directory, which in turn vouches for every part.
+    """
 
     meta: BlobMeta
     offset: int
     length: int
+    crc: int
 
 
 @dataclass(slots=True)
@@ -135,7 +144,8 @@ def write_pack(builders: list[BlobBuilder]) -> tuple[str, bytes, list[BlobEntry]
     for builder in builders:
         padding = -position % 8
         blob = builder.finish()
-        entries.append(BlobEntry(builder.meta, position + padding, len(blob)))
+        (*_, crc) = _TAIL.unpack(blob[-_TAIL.size :])
+        entries.append(BlobEntry(builder.meta, position + padding, len(blob), crc))
         out += [bytes(padding), blob]
         position += padding + len(blob)
     footer = json.dumps(_puffin_footer(entries), sort_keys=True).encode()
@@ -265,6 +275,8 @@ class Blob:
         header = self._source.read(self._base, _HEADER.size)
         if crc32c(raw, crc32c(header)) != crc or length < _COUNTS.size:
             raise CorruptIndexError(f"{self._name}: directory fails its crc32c")
+        if crc != self.entry.crc:
+            raise CorruptIndexError(f"{self._name}: another blob is in its place")
         return raw
 
 
