@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+from pyspark.sql import SparkSession
+
+from skipindex.spark.session import local_session
+
+# No deadlines: the machine may be shared, and the first example imports a lot.
+settings.register_profile(
+    "dev", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "ci", settings.get_profile("dev"), derandomize=True, print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for the whole run, set up to start and stop quickly."""
+    session = local_session(
+        "skipindex tests",
+        cores=2,
+        memory="2g",
+        conf={
+            "spark.driver.extraJavaOptions": (
+                "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+            ),
+            "spark.sql.shuffle.partitions": "4",
+        },
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,165 @@
+"""Columns of every domain, atoms over them, and the oracle that judges answers."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import assert_never
+
+import pyarrow as pa
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from skipindex.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+    successor,
+)
+from skipindex.domain import Domain, domain_of
+from skipindex.indexes import IndexSpec
+from skipindex.indexes._column import EncodedColumn
+from skipindex.indexes.bit_sliced import BitSliced
+from skipindex.indexes.bitmap import Bitmap
+from skipindex.indexes.bloom import Bloom
+from skipindex.indexes.range_bitmap import RangeBitmap
+
+POSITIONAL: list[IndexSpec] = [
+    Bitmap(),
+    RangeBitmap(),
+    RangeBitmap(max_bitmaps=1),
+    RangeBitmap(max_bitmaps=4),
+    BitSliced(),
+    BitSliced(base=2, encoding="equality"),
+    BitSliced(base=10, encoding="equality"),
+    BitSliced(base=10, encoding="range"),
+    BitSliced(base=16, encoding="equality"),
+]
+EXACT = [spec for spec in POSITIONAL if getattr(spec, "max_bitmaps", 9999) > 9]
+SPECS: list[IndexSpec] = [*POSITIONAL, Bloom()]
+
+
+def spec_id(spec: IndexSpec) -> str:
+    return repr(spec).replace(" ", "")
+
+
+def is_exact(spec: IndexSpec, column: EncodedColumn) -> bool:
+    """Whether the kind promises lower == upper on this column."""
+    if isinstance(spec, RangeBitmap):
+        return column.n_distinct <= spec.max_bitmaps
+    return not isinstance(spec, Bloom)
+
+
+def encoded(values: list[object], dtype: pa.DataType) -> EncodedColumn:
+    return column_of(pa.array(values, dtype))
+
+
+def column_of(array: pa.Array) -> EncodedColumn:
+    return EncodedColumn("c", array, domain_of(array.type))
+
+
+def values_of(array: pa.Array) -> list[Value | None]:
+    """The domain value of every row."""
+    values: list[Value | None] = domain_of(array.type).encode(array).to_pylist()
+    return values
+
+
+def holds(atom: Atom, value: Value | None) -> bool:
+    """Whether ``atom`` is TRUE for a row that has ``value``; UNKNOWN is not TRUE."""
+    if value is None:
+        return isinstance(atom, IsNull)
+    match atom:
+        case Range(low=low, high=high):
+            return (low is None or low <= value) and (high is None or value < high)
+        case OneOf(values=values):
+            return value in values
+        case NoneOf(values=values):
+            return value not in values
+        case IsNull():
+            return False
+        case IsNotNull():
+            return True
+        case _:
+            assert_never(atom)
+
+
+def true_rows(atom: Atom, values: list[Value | None]) -> BitMap:
+    return BitMap([i for i, value in enumerate(values) if holds(atom, value)])
+
+
+_I64 = (-(2**63), -(2**63) + 1, -1, 0, 1, 2**31, 2**32, 2**63 - 1)
+_FLOATS = [math.nan, -0.0, 0.0, math.inf, -math.inf, 5e-324, -5e-324, 1.5, -1e308]
+_EPOCH = date(1970, 1, 1)
+
+
+def _decimals(digits: int, scale: int) -> st.SearchStrategy[Decimal]:
+    top = 10**digits - 1
+    unscaled = st.one_of(st.integers(-9, 9), st.sampled_from([-top, top]))
+    return unscaled.map(lambda n: Decimal(f"{n}E-{scale}"))
+
+
+_ELEMENTS: dict[pa.DataType, st.SearchStrategy[object]] = {
+    pa.int8(): st.integers(-128, 127),
+    pa.int16(): st.integers(-3, 3) | st.sampled_from([-(2**15), 2**15 - 1]),
+    pa.int32(): st.integers(-(2**31), 2**31 - 1),
+    pa.uint32(): st.integers(0, 5) | st.just(2**32 - 1),
+    pa.int64(): st.sampled_from(_I64) | st.integers(-20, 20),
+    pa.bool_(): st.booleans(),
+    pa.date32(): st.integers(-9, 20_000).map(lambda n: _EPOCH + timedelta(days=n)),
+    pa.timestamp("us", "UTC"): st.integers(-5, 5) | st.sampled_from(_I64),
+    pa.timestamp("us"): st.integers(-(10**15), 10**15),
+    pa.timestamp("ms"): st.integers(-(10**12), 10**12),
+    pa.decimal128(9, 2): _decimals(9, 2),
+    pa.decimal128(18, 0): _decimals(18, 0),
+    pa.decimal128(38, 3): _decimals(38, 3),
+    pa.float64(): st.sampled_from(_FLOATS) | st.floats(-3, 3),
+    pa.float32(): st.sampled_from([math.nan, -0.0, 0.0, math.inf, 0.1, -2.5]),
+    pa.string(): st.text("ab\0\u00e9\U0001f33c", max_size=4) | st.text(max_size=80),
+    pa.binary(): st.binary(max_size=3) | st.sampled_from([b"\xff" * 70, b"\0" * 9]),
+}
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> pa.Array:
+    """A small column of some type: NULLs, repeats and extremes, or nothing at all."""
+    dtype = draw(st.sampled_from(list(_ELEMENTS)))
+    element = _ELEMENTS[dtype]
+    if draw(st.booleans()):
+        element = st.sampled_from(draw(st.lists(element, min_size=1, max_size=4)))
+    nullable = st.none() | element if draw(st.booleans()) else element
+    return pa.array(draw(st.lists(nullable, max_size=40)), dtype)
+
+
+def _literals(values: list[Value | None], domain: Domain) -> st.SearchStrategy[Value]:
+    """Values of the column, their neighbours, and values far from all of them."""
+    own = [value for value in values if value is not None]
+    if domain.is_bytes:
+        near = [v + b"\0" for v in own] + [v[:-1] for v in own] + [b"", b"\xff" * 80]
+        return st.sampled_from(own + near) | st.binary(max_size=3)
+    near = [v + d for v in own for d in (-1, 1)] + [-(2**63), 2**63 - 1, -(10**30), 0]
+    return st.sampled_from(own + near) | st.integers(-(10**20), 10**20)
+
+
+@st.composite
+def atoms(draw: st.DrawFn, array: pa.Array) -> Atom:
+    """A question about ``array`` of any of the five shapes."""
+    literal = _literals(values_of(array), domain_of(array.type))
+    match draw(st.sampled_from("RRROOONNVW")):
+        case "R":
+            low, high = draw(st.none() | literal), draw(st.none() | literal)
+            if high is not None and draw(st.booleans()):
+                high = successor(high)
+            return Range("c", low, high)
+        case "V":
+            return IsNull("c")
+        case "W":
+            return IsNotNull("c")
+        case shape:
+            values = draw(st.lists(literal, min_size=1, max_size=25))
+            several = tuple(sorted(set(values)))
+            return OneOf("c", several) if shape == "O" else NoneOf("c", several)

@@ -1,0 +1,488 @@
+"""Building: what is missing, once, in any number of processes, beside anybody."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import skipindex as sx
+from skipindex.errors import (
+    IndexVersionError,
+    PredicateError,
+    UnknownIndexError,
+    UnsupportedTypeError,
+)
+from skipindex.indexes import _task
+from skipindex.indexes._column import EncodedColumn
+from skipindex.storage.location import Location
+from skipindex.storage.log import LOG, PACKS, latest_version, read_snapshot
+from skipindex.storage.manifest import Manifest
+from tests.tables import (
+    build,
+    forget_open_packs,
+    kept,
+    newest_manifest,
+    packs,
+    put,
+    put_all,
+    rewrite_commit,
+)
+
+ALL = ["bitmap", "bloom", "range_bitmap", "bit_sliced"]
+
+
+def numbers(i: int) -> dict[str, Any]:
+    """Ten rows whose values are those of file ``i`` alone."""
+    own = range(10 * i, 10 * i + 10)
+    return {"a": [*own], "s": [f"v{n}" for n in own]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return put_all(tmp_path, [numbers(i) for i in range(4)])
+
+
+def version(folder: Path) -> int:
+    return latest_version(Location(str(folder)))
+
+
+def manifest(folder: Path) -> Manifest:
+    return read_snapshot(Location(str(folder))).manifest
+
+
+def specs(table: sx.Table, column: str) -> set[tuple[str, str]]:
+    """Which kinds serve which files."""
+    return {
+        (use.entry.meta.kind, table.paths[row])
+        for use in table.blobs(table.resolve(column))
+        for row in use.rows
+    }
+
+
+def test_without_a_wish_every_ordered_column_gets_statistics(folder: Path) -> None:
+    report = sx.build_indexes(folder, workers=1)
+    assert (report.files, report.unchanged, report.n_bytes) == (4, 0, 0)
+    assert set(manifest(folder).stats) == {"a", "s"}
+    assert not (folder / PACKS).exists(), "statistics need no pack"
+    assert kept(report.table, "a = 25") == ["2.parquet"]
+
+
+def test_a_column_that_is_named_gets_statistics_too(folder: Path) -> None:
+    table = build(folder, {"s": "bloom"})
+    assert set(manifest(folder).stats) == {"s"}
+    assert specs(table, "s") == {("bloom", f"{i}.parquet") for i in range(4)}
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["bloom", sx.Bloom(), ["bloom"], ("bloom", sx.Bloom()), ["minmax", "bloom"]],
+    ids=str,
+)
+def test_one_wish_has_many_forms(folder: Path, wanted: Any) -> None:
+    table = build(folder, {"S": wanted})
+    assert {kind for kind, _ in specs(table, "s")} == {"bloom"}
+
+
+def test_a_second_call_reads_and_commits_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(folder, {"a": ALL, "s": "bitmap"})
+    before = newest_manifest(folder).read_bytes()
+    monkeypatch.setattr(_task, "_read_and_index", None)
+    report = sx.build_indexes(folder, {"a": ALL, "s": "bitmap"}, workers=1)
+    assert (report.files, report.unchanged, report.n_bytes) == (0, 4, 0)
+    assert version(folder) == 0
+    assert newest_manifest(folder).read_bytes() == before
+
+
+def test_an_append_indexes_the_new_file_alone(folder: Path) -> None:
+    build(folder, {"a": "bitmap"})
+    put(folder / "new.parquet", numbers(9))
+    report = sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
+    assert (report.files, report.unchanged) == (1, 4)
+    assert len(specs(report.table, "a")) == 5
+    assert kept(report.table, "a = 95") == ["new.parquet"]
+
+
+def test_a_second_index_on_a_column_keeps_the_first(folder: Path) -> None:
+    build(folder, {"a": "bitmap"})
+    put(folder / "new.parquet", numbers(9))
+    table = build(folder, {"a": "bloom"})
+    assert ("bitmap", "0.parquet") in specs(table, "a")
+    assert ("bitmap", "new.parquet") not in specs(table, "a")
+    assert len([1 for kind, _ in specs(table, "a") if kind == "bloom"]) == 5
+    assert "a" in manifest(folder).stats
+
+
+def test_two_parameter_sets_of_one_kind_stand_side_by_side(folder: Path) -> None:
+    wanted = [sx.BitSliced(base=2), sx.BitSliced(base=10), sx.BitSliced(base=2)]
+    table = build(folder, {"a": wanted})
+    uses = table.blobs(table.resolve("a"))
+    assert len(uses) == 8, "of four tasks"
+    assert {use.entry.meta.spec["base"] for use in uses} == {2, 10}
+
+
+def test_another_column_is_added_to_what_is_there(folder: Path) -> None:
+    build(folder, {"a": "bitmap"})
+    table = build(folder, {"s": "bitmap"})
+    assert set(manifest(folder).stats) == {"a", "s"}
+    plan = table.plan_files("a = 15 AND s = 'v16'")
+    assert plan.paths == []
+    assert plan.count_bounds == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "left_kinds", "left_stats"),
+    [
+        ({}, set(), set()),
+        ({"columns": ["a"]}, {("s", "bitmap"), ("s", "bloom")}, {"s"}),
+        ({"kinds": ["bloom"]}, {("a", "bitmap"), ("s", "bitmap")}, {"a", "s"}),
+        (
+            {"columns": ["S"], "kinds": ["bitmap", "minmax"]},
+            {("a", "bitmap"), ("a", "bloom"), ("s", "bloom")},
+            {"a"},
+        ),
+        (
+            {"kinds": ["minmax"]},
+            {(c, k) for c in "as" for k in ("bitmap", "bloom")},
+            set(),
+        ),
+        (
+            {"columns": []},
+            {(c, k) for c in "as" for k in ("bitmap", "bloom")},
+            {"a", "s"},
+        ),
+        (
+            {"kinds": []},
+            {(c, k) for c in "as" for k in ("bitmap", "bloom")},
+            {"a", "s"},
+        ),
+    ],
+    ids=str,
+)
+def test_indexes_are_dropped_by_column_and_kind(
+    folder: Path,
+    options: dict[str, Any],
+    left_kinds: set[tuple[str, str]],
+    left_stats: set[str],
+) -> None:
+    build(folder, {"a": ["bitmap", "bloom"], "s": ["bitmap", "bloom"]})
+    table = sx.drop_indexes(folder, **options)
+    found = {(c, kind) for c in "as" for kind, _ in specs(table, c)}
+    assert found == left_kinds
+    assert set(manifest(folder).stats) == left_stats
+    assert len(packs(folder)) == 4, "readers of older commits still need them"
+    assert kept(table, "a = 15 AND s = 'v16'") or left_kinds
+
+
+def test_what_was_dropped_can_be_built_again(folder: Path) -> None:
+    before = build(folder, {"a": "bitmap"}).plan_files("a = 15").count_bounds
+    sx.drop_indexes(folder)
+    assert sx.open_table(folder).plan_files("a = 15").count_bounds == (0, 40)
+    assert build(folder, {"a": "bitmap"}).plan_files("a = 15").count_bounds == before
+
+
+def test_dropping_asks_for_columns_and_kinds_that_exist(folder: Path) -> None:
+    with pytest.raises(PredicateError, match="no column 'nope'"):
+        sx.drop_indexes(folder, columns=["nope"])
+    with pytest.raises(UnknownIndexError, match="unknown index kind 'nope'"):
+        sx.drop_indexes(folder, kinds=["nope"])
+
+
+def test_a_process_pool_builds_the_same_bytes(folder: Path) -> None:
+    build(folder, {"a": ALL, "s": ALL})
+    here = {p.name: p.read_bytes() for p in packs(folder)}
+    name, content = newest_manifest(folder).name, newest_manifest(folder).read_bytes()
+    for path in [*packs(folder), *(folder / LOG).iterdir()]:
+        path.unlink()
+    newest_is_gone = version(folder)
+    assert newest_is_gone == -1
+    sx.build_indexes(folder, {"a": ALL, "s": ALL}, workers=2)
+    assert {p.name: p.read_bytes() for p in packs(folder)} == here
+    assert newest_manifest(folder).name == name
+    assert newest_manifest(folder).read_bytes() == content
+
+
+def test_progress_counts_tasks_to_the_end(folder: Path) -> None:
+    for workers in (1, 2):
+        calls: list[tuple[int, int]] = []
+        sx.drop_indexes(folder)
+        sx.build_indexes(
+            folder, workers=workers, progress=lambda *done: calls.append(done)
+        )
+        assert calls == [(i, 4) for i in range(1, 5)]
+
+
+def test_the_report_reads_well(folder: Path) -> None:
+    (folder / "x.parquet").write_bytes(b"no parquet at all")
+    report = sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
+    first, note = str(report).splitlines()
+    assert first.startswith("indexed 5 files (0 had it already), 0.0 MB of packs, ")
+    assert note.startswith("1 files: not readable: ")
+    assert note.endswith("(first: x.parquet)")
+    assert report.n_bytes == sum(p.stat().st_size for p in packs(folder))
+
+
+def damaged_footer(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9] + b"?" * 9)
+
+
+def damaged_page(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[4:200] = b"\xff" * 196
+    path.write_bytes(bytes(data))
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def footer_of_noise(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-120:-8] = b"\xaa" * 112
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    "damage", [damaged_footer, damaged_page, truncated, footer_of_noise]
+)
+def test_a_file_that_cannot_be_read_is_noted_and_kept(
+    folder: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(folder / "2.parquet")
+    report = sx.build_indexes(folder, {"a": ALL, "s": ALL}, workers=1)
+    (note,) = report.notes
+    assert note.startswith("1 files: not readable")
+    assert "first: 2.parquet" in note
+    plan = report.table.plan_files("a = 15")
+    assert plan.paths == ["1.parquet", "2.parquet"]
+    assert any("not readable" in note for note in plan.notes), plan.notes
+    assert plan.count_bounds == (1, None)
+
+
+def test_a_file_that_was_deleted_since_it_was_listed_is_left_out(folder: Path) -> None:
+    table = sx.open_table(folder)
+    (folder / "0.parquet").unlink()
+    requests = (_task.ColumnRequest("a", table.resolve("a").domain, ()),)  # type: ignore[arg-type]
+    task = _task.BuildTask(table.location, tuple(table.paths), requests)
+    piece = Manifest.from_bytes(_task.run_task(task))
+    assert piece.paths == ["1.parquet", "2.parquet", "3.parquet"]
+
+
+def test_a_file_that_changes_while_it_is_indexed_gets_no_index(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = _task._read_and_index
+
+    def read_slowly(location: Any, found: Any, *rest: Any) -> Any:
+        indexed = read(location, found, *rest)
+        if found.path == "1.parquet":
+            put(folder / "1.parquet", numbers(50))
+        return indexed
+
+    monkeypatch.setattr(_task, "_read_and_index", read_slowly)
+    report = sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
+    assert report.notes == ("1 files: changed while it was indexed (first: 1.parquet)",)
+    assert kept(report.table, "a = 505") == ["1.parquet"]
+
+
+def test_columns_that_a_file_lacks_are_noted_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder / "4.parquet", {"s": ["x"]})
+    put(folder / "5.parquet", {"a": ["text"], "s": ["y"]})
+    wanted = {"a": "bitmap", "s": "bitmap"}
+    report = sx.build_indexes(folder, wanted, workers=1)
+    assert report.notes == (
+        "1 files: the file has 0 columns 'a' (first: 4.parquet)",
+        "1 files: column 'a' has type string here, and another in the table "
+        "(first: 5.parquet)",
+    )
+    plan = report.table.plan_files("a = 15")
+    assert plan.paths == ["1.parquet", "4.parquet", "5.parquet"]
+    assert "1 files: the file has 0 columns 'a'" in plan.notes
+    assert kept(report.table, "a = 15 AND s = 'x'") == ["4.parquet"]
+    monkeypatch.setattr(_task, "_read_and_index", None)
+    assert sx.build_indexes(folder, wanted, workers=1).files == 0
+
+
+def test_a_name_in_other_letters_is_not_indexed(folder: Path) -> None:
+    """A session that tells them apart reads NULL there, another one values."""
+    put(folder / "4.parquet", {"A": [15], "s": ["x"]})
+    table = build(folder, {"a": "bitmap"})
+    assert kept(table, "a = 15") == ["1.parquet", "4.parquet"]
+    assert kept(table, "a IS NULL", case_sensitive=True) == ["4.parquet"]
+
+
+def test_a_kind_that_refuses_a_file_leaves_the_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: sx.Bitmap, column: EncodedColumn) -> list[bytes]:
+        raise UnsupportedTypeError(f"too many rows in {column.name!r}")
+
+    monkeypatch.setattr(sx.Bitmap, "build", refuse)
+    report = sx.build_indexes(folder, {"a": ["bitmap", "bloom"]}, workers=1)
+    assert report.notes == ("4 files: too many rows in 'a' (first: 0.parquet)",)
+    assert kept(report.table, "a = 15", kinds=["bloom"]) == ["1.parquet"]
+    plan = report.table.plan_files("a = 15")
+    assert plan.count_bounds == (0, 10)
+
+
+def test_packs_are_closed_when_they_are_full(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_all(folder, [numbers(i) for i in range(10)])
+    monkeypatch.setattr(_task, "PACK_FILES", 2)
+    table = build(folder, {"a": "bitmap"})
+    assert len(packs(folder)) == 6, "four tasks of 3, 3, 2 and 2 files"
+    for i in range(10):
+        plan = table.plan_files(f"a = {10 * i + 3}")
+        assert (plan.paths, plan.count_bounds) == ([f"{i}.parquet"], (1, 1))
+
+
+def test_the_size_of_a_pack_is_bounded_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_all(folder, [numbers(i) for i in range(10)])
+    monkeypatch.setattr(_task, "PACK_BYTES", 1)
+    build(folder, {"a": "bitmap"})
+    assert len(packs(folder)) == 10
+
+
+def test_building_leaves_the_callers_arrow_threads_alone(folder: Path) -> None:
+    before = pa.cpu_count()
+    build(folder, {"a": "bitmap"})
+    assert pa.cpu_count() == before
+
+
+@pytest.mark.parametrize(
+    ("indexes", "error", "text"),
+    [
+        ({"nope": "bloom"}, PredicateError, "no column 'nope' in"),
+        ({"a": "nope"}, UnknownIndexError, "unknown index kind 'nope' .known: "),
+        ({"a": 7}, UnknownIndexError, "7 asks for no index .accepted: "),
+        ({"a": None}, UnknownIndexError, "None asks for no index"),
+    ],
+)
+def test_a_wish_that_cannot_be_met_is_one_sentence(
+    folder: Path, indexes: Any, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text) as found:
+        sx.build_indexes(folder, indexes, workers=1)
+    assert "\n" not in str(found.value)
+    assert version(folder) == -1
+
+
+def test_an_index_on_a_type_that_has_none_is_one_sentence(tmp_path: Path) -> None:
+    put(tmp_path / "f.parquet", {"l": [[1, 2]], "x": [1.5]})
+    for wanted in ("bloom", "minmax", ALL):
+        with pytest.raises(UnsupportedTypeError, match="cannot index column 'l'.*list"):
+            sx.build_indexes(tmp_path, {"l": wanted}, workers=1)
+
+
+def test_a_builder_does_not_touch_a_newer_format(folder: Path) -> None:
+    build(folder)
+    rewrite_commit(folder, format=2)
+    with pytest.raises(IndexVersionError, match="newer than ours"):
+        sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
+    assert version(folder) == 0
+
+
+def test_a_damaged_pack_is_repaired_by_dropping_and_building(folder: Path) -> None:
+    """In one process, which has the damaged file open."""
+    table = build(folder, {"a": "bitmap"})
+    for path in packs(folder):
+        path.write_bytes(path.read_bytes()[:50])
+    forget_open_packs()
+    assert table.plan_files("a = 15").count_bounds == (0, 10)
+    sx.drop_indexes(folder, kinds=["bitmap"])
+    plan = build(folder, {"a": "bitmap"}).plan_files("a = 15")
+    assert (plan.count_bounds, plan.notes) == ((1, 1), [])
+
+
+def _build_in_a_process(folder: str, indexes: Any, barrier: Any) -> None:
+    barrier.wait()
+    sx.build_indexes(folder, indexes, workers=1)
+
+
+def at_once(*works: Callable[[], Any]) -> None:
+    """Run all of them in threads that begin together."""
+    barrier = threading.Barrier(len(works))
+    errors: list[BaseException] = []
+
+    def run(work: Callable[[], Any]) -> None:
+        barrier.wait()
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 (raised again below)
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def test_two_builders_at_once_lose_nothing(folder: Path) -> None:
+    at_once(
+        lambda: sx.build_indexes(folder, {"a": ["bitmap", "bloom"]}, workers=1),
+        lambda: sx.build_indexes(folder, {"s": "bit_sliced"}, workers=1),
+        lambda: sx.build_indexes(folder, {"a": "range_bitmap"}, workers=1),
+    )
+    table = sx.open_table(folder)
+    assert version(folder) == 2
+    assert len(specs(table, "a")) == 12
+    assert len(specs(table, "s")) == 4
+    assert set(manifest(folder).stats) == {"a", "s"}
+    assert table.plan_files("a = 15 AND s = 'v15'").count_bounds == (1, 1)
+
+
+def test_builders_of_the_same_index_at_once_lose_nothing(folder: Path) -> None:
+    """They write the same pack under the same name."""
+    work = lambda: sx.build_indexes(folder, {"a": "bitmap"}, workers=1)  # noqa: E731
+    at_once(work, work, work)
+    plan = sx.open_table(folder).plan_files("a = 15")
+    assert (plan.count_bounds, plan.notes) == ((1, 1), [])
+
+
+def test_builders_in_processes_of_their_own_lose_nothing(folder: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(2)
+    wishes: list[Any] = [{"a": ["bitmap"]}, {"a": ["bitmap"], "s": ["bloom"]}]
+    workers = [
+        context.Process(target=_build_in_a_process, args=(str(folder), wish, barrier))
+        for wish in wishes
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    table = sx.open_table(folder)
+    assert len(specs(table, "a")) == len(specs(table, "s")) == 4
+    assert table.plan_files("a = 15").count_bounds == (1, 1)
+
+
+def test_dropping_beside_a_builder_drops_no_other_column(folder: Path) -> None:
+    build(folder, {"a": "bitmap"})
+    at_once(
+        lambda: sx.drop_indexes(folder, columns=["a"]),
+        lambda: sx.build_indexes(folder, {"s": "bitmap"}, workers=1),
+    )
+    table = sx.open_table(folder)
+    assert specs(table, "a") == set()
+    assert len(specs(table, "s")) == 4
+
+
+def test_readers_keep_the_snapshot_that_they_opened(folder: Path) -> None:
+    table = build(folder, {"a": "bitmap"})
+    sx.drop_indexes(folder)
+    assert table.plan_files("a = 15").count_bounds == (1, 1)

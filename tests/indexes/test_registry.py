@@ -1,0 +1,131 @@
+"""Kinds by name, specs to JSON and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from skipindex import indexes
+from skipindex.errors import UnknownIndexError
+from skipindex.indexes import (
+    IndexSpec,
+    index_type,
+    index_types,
+    parse_spec,
+    spec_from_json,
+    spec_to_json,
+)
+from skipindex.indexes.bit_sliced import BitSliced
+from skipindex.indexes.bitmap import Bitmap
+from skipindex.indexes.bloom import Bloom
+from skipindex.indexes.minmax import MinMax
+from skipindex.indexes.range_bitmap import RangeBitmap
+
+ALL = [
+    Bloom(),
+    Bloom(error_rate=0.001),
+    Bitmap(),
+    RangeBitmap(),
+    RangeBitmap(max_bitmaps=9),
+    BitSliced(),
+    BitSliced(base=10, encoding="equality"),
+    MinMax(),
+]
+
+
+@pytest.fixture
+def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespace]]:
+    """What other packages register; the test fills it."""
+    points: list[SimpleNamespace] = []
+    monkeypatch.setattr(indexes, "entry_points", lambda group: points)
+    indexes._foreign_types.cache_clear()
+    yield points
+    indexes._foreign_types.cache_clear()
+
+
+def test_the_package_has_four_kinds_with_a_payload() -> None:
+    assert set(index_types()) == {"bloom", "bitmap", "range_bitmap", "bit_sliced"}
+    for name, kind in index_types().items():
+        assert kind.name == name
+        assert kind.version >= 1
+        assert kind.spec().kind == name, "every parameter has a default"
+    assert not index_type("bloom").positional
+
+
+@pytest.mark.parametrize("spec", ALL, ids=repr)
+def test_a_spec_survives_the_log(spec: IndexSpec) -> None:
+    record = json.loads(json.dumps(spec_to_json(spec)))
+    assert record["kind"] == spec.kind
+    assert spec_from_json(record) == spec
+
+
+def test_a_name_means_the_kind_with_its_defaults() -> None:
+    assert parse_spec("bloom") == Bloom(error_rate=0.01)
+    assert parse_spec("bit_sliced") == BitSliced(base=2, encoding="range")
+    assert parse_spec("minmax") == MinMax()
+    given = RangeBitmap(max_bitmaps=3)
+    assert parse_spec(given) is given
+
+
+@pytest.mark.parametrize("name", ["btree", "", "_base", "build", "Bloom"])
+def test_an_unknown_kind_lists_the_known_ones(name: str) -> None:
+    with pytest.raises(UnknownIndexError, match="known: bit_sliced, bitmap, bloom, ra"):
+        parse_spec(name)
+    with pytest.raises(UnknownIndexError, match=f"unknown index kind {name!r}"):
+        index_type(name)
+
+
+@pytest.mark.parametrize("wish", [3, None, Bloom, ["bloom"]])
+def test_what_is_no_spec(wish: object) -> None:
+    with pytest.raises(UnknownIndexError, match="asks for no index"):
+        parse_spec(wish)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{"kind": "bloom", "fpp": 1}, {"kind": "bitmap", "base": 2}, {"error_rate": 0.1}],
+)
+def test_a_record_that_fits_no_spec(record: dict[str, object]) -> None:
+    with pytest.raises(UnknownIndexError):
+        spec_from_json(record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch:
+    size: int = 5
+
+    @property
+    def kind(self) -> str:
+        return "sketch"
+
+
+def test_another_package_adds_a_kind(entry_points: list[SimpleNamespace]) -> None:
+    kind = SimpleNamespace(name="sketch", version=1, spec=Sketch)
+    entry_points.append(SimpleNamespace(name="sketch", load=lambda: kind))
+    assert index_type("sketch") is kind
+    assert parse_spec("sketch") == Sketch(size=5)
+    assert spec_from_json(spec_to_json(Sketch(size=8))) == Sketch(size=8)
+    assert "sketch" not in index_types()
+    with pytest.raises(UnknownIndexError, match="range_bitmap, sketch"):
+        index_type("other")
+
+
+def test_another_package_cannot_replace_a_kind(
+    entry_points: list[SimpleNamespace],
+) -> None:
+    kind = SimpleNamespace(name="bloom", version=9, spec=Sketch)
+    entry_points.append(SimpleNamespace(name="bloom", load=lambda: kind))
+    assert parse_spec("bloom") == Bloom()
+
+
+def test_an_entry_point_is_named_as_its_kind(
+    entry_points: list[SimpleNamespace],
+) -> None:
+    kind = SimpleNamespace(name="other", version=1, spec=Sketch)
+    entry_points.append(SimpleNamespace(name="sketch", load=lambda: kind))
+    with pytest.raises(UnknownIndexError, match="named 'other'"):
+        index_type("sketch")

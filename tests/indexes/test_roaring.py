@@ -1,0 +1,121 @@
+"""Our bytes are CRoaring's bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pyroaring import BitMap
+
+from skipindex.errors import CorruptIndexError
+from skipindex.indexes._postings import pack_postings
+from skipindex.indexes._roaring import (
+    EMPTY,
+    blank,
+    from_rows,
+    from_sorted_u16,
+    load,
+    pack_all,
+    pack_dense,
+)
+
+rng = np.random.default_rng(0)
+SIZES = [1, 7, 8, 9, 65_535, 65_536, 65_537, 200_000]
+DENSITIES = [0, 1e-4, 0.0625, 0.5, 0.999, 1]
+
+
+def croaring(rows: np.ndarray) -> bytes:
+    bitmap = BitMap(rows.tolist())
+    bitmap.run_optimize()
+    return bitmap.serialize()
+
+
+def masks(n: int, density: float) -> list[np.ndarray]:
+    scattered = rng.random(n) < density
+    clustered = np.repeat(rng.random(n // 90 + 1) < density, 90)[:n]
+    return [scattered, clustered]
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("density", DENSITIES)
+def test_dense_bits_give_the_bytes_of_croaring(n: int, density: float) -> None:
+    for mask in masks(n, density):
+        packed = pack_dense(np.packbits(mask, bitorder="little"))
+        assert packed == croaring(np.flatnonzero(mask))
+
+
+def test_many_bitmaps_at_once() -> None:
+    n = 70_000
+    chosen = [mask for density in DENSITIES for mask in masks(n, density)]
+    bits = blank(len(chosen), n)
+    for row, mask in zip(bits, chosen, strict=True):
+        row[: n // 8] = np.packbits(mask, bitorder="little")
+    assert pack_all(bits) == [croaring(np.flatnonzero(mask)) for mask in chosen]
+
+
+def test_no_rows_at_all() -> None:
+    assert pack_all(blank(2, 0)) == [EMPTY, EMPTY]
+    assert pack_dense(np.empty(0, np.uint8)) == EMPTY
+    assert not load(EMPTY)
+
+
+@pytest.mark.parametrize("cards", [(4096,), (4097,), (65_536,), (4096, 4097, 1)])
+def test_containers_at_their_limits(cards: tuple[int, ...]) -> None:
+    mask = np.zeros(len(cards) << 16, np.bool_)
+    for i, card in enumerate(cards):
+        mask[(i << 16) + rng.permutation(65_536)[:card]] = True
+    packed = pack_dense(np.packbits(mask, bitorder="little"))
+    assert packed == croaring(np.flatnonzero(mask))
+
+
+@pytest.mark.parametrize(
+    ("n", "n_values", "order"),
+    [
+        (50, 7, "random"),
+        (5_000, 5_000, "random"),
+        (70_000, 3, "random"),
+        (70_000, 3, "sorted"),
+        (70_000, 1, "sorted"),
+        (200_000, 900, "random"),
+        (200_000, 900, "sorted"),
+        (400_000, 5, "clustered"),
+        (400_000, 30, "clustered"),
+        (400_000, 5, "sorted"),
+    ],
+)
+def test_postings_give_the_bytes_of_croaring(n: int, n_values: int, order: str) -> None:
+    values = rng.integers(0, n_values, n)
+    if order == "sorted":
+        values = np.sort(values)
+    if order == "clustered":
+        values = np.repeat(values[: n // 50 + 1], 50)[:n]
+    keys = np.sort(values.astype(np.uint64) << np.uint64(32) | np.arange(n, dtype="u8"))
+    packed = pack_postings(keys, n_values + 1)
+    for value in {0, n_values - 1, n_values, *rng.integers(0, n_values, 40).tolist()}:
+        at, length = int(packed.offsets[value]), int(packed.lengths[value])
+        rows = np.flatnonzero(values == value)
+        expected = croaring(rows) if len(rows) else b""
+        assert packed.blob[at : at + length].tobytes() == expected
+
+
+def test_postings_of_nothing() -> None:
+    packed = pack_postings(np.empty(0, np.uint64), 3)
+    assert packed.lengths.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("n", [10, 65_536, 65_537, 300_000])
+@pytest.mark.parametrize("share", [0, 0.001, 0.05, 0.5, 1])
+def test_rows_in_any_order(n: int, share: float) -> None:
+    rows = rng.permutation(n)[: int(n * share)].astype(np.uint32)
+    assert from_rows(rows, n) == BitMap(rows.tolist())
+
+
+def test_ascending_rows_of_16_bits() -> None:
+    assert not from_sorted_u16(b"")
+    rows = np.sort(rng.permutation(65_536)[:4096]).astype("<u2")
+    assert from_sorted_u16(rows.tobytes()) == BitMap(rows.tolist())
+
+
+@pytest.mark.parametrize("raw", [b"", b"\0", EMPTY[:5], b"\xff" * 30])
+def test_what_is_no_bitmap_is_refused(raw: bytes) -> None:
+    with pytest.raises(CorruptIndexError, match="no roaring bitmap"):
+        load(raw)

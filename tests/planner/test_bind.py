@@ -1,0 +1,398 @@
+"""Binding: names become columns, and atoms ask exactly what was written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skipindex import col
+from skipindex.atoms import IsNotNull, NoneOf, OneOf, Range, Value
+from skipindex.atoms import IsNull as IsNullAtom
+from skipindex.bounds import Bounds
+from skipindex.domain import Domain, domain_of
+from skipindex.errors import PredicateError
+from skipindex.planner.bind import Binder
+from skipindex.planner.bound import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Known,
+    Leaf,
+    Unknown,
+    evaluate,
+    unknowns,
+)
+from skipindex.planner.simplify import simplify
+from skipindex.planner.sql import parse
+from skipindex.predicate import Comparison, In, Like, Operator, Predicate, Reference
+from skipindex.table import ColumnInfo
+from tests import oracle
+from tests.strategies import TYPES, ColumnData, atoms, columns
+
+Rows = frozenset[int]
+C = Reference(("c",))
+
+
+def is_true(atom: Any, value: Value | None) -> bool:
+    match atom:
+        case IsNullAtom():
+            return value is None
+        case IsNotNull():
+            return value is not None
+        case Range(_, low, high):
+            above = value is not None and (low is None or value >= low)  # type: ignore[operator]
+            return above and (high is None or value < high)  # type: ignore[operator]
+        case OneOf(_, values):
+            assert list(values) == sorted(set(values))
+            return value in values
+        case NoneOf(_, values):
+            assert list(values) == sorted(set(values))
+            return value is not None and value not in values
+    raise AssertionError(atom)
+
+
+def binder(columns: dict[str, pa.DataType], zone: str | None = "UTC") -> Binder:
+    def resolve(name: str) -> ColumnInfo:
+        if name not in columns:
+            raise PredicateError(f"no column {name!r}")
+        try:
+            return ColumnInfo(name, domain_of(columns[name], name))
+        except TypeError:
+            return ColumnInfo(name, None, f"type {columns[name]} has no order")
+
+    return Binder(resolve, zone)
+
+
+def bind(
+    predicate: Predicate, zone: str | None = "UTC", **columns: pa.DataType
+) -> Bound:
+    return simplify(binder(columns, zone).bind(predicate))
+
+
+def rows_of(tree: Bound, column: ColumnData) -> Bounds[Rows]:
+    """Rows certainly and possibly TRUE, by asking the values themselves."""
+    domain = domain_of(column.dtype)
+    values = domain.encode(column.to_arrow()).to_pylist()
+    everything: Rows = frozenset(range(len(values)))
+
+    def answer(leaf: Leaf) -> Bounds[Rows]:
+        rows = frozenset(i for i, v in enumerate(values) if is_true(leaf.atom, v))
+        return Bounds(rows, rows)
+
+    return evaluate(
+        tree,
+        answer,
+        nothing=frozenset(),
+        everything=everything,
+        is_empty=lambda rows: not rows,
+    )
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@given(st.data())
+def test_an_atom_is_true_for_the_very_rows_that_spark_keeps(
+    dtype: pa.DataType, data: st.DataObject
+) -> None:
+    """Every type of column against every literal that Spark compares with it."""
+    column = data.draw(columns([dtype]), label="column")
+    predicate = data.draw(atoms({"c": column}), label="predicate")
+    truth = frozenset(oracle.matching(predicate, {"c": column.values}))
+    tree = bind(predicate, c=dtype)
+    found = rows_of(tree, column)
+    assert found.lower <= truth <= found.upper, tree
+    if not any(unknowns(tree)):
+        assert found.lower == found.upper
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@given(st.data())
+def test_literals_of_the_columns_own_type_are_always_judged(
+    dtype: pa.DataType, data: st.DataObject
+) -> None:
+    """Tightness: nothing of this is Unknown."""
+    column = data.draw(columns([dtype], min_size=1), label="column")
+    known = [v for v in column.values if v is not None]
+    value = data.draw(st.sampled_from(known)) if known else None
+    operator = data.draw(st.sampled_from(list(Operator)))
+    own = [Comparison(C, operator, value), col("c").is_null(), col("c").is_not_null()]
+    listed: tuple[Any, ...] = tuple(known[:4])
+    own += [In(C, listed), In(C, listed, negated=True)]
+    for predicate in own:
+        assert not any(unknowns(bind(predicate, c=dtype))), predicate
+
+
+LITERALS = {
+    "int": 5,
+    "bigint": 1 << 40,
+    "decimal": Decimal("5.0"),
+    "double": 5.0,
+    "text": "5",
+    "date": date(2020, 1, 1),
+    "datetime": datetime(2020, 1, 1, tzinfo=UTC),
+    "date text": "2020-01-01",
+    "bytes": b"5",
+    "bool": True,
+}
+JUDGED = {
+    pa.int8(): {"int", "bigint", "decimal", "double", "text"},
+    pa.int64(): {"int", "bigint", "decimal", "double", "text"},
+    pa.float32(): {"int", "bigint", "decimal", "double"},
+    pa.float64(): {"int", "bigint", "decimal", "double"},
+    pa.decimal128(10, 2): {"int", "bigint", "decimal"},
+    pa.decimal128(30, 2): {"int", "bigint", "decimal"},
+    pa.string(): {"text", "date text"},
+    pa.binary(): {"bytes"},
+    pa.date32(): {"date", "date text"},
+    pa.timestamp("us", "UTC"): {"date", "datetime", "date text"},
+    pa.timestamp("us"): {"date", "datetime", "date text"},
+    pa.bool_(): {"bool"},
+}
+
+
+@pytest.mark.parametrize("dtype", JUDGED, ids=str)
+@pytest.mark.parametrize("kind", LITERALS)
+def test_literals_that_need_a_cast_of_the_column_are_not_judged(
+    dtype: pa.DataType, kind: str
+) -> None:
+    """Trap C-21.  What Spark brings into the column's own order is judged."""
+    tree = bind(Comparison(C, Operator.LE, LITERALS[kind]), c=dtype)
+    reasons = [unknown.reason for unknown in unknowns(tree)]
+    assert bool(reasons) != (kind in JUDGED[dtype]), reasons
+    assert all(reasons)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        (col("c") == None, "FALSE"),  # noqa: E711 (builds a predicate)
+        (col("c") != None, "FALSE"),  # noqa: E711
+        (~(col("c") > None), "FALSE"),
+        (col("c").eq_null_safe(None), "IsNull"),
+        (~col("c").eq_null_safe(None), "IsNotNull"),
+        (col("c").isin(), "FALSE"),
+        (~col("c").isin(), "TRUE"),
+        (col("c").isin(None), "FALSE"),
+        (~col("c").isin(None), "FALSE"),
+        (~col("c").isin(1, None), "FALSE"),  # trap C-25
+        (col("c").isin(1, None), "OneOf(1,)"),
+        (~col("c").isin(1, 2), "NoneOf(1, 2)"),
+        (col("c").isin(2, 1, 2), "OneOf(1, 2)"),
+        (col("c") == 1.5, "FALSE"),
+        (col("c") != 1.5, "IsNotNull"),
+        (col("c").isin(1.5, 2), "Unknown"),
+        (col("c").isin(Decimal("1.5"), 2), "OneOf(2,)"),
+        (~col("c").isin(Decimal("1.5")), "IsNotNull"),
+        (col("c") < 2**63, "IsNotNull"),
+        (col("c") >= 2**63, "FALSE"),
+        (col("c") <= 2**63 - 1, "IsNotNull"),
+        (col("c") >= -(2**63), "IsNotNull"),
+        (col("c") < -(2**63), "FALSE"),
+        (col("c") > 2**63 - 1, "FALSE"),
+        (col("c") == 2**63, "FALSE"),
+        (col("c") != 2**63, "IsNotNull"),
+        (col("c").between(3, 1), "FALSE"),
+        (col("c").between(1, 3), "Range(1, 4)"),
+        (col("c") > math.nan, "FALSE"),
+        (col("c") < math.nan, "IsNotNull"),
+        (col("c") == 2.0**53, f"Range({2**53}, {2**53 + 2})"),
+        (col("c").eq_null_safe(5), "OneOf(5,)"),
+    ],
+    ids=str,
+)
+def test_conditions_on_a_bigint(predicate: Predicate, expected: str) -> None:
+    assert shape(bind(predicate, c=pa.int64())) == expected
+
+
+def shape(tree: Bound) -> str:
+    match tree:
+        case Known(value):
+            return str(value).upper()
+        case Unknown():
+            return "Unknown"
+        case Leaf(Range(_, low, high)):
+            return f"Range({low}, {high})"
+        case Leaf(OneOf(_, values)) | Leaf(NoneOf(_, values)):
+            return f"{type(tree.atom).__name__}{values}"
+        case Leaf(atom):
+            return type(atom).__name__
+        case AllOf(children) | AnyOf(children):
+            word = " AND " if isinstance(tree, AllOf) else " OR "
+            return word.join(map(shape, children))
+    raise AssertionError(tree)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("abc", "OneOf(b'abc',)"),
+        ("", "OneOf(b'',)"),
+        ("ab%", "Range(b'ab', b'ac')"),
+        ("ab%%", "Range(b'ab', b'ac')"),
+        ("%", "IsNotNull"),
+        ("ab%c", "Range(b'ab', b'ac') AND Unknown"),
+        ("ab_", "Range(b'ab', b'ac') AND Unknown"),
+        ("%b", "Unknown"),
+        ("_", "Unknown"),
+        (r"a\%b", "OneOf(b'a%b',)"),
+        (r"a\_%", "Range(b'a_', b'a`')"),
+        (r"a\\%", "Range(b'a\\\\', b'a]')"),
+        ("ab\\", "Unknown"),
+        (r"a\bc", "Unknown"),
+        ("\U0010ffff%", "Range(b'\\xf4\\x8f\\xbf\\xbf', b'\\xf4\\x8f\\xbf\\xc0')"),
+        ("é%", "Range(b'\\xc3\\xa9', b'\\xc3\\xaa')"),
+        ("\ud800%", "Unknown"),
+    ],
+)
+def test_like_by_its_pattern(pattern: str, expected: str) -> None:
+    assert shape(bind(Like(C, pattern), c=pa.string())) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("abc", "NoneOf(b'abc',)"),
+        ("ab%", "Range(None, b'ab') OR Range(b'ac', None)"),
+        ("%", "FALSE"),
+        ("ab%c", "Unknown"),
+        ("\x00%", "Range(None, b'\\x00') OR Range(b'\\x01', None)"),
+    ],
+)
+def test_not_like_by_its_pattern(pattern: str, expected: str) -> None:
+    assert shape(bind(~Like(C, pattern), c=pa.string())) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "escape", "expected"),
+    [
+        ("a!%b%", "!", "Range(b'a%b', b'a%c')"),
+        ("a%%", "%", "OneOf(b'a%',)"),
+        ("a%b", "%", "Unknown"),
+        ("a\\b", "!", "OneOf(b'a\\\\b',)"),
+    ],
+)
+def test_like_with_another_escape(pattern: str, escape: str, expected: str) -> None:
+    assert shape(bind(Like(C, pattern, escape), c=pa.string())) == expected
+
+
+@pytest.mark.parametrize("dtype", [pa.int32(), pa.binary(), pa.date32()], ids=str)
+def test_like_on_what_is_no_text_is_not_judged(dtype: pa.DataType) -> None:
+    assert shape(bind(Like(C, "1%"), c=dtype)) == "Unknown"
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "judged"),
+    [
+        ((1, 2.5), pa.int32(), False),
+        ((1, 2.5), pa.float64(), True),
+        ((Decimal("1.5"), 2.5), pa.float32(), True),
+        (("1", 2), pa.int32(), False),
+        (("1", "2"), pa.int32(), True),
+        (("2020-01-01",), pa.timestamp("us", "UTC"), False),
+        (("2020-01-01",), pa.date32(), True),
+        ((date(2020, 1, 1), "2020-01-02"), pa.date32(), False),
+        ((datetime(2020, 1, 1, tzinfo=UTC),), pa.timestamp("us", "UTC"), True),
+        ((Decimal("1E-19"),), pa.int64(), False),
+        ((10**10,), pa.decimal128(38, 20), False),
+        ((10**10,), pa.decimal128(38, 18), True),
+        ((Decimal("1E-20"), Decimal("1E+20")), pa.decimal128(10, 0), False),
+        ((Decimal("1E-20"),), pa.decimal128(10, 0), True),
+        ((1 << 70,), pa.float64(), False),
+        ((True, 1), pa.bool_(), False),
+    ],
+    ids=str,
+)
+def test_a_list_is_judged_if_its_common_type_is_the_columns(
+    values: tuple[Any, ...], dtype: pa.DataType, *, judged: bool
+) -> None:
+    for negated in (False, True):
+        tree = bind(In(C, values, negated), c=dtype)
+        assert any(unknowns(tree)) != judged, tree
+
+
+@pytest.mark.parametrize("operator", list(Operator))
+def test_trap_c19_summer_time_only_widens(operator: Operator) -> None:
+    """No file is certain, and none within a day of the literal is skipped."""
+    noon = datetime(2020, 7, 1, 16, tzinfo=UTC)  # 12:00 in New York
+    moments = [noon.replace(day=d, month=m) for m in (6, 7) for d in range(1, 31)]
+    column = ColumnData(pa.timestamp("us", "UTC"), (*moments, None))
+    predicate = Comparison(C, operator, datetime(2020, 7, 1, 12))
+    found = rows_of(bind(predicate, "America/New_York", c=column.dtype), column)
+    assert not found.lower
+    truth = oracle.matching(Comparison(C, operator, noon), {"c": column.values})
+    near = {i for i, m in enumerate(moments) if abs(m - noon) <= timedelta(days=1)}
+    wide = set(truth) | near
+    if operator is Operator.NE:
+        wide = set(range(len(column.values)))
+    assert set(truth) <= found.upper <= wide
+
+
+def test_trap_c19_a_list_in_a_zone_with_summer_time_is_not_judged() -> None:
+    predicate = col("c").isin(datetime(2020, 7, 1, 12))
+    tree = bind(predicate, "America/New_York", c=pa.timestamp("us", "UTC"))
+    assert [u.reason for u in unknowns(tree)] == ["instants of a zone with summer time"]
+
+
+@pytest.mark.parametrize("dtype", [pa.list_(pa.int32()), pa.uint64()], ids=str)
+def test_conditions_on_columns_without_an_order_are_not_judged(
+    dtype: pa.DataType,
+) -> None:
+    for predicate in (col("c") == 1, col("c").isin(1), col("c").is_null()):
+        (unknown,) = unknowns(bind(predicate, c=dtype))
+        assert "has no order" in unknown.reason
+    assert shape(bind(col("c") == None, c=dtype)) == "FALSE"  # noqa: E711
+    assert shape(bind(~col("c").isin(), c=dtype)) == "TRUE"
+
+
+def test_one_unknown_condition_leaves_the_others() -> None:
+    predicate = (col("a") == "x") & (col("b") == 1)
+    assert shape(bind(predicate, a=pa.int64(), b=pa.int64())) == "Unknown AND OneOf(1,)"
+
+
+def test_trap_c41_names_with_dots_and_backticks() -> None:
+    types = {"a.b": pa.int64(), "x`y": pa.int64(), "s": pa.struct([("f", pa.int64())])}
+    assert shape(bind(parse("`a.b` = 1"), **types)) == "OneOf(1,)"
+    assert shape(bind(parse("`x``y` = 1"), **types)) == "OneOf(1,)"
+    (unknown,) = unknowns(bind(parse("s.f = 1"), **types))
+    assert unknown.reason == "fields of structs have no index"
+    with pytest.raises(PredicateError, match="no column 'a'"):
+        bind(parse("a.b = 1"), **types)
+
+
+def test_a_field_of_what_is_no_struct_is_an_error() -> None:
+    with pytest.raises(PredicateError, match="no field 'c.x': column 'c' is no struct"):
+        bind(parse("c.x = 1"), c=pa.int64())
+
+
+@pytest.mark.parametrize(
+    "condition", ["nope = NULL", "nope IN (1)", "nope IS NULL", "NOT nope LIKE 'a%'"]
+)
+def test_a_missing_column_is_an_error_in_every_condition(condition: str) -> None:
+    with pytest.raises(PredicateError, match="no column 'nope'"):
+        bind(parse(f"c = 1 OR {condition}"), c=pa.int64())
+    with pytest.raises(PredicateError, match="no column 'nope'"):
+        bind(~col("nope").isin(), c=pa.int64())
+
+
+def test_leaves_carry_the_users_words() -> None:
+    tree = bind(parse("c BETWEEN 1 AND 3 AND c IS NOT NULL"), c=pa.int64())
+    assert isinstance(tree, AllOf)
+    texts = [leaf.text for leaf in tree.children if isinstance(leaf, Leaf)]
+    assert texts == ["(c >= 1 AND c <= 3)", "c IS NOT NULL"]
+
+
+def test_every_shape_of_domain_is_bound() -> None:
+    """The parametrised tests above name each type once."""
+    names = {domain_of(dtype).name for dtype in TYPES}
+    judged: dict[str, Callable[..., Any] | Domain] = {n: Domain(n) for n in names}
+    assert set(judged) == {
+        *("bool", "int", "float", "decimal", "big_decimal", "string", "binary"),
+        *("date", "timestamp", "timestamp_ntz"),
+    }

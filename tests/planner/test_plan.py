@@ -1,0 +1,337 @@
+"""Plans: what is read, what is not, and how much is known of both."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import skipindex as sx
+from skipindex import Verdict, col
+from skipindex.errors import (
+    CorruptIndexError,
+    PredicateError,
+    TableError,
+    UnknownIndexError,
+)
+from skipindex.planner import evaluation
+from skipindex.planner.sql import parse
+from skipindex.storage.location import location_of
+from tests import oracle
+from tests.strategies import predicates, tables, to_arrow, values_of
+from tests.tables import build, put, put_all
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three files of ten rows; ``a`` is sorted over them, ``b`` is not."""
+    files = [
+        {
+            "a": [*range(10 * i, 10 * i + 10)],
+            "b": [n % 7 for n in range(10)],
+            "n": pa.array([None if i == 1 else n for n in range(10)], pa.int64()),
+        }
+        for i in range(3)
+    ]
+    return put_all(tmp_path, files)
+
+
+def test_without_an_index_every_file_is_read(folder: Path) -> None:
+    plan = sx.plan_files("a = 5", table=folder)
+    assert plan.paths == ["0.parquet", "1.parquet", "2.parquet"]
+    assert plan.skipped == []
+    assert plan.notes == ["3 files: the table has no index"]
+    assert plan.count_bounds == (0, None)
+    assert all(task.n_rows is None and task.matching is None for task in plan.tasks)
+
+
+@pytest.mark.parametrize("form", [str, Path, sx.open_table, location_of])
+def test_a_table_is_named_in_many_ways(folder: Path, form: Any) -> None:
+    build(folder)
+    assert sx.plan_files("a = 5", table=form(folder)).paths == ["0.parquet"]
+
+
+def test_text_and_builder_plan_the_same(folder: Path) -> None:
+    table = build(folder)
+    for predicate in ("a < 10 AND NOT b = 3", (col("a") < 10) & ~(col("b") == 3)):
+        plan = table.plan_files(predicate)
+        assert plan.paths == ["0.parquet"]
+        assert parse(plan.where) == parse("a < 10 AND NOT b = 3")
+
+
+def test_files_are_full_paths_for_spark(folder: Path) -> None:
+    plan = build(folder).plan_files("a = 15")
+    assert plan.files == [f"file:{folder}/1.parquet"]
+    assert repr(plan) == "Plan(1 of 3 files, 'a = 15')"
+
+
+def test_tasks_say_what_is_known(folder: Path) -> None:
+    table = build(folder, {"a": "bitmap", "b": "bitmap"})
+    first, second = table.plan_files("a < 15 AND b = 3").tasks
+    assert (first.path, first.size) == ("0.parquet", table.sizes[0])
+    assert (first.n_rows, first.verdict) == (10, Verdict.READ)
+    assert first.matching == second.matching == (1, 1)
+    assert first.residual == "b = 3", "a < 15 holds for every row"
+    assert second.residual == "a < 15 AND b = 3"
+
+
+def test_a_file_whose_every_row_matches_has_no_residual(folder: Path) -> None:
+    plan = build(folder).plan_files("a >= 10")
+    assert [t.verdict for t in plan.tasks] == [Verdict.ALL] * 2
+    assert [t.residual for t in plan.tasks] == ["TRUE"] * 2
+    assert plan.count_bounds == (20, 20)
+
+
+def test_bitmaps_can_prove_that_every_row_matches(folder: Path) -> None:
+    table = build(folder, {"b": "bitmap"})
+    (task,) = table.plan_files("b IN (0, 1, 2, 3, 4, 5, 6, 9)").tasks[:1]
+    assert (task.verdict, task.residual) == (Verdict.ALL, "TRUE")
+
+
+def test_skipped_files_carry_their_proof(folder: Path) -> None:
+    table = build(folder, {"a": "bitmap", "b": "bitmap"})
+    plan = table.plan_files("a >= 10 AND a = b")
+    assert [s.path for s in plan.skipped] == ["0.parquet"]
+    plan = table.plan_files("a IN (15, 25) AND b = 6")
+    proofs = {s.path: (s.stage, s.reason) for s in plan.skipped}
+    assert proofs == {
+        "0.parquet": (
+            "min/max",
+            "a IN (15, 25): minmax: values in 0 .. 9, no NULL",
+        ),
+        "1.parquet": (
+            "bitmaps",
+            "a IN (15, 25) AND b = 6: no row of the file (bitmap)",
+        ),
+        "2.parquet": (
+            "bitmaps",
+            "a IN (15, 25) AND b = 6: no row of the file (bitmap)",
+        ),
+    }
+    for skipped in plan.skipped:
+        stat = (folder / skipped.path).stat()
+        assert (skipped.size, skipped.mtime) == (stat.st_size, stat.st_mtime_ns)
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("n = 5", "n = 5: minmax: only NULL"),
+        ("n IS NOT NULL", "n IS NOT NULL: minmax: only NULL"),
+        ("a IS NULL", "a IS NULL: minmax: values in 10 .. 19, no NULL"),
+        ("a < 5 OR n = 1", "a < 5: minmax: values in 10 .. 19, no NULL; n = 1: minmax"),
+        ("a = 5 AND a = 6", "the condition is never true"),
+        ("a = NULL", "the condition is never true"),
+        ("FALSE", "the condition is never true"),
+    ],
+)
+def test_proofs_in_words(folder: Path, condition: str, reason: str) -> None:
+    plan = build(folder).plan_files(condition)
+    proof = {s.path: s.reason for s in plan.skipped}["1.parquet"]
+    assert proof.startswith(reason)
+
+
+def test_a_bloom_filter_proves_absence(folder: Path) -> None:
+    table = build(folder, {"b": sx.Bloom(error_rate=1e-9)})
+    put(folder / "3.parquet", {"a": [1, 2], "b": [0, 60], "n": [1, 1]})
+    table = build(folder, {"b": sx.Bloom(error_rate=1e-9)})
+    plan = table.plan_files("b = 40")
+    stages = {s.path: s.stage for s in plan.skipped}
+    assert stages == {
+        **{f"{i}.parquet": "min/max" for i in range(3)},
+        "3.parquet": "bloom",
+    }
+    assert plan.skipped[3].reason == "b = 40: bloom index holds none of the values"
+
+
+def test_the_funnel_narrows_from_stage_to_stage(folder: Path) -> None:
+    table = build(folder, {"a": ["bitmap", "bloom"], "b": "bitmap"})
+    plan = table.plan_files("a IN (5, 15) AND b = 6")
+    assert [stage.name for stage in plan.stages] == [
+        "partition values",
+        "min/max",
+        "bloom",
+        "bitmaps",
+    ]
+    assert [stage.files for stage in plan.stages] == [3, 2, 2, 0]
+    sizes = table.sizes
+    assert [stage.n_bytes for stage in plan.stages][1] == sizes[0] + sizes[1]
+    assert plan.stages[3].read.bitmaps > 0
+    assert plan.stages[3].read.n_bytes > 0
+
+
+def test_stages_that_have_nothing_to_do_say_so(folder: Path) -> None:
+    table = build(folder, {"a": "bitmap"})
+    notes = [stage.note for stage in table.plan_files("a = 99").stages]
+    assert notes == ["", "", *2 * ["nothing is left to decide"]]
+    notes = [stage.note for stage in table.plan_files("b = 5").stages]
+    assert notes == ["", "", *2 * ["no such index on these columns"]]
+
+
+def test_kinds_limit_what_may_be_used(folder: Path) -> None:
+    table = build(folder, {"a": ["bitmap", "bloom"]})
+    assert table.plan_files("a = 15", kinds=[]).paths == table.paths
+    assert table.plan_files("a = 15", kinds=["minmax"]).paths == ["1.parquet"]
+    plan = table.plan_files("a = 15", kinds="bitmap")
+    assert (plan.paths, plan.count_bounds) == (["1.parquet"], (1, 1))
+    assert plan.stages[1].note == "not among the kinds to use"
+    plan = table.plan_files("a > 15", kinds=["bloom"])
+    assert plan.paths == table.paths
+    with pytest.raises(UnknownIndexError, match="unknown index kind 'bitmp'"):
+        table.plan_files("a = 15", kinds=["bitmp"])
+
+
+def test_partition_values_prune_whatever_the_kinds(tmp_path: Path) -> None:
+    for p in (1, 2):
+        put(tmp_path / f"p={p}" / "f.parquet", {"a": [1]})
+    plan = sx.plan_files("p = 2", table=tmp_path, kinds=[])
+    assert plan.paths == ["p=2/f.parquet"]
+    assert plan.skipped[0].reason == "p = 2: partition: values in 1 .. 1, no NULL"
+    assert plan.tasks[0].verdict is Verdict.ALL
+    assert plan.count_bounds == (0, None), "nobody counted the rows"
+
+
+def test_to_dict_is_json(folder: Path) -> None:
+    table = build(folder, {"a": "bitmap", "b": "bloom"})
+    put(folder / "new.parquet", {"a": [1], "b": [1], "n": [1]})
+    plan = table.refresh().plan_files("a = 15 AND b = 1")
+    record = json.loads(json.dumps(plan.to_dict()))
+    assert record["files"] == plan.paths
+    assert record["where"] == "a = 15 AND b = 1"
+    assert [s["path"] for s in record["skipped"]] == ["0.parquet", "2.parquet"]
+    assert [t["verdict"] for t in record["tasks"]] == ["some rows may match"] * 2
+    assert [s["name"] for s in record["stages"]][0] == "partition values"
+    assert record["notes"] == ["1 files: never indexed"]
+
+
+def test_a_constant_needs_no_index(folder: Path) -> None:
+    table = sx.open_table(folder)
+    assert table.plan_files("TRUE").tasks[0].verdict is Verdict.ALL
+    assert table.plan_files("FALSE").paths == []
+    assert table.plan_files("NULL").paths == []
+
+
+def test_the_same_condition_twice_is_asked_once(folder: Path) -> None:
+    table = build(folder, {"a": "bitmap"})
+    once = table.plan_files("a = 15").stages[3].read
+    twice = table.plan_files("a = 15 OR (a = 15 AND a = 15)").stages[3].read
+    assert twice.bitmaps == once.bitmaps
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        ("a =", "a ="),
+        ("", "condition"),
+        ("a = 1 GROUP BY a", "GROUP"),
+        ("nope = 1", "no column 'nope' in '.*' .columns: a, b, n."),
+        ("a = 1 OR NOT nope IN (1)", "no column 'nope'"),
+        ("A.x = 1", "column 'a' is no struct"),
+    ],
+)
+def test_a_question_that_is_wrong_is_one_sentence(
+    folder: Path, condition: str, text: str
+) -> None:
+    with pytest.raises(PredicateError, match=text) as error:
+        sx.plan_files(condition, table=folder)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("predicate", [None, 1, True, ["a = 1"], col("a")], ids=repr)
+def test_what_is_no_predicate_is_one_sentence(folder: Path, predicate: Any) -> None:
+    with pytest.raises(PredicateError, match="no predicate: .*accepted: SQL text"):
+        sx.plan_files(predicate, table=folder)
+
+
+def test_a_wrong_path_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="does not exist"):
+        sx.plan_files("a = 1", table=tmp_path / "nowhere")
+
+
+def test_names_are_matched_as_the_session_does(folder: Path) -> None:
+    table = build(folder)
+    assert table.plan_files("A = 5").paths == ["0.parquet"]
+    with pytest.raises(PredicateError, match="no column 'A'"):
+        table.plan_files("A = 5", case_sensitive=True)
+
+
+def test_an_index_that_fails_when_it_is_asked_is_only_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its header may be right and a part of it damaged."""
+    table = build(folder, {"b": ["range_bitmap", "bitmap", "bloom"]})
+    before = table.plan_files("b = 3").paths
+    kinds = {kind.name: kind for kind in sx.indexes.index_types().values()}
+    for name, error in (
+        ("bitmap", CorruptIndexError("part 1")),
+        ("bloom", OSError("the network")),
+    ):
+
+        class Broken:
+            fault = error
+
+            def probe(self, atom: Any) -> None:
+                raise self.fault
+
+        monkeypatch.setattr(type(kinds[name]), "open", lambda *_, b=Broken: b())
+    plan = table.plan_files("b = 3")
+    assert plan.paths == before
+    assert plan.count_bounds == (3, 3), "the other index still answers"
+    assert plan.notes == [
+        "3 times: index not used: the network",
+        "3 times: index not used: part 1",
+    ]
+
+
+def test_a_file_of_more_rows_than_a_bitmap_numbers_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = build(folder, {"b": "bitmap"})
+    monkeypatch.setattr(evaluation, "MAX_ROWS", 9)
+    plan = table.plan_files("b = 3")
+    assert plan.paths == table.paths
+    assert plan.count_bounds == (0, 30)
+
+
+def test_planning_reads_no_data_file(folder: Path) -> None:
+    """Only its footer, of the first one, when the table is opened."""
+    table = build(folder, {"a": "bitmap"})
+    for path in folder.glob("*.parquet"):
+        path.unlink()
+    assert table.plan_files("a = 15").count_bounds == (1, 1)
+
+
+def rows_of(path: Path, columns: Mapping[str, Sequence[Any]], start: int) -> Any:
+    n = pq.read_metadata(path).num_rows
+    return {name: values[start : start + n] for name, values in columns.items()}, n
+
+
+@given(st.data())
+def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> None:
+    """What is certain of a file is left out of its residual, and nothing else."""
+    columns = data.draw(tables())
+    tree = data.draw(predicates(columns))
+    wanted = dict.fromkeys(columns, data.draw(st.sampled_from([[], ["bitmap"]])))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = to_arrow(columns)
+        cut = data.draw(st.integers(0, 30))
+        put_all(folder, [table.slice(0, cut), table.slice(cut)])
+        plan = build(folder, wanted).plan_files(tree, timezone="UTC")
+        start = 0
+        for path in sorted(folder.glob("*.parquet")):
+            rows, n = rows_of(path, values_of(columns), start)
+            start += n
+            expected = oracle.matching(tree, rows)
+            for task in plan.tasks:
+                if task.path == path.name:
+                    found = oracle.matching(parse(task.residual), rows)
+                    assert found == expected, task.residual

@@ -1,0 +1,165 @@
+"""Partition columns through a plan: Spark's names, types and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import skipindex as sx
+from skipindex.errors import PlanError
+from skipindex.partitions import partition_columns
+from tests.spark.whole import check_law_7, columns, rows, settings
+from tests.tables import put
+
+pytestmark = pytest.mark.spark
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+VALUES: dict[str, Sequence[str]] = {
+    "int": ["1", "-20"],
+    "padded": ["01", "+5"],  # trap C-30
+    "long": ["1", "3000000000"],
+    "huge": ["1", "99999999999999999999"],
+    "decimal": ["1.5", "2"],
+    "double": ["1e5", "2"],
+    "nan": ["NaN", "1"],
+    "infinity": ["Infinity", "-Infinity"],
+    "day": ["2020-02-29", "0001-01-01"],
+    "no_day": ["2020-02-30", "2020-01-01"],
+    "moment": ["2020-01-01 00%3A00%3A00", "2021-01-01 10%3A00%3A00"],
+    "mixed": ["1", "x"],
+    "text": ["a b", "é"],
+    "arabic": ["\u0661", "\u0662"],
+    "full_width": ["\uff11", "\uff12"],
+    "null": [NULL, NULL],  # trap C-40
+    "int_null": ["7", NULL],
+    "text_null": [NULL, "x"],
+    "escaped": ["%C3%A9", "a%2Fb%3Dc"],  # trap C-38
+    "percent": ["%", "%zz%2"],
+    "word": ["Nan", "infinity"],
+    "sign": ["-", "+x"],
+    "spelled": ["0x10", "1_000"],
+    "suffix": ["1d", "2f"],
+}
+LEFT_TO_SPARK = {
+    *("huge", "decimal", "double", "nan", "infinity", "no_day", "moment", "mixed"),
+    *("arabic", "full_width", "null", "spelled", "suffix"),
+}
+
+
+def test_trap_c30_values_are_typed_as_spark_types_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """All of these columns at once: the very types, or left to Spark."""
+    paths = []
+    for i in range(2):
+        folders = [f"{name}={values[i]}" for name, values in VALUES.items()]
+        paths.append("/".join([*folders, "f.parquet"]))
+        put(tmp_path / paths[i], {"id": [i]})
+    whole = spark.read.parquet(str(tmp_path))
+    answer = [row.asDict() for row in whole.orderBy("id").collect()]
+    types = dict(columns(whole))
+    names = {"int32": "int", "int64": "bigint", "date32[day]": "date"}
+    found = partition_columns(paths, {})
+    assert {c.name for c in found if c.dtype is None} == LEFT_TO_SPARK
+    for column in found:
+        if column.dtype is None:
+            continue
+        assert types[column.name] == names.get(str(column.dtype), str(column.dtype))
+        if types[column.name] == "string":
+            assert list(column.values) == [row[column.name] for row in answer]
+    read = sx.read(spark, tmp_path, "id = 1")
+    assert columns(read) == columns(whole)
+    assert [row.asDict() for row in read.collect()] == answer[1:]
+
+
+@pytest.mark.parametrize(
+    ("folders", "conditions"),
+    [
+        (
+            ["month=01", "month=02", "month=12"],
+            ["month = 1", "month = '01'", "month IN (1, 12) AND month <> 12"],
+        ),
+        (
+            ["p=a%2Fb", "p=%C3%A9", "p=é", "p=it's", f"p={NULL}"],
+            ["p = 'a/b'", "p = 'é'", "p = 'Ã©'", "p IS NULL", "p LIKE 'i%'"],
+        ),
+        (
+            ["d=2020-01-31", "d=2020-02-01", f"d={NULL}"],
+            ["d = '2020-01-31'", "NOT d <=> DATE '2020-02-01'"],
+        ),
+        (["p=1", "p=a"], ["p = '1'"]),
+        (["x=1/plain/y=2", "x=1/plain/y=3"], ["y = 2"]),
+        (["x=1/plain", "x=2/plain"], ["x = 2"]),
+        (["p=1.50", "p=2"], ["p = 1.5"]),
+        (["p=a%5B1%5D %25", "p=b"], ["p = 'a[1] %'"]),
+    ],
+    ids=str,
+)
+def test_traps_c30_to_c32_and_c38_to_c40(
+    spark: SparkSession, tmp_path: Path, folders: list[str], conditions: list[str]
+) -> None:
+    for i, name in enumerate(folders):
+        put(tmp_path / name / "f.parquet", {"id": [i, 7]})
+    for condition in conditions:
+        check_law_7(spark, tmp_path, condition)
+
+
+def test_trap_c32_the_type_is_that_of_all_partitions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of the chosen file alone Spark would infer an int."""
+    for p in ("01", "xyz"):
+        put(tmp_path / f"p={p}" / "f.parquet", {"id": [len(p)]})
+    plan = check_law_7(spark, tmp_path, "id = 2")
+    assert [row.p for row in plan.read(spark).collect()] == ["01"]
+
+
+def test_a_partition_hides_a_column_of_the_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It has that column's place, and the values of the path."""
+    for p in (3, 4):
+        put(tmp_path / f"p={p}" / "f.parquet", {"a": [p], "P": [8], "c": [1]})
+    assert len(check_law_7(spark, tmp_path, "P = 3").paths) == 1
+    assert len(check_law_7(spark, tmp_path, "p = 8").paths) == 0
+
+
+def test_files_above_the_partitions_are_an_error(tmp_path: Path) -> None:
+    """Spark reads such a table without them, silently."""
+    put(tmp_path / "f.parquet", {"id": [1]})
+    put(tmp_path / "p=1" / "f.parquet", {"id": [2]})
+    with pytest.raises(sx.TableError, match="expected the same for all files"):
+        sx.open_table(tmp_path)
+
+
+def test_declared_types_come_before_those_that_spark_infers(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for p, q in (("01", "1.5"), ("1", "2")):
+        put(tmp_path / f"p={p}" / f"q={q}" / "f.parquet", {"id": [1]})
+    table = sx.open_table(tmp_path, partition_types={"p": pa.string()})
+    plan = table.plan_files("p = '01'")
+    assert len(plan.paths) == 1
+    df = plan.read(spark)
+    whole = dict(columns(spark.read.parquet(str(tmp_path))))
+    assert columns(df) == [("id", "bigint"), ("p", "string"), ("q", whole["q"])]
+    assert [row.p for row in df.collect()] == ["01"]
+
+
+def test_without_type_inference_types_must_be_declared(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    put(tmp_path / "p=01" / "f.parquet", {"id": [1]})
+    inference = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    text = r"\['p'\] were inferred; open the table with partition_types="
+    with settings(spark, {inference: "false"}):
+        with pytest.raises(PlanError, match=text):
+            sx.read(spark, tmp_path, "p = 1")
+        table = sx.open_table(tmp_path, partition_types={"p": pa.string()})
+        expected = spark.read.parquet(str(tmp_path)).where("p = '01'")
+        found = sx.read(spark, table, "p = '01'")
+        assert (columns(found), rows(found)) == (columns(expected), rows(expected))

@@ -1,0 +1,205 @@
+"""Folders: listing, reading and writing, as Spark and the operating system see them."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from pathlib import Path
+
+import pytest
+
+from skipindex.errors import TableError
+from skipindex.storage.location import Found, Location, location_of
+
+
+@pytest.fixture(params=["local", "remote"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+    """A folder, and the same folder by the code for other file systems."""
+    uri = f"file://{tmp_path}" if request.param == "remote" else ""
+    return Location(str(tmp_path), uri)
+
+
+def test_the_listing_is_deep_and_relative(location: Location, tmp_path: Path) -> None:
+    (tmp_path / "p=1" / "q=2").mkdir(parents=True)
+    (tmp_path / "p=1" / "q=2" / "a b.parquet").write_bytes(b"123")
+    (tmp_path / ".hidden").write_bytes(b"")
+    found = {f.path: f for f in location.list()}
+    assert set(found) == {"p=1/q=2/a b.parquet", ".hidden"}
+    file = found["p=1/q=2/a b.parquet"]
+    assert file.size == 3
+    assert file.mtime == (tmp_path / file.path).stat().st_mtime_ns
+    assert location.stat(file.path) == file
+    assert [f.path for f in location.list("p=1")] == [file.path]
+
+
+def test_a_folder_that_is_not_there_lists_nothing(location: Location) -> None:
+    assert list(location.list("nowhere")) == []
+    assert location.stat("nowhere") is None
+    assert location.exists()
+    assert not Location(location.full("nowhere"), location.uri).exists()
+
+
+def test_a_folder_is_no_file(location: Location, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    assert location.stat("folder") is None
+
+
+def test_what_was_written_is_read_back(location: Location) -> None:
+    location.write("a/b/c", b"first")
+    location.write("a/b/c", b"second")
+    assert location.read("a/b/c") == b"second"
+    with location.open_input("a/b/c") as source:
+        assert source.read_at(3, 2) == b"con"
+    location.delete("a/b/c")
+    assert location.stat("a/b/c") is None
+
+
+def test_a_new_file_is_written_once(location: Location) -> None:
+    assert location.write_new("log/0", b"mine")
+    assert not location.write_new("log/0", b"yours")
+    assert location.read("log/0") == b"mine"
+    assert [f.path for f in location.list()] == ["log/0"], "nothing is left beside it"
+
+
+def test_of_many_writers_of_a_new_file_one_wins(tmp_path: Path) -> None:
+    location = Location(str(tmp_path))
+    barrier = threading.Barrier(16)
+    won: list[int] = []
+
+    def write(i: int) -> None:
+        barrier.wait()
+        if location.write_new("log/0", str(i).encode()):
+            won.append(i)
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert location.read("log/0") == str(won[0]).encode()
+    assert [f.path for f in location.list()] == ["log/0"]
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    location = Location(str(tmp_path))
+    (tmp_path / "target" / "full").mkdir(parents=True)
+    with pytest.raises(OSError, match="target"):
+        location.write("target", b"a file cannot replace a folder that is in use")
+    assert list(location.list()) == []
+
+
+def test_ranges_of_a_file(location: Location) -> None:
+    location.write("f", bytes(range(100)))
+    source = location.view("f")
+    assert len(source) == 100
+    assert bytes(source.read(10, 3)) == b"\x0a\x0b\x0c"
+    assert bytes(source.read(98, 50)) == b"\x62\x63", "fewer where the file ends"
+    assert bytes(source.read(500, 5)) == b""
+    assert bytes(source.read(0, 0)) == b""
+
+
+def test_an_empty_file_has_no_bytes(location: Location) -> None:
+    location.write("f", b"")
+    source = location.view("f")
+    assert len(source) == 0
+    assert bytes(source.read(0, 10)) == b""
+
+
+def test_a_file_that_is_not_there_cannot_be_viewed(location: Location) -> None:
+    with pytest.raises(FileNotFoundError):
+        location.view("nowhere")
+
+
+def test_a_file_that_is_cut_off_while_it_is_open_is_only_shorter(
+    tmp_path: Path,
+) -> None:
+    """A mapped file would end the process here."""
+    location = Location(str(tmp_path))
+    location.write("f", bytes(100_000))
+    source = location.view("f")
+    with (tmp_path / "f").open("r+b") as file:
+        file.truncate(10)
+    assert len(source) == 10
+    assert bytes(source.read(90_000, 100)) == b""
+    assert bytes(source.read(0, 100)) == bytes(10)
+
+
+def test_views_give_their_files_back(tmp_path: Path) -> None:
+    location = Location(str(tmp_path))
+    location.write("f", b"x")
+    handles = Path("/proc/self/fd")
+    before = len(list(handles.iterdir()))
+    for _ in range(50):
+        location.view("f")
+    assert len(list(handles.iterdir())) <= before + 1
+
+
+def test_workers_open_the_same_folder(location: Location) -> None:
+    location.write("f", b"x")
+    again = pickle.loads(pickle.dumps(location))
+    assert again == location
+    assert again.read("f") == b"x"
+
+
+def test_spark_reads_the_very_characters_of_a_local_path() -> None:
+    location = Location("/data/a b%20[1]")
+    assert location.spark_path("p=x%2Fy/é*.parquet") == (
+        "file:/data/a b%20[1]/p=x%2Fy/é*.parquet"
+    )
+    assert location.spark_path() == "file:/data/a b%20[1]"
+
+
+@pytest.mark.parametrize(
+    ("uri", "root", "spark"),
+    [
+        ("s3://bucket/t?region=us-east-1", "bucket/t", "s3://bucket/t/f"),
+        ("s3://bucket/t/?region=us-east-1", "bucket/t", "s3://bucket/t/f"),
+        (
+            "abfss://box@account.dfs.core.windows.net/t",
+            "box/t",
+            "abfss://box@account.dfs.core.windows.net/t/f",
+        ),
+    ],
+)
+def test_spark_keeps_the_form_of_a_uri(uri: str, root: str, spark: str) -> None:
+    location = location_of(uri)
+    assert not location.is_local
+    assert location.root == root
+    assert location.spark_path("f") == spark
+    assert location.spark_path() == spark.removesuffix("/f")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{}", "{}/", "{}/x/..", "file:{}", "file://{}", "file://{}/"],
+)
+def test_one_folder_has_one_location(text: str, tmp_path: Path) -> None:
+    assert location_of(text.format(tmp_path)) == Location(str(tmp_path))
+
+
+def test_a_relative_path_begins_at_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert location_of("t") == location_of(Path("t")) == Location(f"{tmp_path}/t")
+
+
+def test_an_unknown_scheme_says_which_are_known() -> None:
+    with pytest.raises(TableError, match=r"'foo://x/y'.*accepted: a local path") as e:
+        location_of("foo://x/y")
+    assert "\n" not in str(e.value)
+
+
+def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "f").write_bytes(b"12")
+    table = tmp_path / "table"
+    table.mkdir()
+    (table / "p=1").symlink_to(tmp_path / "real", target_is_directory=True)
+    (table / "g").symlink_to(tmp_path / "real" / "f")
+    found = {f.path: f.size for f in Location(str(table)).list()}
+    assert found == {"p=1/f": 2, "g": 2}
+    assert Location(str(table)).stat("g") == Found(
+        "g", 2, (tmp_path / "real" / "f").stat().st_mtime_ns
+    )

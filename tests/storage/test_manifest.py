@@ -1,0 +1,247 @@
+"""Manifests: merged, cut and written, they say what a plain dictionary would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
+from skipindex.storage.pack import BlobEntry, BlobMeta
+
+TYPE = pa.struct([pa.field("low", pa.int64())])
+SPECS = ({"kind": "bloom"}, {"kind": "bitmap"})
+Key = tuple[str, str]
+
+
+@dataclass
+class Known:
+    """What a manifest should know of one file."""
+
+    identity: tuple[int, int, int]
+    stats: dict[str, int] = field(default_factory=dict)
+    payloads: dict[Key, tuple[str, int]] = field(default_factory=dict)
+
+
+def piece(
+    files: Mapping[str, int],
+    columns: Mapping[str, Sequence[int]],
+    *,
+    low: int = 0,
+    domain: str = "int",
+) -> Manifest:
+    """What a build task returns: one pack, and statistics of ``columns``.
+
+    Args:
+        files: the identity of every path.
+        columns: positions in ``SPECS`` of what is built on every column.
+        low: the statistic of every column.
+        domain: of every column.
+    """
+    entries = [
+        BlobEntry(
+            BlobMeta(SPECS[i]["kind"], 1, name, domain, dict(SPECS[i])), 8 * n, 64, n
+        )
+        for n, (name, i) in enumerate(
+            (name, i) for name, wanted in columns.items() for i in wanted
+        )
+    ]
+    packs = ()
+    if entries:  # named by its content, as packs are
+        content = f"{sorted(files.items())} {sorted(columns.items())} {domain}"
+        packs = (PackInfo(content, 1_000, tuple(entries)),)
+    rows = [
+        {
+            "path": path,
+            "size": identity,
+            "mtime": 2 * identity,
+            "footer_crc": 3 * identity,
+            "n_rows": 10,
+            "note": None,
+            "packs": [0] if packs else [],
+            "slots": [slot] if packs else [],
+        }
+        for slot, (path, identity) in enumerate(files.items())
+    ]
+    values = pa.array([{"low": low}] * len(rows), TYPE)
+    stats = {name: StatsColumn(domain, values) for name in columns}
+    return Manifest.of_files(rows, stats, packs)
+
+
+def facts(manifest: Manifest) -> dict[str, Known]:
+    """All that a manifest says, file by file."""
+    rows = manifest.files.select(["path", "size", "mtime", "footer_crc"]).to_pylist()
+    found = {
+        row["path"]: Known((row["size"], row["mtime"], row["footer_crc"]))
+        for row in rows
+    }
+    assert len(found) == len(manifest), "no path twice"
+    paths = manifest.paths
+    for name, column in manifest.stats.items():
+        assert len(column.values) == len(manifest)
+        for path, value in zip(paths, column.values.to_pylist(), strict=True):
+            if value is not None:
+                found[path].stats[name] = value["low"]
+    for use in manifest.blobs():  # the newest comes last
+        key = use.entry.meta.column, spec_key(use.entry.meta.spec)
+        for row, slot in zip(use.rows.tolist(), use.slots.tolist(), strict=True):
+            found[paths[row]].payloads[key] = use.pack.name, slot
+    return found
+
+
+def add(model: dict[str, Known], new: Manifest) -> None:
+    """What merging ``new`` should do."""
+    for path, known in facts(new).items():
+        old = model.get(path)
+        if old is None or old.identity != known.identity:
+            model[path] = known
+        else:
+            old.stats.update(known.stats)
+            old.payloads.update(known.payloads)
+
+
+PIECES = st.builds(
+    piece,
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 3), max_size=4),
+    st.dictionaries(
+        st.sampled_from(["x", "y"]),
+        st.lists(st.sampled_from([0, 1]), unique=True),
+        max_size=2,
+    ),
+    low=st.integers(0, 9),
+)
+
+
+@given(st.lists(PIECES, max_size=5))
+def test_merging_is_what_a_dictionary_would_do(pieces: list[Manifest]) -> None:
+    merged, model = Manifest.empty(), dict[str, Known]()
+    for new in pieces:
+        merged = Manifest.from_bytes(merged.merge(new).to_bytes())
+        add(model, new)
+    assert facts(merged) == model
+    served = {name for known in model.values() for name, _ in known.payloads.values()}
+    assert {pack.name for pack in merged.packs} == served, "no pack without a use"
+
+
+@given(st.lists(PIECES, max_size=4))
+def test_bytes_are_the_same_on_every_run_and_read_back(pieces: list[Manifest]) -> None:
+    merged = Manifest.empty()
+    for new in pieces:
+        merged = merged.merge(new)
+    data = merged.to_bytes()
+    again = Manifest.from_bytes(data)
+    assert again.to_bytes() == data
+    assert facts(again) == facts(merged)
+    assert again.packs == merged.packs
+
+
+@given(st.lists(PIECES, min_size=1, max_size=4), st.data())
+def test_what_is_dropped_is_gone_and_the_rest_stays(
+    pieces: list[Manifest], data: st.DataObject
+) -> None:
+    merged = Manifest.empty()
+    for new in pieces:
+        merged = merged.merge(new)
+    before = facts(merged)
+    keys = sorted({key for known in before.values() for key in known.payloads})
+    gone = set(data.draw(st.lists(st.sampled_from(keys)))) if keys else set()
+    names = set(data.draw(st.lists(st.sampled_from(["x", "y"]))))
+    after = facts(merged.without_blobs(gone).without_stats(names))
+    for path, known in before.items():
+        left = {k: v for k, v in known.payloads.items() if k not in gone}
+        stats = {k: v for k, v in known.stats.items() if k not in names}
+        assert after[path] == Known(known.identity, stats, left)
+
+
+@given(st.lists(PIECES, max_size=4))
+def test_pieces_of_one_build_stand_side_by_side(pieces: list[Manifest]) -> None:
+    apart = []
+    for i, each in enumerate(pieces):
+        paths = pa.array([f"{i}/{path}" for path in each.paths], pa.string())
+        field_ = each.files.schema.field("path")
+        files = each.files.set_column(0, field_, paths)
+        apart.append(Manifest(files, each.stats, each.packs))
+    joined = facts(Manifest.concat(apart))
+    assert joined == {p: known for each in apart for p, known in facts(each).items()}
+
+
+def test_two_builders_of_the_same_bytes_lose_nothing() -> None:
+    """Both packs have one name; the second must not take the first one's place
+    and then be taken for superseded itself.
+    """
+    mine = piece({"a": 1, "b": 1}, {"x": [0, 1]})
+    merged = mine.merge(mine)
+    assert facts(merged) == facts(mine)
+    assert facts(merged.merge(mine)) == facts(mine)
+
+
+def test_a_file_that_changed_keeps_nothing_of_its_old_self() -> None:
+    old = piece({"a": 1, "b": 1}, {"x": [0], "y": [0]}, low=1)
+    merged = old.merge(piece({"a": 2}, {"x": [1]}, low=2))
+    known = facts(merged)
+    assert known["a"].stats == {"x": 2}
+    assert list(known["a"].payloads) == [("x", spec_key(SPECS[1]))]
+    assert known["b"] == facts(old)["b"]
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_each_part_of_the_identity_counts(position: int) -> None:
+    old = piece({"a": 1}, {"x": [0]}, low=1)
+    new = piece({"a": 1}, {"y": [0]}, low=2)
+    name = ["size", "mtime", "footer_crc"][position]
+    at = new.files.schema.get_field_index(name)
+    field_ = new.files.schema.field(name)
+    files = new.files.set_column(at, field_, pa.array([99], field_.type))
+    merged = old.merge(Manifest(files, new.stats, new.packs))
+    assert facts(merged)["a"].stats == {"y": 2}
+
+
+def test_statistics_of_another_domain_are_dropped() -> None:
+    """Trap C-46: a column of the same name that is another column."""
+    old = piece({"a": 1, "b": 1}, {"x": []}, low=1, domain="int")
+    merged = old.merge(piece({"a": 1}, {"x": []}, low=2, domain="string"))
+    assert merged.stats["x"].domain == "string"
+    known = facts(merged)
+    assert (known["a"].stats, known["b"].stats) == ({"x": 2}, {})
+
+
+def test_a_newer_index_of_some_files_leaves_the_older_one_to_the_others() -> None:
+    old = piece({"a": 1, "b": 1}, {"x": [0]})
+    new = piece({"a": 1}, {"x": [0]})
+    merged = old.merge(new)
+    known = facts(merged)
+    key = "x", spec_key(SPECS[0])
+    assert known["a"].payloads[key] == (new.packs[0].name, 0)
+    assert known["b"].payloads[key] == (old.packs[0].name, 1)
+
+
+def test_a_superseded_pack_is_forgotten() -> None:
+    merged = piece({"a": 1}, {"x": [0]}).merge(piece({"a": 1}, {"x": [0], "y": [0]}))
+    assert len(merged.packs) == 1
+
+
+def test_nothing_is_a_manifest_too() -> None:
+    empty = Manifest.empty()
+    again = Manifest.from_bytes(empty.to_bytes())
+    assert (len(again), again.paths, again.blobs()) == (0, [], [])
+    assert len(empty.merge(again)) == 0
+    assert len(Manifest.concat([])) == 0
+
+
+def test_statistics_without_files_are_kept_apart_from_none() -> None:
+    nothing = piece({}, {"x": []})
+    again = Manifest.from_bytes(nothing.to_bytes())
+    assert again.stats["x"].domain == "int"
+    assert len(again.stats["x"].values) == 0
+
+
+def test_names_may_hold_any_character() -> None:
+    name = 'a.b `ü` "x" \n'
+    manifest = piece({"p=é %20/ß.parquet": 1}, {name: [0]}, low=4)
+    known: dict[str, Any] = facts(Manifest.from_bytes(manifest.to_bytes()))
+    assert known["p=é %20/ß.parquet"].stats == {name: 4}

@@ -1,0 +1,260 @@
+"""Packs: what was put in comes out, and no damaged byte goes unnoticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.storage.location import ByteSource, Location
+from skipindex.storage.pack import (
+    CONTAINER,
+    Blob,
+    BlobBuilder,
+    BlobEntry,
+    BlobMeta,
+    write_pack,
+)
+from skipindex.storage.parts import ReadCount
+
+META = BlobMeta("bitmap", 1, "c", "int", {"kind": "bitmap"})
+Payloads = list[list[bytes]]
+
+
+class Bytes(ByteSource):
+    """Bytes in memory, which count how often they are read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.reads = 0
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        self.reads += 1
+        return memoryview(self.data)[offset : offset + length]
+
+
+def builder(payloads: Payloads, meta: BlobMeta = META) -> BlobBuilder:
+    made = BlobBuilder(meta)
+    for i, parts in enumerate(payloads):
+        made.add(parts, n_rows=100 + i, identity=7_000 + i)
+    return made
+
+
+def pack_of(payloads: Payloads) -> tuple[bytes, BlobEntry]:
+    _, data, entries = write_pack([builder(payloads)])
+    return data, entries[0]
+
+
+def read_all(data: bytes, entry: BlobEntry, n_files: int) -> Payloads:
+    """Every part of every file, as a plan would read them."""
+    blob, found = Blob(Bytes(data), entry), []
+    for slot in range(n_files):
+        parts = blob.payload(slot, ReadCount())
+        if parts is None:
+            found.append([])
+            continue
+        blob.check_identity(slot, n_rows=100 + slot, footer_crc=7_000 + slot)
+        found.append([bytes(parts[i]) for i in range(len(parts))])
+        assert [bytes(p) for p in parts.read(0, len(parts))] == found[-1]
+    return found
+
+
+SMALL: Payloads = [[b"first", b"", b"third part"], [], [b"x" * 17]]
+
+
+@given(st.lists(st.lists(st.binary(max_size=40), max_size=5), max_size=6))
+def test_what_was_put_in_comes_out(payloads: Payloads) -> None:
+    data, entry = pack_of(payloads)
+    assert read_all(data, entry, len(payloads)) == payloads
+
+
+def test_a_pack_may_hold_several_blobs() -> None:
+    others = [BlobMeta(f"kind{i}", i, f"c{i}", "int", {"i": i}) for i in range(1, 4)]
+    contents = [[[bytes([i]) * i, b"z"]] for i in range(1, 4)]
+    made = [builder(c, m) for c, m in zip(contents, others, strict=True)]
+    _, data, entries = write_pack(made)
+    assert [entry.meta for entry in entries] == others
+    assert [entry.offset % 8 for entry in entries] == [0, 0, 0]
+    for entry, content in zip(entries, contents, strict=True):
+        assert read_all(data, entry, 1) == content
+
+
+def test_the_name_is_of_the_content() -> None:
+    name, data, _ = write_pack([builder(SMALL)])
+    assert name == hashlib.sha256(data).hexdigest()[:32] + ".puffin"
+    assert write_pack([builder(SMALL)])[:2] == (name, data)
+    assert write_pack([builder([*SMALL, []])])[0] != name
+
+
+def test_other_tools_read_it_as_a_puffin_file() -> None:
+    """Read as Apache Iceberg's specification says, from the end."""
+    data, entry = pack_of(SMALL)
+    assert data[:4] == data[-4:] == b"PFA1"
+    length, flags = struct.unpack("<iI", data[-12:-4])
+    assert flags == 0
+    footer = data[-12 - length - 4 : -12]
+    assert footer[:4] == b"PFA1"
+    (blob,) = json.loads(footer[4:])["blobs"]
+    assert blob["type"] == "skipindex-bitmap-v1"
+    assert (blob["offset"], blob["length"]) == (entry.offset, entry.length)
+    assert data[blob["offset"] :][:4] == b"SKIX"
+    assert {"fields", "snapshot-id", "sequence-number"} <= blob.keys()
+
+
+def test_every_flipped_byte_is_noticed_or_harmless() -> None:
+    data, entry = pack_of(SMALL)
+    harmless = 0
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= 0xFF
+        try:
+            found = read_all(bytes(damaged), entry, len(SMALL))
+        except CorruptIndexError:
+            continue
+        assert found == SMALL, f"byte {position}"
+        harmless += 1
+    inside = entry.length - sum(-len(p) % 8 for parts in SMALL for p in parts)
+    assert harmless == len(data) - inside, "all but the puffin frame and padding"
+
+
+def test_every_cut_is_noticed_or_harmless() -> None:
+    data, entry = pack_of(SMALL)
+    for length in range(len(data)):
+        if length >= entry.offset + entry.length:
+            assert read_all(data[:length], entry, len(SMALL)) == SMALL
+            continue
+        with pytest.raises(CorruptIndexError, match="cut off"):
+            Blob(Bytes(data[:length]), entry)
+
+
+def test_bytes_before_and_after_shift_nothing() -> None:
+    data, entry = pack_of(SMALL)
+    with pytest.raises(CorruptIndexError):
+        Blob(Bytes(b"\0" * 8 + data), entry)
+    assert read_all(data + b"tail", entry, len(SMALL)) == SMALL
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "bloom"},
+        {"column": "d"},
+        {"domain": "string"},
+        {"spec": {"kind": "bitmap", "x": 1}},
+    ],
+    ids=str,
+)
+def test_the_blob_of_another_index_is_refused(change: dict[str, object]) -> None:
+    data, entry = pack_of(SMALL)
+    other = replace(entry, meta=replace(entry.meta, **change))  # type: ignore[arg-type]
+    with pytest.raises(CorruptIndexError, match="holds another index"):
+        Blob(Bytes(data), other)
+
+
+def test_another_payload_version_than_the_manifests_is_refused() -> None:
+    data, entry = pack_of(SMALL)
+    other = replace(entry, meta=replace(entry.meta, version=2))
+    with pytest.raises(CorruptIndexError, match="payload version 1"):
+        Blob(Bytes(data), other)
+
+
+def test_another_whole_blob_of_the_same_shape_is_refused() -> None:
+    """All its own checksums fit, and so do its name, column and data files."""
+    entry = pack_of([[b"aaaa"], [b"bbbb"]])[1]
+    data, other = pack_of([[b"aaaa"], [b"cccc"]])
+    assert (other.offset, other.length) == (entry.offset, entry.length)
+    with pytest.raises(CorruptIndexError, match="another blob is in its place"):
+        Blob(Bytes(data), entry)
+
+
+def test_the_slot_of_another_data_file_is_refused() -> None:
+    data, entry = pack_of([[b"aaaa"], [b"bbbb"]])
+    blob = Blob(Bytes(data), entry)
+    blob.check_identity(0, n_rows=100, footer_crc=7_000)
+    for n_rows, footer_crc in ((100, 7_001), (101, 7_000), (101, 7_001)):
+        with pytest.raises(CorruptIndexError, match="another data file"):
+            blob.check_identity(0, n_rows=n_rows, footer_crc=footer_crc)
+
+
+def test_a_newer_container_is_refused() -> None:
+    data, entry = pack_of([[b"part"]])
+    blob = bytearray(data[entry.offset : entry.offset + entry.length])
+    struct.pack_into("<H", blob, 4, CONTAINER + 1)
+    start, length, _ = struct.unpack("<QII", blob[-16:])
+    crc = crc32c(bytes(blob[start : start + length]), crc32c(bytes(blob[:16])))
+    struct.pack_into("<I", blob, len(blob) - 4, crc)
+    with pytest.raises(IndexVersionError, match="container version 2"):
+        Blob(Bytes(bytes(blob)), replace(entry, offset=0, crc=crc))
+
+
+def test_slots_and_parts_that_are_not_there() -> None:
+    data, entry = pack_of(SMALL)
+    blob = Blob(Bytes(data), entry)
+    for slot in (-1, 3, 1 << 40):
+        with pytest.raises(CorruptIndexError, match="no slot"):
+            blob.payload(slot, ReadCount())
+    parts = blob.payload(0, ReadCount())
+    assert parts is not None
+    assert len(parts) == 3
+    assert blob.payload(1, ReadCount()) is None, "no index"
+    with pytest.raises(CorruptIndexError, match="no part 3"):
+        parts[3]
+    with pytest.raises(CorruptIndexError, match="no part"):
+        parts.read(-1, 1)
+    assert parts.read(2, 2) == []
+
+
+def test_reads_are_counted_and_neighbours_come_together() -> None:
+    data, entry = pack_of([[b"a" * 100, b"b" * 50, b"c" * 9]])
+    source, count = Bytes(data), ReadCount()
+    parts = Blob(source, entry).payload(0, count)
+    assert parts is not None
+    assert (count.parts, count.n_bytes) == (0, 0), "opening reads no part"
+    before = source.reads
+    parts.read(0, 2)
+    assert source.reads == before + 1
+    assert (count.parts, count.n_bytes) == (2, 104 + 50)
+
+
+def test_a_large_directory_is_read_whole() -> None:
+    payloads = [[bytes([i % 256])] for i in range(3_000)]
+    data, entry = pack_of(payloads)
+    assert entry.length > 1 << 16
+    assert read_all(data, entry, len(payloads)) == payloads
+
+
+def test_a_file_of_more_rows_than_32_bits_can_number() -> None:
+    """A bloom filter takes it; the directory keeps the count modulo 2^32."""
+    made, n_rows = BlobBuilder(META), (1 << 32) + 5
+    made.add([b"bloom"], n_rows=n_rows, identity=1)
+    _, data, entries = write_pack([made])
+    blob = Blob(Bytes(data), entries[0])
+    blob.check_identity(0, n_rows=n_rows, footer_crc=1)
+    with pytest.raises(CorruptIndexError):
+        blob.check_identity(0, n_rows=n_rows + 1, footer_crc=1)
+
+
+def test_the_size_is_known_while_a_pack_grows() -> None:
+    made = builder(SMALL)
+    assert made.n_bytes == sum(len(p) for parts in SMALL for p in parts)
+
+
+def test_packs_are_read_from_files(tmp_path: Path) -> None:
+    name, data, entries = write_pack([builder(SMALL)])
+    location = Location(str(tmp_path))
+    location.write(name, data)
+    blob = Blob(location.view(name), entries[0])
+    parts = blob.payload(2, ReadCount())
+    assert parts is not None
+    assert bytes(parts[0]) == b"x" * 17

@@ -1,0 +1,161 @@
+"""The package as it is installed: links, names, and what the wheel holds."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import skipindex as sx
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "skipindex"
+
+
+def run(code: str, *, folder: Path = ROOT) -> str:
+    """Run some code in a Python of its own; what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("name", ["indexes", "planner"])
+def test_links_at_the_top_are_relative_and_right(name: str) -> None:
+    link = ROOT / name
+    assert link.is_symlink()
+    assert str(link.readlink()) == f"src/skipindex/{name}"
+    assert link.resolve() == SOURCE / name
+
+
+def test_no_module_is_loaded_under_two_names() -> None:
+    """The links make ``import indexes`` work by accident; nobody may rely on it."""
+    run(
+        """if True:
+        import pkgutil, sys, collections
+        import skipindex
+        for info in pkgutil.walk_packages(skipindex.__path__, "skipindex."):
+            __import__(info.name)
+        import os
+        names = collections.defaultdict(list)
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None)
+            if path and "skipindex" in path and "site-packages" not in path:
+                names[os.path.realpath(path)].append(name)
+        twice = {p: n for p, n in names.items() if len(n) > 1}
+        assert len(names) > 40, len(names)
+        assert not twice, twice
+        """
+    )
+
+
+def test_every_public_name_is_there_and_is_listed() -> None:
+    assert sx.__all__ == sorted(sx.__all__)
+    for name in sx.__all__:
+        assert getattr(sx, name).__module__.startswith("skipindex")
+    here = {
+        name
+        for name, value in vars(sx).items()
+        if not name.startswith("_")
+        and str(getattr(value, "__module__", "")).startswith("skipindex")
+    }
+    assert here <= set(sx.__all__), "imported, and not listed"
+
+
+def test_every_error_is_public() -> None:
+    errors = {
+        name
+        for name, value in vars(sx.errors).items()
+        if isinstance(value, type) and issubclass(value, sx.SkipIndexError)
+    }
+    assert errors <= set(sx.__all__)
+    drawn = str(sx.errors.__doc__)
+    assert all(name in drawn for name in errors)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'skipindex' has no attribute 'nope'"):
+        _ = sx.nope
+
+
+def test_importing_and_planning_need_no_pyspark(tmp_path: Path) -> None:
+    out = run(
+        f"""if True:
+        import sys
+        sys.modules["pyspark"] = None  # an import of it would raise
+        import pyarrow as pa, pyarrow.parquet as pq
+        import skipindex as sx
+        pq.write_table(pa.table({{"a": [1, 2]}}), r"{tmp_path}/f.parquet")
+        table = sx.build_indexes(r"{tmp_path}", {{"a": "bitmap"}}, workers=1).table
+        print(table.plan_files("a = 3").paths)
+        """
+    )
+    assert out == "[]"
+
+
+def test_importing_is_quick_and_quiet() -> None:
+    out = run(
+        """if True:
+        import sys
+        import skipindex
+        print([m for m in ("pyspark", "pandas", "pytest") if m in sys.modules])
+        """
+    )
+    assert out == "[]"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist of a copy of the repository, and the wheel built from that sdist."""
+    folder = tmp_path_factory.mktemp("dist")
+    clone = tmp_path_factory.mktemp("clone") / "skipindex"
+    scratch = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+    shutil.copytree(ROOT, clone, symlinks=True, ignore=scratch)
+    command = [sys.executable, "-m", "build", "--no-isolation", "-o", str(folder)]
+    subprocess.run([*command, str(clone)], check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.slow
+def test_the_wheel_of_the_sdist_holds_exactly_the_package(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    expected = {
+        str(path.relative_to(SOURCE.parent))
+        for path in SOURCE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert names == expected
+    assert "skipindex/py.typed" in names
+
+
+@pytest.mark.slow
+def test_the_wheel_works_where_nothing_else_is(built: Path, tmp_path: Path) -> None:
+    """Imported from the wheel itself, without the repository."""
+    (wheel,) = built.glob("*.whl")
+    out = run(
+        f"""if True:
+        import sys
+        sys.path = [p for p in sys.path if "src" not in p]
+        sys.path.insert(0, r"{wheel}")
+        import skipindex
+        print(sorted(skipindex.indexes.index_types()), skipindex.__file__)
+        """,
+        folder=tmp_path,
+    )
+    assert out.startswith("['bit_sliced', 'bitmap', 'bloom', 'range_bitmap']")
+    assert ".whl" in out
+
+
+def test_the_version_is_told_by_the_installer() -> None:
+    assert version("skipindex").count(".") == 2
