@@ -2,6 +2,7 @@
 
 VENV ?= .venv
 SCALE ?= 0.1
+FILES ?= 100
 OUT ?= data/ssb
 
 BIN := $(VENV)/bin
@@ -18,8 +19,8 @@ help:  ## print this list
 setup: $(STAMP)  ## make the virtual environment, and find or install Java
 	@.ci/java >/dev/null
 
-ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1, OUT=data/ssb)
-	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --out $(OUT)
+ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 OUT=data/ssb)
+	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT)
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow"

@@ -236,7 +236,7 @@ def _order_of_double(value: float) -> tuple[bool, float]:
 def _midnight(value: date) -> datetime:
     if isinstance(value, datetime):
         return value
-    return datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    return datetime(value.year, value.month, value.day)
 
 
 def _in_zone(value: datetime, zone: tzinfo) -> datetime:

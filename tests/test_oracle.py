@@ -83,7 +83,7 @@ def test_equal_values_are_equal(one: Any, other: Any) -> None:
 
 def test_a_wall_clock_is_read_in_the_zone_of_the_session() -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    noon = datetime(2020, 7, 1, 12)  # noqa: DTZ001
+    noon = datetime(2020, 7, 1, 12)
     assert compare(datetime(2020, 7, 1, 10, tzinfo=UTC), noon, berlin) == 0
     assert compare(noon, datetime(2020, 7, 1, 10, tzinfo=UTC), berlin) == 0
     assert compare(datetime(2020, 6, 30, 22, tzinfo=UTC), date(2020, 7, 1), berlin) == 0

@@ -274,7 +274,7 @@ def test_a_name_is_quoted_where_it_would_be_read_otherwise(part: str, sql: str) 
         (b"", "X''"),
         (b"\x00\xff", "X'00FF'"),
         (date(1, 2, 3), "DATE '0001-02-03'"),
-        (datetime(2020, 1, 2, 3, 4, 5), "TIMESTAMP '2020-01-02 03:04:05'"),  # noqa: DTZ001
+        (datetime(2020, 1, 2, 3, 4, 5), "TIMESTAMP '2020-01-02 03:04:05'"),
         (
             datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=UTC),
             "TIMESTAMP '2020-01-02 03:04:05.000006+00:00'",
@@ -297,9 +297,9 @@ def test_a_literal_is_written_with_its_type(value: Any, sql: str) -> None:
         (np.bool_(True), True),
         (np.str_("x"), "x"),
         (np.datetime64("2020-01-01"), date(2020, 1, 1)),
-        (np.datetime64("2020-01-01T01:02:03"), datetime(2020, 1, 1, 1, 2, 3)),  # noqa: DTZ001
-        (np.datetime64("2020-01-01", "ns"), datetime(2020, 1, 1)),  # noqa: DTZ001
-        (pd.Timestamp("2020-01-01"), datetime(2020, 1, 1)),  # noqa: DTZ001
+        (np.datetime64("2020-01-01T01:02:03"), datetime(2020, 1, 1, 1, 2, 3)),
+        (np.datetime64("2020-01-01", "ns"), datetime(2020, 1, 1)),
+        (pd.Timestamp("2020-01-01"), datetime(2020, 1, 1)),
     ],
 )
 def test_numpy_scalars_are_the_python_values_that_they_hold(

@@ -27,7 +27,7 @@ def one_sentence(error: pytest.ExceptionInfo[Exception]) -> str:
 
 
 def test_a_wrong_path_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match="no such table: '.*nowhere' does not exist"):
+    with pytest.raises(TableError, match=r"no such table: '.*nowhere' does not exist"):
         sx.open_table(tmp_path / "nowhere")
 
 

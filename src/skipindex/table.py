@@ -342,15 +342,19 @@ def _collated(metadata: Mapping[bytes, bytes]) -> list[str]:
         return []  # what Spark cannot read either, it goes by the Parquet types
 
 
+def check_folder(location: Location) -> None:
+    """Raise ``TableError`` if there is a file in the place of the folder."""
+    if location.stat("") is not None:
+        raise TableError(
+            f"{location.full('')!r} is a file (expected the folder of a table)"
+        )
+
+
 def _list(location: Location) -> list[Found]:
     """All files below the folder, by path."""
+    check_folder(location)
     try:
         return sorted(location.list(), key=lambda found: found.path)
-    except NotADirectoryError:
-        where = location.full("")
-        raise TableError(
-            f"{where!r} is a file (expected the folder of a table)"
-        ) from None
     except OSError as error:
         raise TableError(f"cannot list {location.full('')!r}: {error}") from error
 

@@ -212,10 +212,12 @@ def test_a_process_pool_builds_the_same_bytes(folder: Path) -> None:
 def test_progress_counts_tasks_to_the_end(folder: Path) -> None:
     for workers in (1, 2):
         calls: list[tuple[int, int]] = []
+
+        def note(done: int, tasks: int, calls: Any = calls) -> None:
+            calls.append((done, tasks))
+
         sx.drop_indexes(folder)
-        sx.build_indexes(
-            folder, workers=workers, progress=lambda *done: calls.append(done)
-        )
+        sx.build_indexes(folder, workers=workers, progress=note)
         assert calls == [(i, 4) for i in range(1, 5)]
 
 
@@ -299,10 +301,10 @@ def test_columns_that_a_file_lacks_are_noted_once(
     put(folder / "5.parquet", {"a": ["text"], "s": ["y"]})
     wanted = {"a": "bitmap", "s": "bitmap"}
     report = sx.build_indexes(folder, wanted, workers=1)
+    other = "column 'a' has type string here, and another in the table"
     assert report.notes == (
         "1 files: the file has 0 columns 'a' (first: 4.parquet)",
-        "1 files: column 'a' has type string here, and another in the table "
-        "(first: 5.parquet)",
+        f"1 files: {other} (first: 5.parquet)",
     )
     plan = report.table.plan_files("a = 15")
     assert plan.paths == ["1.parquet", "4.parquet", "5.parquet"]
@@ -382,7 +384,9 @@ def test_a_wish_that_cannot_be_met_is_one_sentence(
 def test_an_index_on_a_type_that_has_none_is_one_sentence(tmp_path: Path) -> None:
     put(tmp_path / "f.parquet", {"l": [[1, 2]], "x": [1.5]})
     for wanted in ("bloom", "minmax", ALL):
-        with pytest.raises(UnsupportedTypeError, match="cannot index column 'l'.*list"):
+        with pytest.raises(
+            UnsupportedTypeError, match=r"cannot index column 'l'.*list"
+        ):
             sx.build_indexes(tmp_path, {"l": wanted}, workers=1)
 
 

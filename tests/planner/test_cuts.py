@@ -38,6 +38,7 @@ TEXT = domain_of(pa.string())
 BINARY = domain_of(pa.binary())
 BOOL = domain_of(pa.bool_())
 DAY = 86_400_000_000
+NEW_YEAR = datetime.fromisoformat("2020-01-01 00:00:00")
 EDGE = 1 << 63
 
 
@@ -78,9 +79,7 @@ def test_a_cut_parts_the_values_as_spark_orders_them(
         key = domain.encode(pa.array([v], dtype))[0].as_py()
         order = compare(v, literal)
         assert (found.ge is not None and key >= found.ge) == (order >= 0), v
-        assert (found.gt is not None and key > found.gt or key == found.gt) == (
-            order > 0
-        ), v
+        assert (found.gt is not None and key >= found.gt) == (order > 0), v
 
 
 def _is_of(value: Any, dtype: pa.DataType) -> bool:
@@ -261,7 +260,7 @@ def test_dates_and_their_text() -> None:
     assert exact(DATE, date(9999, 12, 31)).ge == 2932896
     for text in ("2020-2-9", "2020-02-30", " 2020-02-09", "20200209", "٢٠٢٠-01-01"):
         assert "needs a cast" in refused(DATE, text), text
-    assert "needs a cast" in refused(DATE, datetime(2020, 1, 1))
+    assert "needs a cast" in refused(DATE, NEW_YEAR)
     assert "needs a cast" in refused(DATE, 18321)
 
 
@@ -279,7 +278,7 @@ def test_dates_and_their_text() -> None:
     ],
 )
 def test_a_wall_clock_in_a_fixed_zone_is_an_instant(zone: str, offset: int) -> None:
-    moment = datetime(2020, 7, 1, 12)
+    moment = datetime.fromisoformat("2020-07-01 12:00:00")
     instant = moment.replace(tzinfo=timezone(timedelta(hours=offset)))
     micros = (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     for literal in (moment, "2020-07-01 12:00:00", "2020-07-01T12:00:00.0"):
@@ -291,7 +290,7 @@ def test_a_wall_clock_in_a_fixed_zone_is_an_instant(zone: str, offset: int) -> N
 
 
 def test_trap_c19_without_a_zone_a_wall_clock_says_nothing() -> None:
-    for literal in (datetime(2020, 1, 1), "2020-01-01", date(2020, 1, 1)):
+    for literal in (NEW_YEAR, "2020-01-01", date(2020, 1, 1)):
         assert "pass timezone=" in refused(INSTANT, literal)
 
 
@@ -303,7 +302,7 @@ def test_trap_c19_an_unknown_zone_says_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Europe/Paris", "Asia/Tokyo"])
-@given(moment=st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)))
+@given(moment=st.datetimes(NEW_YEAR.replace(1900), NEW_YEAR.replace(2100)))
 def test_trap_c19_a_zone_with_rules_is_only_trusted_to_a_day(
     zone: str, moment: datetime
 ) -> None:
@@ -325,11 +324,13 @@ def test_trap_c19_a_zone_with_rules_is_only_trusted_to_a_day(
         "2020-01-01 1:00:00",
         "2020-01-01 24:00:00",
         "2020-01-01 00:00",
+        "2020-01-01 00:00:00Z",
+        "2020-01-01 00:00:00.1234567",
+        "0000-01-01",
+        "2020",
         "now",
         "x",
-        "2020",
-    ]
-    + ["2020-01-01 00:00:00Z", "2020-01-01 00:00:00.1234567", "0000-01-01"],
+    ],
 )
 def test_text_that_is_no_plain_timestamp_is_refused(text: str) -> None:
     for domain in (INSTANT, CLOCK):
@@ -340,11 +341,11 @@ def test_wall_clocks_without_a_zone_of_their_own() -> None:
     micros = 1_577_836_800_000_000
     for literal in ("2020-01-01 00:00:00", "2020-01-01", date(2020, 1, 1)):
         assert exact(CLOCK, literal, None) == Cut(micros, micros + 1)
-    assert exact(CLOCK, datetime(2020, 1, 1), "+02:00").ge == micros
+    assert exact(CLOCK, NEW_YEAR, "+02:00").ge == micros
     instant = datetime(2020, 1, 1, tzinfo=UTC)
     assert exact(CLOCK, instant, "+02:00").ge == micros + 2 * 3_600_000_000
     for zone in (None, "Europe/Paris"):
-        assert "pass timezone=" in refused(CLOCK, datetime(2020, 1, 1), zone)
+        assert "pass timezone=" in refused(CLOCK, NEW_YEAR, zone)
 
 
 def test_text_and_binary_are_their_bytes() -> None:

@@ -208,7 +208,7 @@ def test_to_dict_is_json(folder: Path) -> None:
     assert record["where"] == "a = 15 AND b = 1"
     assert [s["path"] for s in record["skipped"]] == ["0.parquet", "2.parquet"]
     assert [t["verdict"] for t in record["tasks"]] == ["some rows may match"] * 2
-    assert [s["name"] for s in record["stages"]][0] == "partition values"
+    assert record["stages"][0]["name"] == "partition values"
     assert record["notes"] == ["1 files: never indexed"]
 
 
@@ -247,7 +247,7 @@ def test_a_question_that_is_wrong_is_one_sentence(
 
 @pytest.mark.parametrize("predicate", [None, 1, True, ["a = 1"], col("a")], ids=repr)
 def test_what_is_no_predicate_is_one_sentence(folder: Path, predicate: Any) -> None:
-    with pytest.raises(PredicateError, match="no predicate: .*accepted: SQL text"):
+    with pytest.raises(PredicateError, match=r"no predicate: .*accepted: SQL text"):
         sx.plan_files(predicate, table=folder)
 
 

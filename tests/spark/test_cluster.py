@@ -59,8 +59,8 @@ def rows(n_rows: int = 600) -> list[tuple[Any, ...]]:
             Decimal(v) / 100,
             Decimal(v) * 10**20,
             dt.date(1900, 1, 1) + dt.timedelta(days=v * 300),
-            dt.datetime(1900, 1, 3) + dt.timedelta(days=v * 300, microseconds=v),  # noqa: DTZ001
-            dt.datetime(1900, 1, 3) + dt.timedelta(days=v * 300, hours=v),  # noqa: DTZ001
+            dt.datetime(1900, 1, 3) + dt.timedelta(days=v * 300, microseconds=v),
+            dt.datetime(1900, 1, 3) + dt.timedelta(days=v * 300, hours=v),
             "é" * (v % 5) + str(v),
             bytes([v % 256, v // 256]),
             [str(v), None],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import date
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,9 +39,7 @@ def test_law_1_with_random_tables_and_conditions(
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
     table, n = to_arrow(drawn), len(next(iter(drawn.values())).values)
     edges = [0, n // 3, 2 * n // 3, n]
-    put_all(
-        folder, [table.slice(a, b - a) for a, b in zip(edges, edges[1:], strict=False)]
-    )
+    put_all(folder, [table.slice(a, b - a) for a, b in pairwise(edges)])
     opened = build(folder, dict.fromkeys(drawn, "bitmap"))
     check_law_1(spark, opened, trees, spark__sql__session__timeZone="UTC")
 

@@ -17,7 +17,7 @@ from skipindex.spark.build import SparkRunner
 from skipindex.spark.cluster import cluster
 from skipindex.storage.location import Location, location_of
 from skipindex.storage.log import Snapshot, commit
-from skipindex.table import Table, open_table
+from skipindex.table import Table, check_folder, open_table
 
 ROWS_PER_FILE: Final = 1_000_000
 
@@ -57,11 +57,12 @@ def write_table(
         progress: called with the number of index tasks done and of all.
 
     Raises:
-        TableError: ``path`` is not empty, and ``overwrite`` is not set.
+        TableError: ``path`` is a file, or is not empty and ``overwrite`` is not set.
         LayoutError: the layout is impossible.
     """
     location = location_of(path)
     _check(df, cluster_by, curve, partition_by, rows_per_file)
+    check_folder(location)
     if not overwrite and any(True for _ in location.list()):
         raise TableError(
             f"{location.full('')!r} is not empty (pass overwrite=True to replace it)"

@@ -1,0 +1,195 @@
+"""Builds on Spark: the same bytes as at home, and nothing to install on executors."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import skipindex as sx
+from skipindex.indexes._runners import LocalRunner
+from skipindex.indexes._task import BuildTask
+from skipindex.indexes.build import build as build_with
+from skipindex.spark.build import SparkRunner
+from skipindex.storage.log import FOLDER
+from tests.tables import newest_manifest, packs, put_all
+
+pytestmark = pytest.mark.spark
+
+WANTED = {
+    "a": ["bitmap", "bloom", sx.BitSliced(base=10)],
+    "s": ["range_bitmap", "bloom"],
+}
+
+
+@dataclass
+class Here:
+    """Runs as many tasks as Spark would, in this process."""
+
+    slots: int
+
+    def run(self, tasks: Sequence[BuildTask], progress: Any) -> list[bytes]:
+        return LocalRunner(1).run(tasks, progress)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = [
+        {"a": [*range(9 * i, 9 * i + 9)], "s": [f"v{n % 5}" for n in range(9)]}
+        for i in range(12)
+    ]
+    return put_all(tmp_path, files)
+
+
+def test_spark_builds_the_same_bytes(spark: SparkSession, folder: Path) -> None:
+    slots = SparkRunner(spark).slots
+    build_with(sx.open_table(folder), WANTED, runner=Here(slots))
+    content = newest_manifest(folder).read_bytes()
+    here = {path.name: path.read_bytes() for path in packs(folder)}
+    shutil.rmtree(folder / FOLDER)
+    report = sx.build_indexes(folder, WANTED, spark=spark)
+    assert (report.files, report.unchanged, report.notes) == (12, 0, ())
+    assert newest_manifest(folder).read_bytes() == content
+    assert {path.name: path.read_bytes() for path in packs(folder)} == here
+    assert len(here) == min(12, 4 * slots), "few fat tasks"
+    plan = report.table.plan_files("a = 40 AND s = 'v4'")
+    assert (plan.paths, plan.count_bounds) == (["4.parquet"], (1, 1))
+
+
+def test_a_second_build_starts_no_job(spark: SparkSession, folder: Path) -> None:
+    sx.build_indexes(folder, WANTED, spark=spark)
+    context = spark.sparkContext
+    before = context._jsc.sc().dagScheduler().nextJobId()
+    report = sx.build_indexes(folder, WANTED, spark=spark)
+    assert (report.files, report.unchanged) == (0, 12)
+    assert context._jsc.sc().dagScheduler().nextJobId() == before
+
+
+def test_progress_ends_with_all_tasks(spark: SparkSession, folder: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    report = sx.build_indexes(
+        folder, WANTED, spark=spark, progress=lambda *done: calls.append(done)
+    )
+    n_tasks = calls[-1][1]
+    assert calls[-1] == (n_tasks, n_tasks)
+    assert calls == sorted(set(calls)), "it never goes back, and never repeats"
+    assert report.files == 12
+
+
+def test_a_progress_that_raises_ends_the_build(
+    spark: SparkSession, folder: Path
+) -> None:
+    def interrupt(done: int, tasks: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sx.build_indexes(folder, WANTED, spark=spark, progress=interrupt)
+    assert sx.open_table(folder).snapshot.version == -1
+    assert sx.build_indexes(folder, WANTED, spark=spark).files == 12
+
+
+def test_a_file_that_cannot_be_read_is_noted(spark: SparkSession, folder: Path) -> None:
+    (folder / "x.parquet").write_bytes(b"PAR1 is not all that it takes PAR1")
+    report = sx.build_indexes(folder, WANTED, spark=spark)
+    (note,) = report.notes
+    assert note.startswith("1 files: not readable: ")
+    assert report.table.plan_files("a = 40").paths == ["4.parquet", "x.parquet"]
+
+
+def test_a_task_that_fails_raises_in_the_caller(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here, the packs cannot be written: a file is in their folder's place."""
+    (folder / FOLDER).mkdir()
+    (folder / FOLDER / "packs").write_bytes(b"")
+    with pytest.raises(Exception, match="packs"):
+        sx.build_indexes(folder, WANTED, spark=spark)
+    assert sx.open_table(folder).snapshot.version == -1
+
+
+SCRIPT = """
+    import json, os, sys
+    import pyarrow  # noqa: F401
+
+    import skipindex as sx
+    from skipindex.spark.session import local_session
+
+    spark = local_session(
+        master="local-cluster[2,1,1024]",
+        conf={
+            "spark.executor.memory": "1g",
+            "spark.driver.memory": "1g",
+            "spark.executorEnv.PYTHONPATH": sys.argv[2],
+            "spark.sql.warehouse.dir": sys.argv[1] + "-warehouse",
+        },
+    )
+
+    def where(_):
+        try:
+            import skipindex.indexes._task as module
+            yield module.__file__
+        except ImportError as error:
+            yield f"{type(error).__name__}: {error}"
+
+    def on_workers():
+        return spark.sparkContext.range(4, numSlices=2).mapPartitions(where).collect()
+
+    before = on_workers()
+    calls = []
+    report = sx.build_indexes(
+        sys.argv[1],
+        {"a": ["bitmap", "bloom"], "s": "bit_sliced"},
+        spark=spark,
+        progress=lambda *done: calls.append(done),
+    )
+    after = on_workers()
+    found = sx.read(spark, report.table, "a = 40 AND s = 'v4'").collect()
+    spark.stop()
+    rows = [list(row) for row in found]
+    print(json.dumps([before, after, report.files, calls[-1], rows]))
+"""
+
+WITHOUT_SKIPINDEX = """
+import sys
+
+sys.path[:] = [p for p in sys.path if not p.rstrip("/").endswith("src")]
+sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in repr(f).lower()]
+"""
+"""Run by the workers' Python when it starts: an installed skipindex is not found."""
+
+
+@pytest.mark.slow
+def test_a_cluster_without_skipindex_builds_with_what_is_sent(
+    folder: Path, tmp_path: Path
+) -> None:
+    """In executors of their own, whose Python has all but skipindex."""
+    site = tmp_path / "_site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(WITHOUT_SKIPINDEX)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(folder), str(site)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    before, after, n_files, last, rows = json.loads(done.stdout.splitlines()[-1])
+    assert before == ["ModuleNotFoundError: No module named 'skipindex'"] * 2
+    assert len(after) == 2
+    for path in after:
+        assert "skipindex.zip/skipindex/indexes/_task.py" in path
+        assert str(Path(sx.__file__).parent) not in path
+    assert n_files == 12
+    assert last[0] == last[1]
+    assert rows == [[40, "v4"]]
+    plan = sx.plan_files("a = 40 AND s = 'v4'", table=folder)
+    assert (plan.paths, plan.count_bounds) == (["4.parquet"], (1, 1))
