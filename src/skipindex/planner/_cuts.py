@@ -29,6 +29,8 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY: Final = 86_400_000_000
 _INTEGER_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 """Digits of the decimal type that Spark widens an integer to, by its width."""
+CAST_DIGITS: Final = 18
+"""Digits before the point of the widest decimal type that a cast may name."""
 
 _DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME_TEXT: Final = re.compile(
@@ -187,26 +189,35 @@ def _decimal(domain: Domain, value: Literal) -> Cut | None:
 
 
 def fits_decimal(domain: Domain, values: Iterable[Literal]) -> bool:
-    """Whether Spark's common decimal type of column and literals rounds nothing.
+    """Whether Spark's common decimal type of column and literals rounds nothing."""
+    if domain.name == "int":
+        return within_38_digits(values, _INTEGER_DIGITS[domain.bits], 0)
+    return within_38_digits(values, domain.digits - domain.scale, domain.scale)
+
+
+def within_38_digits(
+    values: Iterable[Literal], whole: int = 0, fraction: int = 0
+) -> bool:
+    """Whether Spark has a decimal type for all the values and a column.
 
     It has as many digits before and after the point as the widest of them, but
     only 38 in all; beyond that, digits after the point are dropped.
+
+    Args:
+        values: Others than numbers count for nothing.
+        whole: The digits of the column before its point.
+        fraction: Those after it.
     """
-    if domain.name == "int":
-        whole, fraction = _INTEGER_DIGITS[domain.bits], 0
-    else:
-        whole, fraction = domain.digits - domain.scale, domain.scale
     for value in values:
         if isinstance(value, int | Decimal):
             before, after = _digits(Decimal(value))
-            if isinstance(value, int):  # as wide as its type, at least in a list
-                before = max(before, _INTEGER_DIGITS[32 if _is_int32(value) else 64])
+            # A value does not tell how wide the type was that it was cast to.
+            if isinstance(value, int):
+                before = max(before, _INTEGER_DIGITS[64])
+            else:
+                before = max(before, min(CAST_DIGITS, 38 - after))
             whole, fraction = max(whole, before), max(fraction, after)
     return whole + fraction <= 38
-
-
-def _is_int32(value: int) -> bool:
-    return -(1 << 31) <= value < 1 << 31
 
 
 def _digits(value: Decimal) -> tuple[int, int]:

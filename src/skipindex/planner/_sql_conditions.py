@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Final
 
 from skipindex.errors import PredicateError
+from skipindex.planner._cuts import within_38_digits
 from skipindex.planner._sql_literals import NotJudgedError
 from skipindex.planner._sql_operands import (
     OPERATORS,
@@ -200,7 +201,7 @@ def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
     match left, right:
         case (bool(), bool()) | (int() | Decimal(), int() | Decimal()) if isinstance(
             left, bool
-        ) == isinstance(right, bool):
+        ) == isinstance(right, bool) and within_38_digits([left, right]):
             less, equal = left < right, left == right
         case _:
             raise NotJudgedError("no column is compared with a literal")

@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from skipindex.planner._cuts import CAST_DIGITS
 from skipindex.predicate import Literal
 
 
@@ -302,7 +303,9 @@ def _cast_decimal(value: Literal, digits: int = 10, scale: int = 0) -> Decimal |
     unscaled = Fraction(value) * 10**scale
     if digits > MAX_DECIMAL_DIGITS or unscaled.denominator != 1:
         return None
-    if abs(unscaled) >= 10**digits:
+    if abs(unscaled) >= 10**digits or digits - scale > max(
+        CAST_DIGITS, len(str(abs(int(value))))
+    ):
         return None
     sign = int(unscaled < 0)
     return Decimal((sign, Decimal(abs(int(unscaled))).as_tuple().digits, -scale))
