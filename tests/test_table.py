@@ -232,6 +232,9 @@ def with_metadata(path: Path, metadata: dict[bytes, bytes], **columns: Any) -> N
     put(path, table)
 
 
+CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+
+
 def spark_schema(*fields: dict[str, Any]) -> dict[bytes, bytes]:
     text = json.dumps({"type": "struct", "fields": list(fields)})
     return {b"org.apache.spark.sql.parquet.row.metadata": text.encode()}
@@ -267,6 +270,26 @@ def test_trap_c11_a_file_that_is_collated_is_kept(tmp_path: Path) -> None:
     collated = {"name": "c", "type": "string", "metadata": {"__COLLATIONS": {"c": "u"}}}
     with_metadata(tmp_path / "1.parquet", spark_schema(collated), c=["A"])
     assert build(tmp_path, {"c": "bitmap"}).plan_files("c = 'a'").paths == ["1.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("field", "refused"),
+    [
+        ({"type": "string", "metadata": {CHAR: "char(5)"}}, True),
+        ({"type": "char(5)", "metadata": {}}, True),
+        ({"type": "string", "metadata": {CHAR: "varchar(5)"}}, False),
+        ({"type": "string", "metadata": {}}, False),
+    ],
+    ids=str,
+)
+def test_trap_c10_char_columns_that_spark_pads_are_not_indexed(
+    tmp_path: Path, field: dict[str, Any], *, refused: bool
+) -> None:
+    metadata = spark_schema({"name": "c", **field})
+    with_metadata(tmp_path / "f.parquet", metadata, c=["ab   "])
+    table = build(tmp_path)
+    assert ("CHAR" in table.resolve("c").reason) == refused
+    assert (table.plan_files("c = 'ab'").paths == ["f.parquet"]) == refused
 
 
 @pytest.mark.parametrize(

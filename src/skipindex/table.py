@@ -43,6 +43,7 @@ UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
 
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_CHAR_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _HYBRID: Final = frozenset(
     {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
@@ -320,7 +321,7 @@ def arrow_schema(file: pq.ParquetFile) -> tuple[pa.Schema, dict[str, str]]:
             instant = pa.field(leaf.path, pa.timestamp("us", "UTC"))
             schema = schema.set(at, instant)
     metadata = file.metadata.metadata or {}
-    refused = dict.fromkeys(_collated(metadata), "the column has a collation")
+    refused = _not_by_bytes(metadata)
     old = metadata.get(_SPARK_VERSION, b"9") < b"3.1"
     for field in schema if old or _HYBRID & metadata.keys() else ():
         if pa.types.is_temporal(field.type):
@@ -328,18 +329,21 @@ def arrow_schema(file: pq.ParquetFile) -> tuple[pa.Schema, dict[str, str]]:
     return schema, refused
 
 
-def _collated(metadata: Mapping[bytes, bytes]) -> list[str]:
-    """Columns whose strings Spark compares by other rules than their bytes."""
+def _not_by_bytes(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Text columns that Spark does not compare as they are stored, and why."""
     text = metadata.get(_SPARK_SCHEMA, b'{"fields": []}')
+    refused = {}
     try:
-        return [
-            field["name"]
-            for field in json.loads(text)["fields"]
-            if "__COLLATIONS" in field.get("metadata", {})
-            or "collate" in json.dumps(field["type"]).lower()
-        ]
+        for field in json.loads(text)["fields"]:
+            notes = field.get("metadata", {})
+            spelled = json.dumps(field["type"]).lower()
+            if "__COLLATIONS" in notes or "collate" in spelled:
+                refused[field["name"]] = "the column has a collation"
+            elif str(notes.get(_CHAR_TYPE, field["type"])).startswith("char("):
+                refused[field["name"]] = "Spark pads a CHAR column to compare it"
     except (AttributeError, KeyError, TypeError, ValueError):
-        return []  # what Spark cannot read either, it goes by the Parquet types
+        return {}  # what Spark cannot read either, it goes by the Parquet types
+    return refused
 
 
 def check_folder(location: Location) -> None:

@@ -16,7 +16,6 @@ from skipindex.errors import (
     CorruptIndexError,
     IndexVersionError,
 )
-from skipindex.storage import log
 from skipindex.storage.location import Location
 from skipindex.storage.log import (
     FORMAT,
@@ -35,7 +34,7 @@ from tests.tables import flip, newest_commit, newest_manifest, rewrite_commit
 def add(*paths: str) -> Change:
     """The change that adds data files of these names."""
     ones = dict.fromkeys(("size", "mtime", "footer_crc", "n_rows"), 1)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"path": path, **ones, "note": None, "packs": [], "slots": []} for path in paths
     ]
 
@@ -153,7 +152,7 @@ def test_who_is_always_slower_gives_up_with_one_sentence(
         return False
 
     monkeypatch.setattr(Location, "write_new", taken)
-    monkeypatch.setattr(log.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr("skipindex.storage.log.time.sleep", lambda seconds: None)
     with pytest.raises(CommitConflictError, match="build: other writers") as error:
         commit(location, add("f"), operation="build")
     assert len(tried) == 50

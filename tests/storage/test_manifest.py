@@ -51,11 +51,10 @@ def piece(
             (name, i) for name, wanted in columns.items() for i in wanted
         )
     ]
-    packs = ()
-    if entries:  # named by its content, as packs are
-        content = f"{sorted(files.items())} {sorted(columns.items())} {domain}"
-        packs = (PackInfo(content, 1_000, tuple(entries)),)
-    rows = [
+    # Named by its content, as packs are.
+    content = f"{sorted(files.items())} {sorted(columns.items())} {domain}"
+    packs = (PackInfo(content, 1_000, tuple(entries)),) if entries else ()
+    rows: list[dict[str, Any]] = [
         {
             "path": path,
             "size": identity,

@@ -58,7 +58,8 @@ def pack_of(payloads: Payloads) -> tuple[bytes, BlobEntry]:
 
 def read_all(data: bytes, entry: BlobEntry, n_files: int) -> Payloads:
     """Every part of every file, as a plan would read them."""
-    blob, found = Blob(Bytes(data), entry), []
+    blob = Blob(Bytes(data), entry)
+    found: Payloads = []
     for slot in range(n_files):
         parts = blob.payload(slot, ReadCount())
         if parts is None:

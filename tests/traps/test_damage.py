@@ -9,6 +9,7 @@ import random
 import shutil
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -292,6 +293,29 @@ def test_a_manifest_that_says_otherwise_keeps_the_files(
     plan = check(folder)
     assert plan.paths == ["0.parquet", "1.parquet"]
     assert any(note in each for each in plan.notes), plan.notes
+
+
+def test_slots_that_are_mixed_up_are_noticed(tmp_path: Path) -> None:
+    """Every slot holds a payload, but of another data file."""
+    files = [{"a": [i, 10 + i], "s": ["x", "y"]} for i in range(8)]
+    put_all(tmp_path, files)
+    table = build(tmp_path, {"a": "bitmap", "s": "bitmap"})
+    condition = "a IN (3, 10) AND s = 'x'"
+    assert table.plan_files(condition).paths == ["3.parquet"]
+
+    def change(base: Snapshot) -> Snapshot:
+        files = base.manifest.files
+        at = files.schema.get_field_index("slots")
+        slots = [[1 - slot for slot in own] for own in files["slots"].to_pylist()]
+        field = files.schema.field(at)
+        mixed = files.set_column(at, field, pa.array(slots, field.type))
+        manifest = replace(base.manifest, files=mixed)
+        return Snapshot(base.version + 1, manifest, base.properties)
+
+    commit(Location(str(tmp_path)), change, operation="test")
+    plan = sx.plan_files(condition, table=tmp_path)
+    assert "3.parquet" in plan.paths
+    assert "it is of another data file" in plan.notes[0]
 
 
 def test_a_blob_of_another_domain_answers_nothing(folder: Path) -> None:

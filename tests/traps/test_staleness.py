@@ -162,6 +162,9 @@ def test_trap_c46_a_column_that_was_dropped_and_added_with_another_type(
     again = build(tmp_path, {"c": "bitmap"})
     assert kept(again, condition) == ["0.parquet", "1.parquet"]
     assert any("another in the table" in gap for gap in again.index_gaps)
+    column = again.resolve("c")
+    domains = {use.entry.meta.domain for use in again.blobs(column)}
+    assert domains == {column.domain.tag if column.domain else ""}
 
 
 WIDER: dict[str, tuple[pa.DataType, pa.DataType]] = {
