@@ -12,6 +12,7 @@ from skipindex.errors import LayoutError, TableError
 from skipindex.indexes._runners import Progress
 from skipindex.indexes.build import Request, build
 from skipindex.layout import curve as named_curve
+from skipindex.layout import n_files_for
 from skipindex.spark._columns import column, resolve
 from skipindex.spark.build import SparkRunner
 from skipindex.spark.cluster import cluster
@@ -69,11 +70,13 @@ def write_table(
         )
     laid_out = df
     if cluster_by and curve is not None:
+        n_rows = df.count()
         laid_out = cluster(
             df,
             by=cluster_by,
             curve=curve,
-            n_files=max(1, -(-df.count() // rows_per_file)),
+            n_files=n_files_for(n_rows, rows_per_file),
+            n_rows=n_rows,
             sort_within=sort_within,
             partition_by=partition_by,
         )
