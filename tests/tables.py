@@ -8,13 +8,14 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from crc32c import crc32c
 
 import skipindex as sx
+from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range, Value
 from skipindex.planner import _indexes
 from skipindex.storage.location import location_of
 from skipindex.storage.log import (
@@ -26,7 +27,7 @@ from skipindex.storage.log import (
     latest_version,
 )
 
-Columns = pa.Table | Mapping[str, Any]
+Columns: TypeAlias = pa.Table | Mapping[str, Any]
 
 
 def put(path: Path, columns: Columns, **options: Any) -> Path:
@@ -119,3 +120,24 @@ def set_mtime(path: Path, seconds: float) -> None:
 def forget_open_packs() -> None:
     """Let the next plan open its packs anew."""
     _indexes._open_pack.cache_clear()
+
+
+def holds(atom: Atom, value: Value | None) -> bool:
+    """Whether ``atom`` is TRUE for one value of its column's domain."""
+    match atom:
+        case IsNull():
+            return value is None
+        case IsNotNull():
+            return value is not None
+        case OneOf(_, values):
+            assert list(values) == sorted(set(values))
+            return value in values
+        case NoneOf(_, values):
+            assert list(values) == sorted(set(values))
+            return value is not None and value not in values
+        case Range(_, low, high):
+            if value is None:
+                return False
+            above = low is None or value >= low  # type: ignore[operator]
+            below = high is None or value < high  # type: ignore[operator]
+            return bool(above and below)

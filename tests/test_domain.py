@@ -24,6 +24,8 @@ from skipindex.errors import UnsupportedTypeError
 from tests.oracle import compare
 from tests.strategies import TYPES, columns, elements
 
+MOMENT = datetime.fromisoformat("2020-02-29 01:00:00")
+
 
 def encode(values: list[Any], dtype: pa.DataType) -> list[Any]:
     found: list[Any] = domain_of(dtype).encode(pa.array(values, dtype)).to_pylist()
@@ -173,7 +175,11 @@ def test_milliseconds_are_microseconds_times_a_thousand() -> None:
         (pa.decimal128(18, 18), Decimal("1e-18"), "0." + "0" * 17 + "1"),
         (pa.decimal128(38, 3), Decimal("9" * 35 + ".999"), "9" * 35 + ".999"),
         (pa.date32(), date(2020, 2, 29), "2020-02-29"),
-        (pa.timestamp("us"), datetime(2020, 2, 29, 1), "2020-02-29 01:00:00"),
+        (
+            pa.timestamp("us"),
+            datetime.fromisoformat("2020-02-29 01:00:00"),
+            "2020-02-29 01:00:00",
+        ),
         (
             pa.timestamp("us", "UTC"),
             datetime(1, 1, 1, tzinfo=UTC),

@@ -32,25 +32,11 @@ from skipindex.indexes.minmax import (
     summaries_to_arrow,
     summarize,
 )
+from tests.tables import holds
 
 INT, TEXT, FLOAT = Domain("int", bits=64), Domain("string"), Domain("float", bits=64)
 EDGE = 1 << 63
 Column = Sequence[Value | None]
-
-
-def is_true(atom: Atom, value: Value | None) -> bool:
-    match atom:
-        case IsNull():
-            return value is None
-        case IsNotNull():
-            return value is not None
-        case Range(_, low, high):
-            above = value is not None and (low is None or value >= low)  # type: ignore[operator]
-            return above and (high is None or value < high)  # type: ignore[operator]
-        case OneOf(_, values):
-            return value in values
-        case NoneOf(_, values):
-            return value is not None and value not in values
 
 
 def column_of(values: Column, domain: Domain) -> EncodedColumn:
@@ -126,7 +112,7 @@ def check_sound(files: Sequence[Column], atom: Atom, domain: Domain) -> None:
     for values, (lower, upper) in zip(
         files, probe(stats_of(files, domain), atom), strict=True
     ):
-        truth = [is_true(atom, value) for value in values]
+        truth = [holds(atom, value) for value in values]
         assert not lower or all(truth), f"{values}: not every row is TRUE"
         assert upper or not any(truth), f"{values}: some row is TRUE"
 
@@ -154,10 +140,10 @@ def test_integers_are_judged_as_tightly_as_two_bounds_can(
         there = [v for v in values if v is not None]
         between: list[Value | None] = []
         if there:
-            between += range(min(there), max(there) + 1)  # type: ignore[type-var, arg-type, operator]
+            between += range(min(there), max(there) + 1)  # type: ignore[arg-type, operator]
         if len(there) < len(values):
             between.append(None)
-        truth = [is_true(atom, value) for value in between]
+        truth = [holds(atom, value) for value in between]
         assert upper == any(truth)
         if values and (there or isinstance(atom, IsNull)):
             assert lower == all(truth)
@@ -167,7 +153,7 @@ def test_integers_are_judged_as_tightly_as_two_bounds_can(
 def test_short_strings_are_judged_tightly(
     files: list[Column], low: bytes, high: bytes
 ) -> None:
-    files = [[v and v[:8] for v in own] for own in files]  # type: ignore[index, misc]
+    files = [[v and v[:8] for v in own] for own in files]  # type: ignore[index]
     stats = stats_of(files, TEXT)
     wanted = (low,)
     for values, ranged, listed in zip(
@@ -177,9 +163,9 @@ def test_short_strings_are_judged_tightly(
         strict=True,
     ):
         there = [v for v in values if v is not None]
-        spanned = bool(there) and max(there) >= low and min(there) < high  # type: ignore[type-var, operator]
+        spanned = bool(there) and max(there) >= low and min(there) < high  # type: ignore[operator]
         assert ranged[1] == spanned
-        assert listed[1] == (bool(there) and min(there) <= low <= max(there))  # type: ignore[type-var, operator]
+        assert listed[1] == (bool(there) and min(there) <= low <= max(there))  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(

@@ -32,32 +32,23 @@ from skipindex.planner.bound import (
 )
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql import parse
-from skipindex.predicate import Comparison, In, Like, Operator, Predicate, Reference
+from skipindex.predicate import (
+    Comparison,
+    In,
+    Like,
+    Literal,
+    Operator,
+    Predicate,
+    Reference,
+)
 from skipindex.table import ColumnInfo
 from tests import oracle
 from tests.strategies import TYPES, ColumnData, atoms, columns
+from tests.tables import holds
 
 Rows = frozenset[int]
 CLOCK = datetime.fromisoformat("2020-07-01 12:00:00")
 C = Reference(("c",))
-
-
-def is_true(atom: Any, value: Value | None) -> bool:
-    match atom:
-        case IsNullAtom():
-            return value is None
-        case IsNotNull():
-            return value is not None
-        case Range(_, low, high):
-            above = value is not None and (low is None or value >= low)  # type: ignore[operator]
-            return above and (high is None or value < high)  # type: ignore[operator]
-        case OneOf(_, values):
-            assert list(values) == sorted(set(values))
-            return value in values
-        case NoneOf(_, values):
-            assert list(values) == sorted(set(values))
-            return value is not None and value not in values
-    raise AssertionError(atom)
 
 
 def binder(columns: dict[str, pa.DataType], zone: str | None = "UTC") -> Binder:
@@ -85,7 +76,7 @@ def rows_of(tree: Bound, column: ColumnData) -> Bounds[Rows]:
     everything: Rows = frozenset(range(len(values)))
 
     def answer(leaf: Leaf) -> Bounds[Rows]:
-        rows = frozenset(i for i, v in enumerate(values) if is_true(leaf.atom, v))
+        rows = frozenset(i for i, v in enumerate(values) if holds(leaf.atom, v))
         return Bounds(rows, rows)
 
     return evaluate(
@@ -105,7 +96,9 @@ def test_an_atom_is_true_for_the_very_rows_that_spark_keeps(
     """Every type of column against every literal that Spark compares with it."""
     column = data.draw(columns([dtype]), label="column")
     predicate = data.draw(atoms({"c": column}), label="predicate")
-    truth = frozenset(oracle.matching(predicate, {"c": column.values}))
+    names = ["c"] if pa.types.is_integer(dtype) else []
+    values = {"c": column.values}
+    truth = frozenset(oracle.matching(predicate, values, integers=names))
     tree = bind(predicate, c=dtype)
     found = rows_of(tree, column)
     assert found.lower <= truth <= found.upper, tree
@@ -130,7 +123,7 @@ def test_literals_of_the_columns_own_type_are_always_judged(
         assert not any(unknowns(bind(predicate, c=dtype))), predicate
 
 
-LITERALS = {
+LITERALS: dict[str, Literal] = {
     "int": 5,
     "bigint": 1 << 40,
     "decimal": Decimal("5.0"),
@@ -222,9 +215,9 @@ def shape(tree: Bound) -> str:
         case Unknown():
             return "Unknown"
         case Leaf(Range(_, low, high)):
-            return f"Range({low}, {high})"
+            return f"Range({low!r}, {high!r})"
         case Leaf(OneOf(_, values)) | Leaf(NoneOf(_, values)):
-            return f"{type(tree.atom).__name__}{values}"
+            return f"{type(tree.atom).__name__}{values!r}"
         case Leaf(atom):
             return type(atom).__name__
         case AllOf(children) | AnyOf(children):
@@ -304,7 +297,7 @@ def test_like_on_what_is_no_text_is_not_judged(dtype: pa.DataType) -> None:
         ((date(2020, 1, 1), "2020-01-02"), pa.date32(), False),
         ((datetime(2020, 1, 1, tzinfo=UTC),), pa.timestamp("us", "UTC"), True),
         ((Decimal("1E-19"),), pa.int64(), False),
-        ((10**10,), pa.decimal128(38, 20), False),
+        ((5,), pa.decimal128(38, 20), False),
         ((10**10,), pa.decimal128(38, 18), True),
         ((Decimal("1E-20"), Decimal("1E+20")), pa.decimal128(10, 0), False),
         ((Decimal("1E-20"),), pa.decimal128(10, 0), True),
@@ -335,7 +328,7 @@ def test_trap_c19_summer_time_only_widens(operator: Operator) -> None:
     wide = set(truth) | near
     if operator is Operator.NE:
         wide = set(range(len(column.values)))
-    assert set(truth) <= found.upper <= wide
+    assert set(truth) | near <= found.upper <= wide
 
 
 def test_trap_c19_a_list_in_a_zone_with_summer_time_is_not_judged() -> None:

@@ -27,6 +27,7 @@ from skipindex.planner.simplify import (
     simplify,
     unwrap,
 )
+from tests.tables import holds
 
 TRUE, FALSE = Known(value=True), Known(value=False)
 UNKNOWN = Unknown("f(x)", "a function")
@@ -73,25 +74,12 @@ def is_true(tree: Bound, row: dict[str, int | None], *, unknown: bool) -> bool:
             return all(is_true(c, row, unknown=unknown) for c in children)
         case AnyOf(children):
             return any(is_true(c, row, unknown=unknown) for c in children)
-        case Known(value):
-            return value
+        case Known(constant):
+            return constant
         case Unknown():
             return unknown
         case Leaf(atom):
-            value = row[atom.column]
-            match atom:
-                case IsNull():
-                    return value is None
-                case IsNotNull():
-                    return value is not None
-                case OneOf(_, values):
-                    return value in values
-                case NoneOf(_, values):
-                    return value is not None and value not in values
-                case Range(_, low, high):
-                    above = value is not None and (low is None or value >= low)  # type: ignore[operator]
-                    return above and (high is None or value < high)  # type: ignore[operator]
-    raise AssertionError(tree)
+            return holds(atom, row[atom.column])
 
 
 def size(tree: Bound) -> int:

@@ -25,7 +25,7 @@ from tests.tables import newest_manifest, packs, put_all
 
 pytestmark = pytest.mark.spark
 
-WANTED = {
+WANTED: Any = {
     "a": ["bitmap", "bloom", sx.BitSliced(base=10)],
     "s": ["range_bitmap", "bloom"],
 }

@@ -24,7 +24,7 @@ NO_PUSHDOWN = {"spark.sql.parquet.filterPushdown": "false"}
 @contextmanager
 def settings(spark: SparkSession, changes: Mapping[str, str]) -> Iterator[None]:
     """Session settings for a while."""
-    before = {name: spark.conf.get(name) for name in changes}
+    before = {name: str(spark.conf.get(name)) for name in changes}
     try:
         for name, value in changes.items():
             spark.conf.set(name, value)
