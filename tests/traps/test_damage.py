@@ -1,6 +1,6 @@
 """Damaged, missing, foreign and newer indexes: the file is kept, and the plan says so.
 
-Trap C-53: whatever goes wrong with an index, it never prunes and never raises.
+Traps C-9 and C-53: whatever goes wrong with an index, it never prunes and never raises.
 """
 
 from __future__ import annotations
