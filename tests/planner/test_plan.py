@@ -27,7 +27,7 @@ from skipindex.planner.sql import parse
 from skipindex.storage.location import location_of
 from tests import oracle
 from tests.strategies import integers_of, predicates, tables, to_arrow, values_of
-from tests.tables import build, put, put_all
+from tests.tables import build, forget_open_packs, put, put_all
 
 
 @pytest.fixture
@@ -274,6 +274,7 @@ def test_an_index_that_fails_when_it_is_asked_is_only_not_used(
     """Its header may be right and a part of it damaged."""
     table = build(folder, {"b": ["range_bitmap", "bitmap", "bloom"]})
     before = table.plan_files("b = 3").paths
+    forget_open_packs()
     kinds = {kind.name: kind for kind in sx.indexes.index_types().values()}
     for name, error in (
         ("bitmap", CorruptIndexError("part 1")),

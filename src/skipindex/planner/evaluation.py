@@ -21,14 +21,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from pyroaring import BitMap
 
 from skipindex.bounds import Bounds
 from skipindex.indexes._column import MAX_ROWS
 from skipindex.planner._indexes import UNUSABLE, IndexReader
+from skipindex.planner._rows import RowEvaluator, RowVerdict
+from skipindex.planner._selectivity import share_of
 from skipindex.planner.bound import Bound, Leaf, evaluate, leaves
-from skipindex.storage.parts import ReadCount
+from skipindex.storage.parts import ReadCount, reads_so_far
 from skipindex.table import ColumnInfo, Table
+
+__all__ = ["Evaluation", "LeafRecord", "RowVerdict", "Stage"]
 
 PARTITIONS: Final = "partition values"
 MINMAX: Final = "min/max"
@@ -68,17 +71,14 @@ class LeafRecord:
     removed_by: dict[str, Mask] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RowVerdict:
-    """What the bitmaps say of one file: the number of rows, from .. to."""
-
-    lower: int
-    upper: int
-    kinds: tuple[str, ...]
-
-
 class Evaluation:
-    """Runs the stages over one table and keeps what they found."""
+    """Runs the stages over one table and keeps what they found.
+
+    Attributes:
+        possible: the files that may hold a matching row.
+        certain: the files whose every row matches.
+        leaves: what is known of each leaf.
+    """
 
     def __init__(
         self, table: Table, tree: Bound, *, kinds: Collection[str] | None
@@ -96,10 +96,11 @@ class Evaluation:
             for leaf in leaves(tree)
         }
         self.stages: list[Stage] = []
-        self.stage_of = np.full(n, "", object)
         self.rows: dict[int, RowVerdict] = {}
         self.certain, self.possible = self._nothing, self._everything
         self._without_rows = self._nothing
+        self._left: list[tuple[str, Mask]] = []
+        self._kept = n, int(table.sizes.sum())
         use_stats = kinds is None or "minmax" in kinds
         self._run(PARTITIONS, lambda: self._ask_stats(partitions=True))
         self._run(
@@ -110,32 +111,42 @@ class Evaluation:
         self._run(VALUES, self._ask_values, skip=self._why_not(positional=False))
         self._run(ROWS, self._ask_rows, skip=self._why_not(positional=True))
 
-    def _run(self, name: str, ask: Callable[[], None], *, skip: str = "") -> None:
+    @property
+    def stage_of(self) -> np.ndarray:
+        """For every file the stage that skipped it, or an empty string."""
+        stages = np.full(len(self.table), "", object)
+        before = self._everything
+        for name, possible in self._left:
+            stages[before & ~possible] = name
+            before = possible
+        return stages
+
+    def _run(self, name: str, ask: Callable[[], bool], *, skip: str = "") -> None:
         """Run one stage and record what is left."""
-        before = self.reader.count
-        self.reader.count = ReadCount()
-        began = time.perf_counter()
-        if not skip:
-            ask()
+        before, began = reads_so_far(), time.perf_counter()
+        if not skip and ask():
             found = self._evaluate()
-            gone = self.possible & ~found.upper
-            self.stage_of[gone & (self.stage_of == "")] = name
             self.certain = self.certain | found.lower
-            self.possible = self.possible & found.upper
+            self._narrow(name, self.possible & found.upper)
         self.stages.append(
             Stage(
                 name,
-                int(self.possible.sum()),
-                int(self.table.sizes[self.possible].sum()),
+                *self._kept,
                 time.perf_counter() - began,
-                self.reader.count,
+                reads_so_far().since(before),
                 skip,
             )
         )
-        self.reader.count = before
+
+    def _narrow(self, name: str, possible: Mask) -> None:
+        files = int(np.count_nonzero(possible))
+        if files != self._kept[0]:
+            self._kept = files, int(self.table.sizes.sum(where=possible))
+        self.possible = possible
+        self._left.append((name, possible))
 
     def _evaluate(self) -> Bounds[Mask]:
-        """The tree over all files, from what is known of its leaves and rows."""
+        """The tree over all files, from what is known of its leaves."""
         found = evaluate(
             self.tree,
             lambda leaf: self.leaves[leaf].bounds,
@@ -143,26 +154,26 @@ class Evaluation:
             everything=self._everything,
             is_empty=lambda mask: not mask.any(),
         )
-        lower, upper = found.lower.copy(), found.upper & ~self._without_rows
-        for file, verdict in self.rows.items():
-            upper[file] &= verdict.upper > 0
-            lower[file] |= verdict.lower == self.table.n_rows[file]
-        return Bounds(lower, upper)
+        return Bounds(found.lower, found.upper & ~self._without_rows)
 
     def _refine(self, leaf: Leaf, bounds: Bounds[Mask], kind: str) -> None:
         record = self.leaves[leaf]
         removed = record.bounds.upper & ~bounds.upper
-        record.removed_by[kind] = record.removed_by.get(kind, self._nothing) | removed
+        earlier = record.removed_by.get(kind)
+        record.removed_by[kind] = removed if earlier is None else earlier | removed
         record.bounds = record.bounds.refine(bounds)
 
-    def _ask_stats(self, *, partitions: bool) -> None:
+    def _ask_stats(self, *, partitions: bool) -> bool:
         if not partitions:
             self._without_rows = self.table.n_rows == 0
+        asked = not partitions or not self.leaves
         for leaf, record in self.leaves.items():
             if record.column.is_partition == partitions:
                 stats = self.table.stats(record.column)
                 kind = "partition" if partitions else "minmax"
                 self._refine(leaf, stats.probe(leaf.atom), kind)
+                asked = True
+        return asked
 
     def _why_not(self, *, positional: bool) -> str:
         if not (self.possible & ~self.certain).any():
@@ -172,81 +183,61 @@ class Evaluation:
             return "no such index on these columns"
         return ""
 
-    def _undecided(self) -> list[int]:
+    def _undecided(self) -> Mask:
         """Files to ask an index of, which are all that have one."""
-        known = self.table.n_rows >= 0
-        files: list[int] = np.flatnonzero(
-            self.possible & ~self.certain & known
-        ).tolist()
-        return files
+        return self.possible & ~self.certain & (self.table.n_rows >= 0)
 
-    def _ask_values(self) -> None:
+    def _ask_values(self) -> bool:
         """Kinds that only ever say "no row at all"."""
-        files = self._undecided()
+        undecided = self._undecided()
         for leaf, record in self.leaves.items():
             if not self.reader.has(record.column, positional=False):
                 continue
+            places = self.reader.places(
+                record.column, undecided & record.bounds.upper, positional=False
+            )
             absent: dict[str, Mask] = {}
-            for file in files:
-                if not record.bounds.upper[file]:
-                    continue
-                for kind, index in self.reader.indexes(
-                    record.column, file, positional=False
-                ):
+            for file, mine in places.items():
+                for place in mine:
+                    index = self.reader.open(place, file, record.column)
+                    if index is None:
+                        continue
                     try:
                         found = index.probe(leaf.atom)
                     except UNUSABLE as error:
                         self.reader.refuse(error)
                         continue
                     if found is not None and not found.upper:
-                        mask = absent.setdefault(kind.name, self._nothing.copy())
+                        name = place[0].name
+                        mask = absent.setdefault(name, self._nothing.copy())
                         mask[file] = True
                         break
             for name, mask in absent.items():
                 self._refine(leaf, Bounds(self._nothing, ~mask), name)
+        return True
 
-    def _ask_rows(self) -> None:
-        for file in self._undecided():
-            if self.table.n_rows[file] <= MAX_ROWS:
-                self.rows[file] = self._rows_of(file)
-
-    def _rows_of(self, file: int) -> RowVerdict:
-        nothing = BitMap()
-        everything = BitMap(range(int(self.table.n_rows[file])))
-        used: list[str] = []
-
-        def answer(leaf: Leaf) -> Bounds[BitMap]:
-            record = self.leaves[leaf]
-            if not record.bounds.upper[file]:
-                return Bounds(nothing, nothing)
-            if record.bounds.lower[file]:
-                return Bounds(everything, everything)
-            found = Bounds(nothing, everything)
-            for kind, index in self.reader.indexes(
-                record.column, file, positional=True
-            ):
-                try:
-                    bounds = index.probe(leaf.atom)
-                except UNUSABLE as error:
-                    self.reader.refuse(error)
-                    continue
-                if bounds is None:
-                    continue
-                used.append(kind.name)
-                found = found.refine(bounds)
-                if found.lower == found.upper:
-                    break
-            if not found.upper:
-                removed = record.removed_by.setdefault(ROWS, self._nothing.copy())
-                removed[file] = True
-            return found
-
-        found = evaluate(
+    def _ask_rows(self) -> bool:
+        wanted = self._undecided() & (self.table.n_rows <= MAX_ROWS)
+        files = np.flatnonzero(wanted)
+        evaluator = RowEvaluator(
             self.tree,
-            answer,
-            nothing=nothing,
-            everything=everything,
-            is_empty=lambda rows: not rows,
+            self.leaves,
+            self.reader,
+            n_rows=self.table.n_rows,
+            wanted=wanted,
+            share=share_of(self.table, lambda leaf: self.leaves[leaf].column, files),
         )
-        kinds = tuple(dict.fromkeys(used))
-        return RowVerdict(len(found.lower), len(found.upper), kinds)
+        verdicts = {file: evaluator.verdict(file) for file in files.tolist()}
+        for leaf, empty in evaluator.empty_leaves.items():
+            removed = self._nothing.copy()
+            removed[empty] = True
+            self.leaves[leaf].removed_by[ROWS] = removed
+        self.rows = verdicts
+        lower, upper = self._nothing.copy(), self.possible.copy()
+        found = np.array([(v.lower, v.upper) for v in verdicts.values()], np.int64)
+        if len(files):
+            lower[files] = found[:, 0] == self.table.n_rows[files]
+            upper[files] = found[:, 1] > 0
+        self.certain = self.certain | lower
+        self._narrow(ROWS, upper)
+        return False
