@@ -138,11 +138,12 @@ class _IntDictionary:
         if not self.n_codes or not self.firsts[0] <= value <= self.greatest:
             return None
         i = bisect_right(self.firsts, value) - 1
-        above = np.uint64(value - self.firsts[i])
+        above = value - self.firsts[i]
         if not above:
             return i * INTS_PER_CHUNK
-        chunk = self._above_first(i)
-        at = int(chunk.searchsorted(above))
+        # For one value, bisection of plain memory is faster than numpy's.
+        chunk = self._above_first(i).data
+        at = bisect_left(chunk, above)
         if at == len(chunk) or chunk[at] != above:
             return None
         return i * INTS_PER_CHUNK + 1 + at
