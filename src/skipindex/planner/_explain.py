@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.domain import Domain
+from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner.bound import (
     AllOf,
     AnyOf,
@@ -61,7 +62,8 @@ def _evidence(found: Evaluation, record: LeafRecord, file: int) -> str:
         if not removed[file]:
             continue
         if kind not in {"minmax", "partition"}:
-            return f"{kind} index holds none of the values"
+            what = "file map has" if kind == FILE_MAP else f"{kind} index holds"
+            return f"{what} none of the values"
         stats = found.table.stats(record.column)
         assert record.column.domain is not None
         if not stats.bounded[file]:

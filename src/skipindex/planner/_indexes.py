@@ -9,9 +9,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from skipindex.atoms import Atom
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes._base import Index, IndexType
+from skipindex.indexes._file_map import FILE_MAP, FileMap
 from skipindex.planner._packs import OPENED, OpenPack
 from skipindex.storage.manifest import BlobUse
 from skipindex.storage.pack import Blob
@@ -81,6 +83,49 @@ class IndexReader:
                     found.setdefault(file, []).append((source.kind, blob, slot))
         return found
 
+    def maps(self, column: ColumnInfo) -> list[BlobUse]:
+        """The file maps on ``column`` that may be used."""
+        if self._kinds is not None and FILE_MAP not in self._kinds:
+            return []
+        return self._table.maps(column)
+
+    def ask_map(
+        self, use: BlobUse, atom: Atom, column: ColumnInfo, wanted: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of the ``wanted`` files, those that a map rules out, and surely not.
+
+        A file of which the map is not, or that has changed, is in neither.
+        None is "no opinion".
+        """
+        assert column.domain is not None
+        mine = wanted[use.rows]
+        if not mine.any():
+            return None
+        blob = self.blob(use)
+        if blob is None:
+            return None
+        try:
+            file_map = OPENED.map(blob)
+            if file_map is None:
+                parts, n_files = blob.shared(READS), len(blob.n_rows)
+                file_map = FileMap.open(parts, column.domain, n_files)
+                OPENED.keep_map(blob, file_map)
+            found = file_map.ask(atom)
+        except UNUSABLE as error:
+            self.refuse(error, "file map")
+            return None
+        if found is None:
+            return None
+        files, slots = use.rows[mine], use.slots[mine]
+        fits = blob.fits(slots, *self.identity(files))
+        if not fits.all():
+            self.note("file map not used: it is of another data file")
+            files, slots = files[fits], slots[fits]
+        speaks = file_map.covered[slots]
+        files, slots = files[speaks], slots[speaks]
+        possible, sure = found
+        return files[~possible[slots]], files[sure[slots]]
+
     def identity(self, files: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The row counts and footer checksums of files, as the manifest has them."""
         return self._table.n_rows[files], self._footers[self._table.rows[files]]
@@ -128,19 +173,23 @@ class IndexReader:
         """The opened blob, or None if it is not fit for use."""
         key = use.pack.name, use.entry.offset
         if key not in self._blobs:
-            try:
-                self._blobs[key] = self._pack(use.pack.name).blob(use.entry)
-            except UNUSABLE as error:
-                self.refuse(error, f"pack {use.pack.name}")
-                self._blobs[key] = None
+            self._blobs[key] = None
+            pack = self._pack(use.pack.name)
+            if pack is not None:
+                try:
+                    self._blobs[key] = pack.blob(use.entry)
+                except UNUSABLE as error:
+                    self.refuse(error, f"pack {use.pack.name}")
         return self._blobs[key]
 
-    def _pack(self, name: str) -> OpenPack:
-        pack = self._packs.get(name)
-        if pack is None:
-            pack = OPENED.pack(self._table.location, name)
-            self._packs[name] = pack
-        return pack
+    def _pack(self, name: str) -> OpenPack | None:
+        if name not in self._packs:
+            try:
+                self._packs[name] = OPENED.pack(self._table.location, name)
+            except UNUSABLE as error:
+                self.refuse(error, f"pack {name}")
+                self._packs[name] = None
+        return self._packs[name]
 
     def _of(self, column: ColumnInfo) -> list[Source]:
         if column.name not in self._sources:

@@ -14,15 +14,18 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from skipindex.indexes._base import Index
+from skipindex.indexes._file_map import FileMap
 from skipindex.storage.location import ByteSource, Location
 from skipindex.storage.log import PACKS
-from skipindex.storage.manifest import BlobEntry
-from skipindex.storage.pack import Blob
+from skipindex.storage.pack import Blob, BlobEntry
 
 MAX_PACKS: Final = 128
 """Each is an open file."""
 MAX_INDEXES: Final = 8192
 """A few hundred bytes each; with a dictionary up to 32 KB more."""
+
+MAX_MAPS: Final = 1024
+"""As large as an opened index."""
 
 
 class OpenPack:
@@ -52,6 +55,7 @@ class PackCache:
         self._lock = threading.Lock()
         self._packs: OrderedDict[tuple[Any, ...], OpenPack] = OrderedDict()
         self._indexes: dict[tuple[Blob, int], Index] = {}
+        self._maps: dict[Blob, FileMap] = {}
 
     def pack(self, location: Location, name: str) -> OpenPack:
         """The pack of that name; opened anew where the file is another one.
@@ -83,11 +87,23 @@ class PackCache:
                     del self._indexes[old]
             self._indexes[blob, slot] = index
 
+    def map(self, blob: Blob) -> FileMap | None:
+        """The file map of a blob, if it has been opened before."""
+        return self._maps.get(blob)
+
+    def keep_map(self, blob: Blob, file_map: FileMap) -> None:
+        """Keep an opened file map, whose reads are counted by the thread."""
+        with self._lock:
+            while len(self._maps) >= MAX_MAPS:
+                del self._maps[next(iter(self._maps))]
+            self._maps[blob] = file_map
+
     def clear(self) -> None:
         """Forget everything, as after a pack that turned out to be damaged."""
         with self._lock:
             self._packs.clear()
             self._indexes.clear()
+            self._maps.clear()
 
 
 def _mark(location: Location, name: str) -> tuple[int, ...]:

@@ -196,11 +196,12 @@ class RowEvaluator:
     ) -> Rows | None:
         """What one index says of some rows; None if it has no opinion."""
         try:
-            if within is None:
-                bounds = index.probe(leaf.atom)
-                return bounds and (bounds.lower, bounds.upper)
             nested = getattr(index, "probe_within", None)
-            if nested is not None and len(within) * _FEW < self._n_rows[file]:
+            if (
+                within is not None
+                and nested is not None
+                and len(within) * _FEW < self._n_rows[file]
+            ):
                 bounds = nested(leaf.atom, within)
                 return bounds.lower, bounds.upper
             bounds = index.probe(leaf.atom)
@@ -209,6 +210,8 @@ class RowEvaluator:
             return None
         if bounds is None:
             return None
+        if within is None:
+            return bounds.lower, bounds.upper
         upper = bounds.upper & within
         if bounds.lower is bounds.upper:
             return upper, upper

@@ -8,6 +8,7 @@ stage                 what it asks
 ====================  =========================================================
 partition values      the paths
 min/max               the manifest's statistics
+file maps             which files of a pack hold a value, all files of it at once
 bloom …               kinds that know values but no rows, on the files left
 rows                  bitmaps of row positions, combined over all columns
 ====================  =========================================================
@@ -16,18 +17,30 @@ rows                  bitmaps of row positions, combined over all columns
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_, or_
+from typing import Final, assert_never
 
 import numpy as np
 
 from skipindex.bounds import Bounds
 from skipindex.indexes._column import MAX_ROWS
+from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner._indexes import UNUSABLE, IndexReader
 from skipindex.planner._rows import RowEvaluator, RowVerdict
 from skipindex.planner._selectivity import share_of
-from skipindex.planner.bound import Bound, Leaf, evaluate, leaves
+from skipindex.planner.bound import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Known,
+    Leaf,
+    Unknown,
+    evaluate,
+    leaves,
+)
 from skipindex.storage.parts import ReadCount, reads_so_far
 from skipindex.table import ColumnInfo, Table
 
@@ -35,6 +48,7 @@ __all__ = ["Evaluation", "LeafRecord", "RowVerdict", "Stage"]
 
 PARTITIONS: Final = "partition values"
 MINMAX: Final = "min/max"
+MAPS: Final = "file maps"
 VALUES: Final = "bloom"
 ROWS: Final = "bitmaps"
 
@@ -64,10 +78,18 @@ class Stage:
 
 @dataclass(slots=True)
 class LeafRecord:
-    """What the stages found out about one leaf."""
+    """What the stages found out about one leaf.
+
+    Args:
+        column: that it is about.
+        bounds: the files whose every row makes it TRUE, and where some row may.
+        holds: files where some row surely makes it TRUE.
+        removed_by: the files that each kind ruled out.
+    """
 
     column: ColumnInfo
     bounds: Bounds[Mask]
+    holds: Mask
     removed_by: dict[str, Mask] = field(default_factory=dict)
 
 
@@ -76,7 +98,6 @@ class Evaluation:
 
     Attributes:
         possible: the files that may hold a matching row.
-        certain: the files whose every row matches.
         leaves: what is known of each leaf.
     """
 
@@ -86,18 +107,21 @@ class Evaluation:
         n = len(table)
         self.table = table
         self.tree = tree
-        self.reader = IndexReader(table, kinds)
+        self._reader = IndexReader(table, kinds)
         self._nothing, self._everything = np.zeros(n, bool), np.ones(n, bool)
         unknown = Bounds(self._nothing, self._everything)
         self.leaves: dict[Leaf, LeafRecord] = {
             leaf: LeafRecord(
-                table.resolve(leaf.atom.column, case_sensitive=True), unknown
+                table.resolve(leaf.atom.column, case_sensitive=True),
+                unknown,
+                np.zeros(n, bool),
             )
             for leaf in leaves(tree)
         }
-        self.stages: list[Stage] = []
-        self.rows: dict[int, RowVerdict] = {}
-        self.certain, self.possible = self._nothing, self._everything
+        self._stages: list[Stage] = []
+        self._rows: dict[int, RowVerdict] = {}
+        self._later = np.empty(0, np.int64)
+        self._certain, self.possible = self._nothing, self._everything
         self._without_rows = self._nothing
         self._left: list[tuple[str, Mask]] = []
         self._kept = n, int(table.sizes.sum())
@@ -108,8 +132,33 @@ class Evaluation:
             lambda: self._ask_stats(partitions=False),
             skip="" if use_stats else "not among the kinds to use",
         )
+        self._run(MAPS, self._ask_maps, skip=self._why_no_map())
         self._run(VALUES, self._ask_values, skip=self._why_not(positional=False))
         self._run(ROWS, self._ask_rows, skip=self._why_not(positional=True))
+
+    @property
+    def certain(self) -> Mask:
+        """The files whose every row matches."""
+        self._settle()
+        return self._certain
+
+    @property
+    def rows(self) -> Mapping[int, RowVerdict]:
+        """What bitmaps say of files, by their number."""
+        self._settle()
+        return self._rows
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """What each stage achieved."""
+        self._settle()
+        return self._stages
+
+    @property
+    def reader(self) -> IndexReader:
+        """Where indexes came from, and why some were not used."""
+        self._settle()
+        return self._reader
 
     @property
     def stage_of(self) -> np.ndarray:
@@ -126,9 +175,9 @@ class Evaluation:
         before, began = reads_so_far(), time.perf_counter()
         if not skip and ask():
             found = self._evaluate()
-            self.certain = self.certain | found.lower
+            self._certain = self._certain | found.lower
             self._narrow(name, self.possible & found.upper)
-        self.stages.append(
+        self._stages.append(
             Stage(
                 name,
                 *self._kept,
@@ -147,14 +196,17 @@ class Evaluation:
 
     def _evaluate(self) -> Bounds[Mask]:
         """The tree over all files, from what is known of its leaves."""
-        found = evaluate(
-            self.tree,
+        found = self._bounds_of(self.tree)
+        return Bounds(found.lower, found.upper & ~self._without_rows)
+
+    def _bounds_of(self, node: Bound) -> Bounds[Mask]:
+        return evaluate(
+            node,
             lambda leaf: self.leaves[leaf].bounds,
             nothing=self._nothing,
             everything=self._everything,
             is_empty=lambda mask: not mask.any(),
         )
-        return Bounds(found.lower, found.upper & ~self._without_rows)
 
     def _refine(self, leaf: Leaf, bounds: Bounds[Mask], kind: str) -> None:
         record = self.leaves[leaf]
@@ -176,36 +228,58 @@ class Evaluation:
         return asked
 
     def _why_not(self, *, positional: bool) -> str:
-        if not (self.possible & ~self.certain).any():
+        if not (self.possible & ~self._certain).any():
             return "nothing is left to decide"
         columns = [record.column for record in self.leaves.values()]
-        if not any(self.reader.has(c, positional=positional) for c in columns):
+        if not any(self._reader.has(c, positional=positional) for c in columns):
             return "no such index on these columns"
         return ""
 
+    def _why_no_map(self) -> str:
+        if not (self.possible & ~self._certain).any():
+            return "nothing is left to decide"
+        columns = [record.column for record in self.leaves.values()]
+        if not any(map(self._reader.maps, columns)):
+            return "no file map on these columns"
+        return ""
+
+    def _ask_maps(self) -> bool:
+        """Maps of all files of a pack: "no row at all", or "some row"."""
+        undecided = self._undecided()
+        for leaf, record in self.leaves.items():
+            upper = self._everything.copy()
+            wanted = undecided & record.bounds.upper
+            for use in self._reader.maps(record.column):
+                found = self._reader.ask_map(use, leaf.atom, record.column, wanted)
+                if found is not None:
+                    upper[found[0]] = False
+                    record.holds[found[1]] = True
+            self._refine(leaf, Bounds(self._nothing, upper), FILE_MAP)
+        return True
+
     def _undecided(self) -> Mask:
         """Files to ask an index of, which are all that have one."""
-        return self.possible & ~self.certain & (self.table.n_rows >= 0)
+        return self.possible & ~self._certain & (self.table.n_rows >= 0)
 
     def _ask_values(self) -> bool:
         """Kinds that only ever say "no row at all"."""
         undecided = self._undecided()
         for leaf, record in self.leaves.items():
-            if not self.reader.has(record.column, positional=False):
+            if not self._reader.has(record.column, positional=False):
                 continue
-            places = self.reader.places(
+            places = self._reader.places(
                 record.column, undecided & record.bounds.upper, positional=False
             )
             absent: dict[str, Mask] = {}
             for file, mine in places.items():
                 for place in mine:
-                    index = self.reader.open(place, file, record.column)
+                    index = self._reader.open(place, file, record.column)
                     if index is None:
                         continue
                     try:
                         found = index.probe(leaf.atom)
                     except UNUSABLE as error:
-                        self.reader.refuse(error)
+                        self._reader.refuse(error)
                         continue
                     if found is not None and not found.upper:
                         name = place[0].name
@@ -217,27 +291,84 @@ class Evaluation:
         return True
 
     def _ask_rows(self) -> bool:
+        """Bitmaps, of files that they may rule out; of others when it is asked for.
+
+        Where some row surely matches, bitmaps can only tell how many do.
+        """
         wanted = self._undecided() & (self.table.n_rows <= MAX_ROWS)
-        files = np.flatnonzero(wanted)
+        later = self._some_row(self.tree, wanted & (self.table.n_rows > 0))
+        self._later = np.flatnonzero(later)
+        files = np.flatnonzero(wanted & ~later)
+        empty = self._look_at_rows(files)
+        self._narrow(ROWS, self.possible & ~empty)
+        return False
+
+    def _settle(self) -> None:
+        """Look at the rows that were left for later."""
+        files, self._later = self._later, np.empty(0, np.int64)
+        if not len(files):
+            return
+        before, began = reads_so_far(), time.perf_counter()
+        self._look_at_rows(files)
+        stage = self._stages[-1]
+        read = reads_so_far().since(before)
+        self._stages[-1] = replace(
+            stage,
+            seconds=stage.seconds + time.perf_counter() - began,
+            read=stage.read.plus(read),
+        )
+
+    def _look_at_rows(self, files: np.ndarray) -> Mask:
+        """Count the matching rows of some files; those that have none."""
+        wanted = self._nothing.copy()
+        wanted[files] = True
         evaluator = RowEvaluator(
             self.tree,
             self.leaves,
-            self.reader,
+            self._reader,
             n_rows=self.table.n_rows,
             wanted=wanted,
             share=share_of(self.table, lambda leaf: self.leaves[leaf].column, files),
         )
-        verdicts = {file: evaluator.verdict(file) for file in files.tolist()}
-        for leaf, empty in evaluator.empty_leaves.items():
-            removed = self._nothing.copy()
-            removed[empty] = True
-            self.leaves[leaf].removed_by[ROWS] = removed
-        self.rows = verdicts
-        lower, upper = self._nothing.copy(), self.possible.copy()
-        found = np.array([(v.lower, v.upper) for v in verdicts.values()], np.int64)
-        if len(files):
-            lower[files] = found[:, 0] == self.table.n_rows[files]
-            upper[files] = found[:, 1] > 0
-        self.certain = self.certain | lower
-        self._narrow(ROWS, upper)
-        return False
+        empty, certain = self._nothing.copy(), self._certain.copy()
+        for file in files.tolist():
+            verdict = evaluator.verdict(file)
+            self._rows[file] = verdict
+            if not verdict.upper:
+                empty[file] = True
+            elif verdict.lower == self.table.n_rows[file]:
+                certain[file] = True
+        self._certain = certain
+        for leaf, nowhere in evaluator.empty_leaves.items():
+            removed = self.leaves[leaf].removed_by.setdefault(
+                ROWS, self._nothing.copy()
+            )
+            removed[nowhere] = True
+        return empty
+
+    def _some_row(self, node: Bound, files: Mask) -> Mask:
+        """Those of ``files`` where some row surely makes ``node`` TRUE; errs to fewer."""
+        match node:
+            case Leaf(atom):
+                record = self.leaves[node]
+                stats = self.table.stats(record.column)
+                some: Mask = record.holds | record.bounds.lower | stats.holds(atom)
+                return files & some
+            case AnyOf(children):
+                each = (self._some_row(child, files) for child in children)
+                found: Mask = reduce(or_, each)
+                return found
+            case AllOf(children):
+                found = self._nothing
+                for child in children:
+                    others = [
+                        self._bounds_of(c).lower for c in children if c is not child
+                    ]
+                    found = found | reduce(and_, others, self._some_row(child, files))
+                return found
+            case Known(value):
+                return files if value else self._nothing
+            case Unknown():
+                return self._nothing
+            case _:
+                assert_never(node)

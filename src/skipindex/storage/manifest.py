@@ -258,6 +258,18 @@ class Manifest:
         )
         return replace(self, packs=packs).without_unused_packs()
 
+    def without_lone_maps(self, kind: str) -> Manifest:
+        """Without blobs of ``kind`` on columns that have no blob of another."""
+        blobs = [blob.meta for pack in self.packs for blob in pack.blobs]
+        others = {meta.column for meta in blobs if meta.kind != kind}
+        return self.without_blobs(
+            {
+                (meta.column, spec_key(meta.spec))
+                for meta in blobs
+                if meta.kind == kind and meta.column not in others
+            }
+        )
+
     def without_stats(self, columns: set[str]) -> Manifest:
         """Without the statistics of ``columns``."""
         stats = {name: s for name, s in self.stats.items() if name not in columns}

@@ -15,13 +15,20 @@ class ReadCount:
     n_bytes: int = 0
     bitmaps: int = 0
 
-
     def since(self, before: ReadCount) -> ReadCount:
         """What was read after ``before`` was taken."""
         return ReadCount(
             self.parts - before.parts,
             self.n_bytes - before.n_bytes,
             self.bitmaps - before.bitmaps,
+        )
+
+    def plus(self, other: ReadCount) -> ReadCount:
+        """Both together."""
+        return ReadCount(
+            self.parts + other.parts,
+            self.n_bytes + other.n_bytes,
+            self.bitmaps + other.bitmaps,
         )
 
 
