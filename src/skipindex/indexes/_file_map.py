@@ -297,6 +297,43 @@ class FileMap:
         found &= self.covered
         return found, np.zeros_like(found) if self.binned else found
 
+    def spans(self) -> list[ValueSpans | None]:
+        """What the map knows of every slot; None where it knows nothing.
+
+        Bins of byte strings have no upper bound that could be said, so there it knows
+        nothing of any slot.
+
+        Raises:
+            CorruptIndexError: a part makes no sense.
+        """
+        values = self.book.values(0, self.book.n_codes)
+        if self.binned and any(isinstance(v, bytes) for v in values):
+            return [None] * len(self.covered)
+        codes: list[list[int]] = [[] for _ in self.covered]
+        try:
+            for code in range(len(values)):
+                mine = np.zeros(len(self.covered), np.bool_)
+                self._add(mine, 0, code, code + 1)
+                for slot in np.flatnonzero(mine).tolist():
+                    codes[slot].append(code)
+        except DAMAGE as error:
+            raise CorruptIndexError(f"a file map is damaged ({error})") from error
+        return [
+            self._spans_of(own, values) if covered else None
+            for own, covered in zip(codes, self.covered.tolist(), strict=True)
+        ]
+
+    def _spans_of(self, codes: Sequence[int], values: Sequence[Value]) -> ValueSpans:
+        lows = [values[code] for code in codes]
+        if any(isinstance(v, bytes) for v in values):
+            texts = pa.array(lows, pa.large_binary())
+            return ValueSpans(texts, texts)
+        ints = np.array(lows, np.int64)
+        if not self.binned:
+            return ValueSpans(ints, ints)
+        above = np.append(np.array(values, np.int64)[1:] - 1, np.iinfo(np.int64).max)
+        return ValueSpans(ints, above[np.array(codes, np.int64)])
+
     def _intervals(self, atom: Range | OneOf) -> list[Interval]:
         """The codes that a matching value can have."""
         if isinstance(atom, OneOf):

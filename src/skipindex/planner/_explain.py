@@ -29,9 +29,8 @@ def proof(found: Evaluation, file: int) -> str:
     """Why ``file`` holds no matching row: the conditions and the evidence."""
     if found.table.n_rows[file] == 0:
         return "the file has no rows"
-    rows = found.rows.get(file)
-    if found.stage_of[file] == ROWS and rows is not None:
-        kinds = ", ".join(rows.kinds)
+    if found.stage_of[file] == ROWS:
+        kinds = ", ".join(found.rows[file].kinds)
         return f"{text_of(found.tree)}: no row of the file ({kinds})"
     return _refutation(found, found.tree, file)
 

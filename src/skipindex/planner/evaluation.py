@@ -19,8 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import and_, or_
+from functools import cached_property
 from typing import Final, assert_never
 
 import numpy as np
@@ -160,7 +159,7 @@ class Evaluation:
         self._settle()
         return self._reader
 
-    @property
+    @cached_property
     def stage_of(self) -> np.ndarray:
         """For every file the stage that skipped it, or an empty string."""
         stages = np.full(len(self.table), "", object)
@@ -352,19 +351,22 @@ class Evaluation:
             case Leaf(atom):
                 record = self.leaves[node]
                 stats = self.table.stats(record.column)
-                some: Mask = record.holds | record.bounds.lower | stats.holds(atom)
-                return files & some
+                some = record.holds | record.bounds.lower | stats.holds(atom)
+                mine: Mask = files & some
+                return mine
             case AnyOf(children):
-                each = (self._some_row(child, files) for child in children)
-                found: Mask = reduce(or_, each)
+                found = self._nothing.copy()
+                for child in children:
+                    found |= self._some_row(child, files)
                 return found
             case AllOf(children):
-                found = self._nothing
+                found = self._nothing.copy()
                 for child in children:
-                    others = [
-                        self._bounds_of(c).lower for c in children if c is not child
-                    ]
-                    found = found | reduce(and_, others, self._some_row(child, files))
+                    one = self._some_row(child, files)
+                    for other in children:
+                        if other is not child:
+                            one = one & self._bounds_of(other).lower
+                    found |= one
                 return found
             case Known(value):
                 return files if value else self._nothing

@@ -305,11 +305,28 @@ class Manifest:
             ]
             numbers.append([p for p, _ in pairs])
             slots.append([s for _, s in pairs])
+        return self._with_lists(tuple(packs), numbers, slots)
+
+    def with_packs(
+        self,
+        packs: tuple[PackInfo, ...],
+        numbers: Sequence[Sequence[int]],
+        slots: Sequence[Sequence[int]],
+    ) -> Manifest:
+        """With other packs, and for every file its packs and slots in them."""
+        return self._with_lists(packs, numbers, slots).without_unused_packs()
+
+    def _with_lists(
+        self,
+        packs: tuple[PackInfo, ...],
+        numbers: Sequence[Sequence[int]],
+        slots: Sequence[Sequence[int]],
+    ) -> Manifest:
         files = self.files
         for name, values in (("packs", numbers), ("slots", slots)):
             column = pa.array(values, pa.list_(pa.int32()))
             files = _with_column(files, name, column)
-        return Manifest(files, self.stats, tuple(packs))
+        return Manifest(files, self.stats, packs)
 
     def to_bytes(self) -> bytes:
         """The Arrow IPC file."""
