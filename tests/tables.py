@@ -16,7 +16,7 @@ from crc32c import crc32c
 
 import skipindex as sx
 from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range, Value
-from skipindex.planner import _indexes
+from skipindex.planner._packs import OPENED
 from skipindex.storage.location import location_of
 from skipindex.storage.log import (
     LOG,
@@ -119,7 +119,7 @@ def set_mtime(path: Path, seconds: float) -> None:
 
 def forget_open_packs() -> None:
     """Let the next plan open its packs anew."""
-    _indexes._open_pack.cache_clear()
+    OPENED.clear()
 
 
 def holds(atom: Atom, value: Value | None) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from skipindex.api import build_indexes, drop_indexes
+from skipindex.api import build_indexes, drop_indexes, merge_packs
 from skipindex.errors import (
     CommitConflictError,
     CorruptIndexError,
@@ -78,6 +78,7 @@ __all__ = [
     "col",
     "drop_indexes",
     "local_session",
+    "merge_packs",
     "open_table",
     "plan_files",
     "read",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from skipindex.indexes._merge import MAX_BYTES, MAX_FILES, merge
 from skipindex.indexes._runners import LocalRunner, Progress, Runner
 from skipindex.indexes.build import BuildReport, Request, build, drop
 from skipindex.table import Table, open_table
@@ -77,3 +78,24 @@ def drop_indexes(
         UnknownIndexError: there is no such kind.
     """
     return drop(open_table(table).refresh(), columns=columns, kinds=kinds)
+
+
+def merge_packs(
+    table: AnyTable, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
+) -> Table:
+    """Merge small packs into few large ones, in one commit; the table with them.
+
+    A build after every append leaves a small pack each time, and a plan opens all of
+    them.  The data files are not read, and answers stay the same.  The old packs stay
+    on disk for readers of older commits.
+
+    Args:
+        table: a ``Table``, a path or a URI.
+        max_files: how many data files a pack may hold.
+        max_bytes: at how many bytes a pack is closed.
+
+    Raises:
+        TableError: there is no such table.
+    """
+    opened = open_table(table).refresh()
+    return merge(opened, max_files=max_files, max_bytes=max_bytes)

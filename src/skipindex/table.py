@@ -26,6 +26,7 @@ from skipindex.errors import (
     TableError,
     UnsupportedTypeError,
 )
+from skipindex.indexes._file_map import FILE_MAP
 from skipindex.indexes.minmax import FileStats
 from skipindex.partitions import PartitionColumn, partition_columns, partition_domain
 from skipindex.storage.location import Found, Location, location_of
@@ -190,6 +191,13 @@ class Table:
 
     def blobs(self, column: ColumnInfo) -> list[BlobUse]:
         """The index blobs of ``column``, newest first; rows are those of ``paths``."""
+        return [b for b in self._blobs_of(column) if b.entry.meta.kind != FILE_MAP]
+
+    def maps(self, column: ColumnInfo) -> list[BlobUse]:
+        """The file maps of ``column``, newest first; rows are those of ``paths``."""
+        return [b for b in self._blobs_of(column) if b.entry.meta.kind == FILE_MAP]
+
+    def _blobs_of(self, column: ColumnInfo) -> list[BlobUse]:
         if self._blobs is None:
             self._blobs = self._load_blobs()
         assert column.domain is not None

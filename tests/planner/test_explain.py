@@ -33,6 +33,7 @@ def test_the_whole_explanation(table: Table) -> None:
         "all 3 #",
         "partition values 3 # # # 0",
         "min/max 2 # # # 0",
+        "file maps 2 # # # 4",
         "bloom 2 # # # 0",
         "bitmaps 1 # # # 4",
         "rows that match: 0 to 1; files where every row does: 0",
@@ -66,8 +67,12 @@ def test_stages_that_were_not_run_say_why(table: Table) -> None:
 
 
 def test_conditions_that_rule_out_files_at_row_level_are_named(table: Table) -> None:
-    found = lines(table, "a > 5 AND s = 'v0x'")
+    found = lines(table, "a > 5 AND s = 'v0x'", kinds=["minmax", "bitmap"])
     assert "s = 'v0x': bitmaps ruled out 3 files" in found
+
+
+def test_conditions_that_a_file_map_rules_out_are_named(table: Table) -> None:
+    assert "s = 'v0x': file_map ruled out 3 files" in lines(table, "s = 'v0x'")
 
 
 def test_notes_come_last(table: Table) -> None:

@@ -16,7 +16,7 @@ from skipindex.domain import Domain
 from skipindex.indexes._column import EncodedColumn
 from skipindex.storage.parts import Parts, ReadCount
 
-__all__ = ["Index", "IndexSpec", "IndexType", "Parts", "ReadCount"]
+__all__ = ["ContextIndex", "Index", "IndexSpec", "IndexType", "Parts", "ReadCount"]
 
 
 class Index(Protocol):
@@ -27,6 +27,16 @@ class Index(Protocol):
 
         A row whose value is NULL is never in ``lower`` but for ``IsNull``.
         """
+
+
+class ContextIndex(Index, Protocol):
+    """An index whose answers inside of few rows are cheaper than over the file.
+
+    An index has this method or not; the planner looks for it by its name.
+    """
+
+    def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
+        """Bound those of ``rows`` for which ``atom`` is TRUE, and no others."""
 
 
 class IndexSpec(Protocol):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from skipindex.indexes._chunks import INTS_PER_CHUNK, pack_ints, pack_texts, text_ends
 from skipindex.indexes._column import EncodedColumn
 from skipindex.indexes._header import BYTES, VALUE_MODE, Head
-from skipindex.indexes._ranks import Codes
+from skipindex.indexes._ranks import Codes, Distinct
 
 _BOUND_BYTES: Final = 64
 """Bounds of byte strings that are longer are cut, the upper one upwards."""
@@ -52,14 +52,17 @@ class Coding:
 
 def rank_coding(column: EncodedColumn) -> Coding:
     """Code by rank, with a dictionary."""
-    codes, distinct = column.codes, column.distinct
+    form, head, chunks = dictionary(column.distinct)
+    return Coding(column.codes, column.n_distinct, form, head, chunks)
+
+
+def dictionary(distinct: Distinct) -> tuple[int, bytes, list[bytes]]:
+    """The form, piece of a header and chunks of sorted distinct values."""
     if isinstance(distinct, np.ndarray):
         head = np.append(distinct[-1:], distinct[::INTS_PER_CHUNK]).astype("<i8")
-        chunks = list(pack_ints(distinct))
-        return Coding(codes, len(distinct), 0, head.tobytes(), chunks)
+        return 0, head.tobytes(), list(pack_ints(distinct))
     ends = text_ends(distinct)
-    chunks = list(pack_texts(distinct, ends))
-    return Coding(codes, len(distinct), BYTES, _text_head(distinct, ends), chunks)
+    return BYTES, _text_head(distinct, ends), list(pack_texts(distinct, ends))
 
 
 def value_coding(column: EncodedColumn, low: int, high: int) -> Coding:

@@ -23,7 +23,7 @@ import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,11 @@ from skipindex.indexes._chunks import (
 from skipindex.indexes._header import BYTES, VALUE_MODE, Cursor, Head, ascend
 from skipindex.storage.parts import Parts
 
+T = TypeVar("T")
+
 _BOUND_BYTES: Final = 64
+_KEPT_CHUNKS: Final = 2
+"""Chunks that a dictionary keeps unpacked: a range has two ends."""
 _MANY: Final = 16
 """So many values are looked up chunk by chunk, and not one by one."""
 
@@ -122,21 +126,24 @@ class _IntDictionary:
 
     def _above_first(self, i: int) -> npt.NDArray[np.uint64]:
         """How far the values of chunk ``i`` behind its first are above it."""
-        if i not in self.cache:
+        chunk = self.cache.get(i)
+        if chunk is None:
             n = min(INTS_PER_CHUNK, self.n_codes - i * INTS_PER_CHUNK)
-            self.cache[i] = unpack_ints(self.parts[1 + i], n)
-        return self.cache[i]
+            chunk = unpack_ints(self.parts[1 + i], n)
+            _keep(self.cache, i, chunk)
+        return chunk
 
     def find(self, value: Value) -> int | None:
         assert isinstance(value, int)
         if not self.n_codes or not self.firsts[0] <= value <= self.greatest:
             return None
         i = bisect_right(self.firsts, value) - 1
-        above = np.uint64(value - self.firsts[i])
+        above = value - self.firsts[i]
         if not above:
             return i * INTS_PER_CHUNK
-        chunk = self._above_first(i)
-        at = int(chunk.searchsorted(above))
+        # For one value, bisection of plain memory is faster than numpy's.
+        chunk = self._above_first(i).data
+        at = bisect_left(chunk, above)
         if at == len(chunk) or chunk[at] != above:
             return None
         return i * INTS_PER_CHUNK + 1 + at
@@ -202,10 +209,12 @@ class _TextDictionary:
         return self.ends[i - 1] if i else 0
 
     def _chunk(self, i: int) -> Texts:
-        if i not in self.cache:
+        chunk = self.cache.get(i)
+        if chunk is None:
             n = self.ends[i] - self._begin(i)
-            self.cache[i] = unpack_texts(self.parts[1 + i], n)
-        return self.cache[i]
+            chunk = unpack_texts(self.parts[1 + i], n)
+            _keep(self.cache, i, chunk)
+        return chunk
 
     def find(self, value: Value) -> int | None:
         assert isinstance(value, bytes)
@@ -248,6 +257,13 @@ class _TextDictionary:
                 places = range(len(chunk))[max(start - at, 0) : stop - at]
                 found += [chunk[k] for k in places]
         return found
+
+
+def _keep(cache: dict[int, T], i: int, chunk: T) -> None:
+    """Keep a chunk in the place of the oldest ones; threads may share the cache."""
+    for old in list(cache)[: len(cache) + 1 - _KEPT_CHUNKS]:
+        cache.pop(old, None)
+    cache[i] = chunk
 
 
 def _open_texts(head: Head, cursor: Cursor, parts: Parts) -> _TextDictionary:

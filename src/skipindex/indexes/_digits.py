@@ -196,6 +196,34 @@ class Slices:
         rows -= below[0]
         return rows
 
+    def inside(self, start: int, stop: int, rows: BitMap) -> BitMap:
+        """Those of ``rows`` with a code of ``start .. stop - 1``, in base 2, ranged.
+
+        From the highest bit down, and no further than there are rows that it could
+        decide, so the cost follows the number of ``rows`` and not of the file's.
+        """
+        if not self.full:
+            rows = rows & self._at(self.shape.n_slices)
+        low, high = start, stop - 1
+        zeros = self._zeros_from_the_top(len(rows).bit_length() + 2)
+        for i in range(self.shape.n_digits - 1, -1, -1):
+            if not rows:
+                return BitMap()
+            if low >> i & 1 != high >> i & 1:
+                zero = next(zeros)
+                return _between(rows & zero, rows - zero, low, high, i, zeros)
+            rows = rows - next(zeros) if low >> i & 1 else rows & next(zeros)
+        return rows
+
+    def _zeros_from_the_top(self, n_likely: int) -> Iterator[BitMap]:
+        """In base 2, the rows whose bit is zero, from the highest bit downwards."""
+        stop = self.first + self.shape.n_digits
+        while stop > self.first:
+            start = max(self.first, stop - n_likely)
+            for raw in reversed(self.parts.read(start, stop)):
+                yield load(self.parts, raw)
+            stop = start
+
     def _zeros(self, lowest: int) -> list[BitMap]:
         """In base 2, the rows whose bit is zero, from the bit ``lowest`` upwards."""
         raw = self.parts.read(self.first + lowest, self.first + self.shape.n_digits)
@@ -312,6 +340,33 @@ class Slices:
                 part = self._walk(i - 1, part, inner)
             found |= part
         return found
+
+
+def _between(
+    above: BitMap, below: BitMap, low: int, high: int, i: int, zeros: Iterator[BitMap]
+) -> BitMap:
+    """Rows of ``above`` with a code of at least ``low``, of ``below`` of at most
+    ``high``, by the bits lower than ``i``."""
+    found = BitMap()
+    for bit in range(i - 1, -1, -1):
+        if not above and not below:
+            break
+        zero = next(zeros)
+        if above:
+            if low >> bit & 1:
+                above = above - zero
+            else:
+                found |= above - zero
+                above = above & zero
+        if below:
+            if high >> bit & 1:
+                found |= below & zero
+                below = below - zero
+            else:
+                below = below & zero
+    found |= above
+    found |= below
+    return found
 
 
 def _below(code: int, zeros: Sequence[BitMap], lowest: int) -> BitMap:

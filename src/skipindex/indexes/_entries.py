@@ -164,8 +164,30 @@ def pack_entries(column: EncodedColumn) -> tuple[list[bytes], list[int]]:
     if n_values <= _FEW_VALUES:
         packing = _pack_by_mask(column, width)
     else:
-        packing = _pack_by_sort(column, width)
+        packing = _packing_of(_sorted_keys(column), column.counts, width)
+    return _parts_of(packing, width)
+
+
+def pack_sets(
+    keys: npt.NDArray[np.uint64], n_sets: int, n_rows: int
+) -> tuple[list[bytes], list[int]]:
+    """The parts of any sets of rows, and the first set of each.
+
+    Args:
+        keys: ``set << 32 | row``, sorted and distinct; every set has a row.
+        n_sets: sets are below this.
+        n_rows: rows are below this.
+    """
+    if not n_sets:
+        return [], []
+    counts = np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=n_sets)
+    width = row_bytes(n_rows)
+    return _parts_of(_packing_of(keys, counts, width), width)
+
+
+def _parts_of(packing: _Packing, width: int) -> tuple[list[bytes], list[int]]:
     counts = np.diff(packing.starts)
+    n_values = len(counts)
     sizes, is_bitmap = counts * width, np.zeros(n_values, np.bool_)
     for i, raw in packing.bitmaps.items():
         sizes[i], is_bitmap[i] = len(raw), True
@@ -206,21 +228,21 @@ def _pack_by_mask(column: EncodedColumn, width: int) -> _Packing:
     return _Packing(np.concatenate(postings), starts, bitmaps)
 
 
-def _pack_by_sort(column: EncodedColumn, width: int) -> _Packing:
-    keys = _sorted_keys(column)
-    starts = np.concatenate(([0], np.cumsum(column.counts)))
+def _packing_of(keys: npt.NDArray[Any], counts: Ints, width: int) -> _Packing:
+    """Sorted keys, a value above a row in 16 or 32 bits each; ``counts`` by value."""
+    starts = np.concatenate(([0], np.cumsum(counts)))
     rows: _Rows = keys.astype(np.uint32)
     if keys.itemsize == 4:  # the low half of a key
         rows = keys.astype(np.uint16)
     bitmaps: dict[int, bytes] = {}
-    candidates = _may_be_shorter(column.counts, starts, rows, width)
+    candidates = _may_be_shorter(counts, starts, rows, width)
     if candidates.any():
-        chosen = keys[np.repeat(candidates, column.counts)]
+        chosen = keys[np.repeat(candidates, counts)]
         if chosen.itemsize == 4:
             high = (chosen >> np.uint32(16)).astype(np.uint64) << np.uint64(32)
             chosen = high | (chosen & np.uint32(0xFFFF))
         packed = pack_postings(chosen, len(candidates))
-        shorter = candidates & (packed.lengths < column.counts * width)
+        shorter = candidates & (packed.lengths < counts * width)
         blob = packed.blob.data
         for i in np.flatnonzero(shorter).tolist():
             at = int(packed.offsets[i])

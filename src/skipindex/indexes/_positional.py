@@ -44,6 +44,55 @@ class Positional(Protocol):
         """
 
 
+class Nested(Positional, Protocol):
+    """One that can look at few rows for less than at all of them."""
+
+    def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
+        """Exactly those of ``rows`` with a code of the interval; None: ask ``among``.
+
+        ``rows`` is not changed.
+        """
+
+
+def answer_within(index: Nested, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
+    """Bound those of ``rows`` for which ``atom`` is TRUE.
+
+    Raises:
+        CorruptIndexError: a part of the payload makes no sense.
+    """
+    try:
+        intervals: list[Interval] = []
+        match atom:
+            case Range(low=low, high=high):
+                start, stop = index.book.locate(low, high)
+                if start >= stop:
+                    return _exactly(BitMap())
+                intervals = [(start, stop)]
+            case OneOf(values=values):
+                intervals = intervals_of(index.book.find_all(values))
+                if not intervals:
+                    return _exactly(BitMap())
+        if len(intervals) == 1 and intervals != [(0, index.book.n_codes)]:
+            found = index.inside(intervals[0], rows)
+            if found is not None:
+                return _exactly(found)
+    except CorruptIndexError:
+        raise
+    except DAMAGE as error:
+        raise _damaged(atom, error) from error
+    bounds = answer(index, atom)
+    upper = bounds.upper & rows
+    if bounds.lower is bounds.upper:
+        return _exactly(upper)
+    return Bounds(bounds.lower & rows, upper)
+
+
+def _damaged(atom: Atom, error: Exception) -> CorruptIndexError:
+    return CorruptIndexError(
+        f"the index of column {atom.column!r} is damaged ({error})"
+    )
+
+
 def answer(index: Positional, atom: Atom) -> Bounds[BitMap]:
     """Bound the rows for which ``atom`` is TRUE.
 
@@ -55,9 +104,7 @@ def answer(index: Positional, atom: Atom) -> Bounds[BitMap]:
     except CorruptIndexError:
         raise
     except DAMAGE as error:
-        raise CorruptIndexError(
-            f"the index of column {atom.column!r} is damaged ({error})"
-        ) from error
+        raise _damaged(atom, error) from error
     if bounds.upper and bounds.upper.max() >= index.head.n_rows:
         raise CorruptIndexError(
             f"the index of column {atom.column!r} names row {bounds.upper.max()}, "
@@ -76,6 +123,8 @@ def _answer(index: Positional, atom: Atom) -> Bounds[BitMap]:
         case NoneOf(values=values):
             some = _among(index, intervals_of(index.book.find_all(values)))
             every = index.existence()
+            if some.lower is some.upper:
+                return _exactly(every - some.upper)
             return Bounds(every - some.upper, every - some.lower)
         case IsNull():
             return _exactly(_null_rows(index))

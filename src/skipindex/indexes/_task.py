@@ -7,7 +7,7 @@ manifest and left to be read; it never fails the build.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,6 +19,12 @@ from skipindex.errors import TableError, UnsupportedTypeError
 from skipindex.indexes import index_type, spec_to_json
 from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._column import EncodedColumn
+from skipindex.indexes._file_map import (
+    FILE_MAP,
+    ValueSpans,
+    build_file_map,
+)
+from skipindex.indexes._file_map import VERSION as MAP_VERSION
 from skipindex.indexes.minmax import UNKNOWN, Summary, summaries_to_arrow, summarize
 from skipindex.storage.location import Found, Location
 from skipindex.storage.log import PACKS
@@ -38,6 +44,11 @@ class ColumnRequest:
     name: str
     domain: Domain
     specs: tuple[IndexSpec, ...]
+
+    @property
+    def has_map(self) -> bool:
+        """Whether a file map goes with the indexes: with any that knows rows."""
+        return any(index_type(spec.kind).positional for spec in self.specs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,7 @@ class _Indexed:
     row: dict[str, Any]
     summaries: dict[str, Summary] = field(default_factory=dict)
     payloads: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
+    spans: dict[str, ValueSpans] = field(default_factory=dict)
 
 
 class _OpenPack:
@@ -117,17 +129,21 @@ class _OpenPack:
             for column in self._columns
             for spec in column.specs
         }
+        self._spans: dict[str, list[ValueSpans | None]] = {
+            column.name: [] for column in self._columns if column.has_map
+        }
+        self._files: list[tuple[int, int]] = []
 
     def add(self, indexed: _Indexed) -> int:
         """Append the payloads of one file; its slot."""
+        n_rows, identity = max(0, indexed.row["n_rows"]), indexed.row["footer_crc"]
         for key, builder in self._builders.items():
             parts = indexed.payloads.get(key, [])
-            builder.add(
-                parts,
-                n_rows=max(0, indexed.row["n_rows"]),
-                identity=indexed.row["footer_crc"],
-            )
+            builder.add(parts, n_rows=n_rows, identity=identity)
             self.n_bytes += sum(map(len, parts))
+        for name, spans in self._spans.items():
+            spans.append(indexed.spans.get(name))
+        self._files.append((n_rows, identity))
         self.n_files += 1
         return self.n_files - 1
 
@@ -135,10 +151,47 @@ class _OpenPack:
         """Write the pack and begin a new one; None if there is nothing in it."""
         if not self._builders or not self.n_files:
             return None
-        name, data, entries = write_pack(list(self._builders.values()))
+        builders = [*self._builders.values(), *self._maps()]
+        name, data, entries = write_pack(builders)
         location.write(f"{PACKS}/{name}", data)
         self._reset()
         return PackInfo(name, len(data), tuple(entries))
+
+
+    def _maps(self) -> Iterator[BlobBuilder]:
+        """The file maps that are worth their bytes."""
+        for column in self._columns:
+            if column.name not in self._spans:
+                continue
+            parts = build_file_map(
+                self._spans[column.name],
+                column.domain,
+                n_index_bytes=sum(
+                    builder.n_bytes
+                    for (name, _), builder in self._builders.items()
+                    if name == column.name
+                ),
+            )
+            if parts is not None:
+                yield map_blob(column.name, column.domain.tag, parts, self._files)
+
+
+def map_blob(
+    column: str, domain: str, parts: list[bytes], files: Sequence[tuple[int, int]]
+) -> BlobBuilder:
+    """The blob of a file map.
+
+    Args:
+        column: its name.
+        domain: the tag of its domain.
+        parts: of the map.
+        files: the row count and the footer's crc32c of each data file.
+    """
+    meta = BlobMeta(FILE_MAP, MAP_VERSION, column, domain, {"kind": FILE_MAP})
+    builder = BlobBuilder(meta, shared=parts)
+    for n_rows, identity in files:
+        builder.add([], n_rows=n_rows, identity=identity)
+    return builder
 
 
 def _index_file(
@@ -187,6 +240,8 @@ def _read_and_index(
                 notes.append(str(error))
                 continue
             indexed.summaries[request.name] = summarize(column)
+            if request.has_map:
+                indexed.spans[request.name] = ValueSpans.of(column)
             for spec in request.specs:
                 key = request.name, spec_key(spec_to_json(spec))
                 try:

@@ -34,7 +34,7 @@ from skipindex.indexes._column import NULL_CODE, EncodedColumn
 from skipindex.indexes._dictionary import Codebook, open_codebook
 from skipindex.indexes._digits import Shape, Slices, pack_slices
 from skipindex.indexes._header import Cursor, Head, read_head
-from skipindex.indexes._positional import Interval, answer
+from skipindex.indexes._positional import Interval, answer, answer_within
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bit_sliced"
@@ -141,9 +141,19 @@ class BitSlicedIndex:
         """Exactly the rows for which ``atom`` is TRUE."""
         return answer(self, atom)
 
+    def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
+        """Exactly those of ``rows`` for which ``atom`` is TRUE."""
+        return answer_within(self, atom, rows)
+
     def existence(self) -> BitMap:
         """The rows that have a value."""
         return self._slices().existence()
+
+    def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
+        """Those of ``rows`` with a code of the interval, if digits are single bits."""
+        if self.shape.per_digit > 1:
+            return None
+        return self._slices().inside(*interval, rows)
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
         """Exactly the rows with a code of the intervals."""

@@ -102,6 +102,10 @@ class BitmapIndex:
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
         """Exactly the rows with a code of the intervals."""
+        (start, stop), *others = intervals
+        if stop - start == 1 and not others:
+            rows = self._of_one(start)
+            return Bounds(rows, rows)
         postings: list[memoryview] = []
         bitmaps: list[BitMap] = []
         n_values = 0
@@ -115,6 +119,18 @@ class BitmapIndex:
             bitmaps.append(self._listed(postings, n_values))
         rows = bitmaps[0] if len(bitmaps) == 1 else BitMap.union(*bitmaps)
         return Bounds(rows, rows)
+
+    def _of_one(self, code: int) -> BitMap:
+        """The rows of one value, which is asked most often."""
+        i = part_of(self.firsts, code)
+        begin, end = self._codes_of(i)
+        raw = self.parts[1 + self.head.n_chunks + i]
+        entries = read_entries(raw, end - begin, row_bytes(self.head.n_rows))
+        postings, bitmaps = entries.take(code - begin, code - begin + 1)
+        if bitmaps:
+            return load(self.parts, bitmaps[0])
+        self.parts.count.bitmaps += 1
+        return self._listed(postings, 1)
 
     def _listed(self, postings: Sequence[memoryview], n_values: int) -> BitMap:
         """The rows of some lists, which one value has in order."""

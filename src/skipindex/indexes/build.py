@@ -17,6 +17,7 @@ from skipindex.domain import ACCEPTED, Domain
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes import index_type, parse_spec, spec_to_json
 from skipindex.indexes._base import IndexSpec
+from skipindex.indexes._file_map import FILE_MAP
 from skipindex.indexes._runners import Progress, Runner
 from skipindex.indexes._task import BuildTask, ColumnRequest
 from skipindex.indexes.minmax import MinMax
@@ -214,7 +215,7 @@ def drop(
             if (names is None or blob.meta.column in names)
             and (wanted is None or blob.meta.kind in wanted)
         }
-        manifest = manifest.without_blobs(blobs)
+        manifest = manifest.without_blobs(blobs).without_lone_maps(FILE_MAP)
         if wanted is None or "minmax" in wanted:
             every = set(manifest.stats)
             manifest = manifest.without_stats(every if names is None else names)

@@ -210,6 +210,20 @@ class FileStats:
             (touched | ~self.bounded) & self.can_value,
         )
 
+    def holds(self, atom: Atom) -> Mask:
+        """Files where some row surely makes ``atom`` TRUE: that of a bound; errs to
+        fewer."""
+        found = np.zeros(len(self.bounded), bool)
+        if isinstance(atom, Range) and isinstance(self.low, np.ndarray):
+            for bound in (self.low, self.high):
+                inside = self.bounded & self.exact
+                if atom.low is not None:
+                    inside &= bound >= atom.low
+                if atom.high is not None:
+                    inside &= bound < atom.high
+                found |= inside
+        return found
+
     def _range(self, low: Value | None, high: Value | None) -> tuple[Mask, Mask]:
         """Whether ``[low, high)`` encloses, and whether it touches, each file."""
         yes = np.ones(len(self.bounded), bool)

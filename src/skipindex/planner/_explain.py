@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.domain import Domain
+from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner.bound import (
     AllOf,
     AnyOf,
@@ -28,9 +29,8 @@ def proof(found: Evaluation, file: int) -> str:
     """Why ``file`` holds no matching row: the conditions and the evidence."""
     if found.table.n_rows[file] == 0:
         return "the file has no rows"
-    rows = found.rows.get(file)
-    if found.stage_of[file] == ROWS and rows is not None:
-        kinds = ", ".join(rows.kinds)
+    if found.stage_of[file] == ROWS:
+        kinds = ", ".join(found.rows[file].kinds)
         return f"{text_of(found.tree)}: no row of the file ({kinds})"
     return _refutation(found, found.tree, file)
 
@@ -61,7 +61,8 @@ def _evidence(found: Evaluation, record: LeafRecord, file: int) -> str:
         if not removed[file]:
             continue
         if kind not in {"minmax", "partition"}:
-            return f"{kind} index holds none of the values"
+            what = "file map has" if kind == FILE_MAP else f"{kind} index holds"
+            return f"{what} none of the values"
         stats = found.table.stats(record.column)
         assert record.column.domain is not None
         if not stats.bounded[file]:

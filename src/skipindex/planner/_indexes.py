@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from functools import lru_cache
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from skipindex.atoms import Atom
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes._base import Index, IndexType
-from skipindex.storage.location import ByteSource, Location
-from skipindex.storage.log import PACKS
+from skipindex.indexes._file_map import FILE_MAP, FileMap
+from skipindex.planner._packs import OPENED, OpenPack
 from skipindex.storage.manifest import BlobUse
 from skipindex.storage.pack import Blob
-from skipindex.storage.parts import ReadCount
+from skipindex.storage.parts import READS
 from skipindex.table import ColumnInfo, Table
 
 UNUSABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
 """What reading an index may raise; the index is then not used."""
 
 
-@lru_cache(maxsize=64)
-def _open_pack(location: Location, name: str) -> ByteSource:
-    """Packs are immutable and named by their content, so they never go stale."""
-    return location.view(f"{PACKS}/{name}")
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One blob that a plan may use, and its kind."""
+
+    use: BlobUse
+    kind: IndexType
+
+
+Place = tuple[IndexType, Blob, int]
+"""Where the index of one file is: its kind, its blob, and the slot in it."""
 
 
 class IndexReader:
@@ -38,47 +45,158 @@ class IndexReader:
     """
 
     def __init__(self, table: Table, kinds: Collection[str] | None) -> None:
-        self.count = ReadCount()
         self.notes: dict[str, int] = {}
         self._table = table
         self._kinds = kinds
+        self._packs: dict[str, OpenPack | None] = {}
         self._blobs: dict[tuple[str, int], Blob | None] = {}
-        self._uses: dict[str, list[_Use]] = {}
-        files = table.snapshot.manifest.files
-        self._footers = files["footer_crc"].to_numpy()
+        self._sources: dict[str, list[Source]] = {}
+        self._footers = table.snapshot.manifest.files["footer_crc"].to_numpy()
 
     def has(self, column: ColumnInfo, *, positional: bool) -> bool:
         """Whether any file has such an index on ``column``."""
-        return any(use.kind.positional == positional for use in self._of(column))
+        return any(s.kind.positional == positional for s in self._of(column))
 
-    def indexes(
-        self, column: ColumnInfo, file: int, *, positional: bool
-    ) -> Iterator[tuple[IndexType, Index]]:
-        """The usable indexes of one file on ``column``, one at a time."""
-        for use in self._of(column):
-            if use.kind.positional != positional:
+    def places(
+        self, column: ColumnInfo, wanted: np.ndarray, *, positional: bool
+    ) -> dict[int, list[Place]]:
+        """Where the indexes on ``column`` of the ``wanted`` files are, newest first.
+
+        All of them are of these very files.
+        """
+        found: dict[int, list[Place]] = {}
+        for source in self._of(column):
+            if source.kind.positional != positional:
                 continue
-            slot = use.slot_of(file)
-            if slot is not None:
-                index = self._open(use, slot, file, column)
-                if index is not None:
-                    yield use.kind, index
+            mine = np.flatnonzero(wanted[source.use.rows])
+            if not len(mine):
+                continue
+            blob = self.blob(source.use)
+            if blob is None:
+                continue
+            files, slots = source.use.rows[mine], source.use.slots[mine]
+            fits = blob.fits(slots, *self.identity(files))
+            for file, slot, fit in zip(
+                files.tolist(), slots.tolist(), fits.tolist(), strict=True
+            ):
+                if fit or self._is_there(blob, slot, file):
+                    found.setdefault(file, []).append((source.kind, blob, slot))
+        return found
+
+    def maps(self, column: ColumnInfo) -> list[BlobUse]:
+        """The file maps on ``column`` that may be used."""
+        if self._kinds is not None and FILE_MAP not in self._kinds:
+            return []
+        return self._table.maps(column)
+
+    def ask_map(
+        self, use: BlobUse, atom: Atom, column: ColumnInfo, wanted: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of the ``wanted`` files, those that a map rules out, and surely not.
+
+        A file of which the map is not, or that has changed, is in neither.
+        None is "no opinion".
+        """
+        assert column.domain is not None
+        mine = wanted[use.rows]
+        if not mine.any():
+            return None
+        blob = self.blob(use)
+        if blob is None:
+            return None
+        try:
+            file_map = OPENED.map(blob)
+            if file_map is None:
+                parts, n_files = blob.shared(READS), len(blob.n_rows)
+                file_map = FileMap.open(parts, column.domain, n_files)
+                OPENED.keep_map(blob, file_map)
+            found = file_map.ask(atom)
+        except UNUSABLE as error:
+            self.refuse(error, "file map")
+            return None
+        if found is None:
+            return None
+        files, slots = use.rows[mine], use.slots[mine]
+        fits = blob.fits(slots, *self.identity(files))
+        if not fits.all():
+            self.note("file map not used: it is of another data file")
+            files, slots = files[fits], slots[fits]
+        speaks = file_map.covered[slots]
+        files, slots = files[speaks], slots[speaks]
+        possible, sure = found
+        return files[~possible[slots]], files[sure[slots]]
+
+    def identity(self, files: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The row counts and footer checksums of files, as the manifest has them."""
+        return self._table.n_rows[files], self._footers[self._table.rows[files]]
+
+    def _is_there(self, blob: Blob, slot: int, file: int) -> bool:
+        """Whether an index is in a slot; noted if it is of another data file."""
+        (n_rows,), (footer,) = self.identity(np.array([file]))
+        try:
+            if blob.payload(slot, READS) is None:
+                return False
+            blob.check_identity(slot, n_rows=int(n_rows), footer_crc=int(footer))
+        except UNUSABLE as error:
+            self.refuse(error)
+            return False
+        return True
+
+    def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
+        """The index of one file, or None if it has none that is fit for use."""
+        kind, blob, slot = place
+        index = OPENED.index(blob, slot)
+        if index is not None:
+            return index
+        assert column.domain is not None
+        try:
+            parts = blob.payload(slot, READS)
+            if parts is None:
+                return None
+            index = kind.open(parts, column.domain, int(self._table.n_rows[file]))
+        except UNUSABLE as error:
+            self.refuse(error)
+            return None
+        OPENED.keep(blob, slot, index)
+        return index
 
     def refuse(self, error: Exception, what: str = "index") -> None:
         """Note that what was read is no index."""
         self.note(f"{what} not used: {error}")
-        _open_pack.cache_clear()  # a repaired pack is another file of the same name
+        OPENED.clear()  # a repaired pack is another file of the same name
 
     def note(self, reason: str) -> None:
         """Count one more thing that kept an index from being used."""
         self.notes[reason] = self.notes.get(reason, 0) + 1
 
-    def _of(self, column: ColumnInfo) -> list[_Use]:
-        if column.name not in self._uses:
-            self._uses[column.name] = self._usable(column)
-        return self._uses[column.name]
+    def blob(self, use: BlobUse) -> Blob | None:
+        """The opened blob, or None if it is not fit for use."""
+        key = use.pack.name, use.entry.offset
+        if key not in self._blobs:
+            self._blobs[key] = None
+            pack = self._pack(use.pack.name)
+            if pack is not None:
+                try:
+                    self._blobs[key] = pack.blob(use.entry)
+                except UNUSABLE as error:
+                    self.refuse(error, f"pack {use.pack.name}")
+        return self._blobs[key]
 
-    def _usable(self, column: ColumnInfo) -> list[_Use]:
+    def _pack(self, name: str) -> OpenPack | None:
+        if name not in self._packs:
+            try:
+                self._packs[name] = OPENED.pack(self._table.location, name)
+            except UNUSABLE as error:
+                self.refuse(error, f"pack {name}")
+                self._packs[name] = None
+        return self._packs[name]
+
+    def _of(self, column: ColumnInfo) -> list[Source]:
+        if column.name not in self._sources:
+            self._sources[column.name] = self._usable(column)
+        return self._sources[column.name]
+
+    def _usable(self, column: ColumnInfo) -> list[Source]:
         found = []
         for use in self._table.blobs(column):
             meta = use.entry.meta
@@ -95,53 +213,5 @@ class IndexReader:
                     f"{meta.version} is newer than ours ({kind.version})"
                 )
                 continue
-            found.append(_Use(use, kind))
+            found.append(Source(use, kind))
         return found
-
-    def _open(
-        self, use: _Use, slot: int, file: int, column: ColumnInfo
-    ) -> Index | None:
-        assert column.domain is not None
-        blob = self._blob(use.blob)
-        if blob is None:
-            return None
-        try:
-            parts = blob.payload(slot, self.count)
-            if parts is None:
-                return None
-            n_rows = int(self._table.n_rows[file])
-            footer = self._footers[self._table.rows[file]]
-            blob.check_identity(slot, n_rows=n_rows, footer_crc=int(footer))
-            return use.kind.open(parts, column.domain, n_rows)
-        except UNUSABLE as error:
-            self.refuse(error)
-            return None
-
-    def _blob(self, use: BlobUse) -> Blob | None:
-        key = use.pack.name, use.entry.offset
-        if key not in self._blobs:
-            try:
-                source = _open_pack(self._table.location, use.pack.name)
-                self._blobs[key] = Blob(source, use.entry)
-            except UNUSABLE as error:
-                self.refuse(error, f"pack {use.pack.name}")
-                self._blobs[key] = None
-        return self._blobs[key]
-
-
-class _Use:
-    """One blob, its kind, and the slot of every file that it serves."""
-
-    def __init__(self, blob: BlobUse, kind: IndexType) -> None:
-        self.blob = blob
-        self.kind = kind
-        order = np.argsort(blob.rows)
-        self._files = blob.rows[order]
-        self._slots = blob.slots[order]
-
-    def slot_of(self, file: int) -> int | None:
-        """The slot of a file, or None if the blob does not serve it."""
-        at = int(np.searchsorted(self._files, file))
-        if at < len(self._files) and self._files[at] == file:
-            return int(self._slots[at])
-        return None

@@ -8,6 +8,7 @@ stage                 what it asks
 ====================  =========================================================
 partition values      the paths
 min/max               the manifest's statistics
+file maps             which files of a pack hold a value, all files of it at once
 bloom …               kinds that know values but no rows, on the files left
 rows                  bitmaps of row positions, combined over all columns
 ====================  =========================================================
@@ -16,22 +17,37 @@ rows                  bitmaps of row positions, combined over all columns
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final, assert_never
 
 import numpy as np
-from pyroaring import BitMap
 
 from skipindex.bounds import Bounds
 from skipindex.indexes._column import MAX_ROWS
+from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner._indexes import UNUSABLE, IndexReader
-from skipindex.planner.bound import Bound, Leaf, evaluate, leaves
-from skipindex.storage.parts import ReadCount
+from skipindex.planner._rows import RowEvaluator, RowVerdict
+from skipindex.planner._selectivity import share_of
+from skipindex.planner.bound import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Known,
+    Leaf,
+    Unknown,
+    evaluate,
+    leaves,
+)
+from skipindex.storage.parts import ReadCount, reads_so_far
 from skipindex.table import ColumnInfo, Table
+
+__all__ = ["Evaluation", "LeafRecord", "RowVerdict", "Stage"]
 
 PARTITIONS: Final = "partition values"
 MINMAX: Final = "min/max"
+MAPS: Final = "file maps"
 VALUES: Final = "bloom"
 ROWS: Final = "bitmaps"
 
@@ -61,24 +77,28 @@ class Stage:
 
 @dataclass(slots=True)
 class LeafRecord:
-    """What the stages found out about one leaf."""
+    """What the stages found out about one leaf.
+
+    Args:
+        column: that it is about.
+        bounds: the files whose every row makes it TRUE, and where some row may.
+        holds: files where some row surely makes it TRUE.
+        removed_by: the files that each kind ruled out.
+    """
 
     column: ColumnInfo
     bounds: Bounds[Mask]
+    holds: Mask
     removed_by: dict[str, Mask] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RowVerdict:
-    """What the bitmaps say of one file: the number of rows, from .. to."""
-
-    lower: int
-    upper: int
-    kinds: tuple[str, ...]
-
-
 class Evaluation:
-    """Runs the stages over one table and keeps what they found."""
+    """Runs the stages over one table and keeps what they found.
+
+    Attributes:
+        possible: the files that may hold a matching row.
+        leaves: what is known of each leaf.
+    """
 
     def __init__(
         self, table: Table, tree: Bound, *, kinds: Collection[str] | None
@@ -86,20 +106,24 @@ class Evaluation:
         n = len(table)
         self.table = table
         self.tree = tree
-        self.reader = IndexReader(table, kinds)
+        self._reader = IndexReader(table, kinds)
         self._nothing, self._everything = np.zeros(n, bool), np.ones(n, bool)
         unknown = Bounds(self._nothing, self._everything)
         self.leaves: dict[Leaf, LeafRecord] = {
             leaf: LeafRecord(
-                table.resolve(leaf.atom.column, case_sensitive=True), unknown
+                table.resolve(leaf.atom.column, case_sensitive=True),
+                unknown,
+                np.zeros(n, bool),
             )
             for leaf in leaves(tree)
         }
-        self.stages: list[Stage] = []
-        self.stage_of = np.full(n, "", object)
-        self.rows: dict[int, RowVerdict] = {}
-        self.certain, self.possible = self._nothing, self._everything
+        self._stages: list[Stage] = []
+        self._rows: dict[int, RowVerdict] = {}
+        self._later = np.empty(0, np.int64)
+        self._certain, self.possible = self._nothing, self._everything
         self._without_rows = self._nothing
+        self._left: list[tuple[str, Mask]] = []
+        self._kept = n, int(table.sizes.sum())
         use_stats = kinds is None or "minmax" in kinds
         self._run(PARTITIONS, lambda: self._ask_stats(partitions=True))
         self._run(
@@ -107,146 +131,246 @@ class Evaluation:
             lambda: self._ask_stats(partitions=False),
             skip="" if use_stats else "not among the kinds to use",
         )
+        self._run(MAPS, self._ask_maps, skip=self._why_no_map())
         self._run(VALUES, self._ask_values, skip=self._why_not(positional=False))
         self._run(ROWS, self._ask_rows, skip=self._why_not(positional=True))
 
-    def _run(self, name: str, ask: Callable[[], None], *, skip: str = "") -> None:
+    @property
+    def certain(self) -> Mask:
+        """The files whose every row matches."""
+        self._settle()
+        return self._certain
+
+    @property
+    def rows(self) -> Mapping[int, RowVerdict]:
+        """What bitmaps say of files, by their number."""
+        self._settle()
+        return self._rows
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """What each stage achieved."""
+        self._settle()
+        return self._stages
+
+    @property
+    def reader(self) -> IndexReader:
+        """Where indexes came from, and why some were not used."""
+        self._settle()
+        return self._reader
+
+    @cached_property
+    def stage_of(self) -> np.ndarray:
+        """For every file the stage that skipped it, or an empty string."""
+        stages = np.full(len(self.table), "", object)
+        before = self._everything
+        for name, possible in self._left:
+            stages[before & ~possible] = name
+            before = possible
+        return stages
+
+    def _run(self, name: str, ask: Callable[[], bool], *, skip: str = "") -> None:
         """Run one stage and record what is left."""
-        before = self.reader.count
-        self.reader.count = ReadCount()
-        began = time.perf_counter()
-        if not skip:
-            ask()
+        before, began = reads_so_far(), time.perf_counter()
+        if not skip and ask():
             found = self._evaluate()
-            gone = self.possible & ~found.upper
-            self.stage_of[gone & (self.stage_of == "")] = name
-            self.certain = self.certain | found.lower
-            self.possible = self.possible & found.upper
-        self.stages.append(
+            self._certain = self._certain | found.lower
+            self._narrow(name, self.possible & found.upper)
+        self._stages.append(
             Stage(
                 name,
-                int(self.possible.sum()),
-                int(self.table.sizes[self.possible].sum()),
+                *self._kept,
                 time.perf_counter() - began,
-                self.reader.count,
+                reads_so_far().since(before),
                 skip,
             )
         )
-        self.reader.count = before
+
+    def _narrow(self, name: str, possible: Mask) -> None:
+        files = int(np.count_nonzero(possible))
+        if files != self._kept[0]:
+            self._kept = files, int(self.table.sizes.sum(where=possible))
+        self.possible = possible
+        self._left.append((name, possible))
 
     def _evaluate(self) -> Bounds[Mask]:
-        """The tree over all files, from what is known of its leaves and rows."""
-        found = evaluate(
-            self.tree,
+        """The tree over all files, from what is known of its leaves."""
+        found = self._bounds_of(self.tree)
+        return Bounds(found.lower, found.upper & ~self._without_rows)
+
+    def _bounds_of(self, node: Bound) -> Bounds[Mask]:
+        return evaluate(
+            node,
             lambda leaf: self.leaves[leaf].bounds,
             nothing=self._nothing,
             everything=self._everything,
             is_empty=lambda mask: not mask.any(),
         )
-        lower, upper = found.lower.copy(), found.upper & ~self._without_rows
-        for file, verdict in self.rows.items():
-            upper[file] &= verdict.upper > 0
-            lower[file] |= verdict.lower == self.table.n_rows[file]
-        return Bounds(lower, upper)
 
     def _refine(self, leaf: Leaf, bounds: Bounds[Mask], kind: str) -> None:
         record = self.leaves[leaf]
         removed = record.bounds.upper & ~bounds.upper
-        record.removed_by[kind] = record.removed_by.get(kind, self._nothing) | removed
+        earlier = record.removed_by.get(kind)
+        record.removed_by[kind] = removed if earlier is None else earlier | removed
         record.bounds = record.bounds.refine(bounds)
 
-    def _ask_stats(self, *, partitions: bool) -> None:
+    def _ask_stats(self, *, partitions: bool) -> bool:
         if not partitions:
             self._without_rows = self.table.n_rows == 0
+        asked = not partitions or not self.leaves
         for leaf, record in self.leaves.items():
             if record.column.is_partition == partitions:
                 stats = self.table.stats(record.column)
                 kind = "partition" if partitions else "minmax"
                 self._refine(leaf, stats.probe(leaf.atom), kind)
+                asked = True
+        return asked
 
     def _why_not(self, *, positional: bool) -> str:
-        if not (self.possible & ~self.certain).any():
+        if not (self.possible & ~self._certain).any():
             return "nothing is left to decide"
         columns = [record.column for record in self.leaves.values()]
-        if not any(self.reader.has(c, positional=positional) for c in columns):
+        if not any(self._reader.has(c, positional=positional) for c in columns):
             return "no such index on these columns"
         return ""
 
-    def _undecided(self) -> list[int]:
-        """Files to ask an index of, which are all that have one."""
-        known = self.table.n_rows >= 0
-        files: list[int] = np.flatnonzero(
-            self.possible & ~self.certain & known
-        ).tolist()
-        return files
+    def _why_no_map(self) -> str:
+        if not (self.possible & ~self._certain).any():
+            return "nothing is left to decide"
+        columns = [record.column for record in self.leaves.values()]
+        if not any(map(self._reader.maps, columns)):
+            return "no file map on these columns"
+        return ""
 
-    def _ask_values(self) -> None:
-        """Kinds that only ever say "no row at all"."""
-        files = self._undecided()
+    def _ask_maps(self) -> bool:
+        """Maps of all files of a pack: "no row at all", or "some row"."""
+        undecided = self._undecided()
         for leaf, record in self.leaves.items():
-            if not self.reader.has(record.column, positional=False):
+            upper = self._everything.copy()
+            wanted = undecided & record.bounds.upper
+            for use in self._reader.maps(record.column):
+                found = self._reader.ask_map(use, leaf.atom, record.column, wanted)
+                if found is not None:
+                    upper[found[0]] = False
+                    record.holds[found[1]] = True
+            self._refine(leaf, Bounds(self._nothing, upper), FILE_MAP)
+        return True
+
+    def _undecided(self) -> Mask:
+        """Files to ask an index of, which are all that have one."""
+        return self.possible & ~self._certain & (self.table.n_rows >= 0)
+
+    def _ask_values(self) -> bool:
+        """Kinds that only ever say "no row at all"."""
+        undecided = self._undecided()
+        for leaf, record in self.leaves.items():
+            if not self._reader.has(record.column, positional=False):
                 continue
+            places = self._reader.places(
+                record.column, undecided & record.bounds.upper, positional=False
+            )
             absent: dict[str, Mask] = {}
-            for file in files:
-                if not record.bounds.upper[file]:
-                    continue
-                for kind, index in self.reader.indexes(
-                    record.column, file, positional=False
-                ):
+            for file, mine in places.items():
+                for place in mine:
+                    index = self._reader.open(place, file, record.column)
+                    if index is None:
+                        continue
                     try:
                         found = index.probe(leaf.atom)
                     except UNUSABLE as error:
-                        self.reader.refuse(error)
+                        self._reader.refuse(error)
                         continue
                     if found is not None and not found.upper:
-                        mask = absent.setdefault(kind.name, self._nothing.copy())
+                        name = place[0].name
+                        mask = absent.setdefault(name, self._nothing.copy())
                         mask[file] = True
                         break
             for name, mask in absent.items():
                 self._refine(leaf, Bounds(self._nothing, ~mask), name)
+        return True
 
-    def _ask_rows(self) -> None:
-        for file in self._undecided():
-            if self.table.n_rows[file] <= MAX_ROWS:
-                self.rows[file] = self._rows_of(file)
+    def _ask_rows(self) -> bool:
+        """Bitmaps, of files that they may rule out; of others when it is asked for.
 
-    def _rows_of(self, file: int) -> RowVerdict:
-        nothing = BitMap()
-        everything = BitMap(range(int(self.table.n_rows[file])))
-        used: list[str] = []
+        Where some row surely matches, bitmaps can only tell how many do.
+        """
+        wanted = self._undecided() & (self.table.n_rows <= MAX_ROWS)
+        later = self._some_row(self.tree, wanted & (self.table.n_rows > 0))
+        self._later = np.flatnonzero(later)
+        files = np.flatnonzero(wanted & ~later)
+        empty = self._look_at_rows(files)
+        self._narrow(ROWS, self.possible & ~empty)
+        return False
 
-        def answer(leaf: Leaf) -> Bounds[BitMap]:
-            record = self.leaves[leaf]
-            if not record.bounds.upper[file]:
-                return Bounds(nothing, nothing)
-            if record.bounds.lower[file]:
-                return Bounds(everything, everything)
-            found = Bounds(nothing, everything)
-            for kind, index in self.reader.indexes(
-                record.column, file, positional=True
-            ):
-                try:
-                    bounds = index.probe(leaf.atom)
-                except UNUSABLE as error:
-                    self.reader.refuse(error)
-                    continue
-                if bounds is None:
-                    continue
-                used.append(kind.name)
-                found = found.refine(bounds)
-                if found.lower == found.upper:
-                    break
-            if not found.upper:
-                removed = record.removed_by.setdefault(ROWS, self._nothing.copy())
-                removed[file] = True
-            return found
-
-        found = evaluate(
-            self.tree,
-            answer,
-            nothing=nothing,
-            everything=everything,
-            is_empty=lambda rows: not rows,
+    def _settle(self) -> None:
+        """Look at the rows that were left for later."""
+        files, self._later = self._later, np.empty(0, np.int64)
+        if not len(files):
+            return
+        before, began = reads_so_far(), time.perf_counter()
+        self._look_at_rows(files)
+        stage = self._stages[-1]
+        read = reads_so_far().since(before)
+        self._stages[-1] = replace(
+            stage,
+            seconds=stage.seconds + time.perf_counter() - began,
+            read=stage.read.plus(read),
         )
-        kinds = tuple(dict.fromkeys(used))
-        return RowVerdict(len(found.lower), len(found.upper), kinds)
+
+    def _look_at_rows(self, files: np.ndarray) -> Mask:
+        """Count the matching rows of some files; those that have none."""
+        wanted = self._nothing.copy()
+        wanted[files] = True
+        evaluator = RowEvaluator(
+            self.tree,
+            self.leaves,
+            self._reader,
+            n_rows=self.table.n_rows,
+            wanted=wanted,
+            share=share_of(self.table, lambda leaf: self.leaves[leaf].column, files),
+        )
+        empty, certain = self._nothing.copy(), self._certain.copy()
+        for file in files.tolist():
+            verdict = evaluator.verdict(file)
+            self._rows[file] = verdict
+            if not verdict.upper:
+                empty[file] = True
+            elif verdict.lower == self.table.n_rows[file]:
+                certain[file] = True
+        self._certain = certain
+        for leaf, nowhere in evaluator.empty_leaves.items():
+            removed = self.leaves[leaf].removed_by.setdefault(
+                ROWS, self._nothing.copy()
+            )
+            removed[nowhere] = True
+        return empty
+
+    def _some_row(self, node: Bound, files: Mask) -> Mask:
+        """Those of ``files`` where some row surely makes ``node`` TRUE; errs to fewer."""
+        match node:
+            case Leaf(atom):
+                record = self.leaves[node]
+                stats = self.table.stats(record.column)
+                some = record.holds | record.bounds.lower | stats.holds(atom)
+                mine: Mask = files & some
+                return mine
+            case AnyOf(children):
+                found = self._nothing.copy()
+                for child in children:
+                    found |= self._some_row(child, files)
+                return found
+            case AllOf(children):
+                found = self._nothing.copy()
+                for child in children:
+                    one = self._some_row(child, files)
+                    for other in children:
+                        if other is not child:
+                            one = one & self._bounds_of(other).lower
+                    found |= one
+                return found
+            case Known(value):
+                return files if value else self._nothing
+            case Unknown():
+                return self._nothing
+            case _:
+                assert_never(node)

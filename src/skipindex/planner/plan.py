@@ -13,6 +13,7 @@ import numpy as np
 
 from skipindex.errors import PredicateError
 from skipindex.indexes import parse_spec
+from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner._explain import explain, proof
 from skipindex.planner.bind import Binder
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, text_of
@@ -270,7 +271,7 @@ def plan_files(
             written without a zone prune nothing.
         case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
         kinds: names of the index kinds that may be used (``"minmax"``,
-            ``"bloom"`` …); by default all that there are.
+            ``"bloom"`` …, ``"file_map"`` for the maps); by default all that there are.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
@@ -280,7 +281,7 @@ def plan_files(
     opened = open_table(table)
     if kinds is not None:
         names = [kinds] if isinstance(kinds, str) else kinds
-        kinds = {parse_spec(name).kind for name in names}
+        kinds = {n if n == FILE_MAP else parse_spec(n).kind for n in names}
     if isinstance(predicate, str):
         tree, where = parse(predicate), predicate
     elif isinstance(predicate, Predicate):

@@ -258,6 +258,18 @@ class Manifest:
         )
         return replace(self, packs=packs).without_unused_packs()
 
+    def without_lone_maps(self, kind: str) -> Manifest:
+        """Without blobs of ``kind`` on columns that have no blob of another."""
+        blobs = [blob.meta for pack in self.packs for blob in pack.blobs]
+        others = {meta.column for meta in blobs if meta.kind != kind}
+        return self.without_blobs(
+            {
+                (meta.column, spec_key(meta.spec))
+                for meta in blobs
+                if meta.kind == kind and meta.column not in others
+            }
+        )
+
     def without_stats(self, columns: set[str]) -> Manifest:
         """Without the statistics of ``columns``."""
         stats = {name: s for name, s in self.stats.items() if name not in columns}
@@ -293,11 +305,28 @@ class Manifest:
             ]
             numbers.append([p for p, _ in pairs])
             slots.append([s for _, s in pairs])
+        return self._with_lists(tuple(packs), numbers, slots)
+
+    def with_packs(
+        self,
+        packs: tuple[PackInfo, ...],
+        numbers: Sequence[Sequence[int]],
+        slots: Sequence[Sequence[int]],
+    ) -> Manifest:
+        """With other packs, and for every file its packs and slots in them."""
+        return self._with_lists(packs, numbers, slots).without_unused_packs()
+
+    def _with_lists(
+        self,
+        packs: tuple[PackInfo, ...],
+        numbers: Sequence[Sequence[int]],
+        slots: Sequence[Sequence[int]],
+    ) -> Manifest:
         files = self.files
         for name, values in (("packs", numbers), ("slots", slots)):
             column = pa.array(values, pa.list_(pa.int32()))
             files = _with_column(files, name, column)
-        return Manifest(files, self.stats, tuple(packs))
+        return Manifest(files, self.stats, packs)
 
     def to_bytes(self) -> bytes:
         """The Arrow IPC file."""

@@ -10,7 +10,8 @@ A blob is ours, little-endian, 8-byte aligned, and needs nothing of the JSON::
     header    "SKIX" | u16 container = 1 | u16 payload version | u64 zero
     parts     part | padding to 8 | part | …
     directory u32 n_files | u32 n_parts | u32 length of meta | u32 zero
-              u32 first_part[n_files + 1]    parts of file s: first[s] .. first[s+1]
+              u32 first_part[n_files + 1]    parts of file s: first[s] .. first[s+1],
+                                             those before first[0] are of all files
               u32 n_rows[n_files]            modulo 2^32
               u32 identity[n_files]          crc32c of each data file's footer
               u64 start[n_parts]             from the beginning of the blob
@@ -89,9 +90,15 @@ class BlobEntry:
 
 @dataclass(slots=True)
 class BlobBuilder:
-    """Collects the payloads of one column and spec, one data file after another."""
+    """Collects the payloads of one column and spec, one data file after another.
+
+    Args:
+        meta: what the blob holds.
+        shared: parts that are of all data files together.
+    """
 
     meta: BlobMeta
+    shared: list[bytes] = field(default_factory=list)
     _first: list[int] = field(default_factory=lambda: [0])
     _rows: list[int] = field(default_factory=list)
     _identity: list[int] = field(default_factory=list)
@@ -101,21 +108,23 @@ class BlobBuilder:
         """Append the payload of the next data file; no parts means no index."""
         self._parts.extend(parts)
         self._first.append(len(self._parts))
-        self._rows.append(n_rows & _MAX_U32 if parts else 0)
+        self._rows.append(n_rows & _MAX_U32 if parts or self.shared else 0)
         self._identity.append(identity)
 
     @property
     def n_bytes(self) -> int:
         """The size of all parts so far."""
-        return sum(map(len, self._parts))
+        return sum(map(len, self.shared)) + sum(map(len, self._parts))
 
     def finish(self) -> bytes:
         """The blob."""
         header = _HEADER.pack(_MAGIC, CONTAINER, self.meta.version, 0)
         out = [header]
-        starts = np.empty(len(self._parts), "<u8")
+        parts = [*self.shared, *self._parts]
+        first = [len(self.shared) + i for i in self._first]
+        starts = np.empty(len(parts), "<u8")
         position = len(header)
-        for i, part in enumerate(self._parts):
+        for i, part in enumerate(parts):
             starts[i] = position
             padding = -len(part) % 8
             out += [part, bytes(padding)]
@@ -123,13 +132,13 @@ class BlobBuilder:
         meta = json.dumps(self.meta.to_json(), sort_keys=True).encode()
         directory = b"".join(
             [
-                _COUNTS.pack(len(self._rows), len(self._parts), len(meta), 0),
-                np.array(self._first, "<u4").tobytes(),
+                _COUNTS.pack(len(self._rows), len(parts), len(meta), 0),
+                np.array(first, "<u4").tobytes(),
                 np.array(self._rows, "<u4").tobytes(),
                 np.array(self._identity, "<u4").tobytes(),
                 starts.tobytes(),
-                np.array([len(p) for p in self._parts], "<u4").tobytes(),
-                np.array([crc32c(p) for p in self._parts], "<u4").tobytes(),
+                np.array([len(p) for p in parts], "<u4").tobytes(),
+                np.array([crc32c(p) for p in parts], "<u4").tobytes(),
                 meta,
             ]
         )
@@ -192,18 +201,22 @@ class Blob:
         if expected != len(raw):
             raise CorruptIndexError(f"{self._name}: directory of a wrong size")
         at = _COUNTS.size
-        self._first = np.frombuffer(raw, "<u4", n_files + 1, at)
-        at += self._first.nbytes
-        self.n_rows = np.frombuffer(raw, "<u4", n_files, at)
-        at += self.n_rows.nbytes
-        self.identity = np.frombuffer(raw, "<u4", n_files, at)
-        at += self.identity.nbytes
-        self._start = np.frombuffer(raw, "<u8", n_parts, at)
-        at += self._start.nbytes
-        self._length = np.frombuffer(raw, "<u4", n_parts, at)
-        at += self._length.nbytes
-        self._crc = np.frombuffer(raw, "<u4", n_parts, at)
-        at += self._crc.nbytes
+        columns = []
+        for code, n in (
+            ("<u4", n_files + 1),
+            ("<u4", n_files),
+            ("<u4", n_files),
+            ("<u8", n_parts),
+            ("<u4", n_parts),
+            ("<u4", n_parts),
+        ):
+            columns.append(np.frombuffer(raw, code, n, at))
+            at += columns[-1].nbytes
+        self.n_rows, self.identity = columns[1], columns[2]
+        # Looked up one at a time, where lists are several times faster than arrays.
+        self._first, self._start, self._length, self._crc = (
+            columns[i].tolist() for i in (0, 3, 4, 5)
+        )
         if json.loads(bytes(raw[at:])) != entry.meta.to_json():
             raise CorruptIndexError(f"{self._name}: it holds another index")
 
@@ -216,8 +229,23 @@ class Blob:
         """The payload of the data file in ``slot``; None if it has no index."""
         if not 0 <= slot < len(self.n_rows):
             raise CorruptIndexError(f"{self._name}: no slot {slot}")
-        first, stop = int(self._first[slot]), int(self._first[slot + 1])
+        first, stop = self._first[slot], self._first[slot + 1]
         return BlobParts(self, first, stop - first, count) if stop > first else None
+
+    def shared(self, count: ReadCount) -> BlobParts:
+        """The parts that are of no data file, but of all of them."""
+        return BlobParts(self, 0, self._first[0], count)
+
+    def fits(
+        self, slots: np.ndarray, n_rows: np.ndarray, footer_crcs: np.ndarray
+    ) -> np.ndarray:
+        """For each slot, whether it is of the data file with these marks."""
+        inside = (slots >= 0) & (slots < len(self.n_rows))
+        found: np.ndarray = inside.copy()
+        at = slots[inside]
+        same_rows = self.n_rows[at] == (n_rows[inside] & _MAX_U32)
+        found[inside] = same_rows & (self.identity[at] == footer_crcs[inside])
+        return found
 
     def check_identity(self, slot: int, *, n_rows: int, footer_crc: int) -> None:
         """Raise ``CorruptIndexError`` unless ``slot`` is of that data file."""
@@ -229,14 +257,15 @@ class Blob:
         """Parts ``start .. stop - 1`` in one read, each checked by its crc32c."""
         if start >= stop:
             return []
-        begin = int(self._start[start])
-        end = int(self._start[stop - 1]) + int(self._length[stop - 1])
+        starts, lengths, crcs = self._start, self._length, self._crc
+        begin = starts[start]
+        end = starts[stop - 1] + lengths[stop - 1]
         raw = self._source.read(self._base + begin, end - begin)
         parts = []
         for i in range(start, stop):
-            at = int(self._start[i]) - begin
-            part = raw[at : at + int(self._length[i])]
-            if crc32c(part) != self._crc[i]:
+            at = starts[i] - begin
+            part = raw[at : at + lengths[i]]
+            if crc32c(part) != crcs[i]:
                 raise CorruptIndexError(f"{self._name}: part {i} fails its crc32c")
             parts.append(part)
         count.parts += len(parts)

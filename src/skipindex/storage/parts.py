@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol, cast
 
 
 @dataclass(slots=True)
@@ -13,6 +14,39 @@ class ReadCount:
     parts: int = 0
     n_bytes: int = 0
     bitmaps: int = 0
+
+    def since(self, before: ReadCount) -> ReadCount:
+        """What was read after ``before`` was taken."""
+        return ReadCount(
+            self.parts - before.parts,
+            self.n_bytes - before.n_bytes,
+            self.bitmaps - before.bitmaps,
+        )
+
+    def plus(self, other: ReadCount) -> ReadCount:
+        """Both together."""
+        return ReadCount(
+            self.parts + other.parts,
+            self.n_bytes + other.n_bytes,
+            self.bitmaps + other.bitmaps,
+        )
+
+
+class _ThreadReads(threading.local):
+    """A ``ReadCount`` of every thread, so that threads may share opened indexes."""
+
+    parts = 0
+    n_bytes = 0
+    bitmaps = 0
+
+
+READS: Final = cast(ReadCount, _ThreadReads())
+"""What this thread has read of packs so far."""
+
+
+def reads_so_far() -> ReadCount:
+    """``READS`` as it is now."""
+    return ReadCount(READS.parts, READS.n_bytes, READS.bitmaps)
 
 
 class Parts(Protocol):

@@ -1,0 +1,118 @@
+"""Opened packs: what planning keeps of them from one plan to the next.
+
+Packs are immutable and named by their content, so what was read of one stays true.
+Kept are the open file, the directories of its blobs, and opened indexes (a header and
+at most two chunks of a dictionary each); payloads are read anew.  The least recently
+used packs, and the indexes that were opened first, make room for others.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from typing import Any, Final
+
+from skipindex.indexes._base import Index
+from skipindex.indexes._file_map import FileMap
+from skipindex.storage.location import ByteSource, Location
+from skipindex.storage.log import PACKS
+from skipindex.storage.pack import Blob, BlobEntry
+
+MAX_PACKS: Final = 128
+"""Each is an open file."""
+MAX_INDEXES: Final = 8192
+"""A few hundred bytes each; with a dictionary up to 32 KB more."""
+
+MAX_MAPS: Final = 1024
+"""As large as an opened index."""
+
+
+class OpenPack:
+    """One pack, and its directories as far as they were asked for."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self._blobs: dict[int, Blob] = {}
+
+    def blob(self, entry: BlobEntry) -> Blob:
+        """The blob of ``entry``.
+
+        Raises:
+            CorruptIndexError: there is another one in its place, or none.
+        """
+        blob = self._blobs.get(entry.offset)
+        if blob is None or blob.entry != entry:
+            blob = Blob(self._source, entry)
+            self._blobs[entry.offset] = blob
+        return blob
+
+
+class PackCache:
+    """The packs and indexes that this process has open; safe to share by threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._packs: OrderedDict[tuple[Any, ...], OpenPack] = OrderedDict()
+        self._indexes: dict[tuple[Blob, int], Index] = {}
+        self._maps: dict[Blob, FileMap] = {}
+
+    def pack(self, location: Location, name: str) -> OpenPack:
+        """The pack of that name; opened anew where the file is another one.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        key = (location.root, location.uri, name, _mark(location, name))
+        with self._lock:
+            pack = self._packs.get(key)
+            if pack is None:
+                pack = OpenPack(location.view(f"{PACKS}/{name}"))
+                self._packs[key] = pack
+                if len(self._packs) > MAX_PACKS:
+                    self._packs.popitem(last=False)
+            else:
+                self._packs.move_to_end(key)
+            return pack
+
+    def index(self, blob: Blob, slot: int) -> Index | None:
+        """The index of one data file, if it has been opened before."""
+        return self._indexes.get((blob, slot))
+
+    def keep(self, blob: Blob, slot: int, index: Index) -> None:
+        """Keep an opened index, whose reads are counted by the thread."""
+        with self._lock:
+            if len(self._indexes) >= MAX_INDEXES:
+                for old in list(self._indexes)[: MAX_INDEXES // 2]:
+                    del self._indexes[old]
+            self._indexes[blob, slot] = index
+
+    def map(self, blob: Blob) -> FileMap | None:
+        """The file map of a blob, if it has been opened before."""
+        return self._maps.get(blob)
+
+    def keep_map(self, blob: Blob, file_map: FileMap) -> None:
+        """Keep an opened file map, whose reads are counted by the thread."""
+        with self._lock:
+            while len(self._maps) >= MAX_MAPS:
+                del self._maps[next(iter(self._maps))]
+            self._maps[blob] = file_map
+
+    def clear(self) -> None:
+        """Forget everything, as after a pack that turned out to be damaged."""
+        with self._lock:
+            self._packs.clear()
+            self._indexes.clear()
+            self._maps.clear()
+
+
+def _mark(location: Location, name: str) -> tuple[int, ...]:
+    """What tells a pack from one that was put in its place, where that is cheap."""
+    if not location.is_local:
+        return ()
+    found = os.stat(location.full(f"{PACKS}/{name}"))
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+OPENED: Final = PackCache()
+"""Of this process."""

@@ -1,0 +1,227 @@
+"""The rows of one file: bitmaps of positions, each leaf asked inside of the last.
+
+An AND asks its most selective child first and every other one only about the rows that
+are left, so most of the work follows the number of those rows.  A set whose two bounds
+are one is carried once, and no set is made of what is only counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias, assert_never
+
+import numpy as np
+from pyroaring import BitMap
+
+from skipindex.bounds import Bounds
+from skipindex.indexes._base import Index
+from skipindex.planner._indexes import UNUSABLE, IndexReader, Place
+from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
+from skipindex.table import ColumnInfo
+
+Rows: TypeAlias = tuple[BitMap, BitMap]
+"""Rows certainly and possibly TRUE; one object where they are the same."""
+
+Question: TypeAlias = Callable[[int, BitMap | None], Rows]
+"""Of a file, and of some of its rows (None: all): which of them make a node TRUE."""
+
+_FEW: Final = 64
+"""Below one row in so many, an index is asked inside of the rows that are left."""
+_NONE: Final = (BitMap(),) * 2
+
+
+@dataclass(frozen=True, slots=True)
+class RowVerdict:
+    """What the bitmaps say of one file: the number of rows, from .. to."""
+
+    lower: int
+    upper: int
+    kinds: tuple[str, ...]
+
+
+class LeafBounds(Protocol):
+    """What is known of a leaf in every file before rows are looked at."""
+
+    column: ColumnInfo
+    bounds: Bounds[np.ndarray]
+
+
+class RowEvaluator:
+    """Bounds the matching rows of files, one file at a time.
+
+    Args:
+        tree: any bound tree.
+        known: what is known of its leaves.
+        reader: where indexes come from.
+        n_rows: of every file.
+        wanted: the files that will be asked about.
+        share: about which share of the rows a node leaves; the least is asked first.
+    """
+
+    def __init__(
+        self,
+        tree: Bound,
+        known: Mapping[Leaf, LeafBounds],
+        reader: IndexReader,
+        *,
+        n_rows: np.ndarray,
+        wanted: np.ndarray,
+        share: Callable[[Bound], float],
+    ) -> None:
+        self._known = known
+        self._reader = reader
+        self._n_rows = n_rows
+        self._wanted = wanted
+        self._share = share
+        self._used: list[str] = []
+        self.empty_leaves: dict[Leaf, list[int]] = {}
+        self._asked: dict[Leaf, Question] = {}
+        children = tree.children if isinstance(tree, AllOf) else (tree,)
+        *self._first, self._last = self._in_order(children)
+
+    def verdict(self, file: int) -> RowVerdict:
+        """Between how many and how many rows of a file match."""
+        self._used = []
+        lower: BitMap | None = None
+        upper: BitMap | None = None
+        for ask in self._first:
+            lower, upper = _narrowed(lower, upper, *ask(file, upper))
+            if not upper:
+                return RowVerdict(0, 0, self._kinds())
+        low, high = self._last(file, upper)
+        n_upper = len(high)
+        if low is high and lower is upper:
+            n_lower = n_upper
+        else:
+            n_lower = len(low) if lower is None else lower.intersection_cardinality(low)
+        return RowVerdict(n_lower, n_upper, self._kinds())
+
+    def _kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self._used))
+
+    def _in_order(self, children: Sequence[Bound]) -> list[Question]:
+        return [self._question(child) for child in sorted(children, key=self._share)]
+
+    def _question(self, node: Bound) -> Question:
+        match node:
+            case AllOf(children):
+                return self._all_of(self._in_order(children))
+            case AnyOf(children):
+                return self._any_of([self._question(child) for child in children])
+            case Leaf():
+                if node not in self._asked:
+                    self._asked[node] = self._leaf(node)
+                return self._asked[node]
+            case Known(value):
+                return self._everything if value else lambda _file, _within: _NONE
+            case Unknown():
+                return lambda file, within: (_NONE[0], self._all(file, within))
+            case _:
+                assert_never(node)
+
+    def _all(self, file: int, within: BitMap | None) -> BitMap:
+        return BitMap(range(int(self._n_rows[file]))) if within is None else within
+
+    def _everything(self, file: int, within: BitMap | None) -> Rows:
+        rows = self._all(file, within)
+        return rows, rows
+
+    def _all_of(self, questions: Sequence[Question]) -> Question:
+        def ask(file: int, within: BitMap | None) -> Rows:
+            lower = upper = self._all(file, within)
+            for question in questions:
+                lower, upper = _narrowed(lower, upper, *question(file, upper))
+                if not upper:
+                    return _NONE
+            return lower, upper
+
+        return ask
+
+    def _any_of(self, questions: Sequence[Question]) -> Question:
+        def ask(file: int, within: BitMap | None) -> Rows:
+            lower, upper = _NONE
+            for question in questions:
+                low, high = question(file, within)
+                if low is high and lower is upper:
+                    lower = upper = upper | high
+                else:
+                    lower, upper = lower | low, upper | high
+            return lower, upper
+
+        return ask
+
+    def _leaf(self, leaf: Leaf) -> Question:
+        record = self._known[leaf]
+        # Looked up one at a time, where bytes are several times faster than arrays.
+        possible = record.bounds.upper.tobytes()
+        certain = record.bounds.lower.tobytes()
+        places: dict[int, list[Place]] | None = None
+
+        def ask(file: int, within: BitMap | None) -> Rows:
+            nonlocal places
+            if not possible[file]:
+                return _NONE
+            if certain[file]:
+                return self._everything(file, within)
+            if places is None:
+                places = self._reader.places(
+                    record.column, self._wanted, positional=True
+                )
+            lower: BitMap | None = None
+            upper = within
+            for place in places.get(file, ()):
+                index = self._reader.open(place, file, record.column)
+                if index is None:
+                    continue
+                found = self._probe(index, leaf, file, upper)
+                if found is None:
+                    continue
+                self._used.append(place[0].name)
+                low, upper = found
+                if low is upper:
+                    lower = upper
+                    break
+                lower = low if lower is None else lower | low
+            if upper is None:
+                upper = self._all(file, None)
+            if not upper and within is None:
+                self.empty_leaves.setdefault(leaf, []).append(file)
+            return (_NONE[0] if lower is None else lower), upper
+
+        return ask
+
+    def _probe(
+        self, index: Index, leaf: Leaf, file: int, within: BitMap | None
+    ) -> Rows | None:
+        """What one index says of some rows; None if it has no opinion."""
+        try:
+            nested = getattr(index, "probe_within", None)
+            if (
+                within is not None
+                and nested is not None
+                and len(within) * _FEW < self._n_rows[file]
+            ):
+                bounds = nested(leaf.atom, within)
+                return bounds.lower, bounds.upper
+            bounds = index.probe(leaf.atom)
+        except UNUSABLE as error:
+            self._reader.refuse(error)
+            return None
+        if bounds is None:
+            return None
+        if within is None:
+            return bounds.lower, bounds.upper
+        upper = bounds.upper & within
+        if bounds.lower is bounds.upper:
+            return upper, upper
+        return bounds.lower & within, upper
+
+
+def _narrowed(
+    lower: BitMap | None, upper: BitMap | None, low: BitMap, high: BitMap
+) -> Rows:
+    """An AND of what was known (None: everything) and an answer inside of it."""
+    if low is high and lower is upper:
+        return high, high
+    return (low if lower is None else lower & low), high
