@@ -170,7 +170,7 @@ def _write(path: Path, spec: IndexSpec, array: pa.Array) -> None:
     path.with_suffix(".json").write_text(json.dumps(record) + "\n")
 
 
-def _read(path: Path) -> tuple[dict[str, Any], list[bytes]]:
+def read_golden(path: Path) -> tuple[dict[str, Any], list[bytes]]:
     raw = path.with_suffix(".bin").read_bytes()
     (n,) = struct.unpack_from("<I", raw)
     sizes = struct.unpack_from(f"<{n}I", raw, 4)
@@ -192,7 +192,7 @@ def test_every_case_has_its_golden_payload(spec_name: str, array_name: str) -> N
     assert path.with_suffix(".bin").exists(), (
         "no golden payload; SKIPINDEX_WRITE_GOLDEN=1 writes it"
     )
-    record, parts = _read(path)
+    record, parts = read_golden(path)
     assert record["spec"] == spec_to_json(spec)
     # A zstd frame may differ from one version of the library to the next.
     if "chunks" not in array_name:
@@ -206,7 +206,7 @@ def test_golden_payloads_answer_as_they_did(kind: str) -> None:
     paths = sorted((GOLDEN / kind).glob("v*/*.json"))
     assert paths
     for path in paths:
-        record, parts = _read(path)
+        record, parts = read_golden(path)
         domain = Domain(*record["domain"])
         payload = MemoryParts(parts)
         index = index_type(kind).open(payload, domain, record["n_rows"])
