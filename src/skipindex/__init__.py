@@ -34,7 +34,9 @@ from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.build import BuildReport
 from skipindex.indexes.minmax import MinMax
+from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.indexes.token_bloom import TokenBloom
 from skipindex.planner.plan import FileTask, Plan, SkippedFile, Verdict, plan_files
 from skipindex.predicate import col
 from skipindex.table import FileEntry, Table, open_table
@@ -63,6 +65,7 @@ __all__ = [
     "IndexVersionError",
     "LayoutError",
     "MinMax",
+    "NGramBloom",
     "Plan",
     "PlanError",
     "PredicateError",
@@ -71,6 +74,7 @@ __all__ = [
     "SkippedFile",
     "Table",
     "TableError",
+    "TokenBloom",
     "UnknownIndexError",
     "UnsupportedTypeError",
     "Verdict",

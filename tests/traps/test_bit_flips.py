@@ -92,11 +92,17 @@ def test_every_flipped_bit_of_every_small_golden_payload_is_refused(kind: str) -
         check_every_flip(kind, parts)
 
 
-FILES = [{"s": ["a", "x", "z"]}, {"s": ["a", "y", "z"]}]
+FILES = [
+    {"s": ["a", "x", "z"], "t": ["argon", "iron, xenon", "zinc"]},
+    {"s": ["a", "y", "z"], "t": ["argon", "neon, silver", "zinc"]},
+]
 """File 0 has an x; of file 1 only an index knows that it has none."""
 
-QUESTIONS: dict[str, str] = {}
-"""Of kinds that do not answer ``=`` on text."""
+QUESTIONS = {
+    "ngram_bloom": "t LIKE '%xeno%'",
+    "token_bloom": "t LIKE '%, xenon'",
+}
+"""Of kinds that do not answer ``=`` on a letter."""
 
 
 def check_every_plan(folder: Path, kind: str, step: int) -> None:

@@ -27,6 +27,7 @@ from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from skipindex.atoms import Value
 from skipindex.errors import CorruptIndexError
@@ -62,6 +63,9 @@ class Codebook(Protocol):
 
     def values(self, start: int, stop: int) -> list[Value]:
         """The values of the codes ``start .. stop - 1``."""
+
+    def texts(self) -> pa.LargeBinaryArray | None:
+        """The values of all codes, if they are byte strings."""
 
 
 def open_codebook(head: Head, cursor: Cursor, parts: Parts) -> Codebook:
@@ -108,6 +112,9 @@ class _Offsets:
 
     def values(self, start: int, stop: int) -> list[Value]:
         return list(range(self.base + start, self.base + stop))
+
+    def texts(self) -> None:
+        """Integers are no texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +192,9 @@ class _IntDictionary:
             found += chunk[max(start - at, 0) : stop - at]
         return found
 
+    def texts(self) -> None:
+        """Integers are no texts."""
+
 
 @dataclass(frozen=True, slots=True)
 class _TextDictionary:
@@ -248,6 +258,15 @@ class _TextDictionary:
                 places = range(len(chunk))[max(start - at, 0) : stop - at]
                 found += [chunk[k] for k in places]
         return found
+
+    def texts(self) -> pa.LargeBinaryArray:
+        """All values, in one read of all chunks."""
+        if not self.n_codes:
+            return pa.array([], pa.large_binary())
+        raw = self.parts.read(1, 1 + len(self.ends))
+        counts = np.diff(self.ends, prepend=0).tolist()
+        chunks = map(unpack_texts, raw, counts)
+        return pa.concat_arrays([chunk.to_arrow() for chunk in chunks])
 
 
 def _open_texts(head: Head, cursor: Cursor, parts: Parts) -> _TextDictionary:

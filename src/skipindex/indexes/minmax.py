@@ -24,10 +24,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range, Value
+from skipindex.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+)
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.indexes._column import EncodedColumn
+from skipindex.indexes._patterns import select
 
 MAX_BYTES: Final = 64
 """Longer byte strings are cut: the low bound down, the high bound up."""
@@ -202,6 +212,8 @@ class FileStats:
                 inside, touched = self._one_of(values)
             case NoneOf(_, values):
                 inside, touched = self._none_of(values)
+            case Matches():
+                inside, touched = self._matching(atom)
             case _:
                 assert_never(atom)
         # A file without a value has no row that is TRUE, but all of its no rows.
@@ -240,6 +252,18 @@ class FileStats:
     def _none_of(self, values: Sequence[Value]) -> tuple[Mask, Mask]:
         first, stop = self._positions(values)
         return stop <= first, ~self._only_among(values, first, stop)
+
+    def _matching(self, atom: Matches) -> tuple[Mask, Mask]:
+        """Decided where a file has one value alone: bounds say nothing of patterns."""
+        single = np.asarray(pc.equal(self.low, self.high).fill_null(False))
+        known = np.flatnonzero(single & self.exact)
+        inside = np.zeros(len(self.bounded), bool)
+        touched = np.ones(len(self.bounded), bool)
+        certain, possible = select(atom.pattern, self.low.take(pa.array(known)))
+        if atom.negated:
+            certain, possible = ~possible, ~certain
+        inside[known], touched[known] = certain, possible
+        return inside, touched
 
     def _only_among(
         self, values: Sequence[Value], first: np.ndarray, stop: np.ndarray

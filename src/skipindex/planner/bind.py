@@ -14,10 +14,13 @@ from skipindex.atoms import (
     Atom,
     IsNotNull,
     IsNull,
+    Matches,
     NoneOf,
     OneOf,
     Range,
     Value,
+    Wildcard,
+    after_prefix,
     successor,
 )
 from skipindex.domain import NAN, Domain
@@ -30,6 +33,7 @@ from skipindex.planner._cuts import (
     cut,
     fits_decimal,
 )
+from skipindex.planner._like import REPLACEMENT, parse_pattern
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
 from skipindex.predicate import (
     And,
@@ -228,30 +232,34 @@ class _Column:
         return self._leaf(kind(self.name, ordered))
 
     def like(self, node: Like) -> Bound:
-        """``column [NOT] LIKE pattern``: exact for ``'p%'``, else by its prefix."""
+        """``column [NOT] LIKE pattern``; ``'p%'`` is a range, and a constant ``=``."""
         if self.domain.name != "string":
             return Unknown(self.text, "LIKE on this type needs a cast")
-        parsed = _split_pattern(node.pattern, node.escape)
-        if parsed is None:
-            return Unknown(self.text, "the pattern ends in, or misuses, its escape")
-        prefix_text, rest = parsed
         try:
-            prefix = prefix_text.encode()
+            pattern = parse_pattern(node.pattern, node.escape)
         except UnicodeEncodeError:
             return Unknown(self.text, "the pattern is no valid text")
-        if not rest:
-            operator = Operator.NE if node.negated else Operator.EQ
-            return self.comparison(operator, prefix_text)
-        stop = _after_prefix(prefix)
-        if set(rest) == {"%"}:
-            if node.negated:
-                outside = [self._range(None, prefix)]
-                return AnyOf((*outside, self._least(stop)))
-            return self._range(prefix, stop)
-        unknown = Unknown(self.text, "only the pattern's prefix can be judged")
-        if node.negated or not prefix:
-            return unknown
-        return AllOf((self._range(prefix, stop), unknown))
+        match pattern:
+            case None:
+                return Unknown(self.text, "the pattern ends in, or misuses, its escape")
+            case () | (bytes(),):
+                text = pattern[0].decode() if pattern else ""  # type: ignore[union-attr]
+                return self.comparison(
+                    Operator.NE if node.negated else Operator.EQ, text
+                )
+            case _ if REPLACEMENT in node.pattern:
+                return Unknown(self.text, "bytes that are no UTF-8 may match U+FFFD")
+            case (Wildcard.ANY_TEXT,):
+                return Known(value=False) if node.negated else self._range(b"", None)
+            case (bytes(prefix), Wildcard.ANY_TEXT):
+                stop = after_prefix(prefix)
+                if node.negated:
+                    return AnyOf((self._range(None, prefix), self._least(stop)))
+                return self._range(prefix, stop)
+        leaf = self._leaf(Matches(self.name, pattern, node.negated))
+        if isinstance(pattern[0], bytes) and not node.negated:
+            return AllOf((self._range(pattern[0], after_prefix(pattern[0])), leaf))
+        return leaf
 
     def _equal(self, at: Cut) -> Bound:
         if _single(at):
@@ -301,29 +309,3 @@ def _single(at: Cut) -> bool:
     # The greatest values have no successor.
     last = at.gt is None and at.ge in {INT64_MAX, NAN}
     return last or at.gt == successor(at.ge)
-
-
-def _split_pattern(pattern: str, escape: str) -> tuple[str, str] | None:
-    """The literal text before the first wildcard, and the rest as written."""
-    literal = []
-    i = 0
-    while i < len(pattern):
-        c = pattern[i]
-        if c == escape:
-            following = pattern[i + 1 : i + 2]
-            if not following or following not in {"%", "_", escape}:
-                return None  # an error in Spark
-            literal.append(following)
-            i += 2
-        elif c in "%_":
-            return "".join(literal), pattern[i:]
-        else:
-            literal.append(c)
-            i += 1
-    return "".join(literal), ""
-
-
-def _after_prefix(prefix: bytes) -> bytes | None:
-    """The least byte string greater than all that begin with ``prefix``."""
-    stem = prefix.rstrip(b"\xff")
-    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
