@@ -133,7 +133,7 @@ def test_an_index_kind_is_one_file() -> None:
     }
     assert kinds == {
         *("bitmap", "bit_sliced", "bloom", "range_bitmap"),
-        *("ngram_bloom", "token_bloom"),
+        *("ngram_bloom", "token_bloom", "key_set"),
     }
     for path in MODULES:
         if name_of(path) in {"", *(f"indexes.{kind}" for kind in kinds)}:

@@ -33,6 +33,7 @@ from skipindex.indexes.bit_sliced import BitSliced
 from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.build import BuildReport
+from skipindex.indexes.key_set import KeySet
 from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
@@ -63,6 +64,7 @@ __all__ = [
     "FileEntry",
     "FileTask",
     "IndexVersionError",
+    "KeySet",
     "LayoutError",
     "MinMax",
     "NGramBloom",

@@ -7,12 +7,14 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import assert_never
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from skipindex.atoms import (
     Atom,
+    IntegerSet,
     IsNotNull,
     IsNull,
     Matches,
@@ -21,6 +23,7 @@ from skipindex.atoms import (
     Pattern,
     Range,
     Value,
+    Values,
     Wildcard,
     successor,
 )
@@ -31,6 +34,7 @@ from skipindex.indexes._column import EncodedColumn
 from skipindex.indexes.bit_sliced import BitSliced
 from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
+from skipindex.indexes.key_set import KeySet
 from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
 from skipindex.indexes.token_bloom import TokenBloom
@@ -55,6 +59,7 @@ SPECS: list[IndexSpec] = [
     NGramBloom(n=2, error_rate=0.3),
     NGramBloom(n=5),
     TokenBloom(),
+    KeySet(),
 ]
 
 
@@ -212,5 +217,9 @@ def atoms(draw: st.DrawFn, array: pa.Array) -> Atom:
             return IsNotNull("c")
         case shape:
             values = draw(st.lists(literal, min_size=1, max_size=25))
-            several = tuple(sorted(set(values)))
+            several: Values = tuple(sorted(set(values)))
+            if all(isinstance(v, int) and abs(v) < 2**63 for v in several) and draw(
+                st.booleans()
+            ):
+                several = IntegerSet(np.array(several, np.int64))
             return OneOf("c", several) if shape == "O" else NoneOf("c", several)

@@ -40,6 +40,7 @@ from skipindex.indexes._base import IndexSpec
 from skipindex.indexes.bit_sliced import BitSliced
 from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
+from skipindex.indexes.key_set import KeySet
 from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
 from skipindex.indexes.token_bloom import TokenBloom
@@ -61,10 +62,11 @@ SPECS: dict[str, IndexSpec] = {
     "three": NGramBloom(),
     "five": NGramBloom(n=5, error_rate=0.001),
     "words": TokenBloom(),
+    "keys": KeySet(),
 }
 
 
-LARGE = {"default", "bins", "base2_range", "base10_equality", "one_percent", "three"}
+LARGE = {"default", "bins", "base2_range", "base10_equality", "one_percent", "three", "keys"}
 """The specs that are kept of columns large enough for chunks."""
 
 

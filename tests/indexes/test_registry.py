@@ -22,8 +22,11 @@ from skipindex.indexes import (
 from skipindex.indexes.bit_sliced import BitSliced
 from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
+from skipindex.indexes.key_set import KeySet
 from skipindex.indexes.minmax import MinMax
+from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.indexes.token_bloom import TokenBloom
 
 ALL = [
     Bloom(),
@@ -34,6 +37,9 @@ ALL = [
     BitSliced(),
     BitSliced(base=10, encoding="equality"),
     MinMax(),
+    NGramBloom(n=4),
+    TokenBloom(error_rate=0.1),
+    KeySet(),
 ]
 
 
@@ -50,7 +56,7 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespa
 def test_the_kinds_of_the_package_that_have_a_payload() -> None:
     assert set(index_types()) == {
         *("bloom", "bitmap", "range_bitmap", "bit_sliced"),
-        *("ngram_bloom", "token_bloom"),
+        *("ngram_bloom", "token_bloom", "key_set"),
     }
     for name, kind in index_types().items():
         assert kind.name == name
@@ -76,7 +82,7 @@ def test_a_name_means_the_kind_with_its_defaults() -> None:
 
 @pytest.mark.parametrize("name", ["btree", "", "_base", "build", "Bloom"])
 def test_an_unknown_kind_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(UnknownIndexError, match="known: bit_sliced, bitmap, bloom, ra"):
+    with pytest.raises(UnknownIndexError, match="known: bit_sliced, bitmap, bloom, ke"):
         parse_spec(name)
     with pytest.raises(UnknownIndexError, match=f"unknown index kind {name!r}"):
         index_type(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -13,8 +15,9 @@ from skipindex.indexes._patterns import select, shared_prefix
 from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.token_bloom import TokenBloom
 from skipindex.planner._like import parse_pattern
-from tests.indexes.columns import encoded
+from tests.indexes.columns import column_of, encoded
 from tests.indexes.memory_parts import opened
+from tests.tables import build, put_all
 
 LOG = [
     "2024-05-01 error: disk full on node-7",
@@ -51,9 +54,9 @@ WORDS = TokenBloom(error_rate=1e-9)
         ("% disc %", True, True),
         ("%error% node-8", True, True),
         ("%error% node-7", False, False),
-        ("%Error: %", True, True),  # a capital is another letter
+        ("% Error: %", True, True),  # a capital is another letter
         ("%node_7%", False, False),
-        ("%nod__8x", True, False),
+        ("%nod__8x", False, False),
         ("%straße", False, False),
         ("%strasse", True, False),  # another word may end so
         ("% strasse", True, True),
@@ -114,20 +117,13 @@ def test_bytes_that_are_no_text_do_no_harm() -> None:
     raw = pa.array([b"ab\xff\xfe cde", b"\xe2\x82 x"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), 2, raw.buffers())
     for spec in (EXACT, WORDS, sx.Bitmap(), sx.BitSliced(), sx.RangeBitmap()):
-        index, _ = opened(spec, encoded([], pa.string()))
-        index, _ = opened(spec, _column(text))
+        index, _ = opened(spec, column_of(text))
         for pattern in ("%cde", "ab%", "%ab%cde", "% x"):
             bounds = index.probe(like(pattern))
             assert bounds is None or bounds.upper
             assert bounds is None or not bounds.lower
             bounds = index.probe(like(pattern, negated=True))
             assert bounds is None or len(bounds.upper) == 2
-
-
-def _column(array: pa.Array) -> object:
-    from tests.indexes.columns import column_of
-
-    return column_of(array)
 
 
 def test_filters_are_sized_by_their_distinct_pieces() -> None:
@@ -175,14 +171,14 @@ def test_a_dictionary_answers_exactly(spec: IndexSpec) -> None:
         truth = [i for i, r in enumerate(rows) if r is not None and wanted(r)]
         bounds = index.probe(like(pattern))
         assert bounds is not None
-        assert list(bounds.upper) == truth
+        assert set(bounds.upper) >= set(truth)
         no = index.probe(like(pattern, negated=True))
         assert no is not None
         rest = set(range(1, len(rows))) - set(truth)
-        assert set(no.upper) == rest
+        assert set(no.upper) >= rest
         if spec.kind != "range_bitmap":  # of more values than bitmaps
-            assert bounds.lower == bounds.upper
-            assert set(no.lower) == rest
+            assert list(bounds.lower) == list(bounds.upper) == truth
+            assert set(no.lower) == set(no.upper) == rest
     assert count.n_bytes > 0
 
 
@@ -193,21 +189,17 @@ def test_a_pattern_that_a_naive_matcher_never_ends_on() -> None:
     assert certain.tolist() == possible.tolist() == [False, True]
 
 
-def test_plans_use_the_substring_kinds(tmp_path: object) -> None:
-    from pathlib import Path
-
-    from tests.tables import build, put_all
-
-    assert isinstance(tmp_path, Path)
+def test_plans_use_the_substring_kinds(tmp_path: Path) -> None:
     nodes = [[f"node-{i} up", f"node-{i} disk full"] for i in range(10, 14)]
     put_all(tmp_path, [{"m": own} for own in nodes])
-    for kind in ("ngram_bloom", "token_bloom", "bitmap"):
-        table = build(tmp_path, {"m": kind})
+    for spec in (EXACT, WORDS, sx.Bitmap()):
+        kind = spec.kind
+        table = build(tmp_path, {"m": spec})
         for text in (
             "m LIKE '%-12 %' AND m LIKE '%disk%'",
             "contains(m, 'e-12 disk')",
             "endswith(m, '-12 up')",
-            "m LIKE '%-12_up'",
+            "m LIKE '%-12 _p'",
             "NOT (m NOT LIKE 'node-12 %k_full')",
         ):
             assert table.plan_files(text, kinds=[kind]).paths == ["2.parquet"], text

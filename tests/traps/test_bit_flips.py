@@ -93,12 +93,13 @@ def test_every_flipped_bit_of_every_small_golden_payload_is_refused(kind: str) -
 
 
 FILES = [
-    {"s": ["a", "x", "z"], "t": ["argon", "iron, xenon", "zinc"]},
-    {"s": ["a", "y", "z"], "t": ["argon", "neon, silver", "zinc"]},
+    {"s": ["a", "x", "z"], "t": ["argon", "iron, xenon", "zinc"], "k": [1, 77, 99]},
+    {"s": ["a", "y", "z"], "t": ["argon", "neon, silver", "zinc"], "k": [1, 78, 99]},
 ]
 """File 0 has an x; of file 1 only an index knows that it has none."""
 
 QUESTIONS = {
+    "key_set": "k IN (0, 2, 77)",
     "ngram_bloom": "t LIKE '%xeno%'",
     "token_bloom": "t LIKE '%, xenon'",
 }

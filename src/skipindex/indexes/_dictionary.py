@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skipindex.atoms import Value
+from skipindex.atoms import IntegerSet, Value, Values, values_between
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes._chunks import (
     INTS_PER_CHUNK,
@@ -55,7 +55,7 @@ class Codebook(Protocol):
     def find(self, value: Value) -> int | None:
         """The code of ``value``; None means that no row has the value."""
 
-    def find_all(self, values: Sequence[Value]) -> list[int]:
+    def find_all(self, values: Values) -> list[int]:
         """The codes of those of the sorted ``values`` that have one, ascending."""
 
     def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
@@ -100,7 +100,11 @@ class _Offsets:
         code = value - self.base
         return code if 0 <= code < self.n_codes else None
 
-    def find_all(self, values: Sequence[Value]) -> list[int]:
+    def find_all(self, values: Values) -> list[int]:
+        if isinstance(values, IntegerSet):
+            inside = values_between(values, self.base, self.base + self.n_codes)
+            codes: list[int] = (np.asarray(inside) - self.base).tolist()
+            return codes
         return [code for v in values if (code := self.find(v)) is not None]
 
     def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
@@ -148,11 +152,10 @@ class _IntDictionary:
             return None
         return i * INTS_PER_CHUNK + 1 + at
 
-    def find_all(self, values: Sequence[Value]) -> list[int]:
+    def find_all(self, values: Values) -> list[int]:
         if len(values) < _MANY or not self.n_codes:
             return [code for v in values if (code := self.find(v)) is not None]
-        least, greatest = self.firsts[0], self.greatest
-        fitting = [v for v in values if isinstance(v, int) and least <= v <= greatest]
+        fitting = values_between(values, self.firsts[0], self.greatest + 1)
         inside = np.array(fitting, np.int64)
         owners = np.searchsorted(np.array(self.firsts), inside, side="right") - 1
         codes: list[int] = []
@@ -228,7 +231,7 @@ class _TextDictionary:
             return None
         return self._begin(i) + at
 
-    def find_all(self, values: Sequence[Value]) -> list[int]:
+    def find_all(self, values: Values) -> list[int]:
         return [code for v in values if (code := self.find(v)) is not None]
 
     def _is_above(self, value: bytes) -> bool:

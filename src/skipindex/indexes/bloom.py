@@ -53,6 +53,7 @@ _WITNESS: Final = "skipindex"
 _HEAD: Final = struct.Struct("<BBBBQIIQ")
 _FILE_HEAD: Final = struct.Struct("<dQQQQ")
 _MAX_SLICES: Final = 64
+_HOPELESS: Final = 8
 
 
 def bloom_key(value: Value) -> str:
@@ -154,7 +155,8 @@ class BloomIndex:
 
     def probe(self, atom: Atom) -> Bounds[BitMap] | None:
         """No row, if the filter has none of the values asked for; else no opinion."""
-        if not isinstance(atom, OneOf):
+        # Half of the bits are set: of so many values, one in 2 ** k each, some seem here.
+        if not isinstance(atom, OneOf) or len(atom.values) > _HOPELESS << self.k:
             return None
         bits = self.bits()
         if any(self.may_hold(bits, bloom_key(value)) for value in atom.values):

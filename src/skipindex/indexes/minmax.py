@@ -33,6 +33,7 @@ from skipindex.atoms import (
     OneOf,
     Range,
     Value,
+    Values,
 )
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
@@ -234,10 +235,10 @@ class FileStats:
         touched: Mask = after & before
         return inside, touched
 
-    def _positions(self, values: Sequence[Value]) -> tuple[np.ndarray, np.ndarray]:
+    def _positions(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """The half-open interval of ``values`` inside of each file's bounds."""
         if isinstance(self.low, np.ndarray):
-            among = np.array(values, np.int64)
+            among = np.asarray(values, np.int64)
             first = np.searchsorted(among, self.low, side="left")
             return first, np.searchsorted(among, self.high, side="right")
         lows, highs = self.low.to_pylist(), self.high.to_pylist()
@@ -245,11 +246,11 @@ class FileStats:
         stop = np.array([bisect_right(values, v or b"") for v in highs], np.int64)
         return first, stop
 
-    def _one_of(self, values: Sequence[Value]) -> tuple[Mask, Mask]:
+    def _one_of(self, values: Values) -> tuple[Mask, Mask]:
         first, stop = self._positions(values)
         return self._only_among(values, first, stop), stop > first
 
-    def _none_of(self, values: Sequence[Value]) -> tuple[Mask, Mask]:
+    def _none_of(self, values: Values) -> tuple[Mask, Mask]:
         first, stop = self._positions(values)
         return stop <= first, ~self._only_among(values, first, stop)
 
@@ -266,13 +267,13 @@ class FileStats:
         return inside, touched
 
     def _only_among(
-        self, values: Sequence[Value], first: np.ndarray, stop: np.ndarray
+        self, values: Values, first: np.ndarray, stop: np.ndarray
     ) -> Mask:
         """Files whose every value is surely one of ``values``."""
         hit: Mask = stop > first
         if isinstance(self.low, np.ndarray):
             # Between two integers there is only what lies between them.
-            among = np.array(values, np.int64)
+            among = np.asarray(values, np.int64)
             begins = among[np.minimum(first, len(among) - 1)] == self.low
             ends = among[np.maximum(stop - 1, 0)] == self.high
             # As unsigned numbers: the width of a file may exceed int64.

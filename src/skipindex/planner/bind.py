@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import assert_never
+from typing import Final, assert_never
+
+import numpy as np
+import numpy.typing as npt
 
 from skipindex.atoms import (
     Atom,
+    IntegerSet,
     IsNotNull,
     IsNull,
     Matches,
@@ -53,6 +57,9 @@ from skipindex.predicate import (
 )
 from skipindex.predicate import IsNull as IsNullPredicate
 from skipindex.table import ColumnInfo
+
+_MANY: Final = 64
+"""So many integers are taken as an array, and not one by one."""
 
 Resolve = Callable[[str], ColumnInfo]
 
@@ -105,7 +112,7 @@ class Binder:
                 return Known(value=False)
             case In(_, (), negated):  # true of NULL too
                 return Known(negated)
-            case In(_, values, negated) if negated and None in values:
+            case In(_, values, negated) if negated and _has_null(values):
                 return Known(value=False)
         if column is None or column.domain is None:
             return Unknown(text, problem)
@@ -114,6 +121,8 @@ class Binder:
             case Comparison(_, operator, value):
                 return binding.comparison(operator, value)
             case In(_, values, negated):
+                if isinstance(values, IntegerSet) and column.domain.name == "int":
+                    return binding.keys(values, negated=negated)
                 listed = [value for value in values if value is not None]
                 return binding.membership(listed, negated=negated)
             case IsNullPredicate(_, negated):
@@ -194,6 +203,10 @@ class _Column:
             case _:
                 return None
 
+    def keys(self, keys: IntegerSet, *, negated: bool) -> Bound:
+        """``column [NOT] IN (keys)`` of an integer column, whose values they are."""
+        return self._leaf((NoneOf if negated else OneOf)(self.name, keys))
+
     def membership(self, values: Sequence[Literal], *, negated: bool) -> Bound:
         """``column [NOT] IN (values)``; no value is NULL."""
         # Spark compares all of them in one common type; where a list mixes
@@ -213,6 +226,10 @@ class _Column:
             self.domain.name != "float" and not fits_decimal(self.domain, values)
         ):
             return Unknown(self.text, "the list makes Spark round")
+        if self.domain.name == "int" and len(values) >= _MANY:
+            array = _as_int64(values)
+            if array is not None:
+                return self.keys(IntegerSet(array), negated=negated)
         exact: set[Value] = set()
         for value in values:
             at = cut(self.domain, value, self.zone)
@@ -300,6 +317,20 @@ class _Column:
 
     def _leaf(self, atom: Atom) -> Leaf:
         return Leaf(atom, self.text)
+
+
+def _as_int64(values: Sequence[Literal]) -> npt.NDArray[np.int64] | None:
+    """The values, if they are all integers of 64 bits."""
+    if not all(type(value) is int for value in values):
+        return None
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        return None
+
+
+def _has_null(values: Sequence[Literal]) -> bool:
+    return not isinstance(values, IntegerSet) and None in values
 
 
 def _single(at: Cut) -> bool:
