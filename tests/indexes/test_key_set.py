@@ -176,4 +176,7 @@ def test_a_million_keys_are_planned_at_the_speed_of_numpy(tmp_path: Path) -> Non
     plan = table.plan_files(sx.col("k").isin(wanted))
     seconds = time.perf_counter() - began
     assert plan.paths == ["7.parquet"]
+    assert len(plan.explain()) < 5000
+    assert all(len(skipped.reason) < 1000 for skipped in plan.skipped)
+    assert plan.tasks[0].residual == plan.where
     assert seconds < 30 * one_pass
