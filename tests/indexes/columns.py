@@ -51,7 +51,9 @@ POSITIONAL: list[IndexSpec] = [
     BitSliced(base=10, encoding="range"),
     BitSliced(base=16, encoding="equality"),
 ]
-EXACT = [spec for spec in POSITIONAL if getattr(spec, "max_bitmaps", 9999) > 9]
+EXACT = [
+    spec for spec in POSITIONAL if getattr(spec, "max_bitmaps", None) not in {1, 4}
+]
 SPECS: list[IndexSpec] = [
     *POSITIONAL,
     Bloom(),
@@ -70,7 +72,7 @@ def spec_id(spec: IndexSpec) -> str:
 def is_exact(spec: IndexSpec, column: EncodedColumn) -> bool:
     """Whether the kind promises lower == upper on this column."""
     if isinstance(spec, RangeBitmap):
-        return column.n_distinct <= spec.max_bitmaps
+        return column.n_distinct <= (spec.max_bitmaps or 20)
     return index_type(spec.kind).positional
 
 

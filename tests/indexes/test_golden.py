@@ -52,7 +52,8 @@ WRITE = os.environ.get("SKIPINDEX_WRITE_GOLDEN") == "1"
 
 SPECS: dict[str, IndexSpec] = {
     "default": Bitmap(),
-    "all": RangeBitmap(),
+    "all": RangeBitmap(max_bitmaps=1024),
+    "fitting": RangeBitmap(),
     "bins": RangeBitmap(max_bitmaps=4),
     "base2_range": BitSliced(),
     "base2_equality": BitSliced(base=2, encoding="equality"),

@@ -47,6 +47,20 @@ def test_any_range_on_a_range_bitmap_reads_at_most_two_bitmaps(
             assert rows_read(table, predicate)[0] <= 2
 
 
+def test_a_range_on_bins_reads_two_bitmaps_too(tmp_path: Path) -> None:
+    """The default for 1,000 values in random order."""
+    values = [(7919 * i) % 1000 for i in range(60_000)]
+    put(tmp_path / "0.parquet", {"a": pa.array(values)})
+    table = build(tmp_path, {"a": "range_bitmap"})
+    for low, high in ((77, 78), (77, 400), (1, 998), (500, 999), (0, 3)):
+        n_bitmaps, n_bytes = rows_read(table, f"a BETWEEN {low} AND {high}")
+        assert n_bitmaps <= 2
+        assert 0 < n_bytes < 40_000
+        (task,) = table.plan_files(f"a BETWEEN {low} AND {high}").tasks
+        assert task.matching is not None
+        assert task.matching[0] <= 60 * (high - low + 1) <= task.matching[1]
+
+
 @pytest.mark.parametrize(
     ("spec", "n_bitmaps"),
     [
