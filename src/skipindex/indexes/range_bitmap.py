@@ -50,6 +50,8 @@ _BYTES_PER_ROW: Final = 3
 _BUDGET: Final = 1 << 14
 """What a small file may cost whatever its rows."""
 _HEADER_BYTES: Final = 16
+_MOST: Final = 1024
+"""Building takes a pass over the rows for every bitmap, however small it is."""
 _BATCH_BYTES: Final = 1 << 23
 
 _Ends = npt.NDArray[np.uint32]
@@ -62,7 +64,8 @@ class RangeBitmap:
     Args:
         max_bitmaps: with more distinct values than this, neighbours share a bitmap
             and answers become supersets.  None is as many as take about 3 bytes a
-            row: about 22 over rows in random order, more where neighbours are alike.
+            row: about 22 over rows in random order, up to 1,024 where neighbours are
+            alike.
     """
 
     max_bitmaps: int | None = None
@@ -107,7 +110,7 @@ def _fitting(codes: Codes, n_codes: int) -> int:
     in_runs = _HEADER_BYTES + 2 * steps / max(1, n_codes)
     in_bits = min(len(codes), BITS_SIZE * (len(codes) + 0xFFFF >> 16))
     budget = max(_BUDGET, _BYTES_PER_ROW * len(codes))
-    return max(1, int(budget / max(1.0, min(in_runs, in_bits))))
+    return min(_MOST, max(1, int(budget / max(1.0, min(in_runs, in_bits)))))
 
 
 def _equi_depth(column: EncodedColumn, n_bins: int) -> _Ends:
