@@ -15,7 +15,18 @@ import pyarrow.parquet as pq
 from crc32c import crc32c
 
 import skipindex as sx
-from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range, Value
+from skipindex.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Pattern,
+    Range,
+    Value,
+    Wildcard,
+)
 from skipindex.planner._packs import OPENED
 from skipindex.storage.location import location_of
 from skipindex.storage.log import (
@@ -141,3 +152,23 @@ def holds(atom: Atom, value: Value | None) -> bool:
             above = low is None or value >= low  # type: ignore[operator]
             below = high is None or value < high  # type: ignore[operator]
             return bool(above and below)
+        case Matches(_, pattern, negated):
+            if value is None:
+                return False
+            assert isinstance(value, bytes)
+            return is_of(pattern, value.decode()) != negated
+
+
+def is_of(pattern: Pattern, text: str) -> bool:
+    """Whether ``text`` is of a pattern, one character or piece at a time."""
+    if not pattern:
+        return not text
+    head, rest = pattern[0], pattern[1:]
+    match head:
+        case Wildcard.ANY_TEXT:
+            return any(is_of(rest, text[i:]) for i in range(len(text) + 1))
+        case Wildcard.ANY_CHARACTER:
+            return bool(text) and is_of(rest, text[1:])
+        case _:
+            piece = head.decode()
+            return text.startswith(piece) and is_of(rest, text[len(piece) :])

@@ -33,8 +33,11 @@ from skipindex.indexes.bit_sliced import BitSliced
 from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.build import BuildReport
+from skipindex.indexes.key_set import KeySet
 from skipindex.indexes.minmax import MinMax
+from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.indexes.token_bloom import TokenBloom
 from skipindex.planner.plan import FileTask, Plan, SkippedFile, Verdict, plan_files
 from skipindex.predicate import col
 from skipindex.table import FileEntry, Table, open_table
@@ -61,8 +64,10 @@ __all__ = [
     "FileEntry",
     "FileTask",
     "IndexVersionError",
+    "KeySet",
     "LayoutError",
     "MinMax",
+    "NGramBloom",
     "Plan",
     "PlanError",
     "PredicateError",
@@ -71,6 +76,7 @@ __all__ = [
     "SkippedFile",
     "Table",
     "TableError",
+    "TokenBloom",
     "UnknownIndexError",
     "UnsupportedTypeError",
     "Verdict",

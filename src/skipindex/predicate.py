@@ -19,11 +19,16 @@ from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
 import numpy as np
+from pyroaring import BitMap, BitMap64
 
+from skipindex.atoms import IntegerSet
 from skipindex.errors import PredicateError
 
 Literal: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | None
 """A value as written.  A datetime without a zone is a wall clock of the session."""
+
+ManyKeys: TypeAlias = np.ndarray | BitMap | BitMap64 | IntegerSet
+"""All the keys that a list of IN has, in one value."""
 
 
 class Operator(Enum):
@@ -127,7 +132,7 @@ class In(_Logic):
     """``column [NOT] IN (values)``; a NULL among the values counts as SQL says."""
 
     column: Reference
-    values: tuple[Literal, ...]
+    values: tuple[Literal, ...] | IntegerSet
     negated: bool = False
 
 
@@ -218,8 +223,15 @@ class Column:
         """``low <= column <= high``."""
         return And((self >= low, self <= high))
 
-    def isin(self, *values: Literal) -> Predicate:
-        """``column IN (values)``."""
+    def isin(self, *values: Literal | ManyKeys) -> Predicate:
+        """``column IN (values)``, or one array or bitmap of all the keys wanted.
+
+        A million keys in a numpy array or a roaring bitmap cost milliseconds.
+        """
+        if len(values) == 1 and isinstance(
+            values[0], np.ndarray | BitMap | BitMap64 | IntegerSet
+        ):
+            return In(self.reference, _keys(values[0]))
         return In(self.reference, tuple(map(_literal, values)))
 
     def is_null(self) -> Predicate:
@@ -340,6 +352,8 @@ def to_sql(tree: Predicate) -> str:
             return f"{column} {operator.value} {literal_sql(value)}"
         case In(_, (), negated):
             return literal_sql(negated)
+        case In(column, IntegerSet() as keys, negated):
+            return f"{column}{_not(negated)} IN ({keys.listed})"
         case In(column, values, negated):
             listed = ", ".join(map(literal_sql, values))
             return f"{column}{_not(negated)} IN ({listed})"
@@ -440,6 +454,21 @@ def _quoted_part(text: str, name: str) -> tuple[str, str]:
             return text[1:i].replace("``", "`"), text[i + 1 :]
         i += 2
     raise PredicateError(f"no column name: a backtick is not closed in {name!r}")
+
+
+def _keys(keys: ManyKeys) -> tuple[Literal, ...] | IntegerSet:
+    """The keys of an array or bitmap; numbers beyond bigint, and no numbers, singly."""
+    if isinstance(keys, IntegerSet):
+        return keys
+    array = keys if isinstance(keys, np.ndarray) else np.asarray(keys.to_array())
+    if array.ndim != 1:
+        raise PredicateError(
+            f"no list of keys: an array of {array.ndim} dimensions (expected 1)"
+        )
+    whole = array.dtype.kind in "iu" and len(array) > 0
+    if whole and int(array.max()) <= np.iinfo(np.int64).max:
+        return IntegerSet(array)
+    return tuple(map(_literal, array))
 
 
 def _literal(value: object) -> Literal:

@@ -7,27 +7,38 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import assert_never
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from skipindex.atoms import (
     Atom,
+    IntegerSet,
     IsNotNull,
     IsNull,
+    Matches,
     NoneOf,
     OneOf,
+    Pattern,
     Range,
     Value,
+    Values,
+    Wildcard,
     successor,
 )
 from skipindex.domain import Domain, domain_of
-from skipindex.indexes import IndexSpec
+from skipindex.errors import UnsupportedTypeError
+from skipindex.indexes import IndexSpec, index_type
 from skipindex.indexes._column import EncodedColumn
 from skipindex.indexes.bit_sliced import BitSliced
 from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
+from skipindex.indexes.key_set import KeySet
+from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.indexes.token_bloom import TokenBloom
+from tests.tables import is_of
 
 POSITIONAL: list[IndexSpec] = [
     Bitmap(),
@@ -40,8 +51,18 @@ POSITIONAL: list[IndexSpec] = [
     BitSliced(base=10, encoding="range"),
     BitSliced(base=16, encoding="equality"),
 ]
-EXACT = [spec for spec in POSITIONAL if getattr(spec, "max_bitmaps", 9999) > 9]
-SPECS: list[IndexSpec] = [*POSITIONAL, Bloom()]
+EXACT = [
+    spec for spec in POSITIONAL if getattr(spec, "max_bitmaps", None) not in {1, 4}
+]
+SPECS: list[IndexSpec] = [
+    *POSITIONAL,
+    Bloom(),
+    NGramBloom(),
+    NGramBloom(n=2, error_rate=0.3),
+    NGramBloom(n=5),
+    TokenBloom(),
+    KeySet(),
+]
 
 
 def spec_id(spec: IndexSpec) -> str:
@@ -51,8 +72,17 @@ def spec_id(spec: IndexSpec) -> str:
 def is_exact(spec: IndexSpec, column: EncodedColumn) -> bool:
     """Whether the kind promises lower == upper on this column."""
     if isinstance(spec, RangeBitmap):
-        return column.n_distinct <= spec.max_bitmaps
-    return not isinstance(spec, Bloom)
+        return column.n_distinct <= (spec.max_bitmaps or 20)
+    return index_type(spec.kind).positional
+
+
+def fits(spec: IndexSpec, dtype: pa.DataType) -> bool:
+    """Whether the kind can be on a column of a type."""
+    try:
+        index_type(spec.kind).check(domain_of(dtype))
+    except UnsupportedTypeError:
+        return False
+    return True
 
 
 def encoded(values: list[object], dtype: pa.DataType) -> EncodedColumn:
@@ -84,6 +114,9 @@ def holds(atom: Atom, value: Value | None) -> bool:
             return False
         case IsNotNull():
             return True
+        case Matches(pattern=pattern, negated=negated):
+            assert isinstance(value, bytes)
+            return is_of(pattern, value.decode()) != negated
         case _:
             assert_never(atom)
 
@@ -119,15 +152,21 @@ _ELEMENTS: dict[pa.DataType, st.SearchStrategy[object]] = {
     pa.decimal128(38, 3): _decimals(38, 3),
     pa.float64(): st.sampled_from(_FLOATS) | st.floats(-3, 3),
     pa.float32(): st.sampled_from([math.nan, -0.0, 0.0, math.inf, 0.1, -2.5]),
-    pa.string(): st.text("ab\0\u00e9\U0001f33c", max_size=4) | st.text(max_size=80),
+    pa.string(): st.text("ab\0\u00e9\U0001f33c", max_size=4)
+    | st.text("ab -/\u00e9", max_size=20)
+    | st.text(max_size=80),
     pa.binary(): st.binary(max_size=3) | st.sampled_from([b"\xff" * 70, b"\0" * 9]),
 }
 
 
 @st.composite
-def arrays(draw: st.DrawFn) -> pa.Array:
-    """A small column of some type: NULLs, repeats and extremes, or nothing at all."""
-    dtype = draw(st.sampled_from(list(_ELEMENTS)))
+def arrays(draw: st.DrawFn, spec: IndexSpec | None = None) -> pa.Array:
+    """A small column of some type: NULLs, repeats and extremes, or nothing at all.
+
+    The type is one that ``spec`` can be on.
+    """
+    dtypes = [dtype for dtype in _ELEMENTS if spec is None or fits(spec, dtype)]
+    dtype = draw(st.sampled_from(dtypes))
     element = _ELEMENTS[dtype]
     if draw(st.booleans()):
         element = st.sampled_from(draw(st.lists(element, min_size=1, max_size=4)))
@@ -146,10 +185,29 @@ def _literals(values: list[Value | None], domain: Domain) -> st.SearchStrategy[V
 
 
 @st.composite
+def patterns(draw: st.DrawFn, array: pa.Array) -> Pattern:
+    """Wildcards, and bits of the values and of others; no literals side by side."""
+    texts = [text for text in array.to_pylist() if text] or ["a b"]
+    pieces: list[bytes | Wildcard] = []
+    for _ in range(draw(st.integers(1, 5))):
+        if pieces and isinstance(pieces[-1], bytes) or draw(st.booleans()):
+            pieces.append(draw(st.sampled_from(list(Wildcard))))
+            continue
+        text = draw(st.sampled_from(texts))
+        start = draw(st.integers(0, len(text) - 1))
+        bit = text[start : start + draw(st.integers(1, 9))]
+        pieces.append((bit + draw(st.sampled_from(["", "", "", "z", " "]))).encode())
+    return tuple(pieces)
+
+
+@st.composite
 def atoms(draw: st.DrawFn, array: pa.Array) -> Atom:
-    """A question about ``array`` of any of the five shapes."""
+    """A question about ``array`` of any of the six shapes."""
     literal = _literals(values_of(array), domain_of(array.type))
-    match draw(st.sampled_from("RRROOONNVW")):
+    shapes = "RRROOONNVW" + "LLLLL" * pa.types.is_string(array.type)
+    match draw(st.sampled_from(shapes)):
+        case "L":
+            return Matches("c", draw(patterns(array)), draw(st.booleans()))
         case "R":
             low, high = draw(st.none() | literal), draw(st.none() | literal)
             if high is not None and draw(st.booleans()):
@@ -161,5 +219,9 @@ def atoms(draw: st.DrawFn, array: pa.Array) -> Atom:
             return IsNotNull("c")
         case shape:
             values = draw(st.lists(literal, min_size=1, max_size=25))
-            several = tuple(sorted(set(values)))
+            several: Values = tuple(sorted(set(values)))
+            if all(isinstance(v, int) and abs(v) < 2**63 for v in several) and draw(
+                st.booleans()
+            ):
+                several = IntegerSet(np.array(several, np.int64))
             return OneOf("c", several) if shape == "O" else NoneOf("c", several)

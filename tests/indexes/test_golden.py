@@ -22,15 +22,29 @@ import pytest
 from crc32c import crc32c
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range, Value
+from skipindex.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Pattern,
+    Range,
+    Value,
+    Wildcard,
+)
 from skipindex.domain import Domain
 from skipindex.indexes import index_type, index_types, spec_to_json
 from skipindex.indexes._base import IndexSpec
 from skipindex.indexes.bit_sliced import BitSliced
 from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
+from skipindex.indexes.key_set import KeySet
+from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
-from tests.indexes.columns import column_of, values_of
+from skipindex.indexes.token_bloom import TokenBloom
+from tests.indexes.columns import column_of, fits, values_of
 from tests.indexes.memory_parts import MemoryParts
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -38,17 +52,22 @@ WRITE = os.environ.get("SKIPINDEX_WRITE_GOLDEN") == "1"
 
 SPECS: dict[str, IndexSpec] = {
     "default": Bitmap(),
-    "all": RangeBitmap(),
+    "all": RangeBitmap(max_bitmaps=1024),
+    "fitting": RangeBitmap(),
     "bins": RangeBitmap(max_bitmaps=4),
     "base2_range": BitSliced(),
     "base2_equality": BitSliced(base=2, encoding="equality"),
     "base10_range": BitSliced(base=10, encoding="range"),
     "base10_equality": BitSliced(base=10, encoding="equality"),
     "one_percent": Bloom(),
+    "three": NGramBloom(),
+    "five": NGramBloom(n=5, error_rate=0.001),
+    "words": TokenBloom(),
+    "keys": KeySet(),
 }
 
 
-LARGE = {"default", "bins", "base2_range", "base10_equality", "one_percent"}
+LARGE = {"default", "bins", "base2_range", "base10_equality", "one_percent", "three", "keys"}
 """The specs that are kept of columns large enough for chunks."""
 
 
@@ -60,6 +79,9 @@ def _arrays() -> dict[str, pa.Array]:
     cities = [f"UNITED KI{chooser.randrange(10)}" for _ in range(60)]
     names = [f"Customer#{chooser.randrange(10**9):09d}" for _ in range(2500)]
     amounts = [Decimal(chooser.randrange(-500, 500)).scaleb(-2) for _ in range(40)]
+    words = ["disk", "full", "error:", "of", "42", "node-7", "Disk", "ok."]
+    other = random.Random(21)
+    sentences = [" ".join(other.choices(words, k=4)) for _ in range(20)]
     return {
         "int_nulls": pa.array([5, None, -3, 5, None, 2**40, 0, -3], pa.int64()),
         "int_values": pa.array(
@@ -72,6 +94,7 @@ def _arrays() -> dict[str, pa.Array]:
         "decimal": pa.array(amounts, pa.decimal128(9, 2)),
         "string": pa.array([*cities, None, "", "é\0"], pa.string()),
         "string_chunks": pa.array(names, pa.string()),
+        "sentence": pa.array([*sentences, None, "", "ünï-çødé", "/var/log/x.gz"]),
         "binary_null": pa.array([None, None], pa.binary()),
         "bool": pa.array([True, None, False, True], pa.bool_()),
         "empty": pa.array([], pa.int32()),
@@ -83,7 +106,8 @@ CASES = [
     (spec_name, array_name)
     for spec_name in SPECS
     for array_name in ARRAYS
-    if "chunks" not in array_name or spec_name in LARGE
+    if ("chunks" not in array_name or spec_name in LARGE)
+    and fits(SPECS[spec_name], ARRAYS[array_name].type)
 ]
 
 
@@ -106,6 +130,23 @@ def _questions(values: list[Value | None]) -> list[Atom]:
     return atoms
 
 
+PATTERNS: list[Pattern] = [
+    (Wildcard.ANY_TEXT, b"ED KI7"),
+    (Wildcard.ANY_TEXT, b"error", Wildcard.ANY_TEXT, b"node-7"),
+    (Wildcard.ANY_TEXT, b"errors", Wildcard.ANY_TEXT),
+    (Wildcard.ANY_TEXT, b" full ", Wildcard.ANY_TEXT),
+    (Wildcard.ANY_TEXT, b" empty ", Wildcard.ANY_TEXT),
+    (Wildcard.ANY_TEXT, b"7", Wildcard.ANY_CHARACTER, Wildcard.ANY_CHARACTER, b"1"),
+]
+
+
+def _pattern_questions(array: pa.Array) -> list[Atom]:
+    if not pa.types.is_string(array.type):
+        return []
+    matches: list[Atom] = [Matches("c", pattern) for pattern in PATTERNS]
+    return [*matches, Matches("c", PATTERNS[0], negated=True)]
+
+
 def _to_json(value: Value | None) -> object:
     return value.hex() if isinstance(value, bytes) else value
 
@@ -117,8 +158,15 @@ def _describe(atom: Atom) -> dict[str, Any]:
             return {"atom": shape, "low": _to_json(low), "high": _to_json(high)}
         case OneOf(values=values) | NoneOf(values=values):
             return {"atom": shape, "values": [_to_json(v) for v in values]}
+        case Matches(pattern=pattern, negated=negated):
+            pieces = [_piece_to_json(piece) for piece in pattern]
+            return {"atom": shape, "pattern": pieces, "negated": negated}
         case _:
             return {"atom": shape}
+
+
+def _piece_to_json(piece: bytes | Wildcard) -> str:
+    return piece.value if isinstance(piece, Wildcard) else piece.hex()
 
 
 def _atom(record: dict[str, Any], domain: Domain) -> Atom:
@@ -134,6 +182,12 @@ def _atom(record: dict[str, Any], domain: Domain) -> Atom:
             return NoneOf("c", tuple(map(value, record["values"])))
         case "IsNull":
             return IsNull("c")
+        case "Matches":
+            pieces = [
+                Wildcard(text) if text in {"%", "_"} else bytes.fromhex(text)
+                for text in record["pattern"]
+            ]
+            return Matches("c", tuple(pieces), record["negated"])
         case _:
             return IsNotNull("c")
 
@@ -161,7 +215,7 @@ def _write(path: Path, spec: IndexSpec, array: pa.Array) -> None:
         "n_rows": len(array),
         "answers": [
             {**_describe(atom), "rows": _answer(index, atom)}
-            for atom in _questions(values)
+            for atom in _questions(values) + _pattern_questions(array)
         ],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +224,7 @@ def _write(path: Path, spec: IndexSpec, array: pa.Array) -> None:
     path.with_suffix(".json").write_text(json.dumps(record) + "\n")
 
 
-def _read(path: Path) -> tuple[dict[str, Any], list[bytes]]:
+def read_golden(path: Path) -> tuple[dict[str, Any], list[bytes]]:
     raw = path.with_suffix(".bin").read_bytes()
     (n,) = struct.unpack_from("<I", raw)
     sizes = struct.unpack_from(f"<{n}I", raw, 4)
@@ -192,7 +246,7 @@ def test_every_case_has_its_golden_payload(spec_name: str, array_name: str) -> N
     assert path.with_suffix(".bin").exists(), (
         "no golden payload; SKIPINDEX_WRITE_GOLDEN=1 writes it"
     )
-    record, parts = _read(path)
+    record, parts = read_golden(path)
     assert record["spec"] == spec_to_json(spec)
     # A zstd frame may differ from one version of the library to the next.
     if "chunks" not in array_name:
@@ -206,7 +260,7 @@ def test_golden_payloads_answer_as_they_did(kind: str) -> None:
     paths = sorted((GOLDEN / kind).glob("v*/*.json"))
     assert paths
     for path in paths:
-        record, parts = _read(path)
+        record, parts = read_golden(path)
         domain = Domain(*record["domain"])
         payload = MemoryParts(parts)
         index = index_type(kind).open(payload, domain, record["n_rows"])

@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex import col
-from skipindex.atoms import IsNotNull, NoneOf, OneOf, Range, Value
+from skipindex.atoms import (
+    IsNotNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+    Wildcard,
+)
 from skipindex.atoms import IsNull as IsNullAtom
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain, domain_of
@@ -218,6 +226,9 @@ def shape(tree: Bound) -> str:
             return f"Range({low!r}, {high!r})"
         case Leaf(OneOf(_, values)) | Leaf(NoneOf(_, values)):
             return f"{type(tree.atom).__name__}{values!r}"
+        case Leaf(Matches(_, pattern, negated)):
+            pieces = [p.value if isinstance(p, Wildcard) else p for p in pattern]
+            return f"{'Not' * negated}Matches({pieces})"
         case Leaf(atom):
             return type(atom).__name__
         case AllOf(children) | AnyOf(children):
@@ -234,10 +245,15 @@ def shape(tree: Bound) -> str:
         ("ab%", "Range(b'ab', b'ac')"),
         ("ab%%", "Range(b'ab', b'ac')"),
         ("%", "IsNotNull"),
-        ("ab%c", "Range(b'ab', b'ac') AND Unknown"),
-        ("ab_", "Range(b'ab', b'ac') AND Unknown"),
-        ("%b", "Unknown"),
-        ("_", "Unknown"),
+        ("ab%c", "Range(b'ab', b'ac') AND Matches([b'ab', '%', b'c'])"),
+        ("ab_", "Range(b'ab', b'ac') AND Matches([b'ab', '_'])"),
+        ("%b", "Matches(['%', b'b'])"),
+        ("_", "Matches(['_'])"),
+        ("%_%%", "Matches(['%', '_', '%'])"),
+        ("%é%b_%", "Matches(['%', b'\\xc3\\xa9', '%', b'b', '_', '%'])"),
+        (r"%\%\__", "Matches(['%', b'%_', '_'])"),
+        ("\ufffd%", "Unknown"),
+        ("\ufffd", "OneOf(b'\\xef\\xbf\\xbd',)"),
         (r"a\%b", "OneOf(b'a%b',)"),
         (r"a\_%", "Range(b'a_', b'a`')"),
         (r"a\\%", "Range(b'a\\\\', b'a]')"),
@@ -258,7 +274,8 @@ def test_like_by_its_pattern(pattern: str, expected: str) -> None:
         ("abc", "NoneOf(b'abc',)"),
         ("ab%", "Range(None, b'ab') OR Range(b'ac', None)"),
         ("%", "FALSE"),
-        ("ab%c", "Unknown"),
+        ("ab%c", "NotMatches([b'ab', '%', b'c'])"),
+        ("%b", "NotMatches(['%', b'b'])"),
         ("\x00%", "Range(None, b'\\x00') OR Range(b'\\x01', None)"),
     ],
 )

@@ -42,7 +42,10 @@ EXACT = (
     sx.BitSliced(base=10),
     sx.BitSliced(base=10, encoding="equality"),
 )
-INEXACT = (sx.Bloom(), sx.Bloom(error_rate=0.3), sx.RangeBitmap(max_bitmaps=2))
+INEXACT = (
+    *(sx.Bloom(), sx.Bloom(error_rate=0.3), sx.RangeBitmap(max_bitmaps=2)),
+    *(sx.NGramBloom(n=2), sx.TokenBloom(), sx.KeySet()),
+)
 OPAQUE = ("opaque()", "NOT opaque()")
 
 

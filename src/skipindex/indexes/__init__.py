@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from skipindex.errors import UnknownIndexError
 from skipindex.indexes._base import Index, IndexSpec, IndexType, Parts, ReadCount
+from skipindex.indexes._column import EncodedColumn
 
 if TYPE_CHECKING:
     from skipindex.indexes.minmax import MinMax
 
 __all__ = [
+    "EncodedColumn",
     "Index",
     "IndexSpec",
     "IndexType",

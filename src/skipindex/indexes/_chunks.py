@@ -60,6 +60,15 @@ class Texts:
             return bytes(self.data[i * self.ends : (i + 1) * self.ends])
         return bytes(self.data[self.ends[i - 1] if i else 0 : self.ends[i]])
 
+    def to_arrow(self) -> pa.LargeBinaryArray:
+        """The same strings as an array, without a copy of them."""
+        if isinstance(self.ends, int):
+            offsets = np.arange(self.n + 1, dtype=np.int64) * self.ends
+        else:
+            offsets = np.concatenate(([0], self.ends)).astype(np.int64)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
+        return pa.Array.from_buffers(pa.large_binary(), self.n, buffers)
+
 
 def pack_ints(distinct: Ints) -> Iterator[bytes]:
     """The chunks of sorted distinct integers."""

@@ -74,6 +74,11 @@ class EncodedColumn:
         ints: Ints = present.to_numpy()
         return ints
 
+    @property
+    def some_distinct(self) -> Distinct:
+        """Every distinct value at least once, whatever is at hand without a sort."""
+        return self._ranked[1] if "_ranked" in self.__dict__ else self.values
+
     @cached_property
     def nan_count(self) -> int:
         """How many values are NaN, which only a float column holds."""

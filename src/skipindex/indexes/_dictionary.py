@@ -27,8 +27,9 @@ from typing import Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from skipindex.atoms import Value
+from skipindex.atoms import IntegerSet, Value, Values, values_between
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes._chunks import (
     INTS_PER_CHUNK,
@@ -58,7 +59,7 @@ class Codebook(Protocol):
     def find(self, value: Value) -> int | None:
         """The code of ``value``; None means that no row has the value."""
 
-    def find_all(self, values: Sequence[Value]) -> list[int]:
+    def find_all(self, values: Values) -> list[int]:
         """The codes of those of the sorted ``values`` that have one, ascending."""
 
     def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
@@ -66,6 +67,9 @@ class Codebook(Protocol):
 
     def values(self, start: int, stop: int) -> list[Value]:
         """The values of the codes ``start .. stop - 1``."""
+
+    def texts(self) -> pa.LargeBinaryArray | None:
+        """The values of all codes, if they are byte strings."""
 
 
 def open_codebook(head: Head, cursor: Cursor, parts: Parts) -> Codebook:
@@ -100,7 +104,11 @@ class _Offsets:
         code = value - self.base
         return code if 0 <= code < self.n_codes else None
 
-    def find_all(self, values: Sequence[Value]) -> list[int]:
+    def find_all(self, values: Values) -> list[int]:
+        if isinstance(values, IntegerSet):
+            inside = values_between(values, self.base, self.base + self.n_codes)
+            codes: list[int] = (np.asarray(inside) - self.base).tolist()
+            return codes
         return [code for v in values if (code := self.find(v)) is not None]
 
     def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
@@ -112,6 +120,9 @@ class _Offsets:
 
     def values(self, start: int, stop: int) -> list[Value]:
         return list(range(self.base + start, self.base + stop))
+
+    def texts(self) -> None:
+        """Integers are no texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +159,10 @@ class _IntDictionary:
             return None
         return i * INTS_PER_CHUNK + 1 + at
 
-    def find_all(self, values: Sequence[Value]) -> list[int]:
+    def find_all(self, values: Values) -> list[int]:
         if len(values) < _MANY or not self.n_codes:
             return [code for v in values if (code := self.find(v)) is not None]
-        least, greatest = self.firsts[0], self.greatest
-        fitting = [v for v in values if isinstance(v, int) and least <= v <= greatest]
+        fitting = values_between(values, self.firsts[0], self.greatest + 1)
         inside = np.array(fitting, np.int64)
         owners = np.searchsorted(np.array(self.firsts), inside, side="right") - 1
         codes: list[int] = []
@@ -192,6 +202,9 @@ class _IntDictionary:
             found += chunk[max(start - at, 0) : stop - at]
         return found
 
+    def texts(self) -> None:
+        """Integers are no texts."""
+
 
 @dataclass(frozen=True, slots=True)
 class _TextDictionary:
@@ -227,7 +240,7 @@ class _TextDictionary:
             return None
         return self._begin(i) + at
 
-    def find_all(self, values: Sequence[Value]) -> list[int]:
+    def find_all(self, values: Values) -> list[int]:
         return [code for v in values if (code := self.find(v)) is not None]
 
     def _is_above(self, value: bytes) -> bool:
@@ -257,6 +270,15 @@ class _TextDictionary:
                 places = range(len(chunk))[max(start - at, 0) : stop - at]
                 found += [chunk[k] for k in places]
         return found
+
+    def texts(self) -> pa.LargeBinaryArray:
+        """All values, in one read of all chunks."""
+        if not self.n_codes:
+            return pa.array([], pa.large_binary())
+        raw = self.parts.read(1, 1 + len(self.ends))
+        counts = np.diff(self.ends, prepend=0).tolist()
+        chunks = map(unpack_texts, raw, counts)
+        return pa.concat_arrays([chunk.to_arrow() for chunk in chunks])
 
 
 def _keep(cache: dict[int, T], i: int, chunk: T) -> None:

@@ -6,14 +6,16 @@ import struct
 from collections.abc import Sequence
 from typing import Final, Protocol, assert_never
 
+import numpy as np
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.atoms import Atom, IsNotNull, IsNull, Matches, NoneOf, OneOf, Range
 from skipindex.bounds import Bounds
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes import _roaring
 from skipindex.indexes._dictionary import Codebook
 from skipindex.indexes._header import Head
+from skipindex.indexes._patterns import select
 from skipindex.storage.parts import Parts
 
 Interval = tuple[int, int]
@@ -126,6 +128,8 @@ def _answer(index: Positional, atom: Atom) -> Bounds[BitMap]:
             if some.lower is some.upper:
                 return _exactly(every - some.upper)
             return Bounds(every - some.upper, every - some.lower)
+        case Matches():
+            return _matching(index, atom)
         case IsNull():
             return _exactly(_null_rows(index))
         case IsNotNull():
@@ -140,6 +144,22 @@ def _among(index: Positional, intervals: list[Interval]) -> Bounds[BitMap]:
     if intervals == [(0, index.book.n_codes)]:
         return _exactly(index.existence())
     return index.among(intervals)
+
+
+def _matching(index: Positional, atom: Matches) -> Bounds[BitMap]:
+    """By every value of the dictionary, which is read as a whole."""
+    texts = index.book.texts()
+    if texts is None:
+        return Bounds(BitMap(), index.existence())
+    certain, possible = select(atom.pattern, texts)
+    bounds = _among(index, intervals_of(np.flatnonzero(possible).tolist()))
+    if not np.array_equal(certain, possible):
+        surely = _among(index, intervals_of(np.flatnonzero(certain).tolist()))
+        bounds = Bounds(surely.lower, bounds.upper)
+    if not atom.negated:
+        return bounds
+    every = index.existence()
+    return Bounds(every - bounds.upper, every - bounds.lower)
 
 
 def _null_rows(index: Positional) -> BitMap:

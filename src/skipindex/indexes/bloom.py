@@ -53,6 +53,7 @@ _WITNESS: Final = "skipindex"
 _HEAD: Final = struct.Struct("<BBBBQIIQ")
 _FILE_HEAD: Final = struct.Struct("<dQQQQ")
 _MAX_SLICES: Final = 64
+_HOPELESS: Final = 8
 
 
 def bloom_key(value: Value) -> str:
@@ -81,11 +82,7 @@ class Bloom:
     error_rate: float = 0.01
 
     def __post_init__(self) -> None:
-        if not 2.0**-_MAX_SLICES < self.error_rate < 1:
-            raise UnknownIndexError(
-                f"no bloom index has error rate {self.error_rate!r} "
-                "(accepted: between 0 and 1)"
-            )
+        check_error_rate(self.error_rate, _KIND)
 
     @property
     def kind(self) -> str:
@@ -94,17 +91,23 @@ class Bloom:
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""
-        keys = _keys(column)
-        bloom = BloomFilter(max(1, len(keys)), self.error_rate)
-        fill(bloom, keys)
-        k, m = bloom.num_slices, bloom.bits_per_slice
-        tag, scheme = column.domain.tag.encode(), scheme_of(k, m).encode()
-        head = _HEAD.pack(
-            _VERSION, len(tag), len(scheme), 0, len(keys), k, _witness(k, m), m
-        )
-        file = io.BytesIO()
-        bloom.tofile(file)
-        return [head + tag + scheme, file.getvalue()]
+        return pack_filter(_keys(column), self.error_rate, column.domain)
+
+
+def pack_filter(
+    keys: list[bytes], error_rate: float, domain: Domain, *, own: bytes = b""
+) -> list[bytes]:
+    """The parts of a filter of distinct UTF-8 keys; ``own`` ends the header."""
+    bloom = BloomFilter(max(1, len(keys)), error_rate)
+    fill(bloom, keys)
+    k, m = bloom.num_slices, bloom.bits_per_slice
+    tag, scheme = domain.tag.encode(), scheme_of(k, m).encode()
+    head = _HEAD.pack(
+        _VERSION, len(tag), len(scheme), 0, len(keys), k, _witness(k, m), m
+    )
+    file = io.BytesIO()
+    bloom.tofile(file)
+    return [head + tag + scheme + own, file.getvalue()]
 
 
 def _keys(column: EncodedColumn) -> list[bytes]:
@@ -118,6 +121,15 @@ def _keys(column: EncodedColumn) -> list[bytes]:
     except pa.ArrowInvalid:
         return [bloom_key(value).encode() for value in keys]
     return keys
+
+
+def check_error_rate(error_rate: float, kind: str) -> None:
+    """Raise ``UnknownIndexError`` if no filter has such a rate."""
+    if not 2.0**-_MAX_SLICES < error_rate < 1:
+        raise UnknownIndexError(
+            f"no {kind} index has error rate {error_rate!r} "
+            "(accepted: between 0 and 1)"
+        )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -134,6 +146,7 @@ class BloomIndex:
     n_keys: int
     k: int
     m: int
+    own: bytes = b""
 
     @property
     def n_bitmaps(self) -> int:
@@ -142,23 +155,25 @@ class BloomIndex:
 
     def probe(self, atom: Atom) -> Bounds[BitMap] | None:
         """No row, if the filter has none of the values asked for; else no opinion."""
-        if not isinstance(atom, OneOf):
+        # Half of the bits are set: of so many values, one in 2 ** k each, some seem here.
+        if not isinstance(atom, OneOf) or len(atom.values) > _HOPELESS << self.k:
             return None
-        bits = self._bits()
-        if any(self._may_hold(bits, value) for value in atom.values):
+        bits = self.bits()
+        if any(self.may_hold(bits, bloom_key(value)) for value in atom.values):
             return None
         return Bounds(BitMap(), BitMap())
 
-    def _may_hold(self, bits: memoryview, value: Value) -> bool:
+    def may_hold(self, bits: memoryview, key: str) -> bool:
+        """Whether ``key`` may be among the filter's; if not, it surely is not."""
         slice_start = 0
-        for place in hashes(self.k, self.m)[0](bloom_key(value)):
+        for place in hashes(self.k, self.m)[0](key):
             bit = slice_start + place
             if not bits[bit >> 3] >> (bit & 7) & 1:
                 return False
             slice_start += self.m
         return True
 
-    def _bits(self) -> memoryview:
+    def bits(self) -> memoryview:
         """The filter's bits, the lowest of a byte first."""
         cursor = Cursor(self.parts[1])
         _, k, m, capacity, count = cursor.unpack(_FILE_HEAD)
@@ -186,27 +201,42 @@ class BloomType:
 
     def open(self, parts: Parts, domain: Domain, n_rows: int) -> BloomIndex:
         """Read the header; the bits only when asked."""
-        if len(parts) != 2:
+        index = open_filter(parts, domain, _KIND)
+        if index.n_keys > n_rows:
             raise CorruptIndexError(
-                f"a bloom payload has {len(parts)} parts (accepted: 2)"
+                f"a bloom filter of {index.n_keys} keys makes no sense for a file of "
+                f"{n_rows} rows"
             )
-        cursor = Cursor(parts[0])
-        check_version(parts[0][0] if len(parts[0]) else 0, _VERSION, _KIND)
-        _, tag_length, scheme_length, _, n_keys, k, witness, m = cursor.unpack(_HEAD)
-        check_tag(cursor.bytes(tag_length), domain, _KIND)
-        scheme = bytes(cursor.bytes(scheme_length))
-        cursor.end()
-        if not (0 < k <= _MAX_SLICES and 0 < m < 1 << 48 and n_keys <= n_rows):
-            raise CorruptIndexError(
-                f"a bloom filter of {n_keys} keys in {k} slices of {m} bits makes no "
-                f"sense for a file of {n_rows} rows"
-            )
-        if scheme != scheme_of(k, m).encode() or witness != _witness(k, m):
-            raise CorruptIndexError(
-                f"a bloom filter was built with scheme {scheme!r}, and the installed "
-                f"pybloom-live has {scheme_of(k, m)!r}"
-            )
-        return BloomIndex(parts, n_keys, k, m)
+        return index
+
+
+def open_filter(
+    parts: Parts, domain: Domain, kind: str, *, n_own: int = 0
+) -> BloomIndex:
+    """The filter that ``pack_filter`` wrote for a kind, with ``n_own`` own bytes.
+
+    Raises:
+        CorruptIndexError: it makes no sense, or another library hashed its keys.
+    """
+    if len(parts) != 2:
+        raise CorruptIndexError(f"a {kind} payload has {len(parts)} parts (accepted: 2)")
+    cursor = Cursor(parts[0])
+    check_version(parts[0][0] if len(parts[0]) else 0, _VERSION, kind)
+    _, n_tag, n_scheme, _, n_keys, k, witness, m = cursor.unpack(_HEAD)
+    check_tag(cursor.bytes(n_tag), domain, kind)
+    scheme = bytes(cursor.bytes(n_scheme))
+    own = bytes(cursor.bytes(n_own))
+    cursor.end()
+    if not (0 < k <= _MAX_SLICES and 0 < m < 1 << 48):
+        raise CorruptIndexError(
+            f"a {kind} filter in {k} slices of {m} bits makes no sense"
+        )
+    if scheme != scheme_of(k, m).encode() or witness != _witness(k, m):
+        raise CorruptIndexError(
+            f"a {kind} filter was built with scheme {scheme!r}, and the installed "
+            f"pybloom-live has {scheme_of(k, m)!r}"
+        )
+    return BloomIndex(parts, n_keys, k, m, own)
 
 
 INDEX_TYPE: Final = BloomType()

@@ -24,10 +24,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range, Value
+from skipindex.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+    Values,
+)
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.indexes._column import EncodedColumn
+from skipindex.indexes._patterns import select
 
 MAX_BYTES: Final = 64
 """Longer byte strings are cut: the low bound down, the high bound up."""
@@ -202,6 +213,8 @@ class FileStats:
                 inside, touched = self._one_of(values)
             case NoneOf(_, values):
                 inside, touched = self._none_of(values)
+            case Matches():
+                inside, touched = self._matching(atom)
             case _:
                 assert_never(atom)
         # A file without a value has no row that is TRUE, but all of its no rows.
@@ -236,10 +249,10 @@ class FileStats:
         touched: Mask = after & before
         return inside, touched
 
-    def _positions(self, values: Sequence[Value]) -> tuple[np.ndarray, np.ndarray]:
+    def _positions(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """The half-open interval of ``values`` inside of each file's bounds."""
         if isinstance(self.low, np.ndarray):
-            among = np.array(values, np.int64)
+            among = np.asarray(values, np.int64)
             first = np.searchsorted(among, self.low, side="left")
             return first, np.searchsorted(among, self.high, side="right")
         lows, highs = self.low.to_pylist(), self.high.to_pylist()
@@ -247,22 +260,34 @@ class FileStats:
         stop = np.array([bisect_right(values, v or b"") for v in highs], np.int64)
         return first, stop
 
-    def _one_of(self, values: Sequence[Value]) -> tuple[Mask, Mask]:
+    def _one_of(self, values: Values) -> tuple[Mask, Mask]:
         first, stop = self._positions(values)
         return self._only_among(values, first, stop), stop > first
 
-    def _none_of(self, values: Sequence[Value]) -> tuple[Mask, Mask]:
+    def _none_of(self, values: Values) -> tuple[Mask, Mask]:
         first, stop = self._positions(values)
         return stop <= first, ~self._only_among(values, first, stop)
 
+    def _matching(self, atom: Matches) -> tuple[Mask, Mask]:
+        """Decided where a file has one value alone: bounds say nothing of patterns."""
+        single = np.asarray(pc.equal(self.low, self.high).fill_null(False))
+        known = np.flatnonzero(single & self.exact)
+        inside = np.zeros(len(self.bounded), bool)
+        touched = np.ones(len(self.bounded), bool)
+        certain, possible = select(atom.pattern, self.low.take(pa.array(known)))
+        if atom.negated:
+            certain, possible = ~possible, ~certain
+        inside[known], touched[known] = certain, possible
+        return inside, touched
+
     def _only_among(
-        self, values: Sequence[Value], first: np.ndarray, stop: np.ndarray
+        self, values: Values, first: np.ndarray, stop: np.ndarray
     ) -> Mask:
         """Files whose every value is surely one of ``values``."""
         hit: Mask = stop > first
         if isinstance(self.low, np.ndarray):
             # Between two integers there is only what lies between them.
-            among = np.array(values, np.int64)
+            among = np.asarray(values, np.int64)
             begins = among[np.minimum(first, len(among) - 1)] == self.low
             ends = among[np.maximum(stop - 1, 0)] == self.high
             # As unsigned numbers: the width of a file may exceed int64.

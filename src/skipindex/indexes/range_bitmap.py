@@ -5,10 +5,10 @@ width.  The price is that each bitmap is dense: use it for few distinct values o
 clustered rows, else ``bit_sliced``.
 
 Above ``max_bitmaps`` distinct values, neighbours share a bitmap, in bins of about
-equally many rows.  Then a range that begins or ends inside of a bin is answered by
-two sets, the rows of the bins inside of it and the rows of the bins that it touches
-(two bitmaps each); ``=`` for a value that is not in the file stays exact, as the
-dictionary knows all values.
+equally many rows.  Then a range that begins or ends inside of a bin is answered by the
+rows of all bins that it touches, of which none is certain, so that it still reads two
+bitmaps; ``=`` for a value that is not in the file stays exact, as the dictionary knows
+all values.
 
 Payload, version 1::
 
@@ -36,16 +36,22 @@ from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._coding import rank_coding
-from skipindex.indexes._column import EncodedColumn
+from skipindex.indexes._column import NULL_CODE, EncodedColumn
 from skipindex.indexes._dictionary import Codebook, open_codebook
 from skipindex.indexes._header import Cursor, Head, ascend, read_head
 from skipindex.indexes._positional import Interval, answer, load
 from skipindex.indexes._ranks import Codes
-from skipindex.indexes._roaring import blank, pack_all
+from skipindex.indexes._roaring import BITS_SIZE, blank, pack_all
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "range_bitmap"
 _VERSION: Final = 1
+_BYTES_PER_ROW: Final = 3
+_BUDGET: Final = 1 << 14
+"""What a small file may cost whatever its rows."""
+_HEADER_BYTES: Final = 16
+_MOST: Final = 1024
+"""Building takes a pass over the rows for every bitmap, however small it is."""
 _BATCH_BYTES: Final = 1 << 23
 
 _Ends = npt.NDArray[np.uint32]
@@ -57,13 +63,15 @@ class RangeBitmap:
 
     Args:
         max_bitmaps: with more distinct values than this, neighbours share a bitmap
-            and answers become supersets.
+            and answers become supersets.  None is as many as take about 3 bytes a
+            row: about 22 over rows in random order, up to 1,024 where neighbours are
+            alike.
     """
 
-    max_bitmaps: int = 1024
+    max_bitmaps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.max_bitmaps < 1:
+        if self.max_bitmaps is not None and self.max_bitmaps < 1:
             raise UnknownIndexError(
                 f"no range_bitmap index has {self.max_bitmaps!r} bitmaps "
                 "(accepted: 1 or more)"
@@ -80,13 +88,29 @@ class RangeBitmap:
         header = coding.header(column, version=_VERSION)
         n_bitmaps = coding.n_codes
         codes, tail = coding.codes, b""
-        if coding.n_codes > self.max_bitmaps:
-            ends = _equi_depth(column, self.max_bitmaps)
+        limit = self.max_bitmaps or _fitting(coding.codes, coding.n_codes)
+        if coding.n_codes > limit:
+            ends = _equi_depth(column, limit)
             bins = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
             codes = column.spread(bins.astype(np.uint32)[codes[codes < coding.n_codes]])
             n_bitmaps, tail = len(ends), ends.astype("<u4").tobytes()
         header += np.array([n_bitmaps], "<u4").tobytes() + tail
         return [header, *coding.chunks, *_pack_cumulative(codes, n_bitmaps)]
+
+
+def _fitting(codes: Codes, n_codes: int) -> int:
+    """About how many cumulative bitmaps fit into the bytes that a column may cost.
+
+    A bitmap has 8 KB for 65,536 rows, or 2 bytes a row, of which it has half, or 4 bytes
+    a run.  A step from code ``a`` to ``b`` begins or ends a run in each of the bitmaps
+    between.
+    """
+    valid = codes[codes != NULL_CODE].astype(np.int64)
+    steps = int(np.abs(np.diff(valid)).sum())
+    in_runs = _HEADER_BYTES + 2 * steps / max(1, n_codes)
+    in_bits = min(len(codes), BITS_SIZE * (len(codes) + 0xFFFF >> 16))
+    budget = max(_BUDGET, _BYTES_PER_ROW * len(codes))
+    return min(_MOST, max(1, int(budget / max(1.0, min(in_runs, in_bits)))))
 
 
 def _equi_depth(column: EncodedColumn, n_bins: int) -> _Ends:
@@ -150,16 +174,14 @@ class RangeBitmapIndex:
             rows = self._bins(start, stop)
             return Bounds(rows, rows)
         # <---[ bin ]--[ bin start ]--[ bin ]--[ stop bin ]--->
-        #                  touched  inside  touched
+        #                  touched  touched  touched
         first = bisect_right(self.ends, start)
         last = bisect_left(self.ends, stop)
         begins_inside = start > (self.ends[first - 1] if first else 0)
         ends_inside = stop < self.ends[last]
         upper = self._bins(first, last + 1)
-        if not begins_inside and not ends_inside:
-            return Bounds(upper, upper)
-        first, last = first + begins_inside, last - ends_inside
-        return Bounds(self._bins(first, last + 1) if first <= last else BitMap(), upper)
+        exact = not begins_inside and not ends_inside
+        return Bounds(upper if exact else BitMap(), upper)
 
     def _bins(self, start: int, stop: int) -> BitMap:
         rows = self._below(stop)

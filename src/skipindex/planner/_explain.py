@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -25,13 +25,17 @@ if TYPE_CHECKING:
     from skipindex.planner.plan import Plan
 
 
+_SHOWN: Final = 400
+"""Characters of a condition that are shown whole."""
+
+
 def proof(found: Evaluation, file: int) -> str:
     """Why ``file`` holds no matching row: the conditions and the evidence."""
     if found.table.n_rows[file] == 0:
         return "the file has no rows"
     if found.stage_of[file] == ROWS:
         kinds = ", ".join(found.rows[file].kinds)
-        return f"{text_of(found.tree)}: no row of the file ({kinds})"
+        return f"{brief(text_of(found.tree))}: no row of the file ({kinds})"
     return _refutation(found, found.tree, file)
 
 
@@ -47,7 +51,7 @@ def _refutation(found: Evaluation, node: Bound, file: int) -> str:
             record = found.leaves[node]
             if record.bounds.upper[file]:
                 return ""
-            return f"{text}: {_evidence(found, record, file)}"
+            return f"{brief(text)}: {_evidence(found, record, file)}"
         case Known(value):
             return "" if value else "the condition is never true"
         case Unknown():
@@ -80,13 +84,20 @@ def _shown(value: object, domain: Domain) -> str:
     return domain.show(plain)
 
 
+def brief(text: str) -> str:
+    """A condition as it is shown: a list of a million keys by its two ends."""
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 4 :]}"
+
+
 def explain(plan: Plan) -> str:
     """The funnel, what answered each condition, and what could not be used."""
     found = plan._evaluation  # noqa: SLF001 (the other half of the plan)
     table = plan.table
     total = int(table.sizes.sum())
     lines = [
-        f"{len(plan.paths)} of {len(table)} files for: {plan.where}",
+        f"{len(plan.paths)} of {len(table)} files for: {brief(plan.where)}",
         f"  {'stage':<18}{'files':>8}{'MB':>10}{'ms':>9}{'index KB':>10}{'bitmaps':>9}",
         f"  {'all':<18}{len(table):>8}{total / 1e6:>10.1f}",
     ]
@@ -112,9 +123,9 @@ def explain(plan: Plan) -> str:
             if np.any(mask)
         ]
         lines.append(
-            f"  {leaf.text}: {', '.join(removed) or 'ruled out no file alone'}"
+            f"  {brief(leaf.text)}: {', '.join(removed) or 'ruled out no file alone'}"
         )
-    lines += [f"  {u.text}: not judged, {u.reason}" for u in unknowns(found.tree)]
+    lines += [f"  {brief(u.text)}: not judged, {u.reason}" for u in unknowns(found.tree)]
     if plan.notes:
         lines += ["notes", *(f"  {note}" for note in plan.notes)]
     return "\n".join(lines)

@@ -8,16 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import assert_never
+from typing import Final, assert_never
+
+import numpy as np
+import numpy.typing as npt
 
 from skipindex.atoms import (
     Atom,
+    IntegerSet,
     IsNotNull,
     IsNull,
+    Matches,
     NoneOf,
     OneOf,
     Range,
     Value,
+    Wildcard,
+    after_prefix,
     successor,
 )
 from skipindex.domain import NAN, Domain
@@ -30,6 +37,7 @@ from skipindex.planner._cuts import (
     cut,
     fits_decimal,
 )
+from skipindex.planner._like import REPLACEMENT, parse_pattern
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
 from skipindex.predicate import (
     And,
@@ -49,6 +57,9 @@ from skipindex.predicate import (
 )
 from skipindex.predicate import IsNull as IsNullPredicate
 from skipindex.table import ColumnInfo
+
+_MANY: Final = 64
+"""So many integers are taken as an array, and not one by one."""
 
 Resolve = Callable[[str], ColumnInfo]
 
@@ -101,7 +112,7 @@ class Binder:
                 return Known(value=False)
             case In(_, (), negated):  # true of NULL too
                 return Known(negated)
-            case In(_, values, negated) if negated and None in values:
+            case In(_, values, negated) if negated and _has_null(values):
                 return Known(value=False)
         if column is None or column.domain is None:
             return Unknown(text, problem)
@@ -110,6 +121,8 @@ class Binder:
             case Comparison(_, operator, value):
                 return binding.comparison(operator, value)
             case In(_, values, negated):
+                if isinstance(values, IntegerSet) and column.domain.name == "int":
+                    return binding.keys(values, negated=negated)
                 listed = [value for value in values if value is not None]
                 return binding.membership(listed, negated=negated)
             case IsNullPredicate(_, negated):
@@ -190,6 +203,10 @@ class _Column:
             case _:
                 return None
 
+    def keys(self, keys: IntegerSet, *, negated: bool) -> Bound:
+        """``column [NOT] IN (keys)`` of an integer column, whose values they are."""
+        return self._leaf((NoneOf if negated else OneOf)(self.name, keys))
+
     def membership(self, values: Sequence[Literal], *, negated: bool) -> Bound:
         """``column [NOT] IN (values)``; no value is NULL."""
         # Spark compares all of them in one common type; where a list mixes
@@ -209,6 +226,10 @@ class _Column:
             self.domain.name != "float" and not fits_decimal(self.domain, values)
         ):
             return Unknown(self.text, "the list makes Spark round")
+        if self.domain.name == "int" and len(values) >= _MANY:
+            array = _as_int64(values)
+            if array is not None:
+                return self.keys(IntegerSet(array), negated=negated)
         exact: set[Value] = set()
         for value in values:
             at = cut(self.domain, value, self.zone)
@@ -228,30 +249,34 @@ class _Column:
         return self._leaf(kind(self.name, ordered))
 
     def like(self, node: Like) -> Bound:
-        """``column [NOT] LIKE pattern``: exact for ``'p%'``, else by its prefix."""
+        """``column [NOT] LIKE pattern``; ``'p%'`` is a range, and a constant ``=``."""
         if self.domain.name != "string":
             return Unknown(self.text, "LIKE on this type needs a cast")
-        parsed = _split_pattern(node.pattern, node.escape)
-        if parsed is None:
-            return Unknown(self.text, "the pattern ends in, or misuses, its escape")
-        prefix_text, rest = parsed
         try:
-            prefix = prefix_text.encode()
+            pattern = parse_pattern(node.pattern, node.escape)
         except UnicodeEncodeError:
             return Unknown(self.text, "the pattern is no valid text")
-        if not rest:
-            operator = Operator.NE if node.negated else Operator.EQ
-            return self.comparison(operator, prefix_text)
-        stop = _after_prefix(prefix)
-        if set(rest) == {"%"}:
-            if node.negated:
-                outside = [self._range(None, prefix)]
-                return AnyOf((*outside, self._least(stop)))
-            return self._range(prefix, stop)
-        unknown = Unknown(self.text, "only the pattern's prefix can be judged")
-        if node.negated or not prefix:
-            return unknown
-        return AllOf((self._range(prefix, stop), unknown))
+        match pattern:
+            case None:
+                return Unknown(self.text, "the pattern ends in, or misuses, its escape")
+            case () | (bytes(),):
+                text = pattern[0].decode() if pattern else ""  # type: ignore[union-attr]
+                return self.comparison(
+                    Operator.NE if node.negated else Operator.EQ, text
+                )
+            case _ if REPLACEMENT in node.pattern:
+                return Unknown(self.text, "bytes that are no UTF-8 may match U+FFFD")
+            case (Wildcard.ANY_TEXT,):
+                return Known(value=False) if node.negated else self._range(b"", None)
+            case (bytes(prefix), Wildcard.ANY_TEXT):
+                stop = after_prefix(prefix)
+                if node.negated:
+                    return AnyOf((self._range(None, prefix), self._least(stop)))
+                return self._range(prefix, stop)
+        leaf = self._leaf(Matches(self.name, pattern, node.negated))
+        if isinstance(pattern[0], bytes) and not node.negated:
+            return AllOf((self._range(pattern[0], after_prefix(pattern[0])), leaf))
+        return leaf
 
     def _equal(self, at: Cut) -> Bound:
         if _single(at):
@@ -294,6 +319,20 @@ class _Column:
         return Leaf(atom, self.text)
 
 
+def _as_int64(values: Sequence[Literal]) -> npt.NDArray[np.int64] | None:
+    """The values, if they are all integers of 64 bits."""
+    if not all(type(value) is int for value in values):
+        return None
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        return None
+
+
+def _has_null(values: Sequence[Literal]) -> bool:
+    return not isinstance(values, IntegerSet) and None in values
+
+
 def _single(at: Cut) -> bool:
     """Whether exactly one value of the domain equals the literal."""
     if at.ge is None:
@@ -301,29 +340,3 @@ def _single(at: Cut) -> bool:
     # The greatest values have no successor.
     last = at.gt is None and at.ge in {INT64_MAX, NAN}
     return last or at.gt == successor(at.ge)
-
-
-def _split_pattern(pattern: str, escape: str) -> tuple[str, str] | None:
-    """The literal text before the first wildcard, and the rest as written."""
-    literal = []
-    i = 0
-    while i < len(pattern):
-        c = pattern[i]
-        if c == escape:
-            following = pattern[i + 1 : i + 2]
-            if not following or following not in {"%", "_", escape}:
-                return None  # an error in Spark
-            literal.append(following)
-            i += 2
-        elif c in "%_":
-            return "".join(literal), pattern[i:]
-        else:
-            literal.append(c)
-            i += 1
-    return "".join(literal), ""
-
-
-def _after_prefix(prefix: bytes) -> bytes | None:
-    """The least byte string greater than all that begin with ``prefix``."""
-    stem = prefix.rstrip(b"\xff")
-    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TypeAlias, TypeVar, assert_never
 
 from skipindex.atoms import Atom
@@ -130,6 +130,7 @@ def unknowns(tree: Bound) -> Iterator[Unknown]:
             assert_never(tree)
 
 
+@lru_cache(maxsize=16)
 def text_of(tree: Bound) -> str:
     """``tree`` in SQL words."""
     match tree:

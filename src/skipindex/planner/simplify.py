@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from skipindex.atoms import Atom, NoneOf, OneOf, Range, Value
+import numpy as np
+
+from skipindex.atoms import (
+    Atom,
+    IntegerSet,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+    Values,
+    successor,
+    values_between,
+)
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf
 
 
@@ -105,12 +117,11 @@ def _both(a: Atom, b: Atom) -> Atom | Known | None:
                 return Known(value=False)
             return Range(a.column, low, high)
         case OneOf(_, values), OneOf(_, others):
-            return _one_of(a.column, [v for v in values if v in set(others)])
+            return _one_of(a.column, _intersection(values, others))
         case (OneOf(_, values), Range() as r) | (Range() as r, OneOf(_, values)):
-            return _one_of(a.column, [v for v in values if _inside(v, r)])
+            return _one_of(a.column, values_between(values, r.low, r.high))
         case NoneOf(_, values), NoneOf(_, others):
-            union = sorted({*values, *others})
-            return NoneOf(a.column, tuple(union))
+            return NoneOf(a.column, _union(values, others))
     return None
 
 
@@ -119,19 +130,29 @@ def _either(a: Atom, b: Atom) -> Atom | None:
         return None
     match a, b:
         case OneOf(_, values), OneOf(_, others):
-            union = sorted({*values, *others})
-            return OneOf(a.column, tuple(union))
+            return OneOf(a.column, _union(values, others))
     return None
 
 
-def _one_of(column: str, values: Sequence[Value]) -> OneOf | Known:
-    return OneOf(column, tuple(values)) if values else Known(value=False)
+def _one_of(column: str, values: Values) -> OneOf | Known:
+    return OneOf(column, values) if values else Known(value=False)
 
 
-def _inside(value: Value, atom: Range) -> bool:
-    above = atom.low is None or value >= atom.low  # type: ignore[operator]
-    below = atom.high is None or value < atom.high  # type: ignore[operator]
-    return above and below
+def _intersection(values: Values, others: Values) -> Values:
+    if isinstance(values, IntegerSet) and isinstance(others, IntegerSet):
+        common = np.isin(values.array, others.array, assume_unique=True)
+        return IntegerSet(values.array[common])
+    few, many = sorted((values, others), key=len)
+    if isinstance(many, IntegerSet):
+        return tuple(v for v in few if values_between(many, v, successor(v)))
+    wanted = set(many)
+    return tuple(v for v in few if v in wanted)
+
+
+def _union(values: Values, others: Values) -> Values:
+    if isinstance(values, IntegerSet) or isinstance(others, IntegerSet):
+        return IntegerSet(np.concatenate([np.asarray(values), np.asarray(others)]))
+    return tuple(sorted({*values, *others}))
 
 
 def _choose(pick: Callable[..., Value], values: list[Value]) -> Value | None:

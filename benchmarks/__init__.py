@@ -1,0 +1,1 @@
+"""What every part costs, beside its limit or reference, measured in the same run."""

@@ -1,0 +1,65 @@
+"""What the filters of pieces of text have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.atoms import Atom
+from skipindex.domain import Domain
+from skipindex.errors import UnsupportedTypeError
+from skipindex.indexes._patterns import Fragment, required
+from skipindex.indexes._ranks import Ints
+
+
+class KeyFilter(Protocol):
+    """A filter of texts, some of which it only seems to hold."""
+
+    def bits(self) -> memoryview:
+        """All of its bits."""
+
+    def may_hold(self, bits: memoryview, key: str) -> bool:
+        """Whether ``key`` may be among its texts; if not, it surely is not."""
+
+
+def check_is_text(domain: Domain, kind: str) -> None:
+    """Raise ``UnsupportedTypeError`` for a column on which LIKE needs a cast."""
+    if domain.name != "string":
+        raise UnsupportedTypeError(
+            f"a {kind} index cannot be on a column of {domain.name} (accepted: string)"
+        )
+
+
+def text_layout(values: pa.LargeBinaryArray) -> tuple[Ints, npt.NDArray[np.uint8]]:
+    """Where every string ends in the bytes of all, and the bytes."""
+    _, offset_buffer, data_buffer = values.buffers()
+    if not len(values):
+        return np.empty(0, np.int64), np.empty(0, np.uint8)
+    offsets = np.frombuffer(offset_buffer, np.int64)
+    offsets = offsets[values.offset : values.offset + len(values) + 1]
+    data = np.frombuffer(data_buffer or b"", np.uint8)
+    return offsets[1:] - offsets[0], data[int(offsets[0]) : int(offsets[-1])]
+
+
+def none_possible(
+    found: KeyFilter, atom: Atom, keys_of: Callable[[Fragment], list[str]]
+) -> bool:
+    """Whether the filter proves that no value meets any alternative of the atom.
+
+    Args:
+        found: the filter.
+        atom: any.
+        keys_of: the keys of every value that has the fragment.
+    """
+    wanted = []
+    for fragments in required(atom):
+        keys = [key for fragment in fragments for key in keys_of(fragment)]
+        if not keys:
+            return False
+        wanted.append(keys)
+    bits = found.bits()
+    return not any(all(found.may_hold(bits, key) for key in keys) for keys in wanted)
