@@ -13,6 +13,7 @@ import numpy as np
 
 from skipindex.errors import PredicateError
 from skipindex.indexes import parse_spec
+from skipindex.planner._counts import RowCounts, row_counts
 from skipindex.planner._explain import explain, proof
 from skipindex.planner.bind import Binder
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, text_of
@@ -157,14 +158,15 @@ class Plan:
             for i in np.flatnonzero(~found.possible)
         ]
 
+    @cached_property
+    def row_counts(self) -> RowCounts:
+        """Between how many and how many rows of every file match."""
+        return row_counts(self._evaluation)
+
     @property
     def count_bounds(self) -> tuple[int, int | None]:
         """Between how many and how many rows match; None is "not known"."""
-        bounds = [task.matching for task in self.tasks]
-        lower = sum(b[0] for b in bounds if b is not None)
-        if None in bounds:
-            return lower, None
-        return lower, sum(b[1] for b in bounds if b is not None)
+        return self.row_counts.total
 
     def explain(self) -> str:
         """The funnel, the conditions and what answered them, for people."""
@@ -219,19 +221,15 @@ class Plan:
         found = self._evaluation
         n_rows = int(self.table.n_rows[i])
         known = n_rows if n_rows >= 0 else None
-        rows = found.rows.get(i)
-        matching = (0, n_rows) if known is not None else None
-        if rows is not None:
-            matching = rows.lower, rows.upper
-        if found.certain[i]:
-            matching = None if known is None else (n_rows, n_rows)
+        counts = self.row_counts
+        matching = int(counts.lower[i]), int(counts.upper[i])
         return FileTask(
             path=self.table.paths[i],
             size=int(self.table.sizes[i]),
             n_rows=known,
             verdict=Verdict.ALL if found.certain[i] else Verdict.READ,
             residual="TRUE" if found.certain[i] else text_of(self._residual(i)),
-            matching=matching,
+            matching=None if known is None else matching,
         )
 
     def _residual(self, i: int) -> Bound:
