@@ -119,6 +119,7 @@ class Result:
         default_factory=lambda: defaultdict(Tally)
     )
     failures: list[str] = field(default_factory=list)
+    n_predicates: int = 0
 
     def along(self, axis: int) -> dict[str, Tally]:
         """The sums over the other axes: 0 is the type, 1 the form, 2 the kind."""
@@ -278,16 +279,30 @@ def _renamed(node: Any, column: Reference) -> Any:
 
 
 def sweep(
-    pool: Pool, *, each: int, random_files: int, seed: int, result: Result
+    pool: Pool,
+    *,
+    each: int,
+    random_files: int,
+    seed: int,
+    result: Result,
+    more_statistics: int = 10,
 ) -> None:
     """Check every form over one pool with every kind of index.
 
-    The statistics, which answer for all files at once, get ten times as many.
+    Args:
+        pool: the column type.
+        each: predicates of every form, which all kinds are asked.
+        random_files: files beside those of each shape.
+        seed: of all choices.
+        result: is added to.
+        more_statistics: so many times more predicates for the statistics, which
+            answer for all files at once.
     """
     with tempfile.TemporaryDirectory() as name:
         sample = Sample(pool, Path(name), random_files=random_files, seed=seed)
         few = {tree for _, tree in predicates(pool, each=each, seed=seed)}
-        for form, tree in predicates(pool, each=10 * each, seed=seed):
+        for form, tree in predicates(pool, each=more_statistics * each, seed=seed):
+            result.n_predicates += 1
             least, most = sample.truth(tree, "v")
             columns = sample.columns if tree in few else sample.columns[:1]
             for n, indexed in enumerate(columns):
