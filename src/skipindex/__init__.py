@@ -35,7 +35,8 @@ from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.build import BuildReport
 from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.range_bitmap import RangeBitmap
-from skipindex.planner.plan import FileTask, Plan, SkippedFile, Verdict, plan_files
+from skipindex.planner.plan import FileTask, Plan, Verdict, plan_files
+from skipindex.planner.proofs import SkippedFile
 from skipindex.predicate import col
 from skipindex.table import FileEntry, Table, open_table
 

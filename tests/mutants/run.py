@@ -49,7 +49,7 @@ def survives(mutant: Mutant) -> str:
             cwd=ROOT,
             env={
                 **os.environ,
-                "HYPOTHESIS_PROFILE": "ci",
+                "HYPOTHESIS_PROFILE": "mutants",
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "PYTHONPATH": f"{source}{os.pathsep}{ROOT}",
             },

@@ -38,7 +38,10 @@ def test_the_whole_explanation(table: Table) -> None:
         "rows that match: 0 to 1; files where every row does: 0",
         "conditions",
         "a IN (5, 106): minmax ruled out 1 files",
+        "bitmap: ruled out no file by this condition alone",
+        "bloom: ruled out no file",
         "s = 'v2': ruled out no file alone",
+        "bitmap: ruled out no file by this condition alone",
         "upper(s) = 'V2': not judged, the function upper",
     ]
 

@@ -14,11 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+import numpy as np
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from skipindex.errors import PlanError
+from skipindex.planner._limits import SortKey
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.predicate import Predicate
 from skipindex.spark._columns import column
@@ -71,6 +74,41 @@ def read(
 
 def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
     """The matching rows of a plan; see ``Plan.read``."""
+    _check_session(spark, plan)
+    schema = table_schema(spark, plan.table)
+    rows = read_files(spark, plan.table, plan.files, schema).where(plan.where)
+    if plan.wish.order_by:
+        rows = rows.orderBy(*map(_sort_column, plan.wish.order_by))
+    return rows if plan.wish.limit is None else rows.limit(plan.wish.limit)
+
+
+def count_plan(spark: SparkSession, plan: Plan) -> int:
+    """How many rows match, from the files where the plan does not know it."""
+    _check_session(spark, plan)
+    table, counts = plan.table, plan.row_counts
+    known = int(counts.lower[counts.exact].sum())
+    unread = [
+        table.location.spark_path(table.paths[i]) for i in np.flatnonzero(~counts.exact)
+    ]
+    schema = table_schema(spark, table)
+    return known + read_files(spark, table, unread, schema).where(plan.where).count()
+
+
+def _sort_column(key: SortKey) -> Column:
+    ordered = sf.expr(str(key.column))
+    match key.descending, key.nulls_first:
+        case True, True:
+            return ordered.desc_nulls_first()
+        case True, False:
+            return ordered.desc_nulls_last()
+        case False, True:
+            return ordered.asc_nulls_first()
+        case _:
+            return ordered.asc_nulls_last()
+
+
+def _check_session(spark: SparkSession, plan: Plan) -> None:
+    """Raise ``PlanError`` where the settings are not those of the plan."""
     zone = plan.session.timezone
     actual = _setting(spark, "spark.sql.session.timeZone")
     if zone is not None and zone != actual:
@@ -89,8 +127,6 @@ def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
                 f"the session has {name}={_setting(spark, name)}, under which a plan "
                 f"may be wrong (accepted: {', '.join(sorted(accepted))})"
             )
-    schema = table_schema(spark, plan.table)
-    return read_files(spark, plan.table, plan.files, schema).where(plan.where)
 
 
 def read_files(
