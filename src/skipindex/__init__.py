@@ -36,7 +36,8 @@ from skipindex.indexes.build import BuildReport
 from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.range_bitmap import RangeBitmap
 from skipindex.planner.plan import FileTask, Plan, Verdict, plan_files
-from skipindex.planner.proofs import SkippedFile
+from skipindex.planner.proofs import Evidence, SkippedFile
+from skipindex.planner.verify import VerifyReport, Violation, verify_plan
 from skipindex.predicate import col
 from skipindex.table import FileEntry, Table, open_table
 
@@ -59,6 +60,7 @@ __all__ = [
     "BuildReport",
     "CommitConflictError",
     "CorruptIndexError",
+    "Evidence",
     "FileEntry",
     "FileTask",
     "IndexVersionError",
@@ -75,6 +77,8 @@ __all__ = [
     "UnknownIndexError",
     "UnsupportedTypeError",
     "Verdict",
+    "VerifyReport",
+    "Violation",
     "build_indexes",
     "col",
     "drop_indexes",
@@ -82,6 +86,7 @@ __all__ = [
     "open_table",
     "plan_files",
     "read",
+    "verify_plan",
     "write_table",
 ]
 

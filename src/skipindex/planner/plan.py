@@ -121,6 +121,11 @@ class Plan:
         return self._evaluation.table
 
     @property
+    def tree(self) -> Bound:
+        """The predicate over atoms, as the indexes were asked."""
+        return self._evaluation.tree
+
+    @property
     def paths(self) -> list[str]:
         """The files to read, relative to the table, without duplicates."""
         return [self.table.paths[i] for i in np.flatnonzero(self._kept)]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
+from urllib.parse import unquote
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -92,6 +93,34 @@ def count_plan(spark: SparkSession, plan: Plan) -> int:
     ]
     schema = table_schema(spark, table)
     return known + read_files(spark, table, unread, schema).where(plan.where).count()
+
+
+def count_files(
+    spark: SparkSession, plan: Plan, files: Sequence[int]
+) -> dict[int, int]:
+    """How many rows of each of these files match, by its place in the table.
+
+    Spark counts them without its own file skipping, which loses rows (NaN).
+    """
+    _check_session(spark, plan)
+    if not files:
+        return {}
+    table = plan.table
+    paths = [table.location.spark_path(table.paths[i]) for i in files]
+    place = {_uri(path): i for path, i in zip(paths, files, strict=True)}
+    schema = table_schema(spark, table)
+    with _settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
+        rows = read_files(spark, table, paths, schema).where(plan.where)
+        counted = rows.groupBy(sf.input_file_name()).count().collect()
+    found = dict.fromkeys(files, 0)
+    for name, n in counted:
+        found[place[_uri(unquote(str(name)))]] = int(n)
+    return found
+
+
+def _uri(path: str) -> str:
+    """One spelling: Spark writes ``file:/`` with one slash or three."""
+    return re.sub("^file:/+", "file:/", path)
 
 
 def _sort_column(key: SortKey) -> Column:
@@ -198,6 +227,12 @@ def _quick_listing(spark: SparkSession, *, local: bool) -> Iterator[None]:
     else:
         tasks = 4 * spark.sparkContext.defaultParallelism
         wanted = {f"{_DISCOVERY}.parallelism": str(tasks)}
+    with _settings(spark, wanted):
+        yield
+
+
+@contextmanager
+def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
     before = {name: _setting(spark, name) for name in wanted}
     try:
         for name, value in wanted.items():
