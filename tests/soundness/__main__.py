@@ -19,9 +19,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soundness")
     add = parser.add_argument
     add("--seed", type=int, default=1, help="of all choices")
-    add("--each", type=int, default=2, help="predicates of each form, type and kind")
+    add("--each", type=int, default=1, help="predicates of each form, type and kind")
     add("--files", type=int, default=10, help="random files beside those of each shape")
-    add("--spark", type=int, default=110, help="conditions a type for Spark; 0: none")
+    add("--spark", type=int, default=100, help="conditions a type for Spark; 0: none")
     add("--types", nargs="*", help="only these column types")
     add("--out", type=Path, help="where to write the page")
     options = parser.parse_args(arguments)

@@ -203,9 +203,8 @@ def _first_rows(
         (lambda rank: rank < last) if key.descending else (lambda rank: rank > last)
     )
     mask = possible.copy()
-    mask[
-        [file for file, span in zip(files, spans, strict=True) if after(span[best])]
-    ] = False
+    late = [f for f, span in zip(files, spans, strict=True) if after(span[best])]
+    mask[late] = False
     shown = _shown(last, column)
     return Needed(mask, f"{limit} rows that match have {key.column} up to {shown}")
 

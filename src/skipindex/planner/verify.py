@@ -231,7 +231,9 @@ def _holds(atom: Atom, values: pa.Array) -> np.ndarray:
         case OneOf(values=wanted):
             return _mask(_is_one_of(values, wanted))
         case NoneOf(values=others):
-            return _mask(values.is_valid()) & ~_mask(_is_one_of(values, others))
+            differs: np.ndarray = ~_mask(_is_one_of(values, others))
+            differs &= _mask(values.is_valid())
+            return differs
         case Range(_, low, high):
             inside = _mask(values.is_valid())
             ends: list[tuple[Callable[..., pa.Array], Any]] = []
