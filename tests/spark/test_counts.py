@@ -83,8 +83,8 @@ def test_spark_verifies_a_plan(spark: SparkSession, folder: Path) -> None:
     assert report.is_right
     assert report.checked == 5
     assert sx.verify_plan(plan, spark=spark, sample=0).checked == 0
+    zoned = table.plan_files("a > 12", timezone="UTC")
     with settings(spark, {ZONE: "Asia/Tokyo"}), pytest.raises(PlanError):
-        zoned = table.plan_files("a > 12", timezone="UTC")
         sx.verify_plan(zoned, spark=spark)
 
 

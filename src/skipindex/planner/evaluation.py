@@ -26,6 +26,7 @@ from pyroaring import BitMap
 from skipindex.bounds import Bounds
 from skipindex.indexes._column import MAX_ROWS
 from skipindex.planner._indexes import UNUSABLE, IndexReader
+from skipindex.planner._worth import not_worth_it
 from skipindex.planner.bound import Bound, Leaf, evaluate, leaves
 from skipindex.storage.parts import ReadCount
 from skipindex.table import ColumnInfo, Table
@@ -81,9 +82,15 @@ class Evaluation:
     """Runs the stages over one table and keeps what they found."""
 
     def __init__(
-        self, table: Table, tree: Bound, *, kinds: Collection[str] | None
+        self,
+        table: Table,
+        tree: Bound,
+        *,
+        kinds: Collection[str] | None,
+        forced: Collection[str] | None = None,
     ) -> None:
         n = len(table)
+        self._forced = forced
         self.table = table
         self.tree = tree
         self.reader = IndexReader(table, kinds)
@@ -168,9 +175,13 @@ class Evaluation:
         if not (self.possible & ~self.certain).any():
             return "nothing is left to decide"
         columns = [record.column for record in self.leaves.values()]
-        if not any(self.reader.has(c, positional=positional) for c in columns):
+        n_asked = sum(self.reader.has(c, positional=positional) for c in columns)
+        if not n_asked:
             return "no such index on these columns"
-        return ""
+        left = self.possible & ~self.certain
+        return not_worth_it(
+            self.table, left, n_asked, positional=positional, kinds=self._forced
+        )
 
     def _undecided(self) -> list[int]:
         """Files to ask an index of, which are all that have one."""

@@ -375,7 +375,8 @@ def plan_files(
             written without a zone prune nothing.
         case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
         kinds: names of the index kinds that may be used (``"minmax"``,
-            ``"bloom"`` …); by default all that there are.
+            ``"bloom"`` …), and are asked at any price; by default all that there
+            are, where asking them can be worth it.
         without: names of the kinds that may not.
         limit: so many matching rows are enough, so other files are not read.
         order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
@@ -407,7 +408,7 @@ def plan_files(
         return opened.resolve(name, case_sensitive=case_sensitive)
 
     bound = simplify(Binder(resolve, timezone).bind(tree))
-    evaluation = Evaluation(opened, bound, kinds=usable)
+    evaluation = Evaluation(opened, bound, kinds=usable, forced=kinds and usable)
     session = SessionRules(timezone, case_sensitive)
     return Plan(where, evaluation, session=session, kinds=usable, wish=wish)
 
