@@ -17,6 +17,7 @@ _MINMAX: Final = ("tests/indexes/test_minmax.py", "tests/planner/test_soundness.
 _KINDS: Final = ("tests/indexes/test_contract.py", "tests/planner/test_soundness.py")
 _DOMAIN: Final = ("tests/test_domain.py", "tests/planner/test_soundness.py")
 _DAMAGE: Final = ("tests/traps/test_damage.py", "tests/storage/test_pack.py")
+_LIMITS: Final = ("tests/planner/test_limits.py",)
 _STALE: Final = ("tests/traps/test_staleness.py",)
 
 
@@ -461,14 +462,6 @@ MUTANTS: Final = (
         _PLANS,
     ),
     Mutant(
-        "payloads-unread",
-        "planner/_indexes.py",
-        "if parts is None:",
-        "if parts is None or len(parts) > 3:",
-        "payloads of several parts are never read: sound, and no longer tight",
-        _PLANS,
-    ),
-    Mutant(
         "counts-of-possible",
         "planner/_counts.py",
         "lower[file], upper[file] = verdict.lower, verdict.upper",
@@ -483,5 +476,45 @@ MUTANTS: Final = (
         "return lower, int(self.upper.clip(0).sum())",
         "a file of unknown size has no rows: trap C-55",
         _PLANS,
+    ),
+    Mutant(
+        "limit-by-possible",
+        "planner/_limits.py",
+        "lower = np.where(possible, counts.lower, 0)",
+        "lower = np.where(possible, counts.upper.clip(0), 0)",
+        "LIMIT counts on rows that only may match",
+        _LIMITS,
+    ),
+    Mutant(
+        "top-k-by-worst",
+        "planner/_limits.py",
+        "if after(span[best])]",
+        "if after(span[worst])]",
+        "a file is left out although its best row is among the first: trap C-50",
+        _LIMITS,
+    ),
+    Mutant(
+        "top-k-nulls",
+        "planner/_limits.py",
+        "nulls_low=key.nulls_first != key.descending",
+        "nulls_low=key.nulls_first",
+        "NULL stands at the wrong end of a descending order",
+        _LIMITS,
+    ),
+    Mutant(
+        "top-k-too-few",
+        "planner/_limits.py",
+        "int(np.searchsorted(total, limit))",
+        "int(np.searchsorted(total, limit - 1))",
+        "one row less than the limit is enough",
+        _LIMITS,
+    ),
+    Mutant(
+        "verify-nothing",
+        "planner/verify.py",
+        "if 0 <= high < most:",
+        "if 0 < high < most:",
+        "a skipped file that holds a match is no violation",
+        ("tests/planner/test_verify.py",),
     ),
 )
