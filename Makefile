@@ -4,13 +4,14 @@ VENV ?= .venv
 SCALE ?= 0.1
 FILES ?= 100
 OUT ?= data/ssb
+SEED ?= 1
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb test test-all lint types format check clean
+.PHONY: help setup ssb test test-all soundness mutants lint types format check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -27,6 +28,12 @@ test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 
 test-all: $(STAMP)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest
+
+soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
+	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out docs/soundness.md
+
+mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
+	@$(WITH_JAVA) $(BIN)/python -m tests.mutants
 
 lint: $(STAMP)  ## check style and format
 	$(BIN)/ruff check

@@ -37,13 +37,19 @@ def verdict_of(outcomes: Sequence[Outcome]) -> str:
         f"{o.query}: {o.kept['bitmaps']} files kept with bitmaps, "
         f"{o.oracle} hold a match"
         for o in outcomes
-        if not o.is_tight
+        if o.kept["bitmaps"] != o.oracle
+    ]
+    wrong += [
+        f"{o.query}: the plan counts {o.counted[0]} to {o.counted[1]} rows, "
+        f"{o.matched} match"
+        for o in outcomes
+        if o.counted != (o.matched, o.matched)
     ]
     if wrong:
         return "\n".join(["FAILED", *wrong])
     return (
         f"all {len(outcomes)} answers are equal, no file with a match was skipped, and "
-        "with bitmaps no other file was read"
+        "with bitmaps no other file was read and every plan knew the count of rows"
     )
 
 

@@ -43,6 +43,7 @@ class Outcome:
         plan_seconds: to plan with all kinds.
         seconds: of the query on the whole table, and on the plan with planning.
         equal: whether both gave the same rows.
+        counted: between how many and how many rows match, as the plan says.
     """
 
     query: str
@@ -55,16 +56,20 @@ class Outcome:
     plan_seconds: float
     seconds: tuple[float, float]
     equal: bool
+    counted: tuple[int, int | None]
 
     @property
     def is_right(self) -> bool:
         """No file with a match was skipped, and the answers are the same."""
-        return self.equal and not self.lost
+        low, high = self.counted
+        enclosed = low <= self.matched and (high is None or self.matched <= high)
+        return self.equal and not self.lost and enclosed
 
     @property
     def is_tight(self) -> bool:
-        """With bitmaps, only files that hold a match were kept."""
-        return self.kept["bitmaps"] == self.oracle
+        """With bitmaps, only files that hold a match were kept, and all counted."""
+        known = self.counted == (self.matched, self.matched)
+        return self.kept["bitmaps"] == self.oracle and known
 
 
 def run_layout(
@@ -144,6 +149,7 @@ def _run_query(
         plan_seconds=plan_seconds,
         seconds=(min(w for w, _ in timings), min(p for _, p in timings)),
         equal=_same_rows(expected, answer),
+        counted=plan.count_bounds,
     )
 
 

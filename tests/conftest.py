@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from pyspark.sql import SparkSession
 
 from skipindex.spark.session import local_session
@@ -15,6 +15,13 @@ settings.register_profile(
 )
 settings.register_profile(
     "ci", settings.get_profile("dev"), derandomize=True, print_blob=True
+)
+# A mutant is caught as well by an example that is not the smallest.
+settings.register_profile(
+    "mutants",
+    settings.get_profile("ci"),
+    phases=[Phase.explicit, Phase.generate],
+    print_blob=False,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

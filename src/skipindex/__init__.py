@@ -38,7 +38,9 @@ from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
 from skipindex.indexes.token_bloom import TokenBloom
-from skipindex.planner.plan import FileTask, Plan, SkippedFile, Verdict, plan_files
+from skipindex.planner.plan import FileTask, Plan, Verdict, plan_files
+from skipindex.planner.proofs import Evidence, SkippedFile
+from skipindex.planner.verify import VerifyReport, Violation, verify_plan
 from skipindex.predicate import col
 from skipindex.table import FileEntry, Table, open_table
 
@@ -61,6 +63,7 @@ __all__ = [
     "BuildReport",
     "CommitConflictError",
     "CorruptIndexError",
+    "Evidence",
     "FileEntry",
     "FileTask",
     "IndexVersionError",
@@ -80,6 +83,8 @@ __all__ = [
     "UnknownIndexError",
     "UnsupportedTypeError",
     "Verdict",
+    "VerifyReport",
+    "Violation",
     "build_indexes",
     "col",
     "drop_indexes",
@@ -88,6 +93,7 @@ __all__ = [
     "open_table",
     "plan_files",
     "read",
+    "verify_plan",
     "write_table",
 ]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from skipindex import Bloom, Table
+from skipindex.errors import PlanError
 from tests.tables import build, put, put_all, set_mtime
 
 
@@ -39,7 +41,10 @@ def test_the_whole_explanation(table: Table) -> None:
         "rows that match: 0 to 1; files where every row does: 0",
         "conditions",
         "a IN (5, 106): minmax ruled out 1 files",
+        "bitmap: ruled out no file by this condition alone",
+        "bloom: ruled out no file",
         "s = 'v2': ruled out no file alone",
+        "bitmap: ruled out no file by this condition alone",
         "upper(s) = 'V2': not judged, the function upper",
     ]
 
@@ -86,3 +91,64 @@ def test_only_spark_can_type_a_partition(tmp_path: Path) -> None:
     put(tmp_path / "p=1.5" / "f.parquet", {"a": [1]})
     text = build(tmp_path, {"a": Bloom()}).plan_files("p = 2 AND a = 1").explain()
     assert "p = 2: not judged, only Spark can tell the partition column's type" in text
+
+
+def test_the_story_of_one_file(table: Table) -> None:
+    plan = table.plan_files("a IN (5, 106) AND s = 'v2' AND upper(s) = 'V2'")
+    assert plan.explain(file="0.parquet").splitlines() == [
+        "0.parquet: read, some rows may match",
+        "  still to be checked: a IN (5, 106) AND s = 'v2' AND upper(s) = 'V2'",
+        "  index: it is of this very file",
+        "  rows that match: 0 to 1",
+        "  rows for which each condition is true",
+        "    a IN (5, 106): 1",
+        "    s = 'v2': 33",
+    ]
+    told = plan.to_dict(file="1.parquet")
+    assert told["verdict"] == "skipped by bitmaps"
+    assert told["matching"] == (0, 0)
+    assert told["conditions"][0] == {"text": "a IN (5, 106)", "rows": (1, 1)}
+    assert told["evidence"][0]["kinds"] == ["bitmap"]
+    assert json.loads(json.dumps(told))["path"] == "1.parquet"
+    with pytest.raises(PlanError, match=r"no file 'x\.parquet' in .* as '0\.parquet'"):
+        plan.explain(file="x.parquet")
+
+
+def test_the_story_of_a_file_that_changed(table: Table) -> None:
+    set_mtime(Path(table.location.full("1.parquet")), 1e9)
+    text = table.refresh().plan_files("a = 105").explain(file="1.parquet")
+    assert "index: changed since it was indexed" in text
+    assert "rows that match: not known" in text
+
+
+def test_conditions_as_values(table: Table) -> None:
+    plan = table.plan_files("a IN (5, 106) AND (s = 'zz' OR upper(s) = 'V2')")
+    first, second, opaque = plan.to_dict()["conditions"]
+    assert first["removed"] == {"minmax": 1}
+    assert first["unused"]["bitmap"].startswith("ruled out no file")
+    assert second["column"] == "s"
+    assert opaque["reason"] == "the function upper"
+
+
+def test_supported_conditions_skip_beside_unsupported_ones(table: Table) -> None:
+    plan = table.plan_files("a = 105 AND regexp_like(s, 'v')")
+    assert plan.paths == ["1.parquet"]
+    assert "regexp_like(s, 'v'): not judged, the function regexp_like" in plan.explain()
+
+
+def test_evidence_names_what_is_stored(table: Table) -> None:
+    plan = table.plan_files("a = 105")
+    manifest = table.snapshot.manifest
+    at = list(manifest.paths).index("0.parquet")
+    (first, _) = plan.skipped
+    assert first.footer_crc == manifest.files["footer_crc"][at].as_py()
+    assert first.n_rows == 100
+    (evidence,) = first.evidence
+    assert evidence.kinds == ("minmax",)
+    assert evidence.facts == {"null": False, "low": "0", "high": "99", "exact": True}
+    put(Path(table.location.full("0.parquet")), {"a": [1, 400], "s": ["v", "w"]})
+    again = build(Path(table.location.full("")), {"a": "bloom"})
+    absent = again.plan_files("a IN (105, 7)", kinds=["minmax", "bloom"]).skipped[0]
+    assert absent.evidence[0].facts == {"absent": ["7", "105"]}
+    both = again.plan_files("a < -1 OR a > 1000").skipped[0]
+    assert [e.condition for e in both.evidence] == ["a < -1", "a > 1000"]

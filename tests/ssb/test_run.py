@@ -30,6 +30,7 @@ OUTCOME = Outcome(
     plan_seconds=0.01,
     seconds=(1.0, 0.5),
     equal=True,
+    counted=(3, 3),
 )
 
 
@@ -51,6 +52,8 @@ def test_a_right_and_tight_outcome_passes() -> None:
         ({"equal": False}, "answers differ"),
         ({"lost": ("a.parquet",)}, "1 files lost"),
         ({"oracle": 1}, "2 files kept with bitmaps, 1 hold a match"),
+        ({"counted": (2, 4)}, "the plan counts 2 to 4 rows, 3 match"),
+        ({"counted": (4, None)}, "the plan counts 4 to None rows, 3 match"),
     ],
 )
 def test_whatever_is_wrong_is_named(change: dict[str, object], words: str) -> None:
@@ -71,7 +74,7 @@ def test_every_layout_gives_the_unpruned_answers_from_the_oracles_files(
 ) -> None:
     shutil.copytree(ssb_dataset.path, tmp_path, dirs_exist_ok=True)
     dataset = dataclasses.replace(ssb_dataset, path=tmp_path)
-    queries = (QUERIES[2], QUERIES[3], LOOKUPS[0], LOOKUPS[2], LOOKUPS[-1])
+    queries = (*QUERIES, LOOKUPS[0], LOOKUPS[2], LOOKUPS[-1])
     kept = {}
     for name, plain in layouts(dataset, spark, log=lambda _: None).items():
         table = build_indexes(plain, INDEXES, workers=1).table

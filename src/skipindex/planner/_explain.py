@@ -1,94 +1,18 @@
-"""Explanations in words: the funnel of a plan, and why one file was skipped."""
+"""Explanations in words: the funnel of a plan, and the story of one file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, assert_never
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-
-from skipindex.domain import Domain
-from skipindex.indexes._file_map import FILE_MAP
-from skipindex.planner.bound import (
-    AllOf,
-    AnyOf,
-    Bound,
-    Known,
-    Leaf,
-    Unknown,
-    text_of,
-    unknowns,
-)
-from skipindex.planner.evaluation import ROWS, Evaluation, LeafRecord
+from skipindex.errors import PlanError
+from skipindex.planner._counts import row_counts
+from skipindex.planner.bound import brief, leaves
+from skipindex.planner.evaluation import Evaluation
+from skipindex.planner.proofs import Condition, Evidence
 
 if TYPE_CHECKING:
     from skipindex.planner.plan import Plan
-
-
-_SHOWN: Final = 400
-"""Characters of a condition that are shown whole."""
-
-
-def proof(found: Evaluation, file: int) -> str:
-    """Why ``file`` holds no matching row: the conditions and the evidence."""
-    if found.table.n_rows[file] == 0:
-        return "the file has no rows"
-    if found.stage_of[file] == ROWS:
-        kinds = ", ".join(found.rows[file].kinds)
-        return f"{brief(text_of(found.tree))}: no row of the file ({kinds})"
-    return _refutation(found, found.tree, file)
-
-
-def _refutation(found: Evaluation, node: Bound, file: int) -> str:
-    match node:
-        case AllOf(children):
-            parts = (_refutation(found, child, file) for child in children)
-            return next(filter(None, parts), "")
-        case AnyOf(children):
-            every = [_refutation(found, child, file) for child in children]
-            return "; ".join(every) if all(every) else ""
-        case Leaf(_, text):
-            record = found.leaves[node]
-            if record.bounds.upper[file]:
-                return ""
-            return f"{brief(text)}: {_evidence(found, record, file)}"
-        case Known(value):
-            return "" if value else "the condition is never true"
-        case Unknown():
-            return ""
-        case _:
-            assert_never(node)
-
-
-def _evidence(found: Evaluation, record: LeafRecord, file: int) -> str:
-    for kind, removed in record.removed_by.items():
-        if not removed[file]:
-            continue
-        if kind not in {"minmax", "partition"}:
-            what = "file map has" if kind == FILE_MAP else f"{kind} index holds"
-            return f"{what} none of the values"
-        stats = found.table.stats(record.column)
-        assert record.column.domain is not None
-        if not stats.bounded[file]:
-            nulls = "only NULL" if stats.can_null[file] else "no rows"
-            return f"{kind}: {nulls}"
-        low = _shown(stats.low[file], record.column.domain)
-        high = _shown(stats.high[file], record.column.domain)
-        null = "" if stats.can_null[file] else ", no NULL"
-        return f"{kind}: values in {low} .. {high}{null}"
-    return "no evidence"  # pragma: no cover
-
-
-def _shown(value: object, domain: Domain) -> str:
-    plain = value.as_py() if isinstance(value, pa.Scalar) else int(value)  # type: ignore[call-overload]
-    return domain.show(plain)
-
-
-def brief(text: str) -> str:
-    """A condition as it is shown: a list of a million keys by its two ends."""
-    if len(text) <= _SHOWN:
-        return text
-    return f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 4 :]}"
 
 
 def explain(plan: Plan) -> str:
@@ -116,16 +40,110 @@ def explain(plan: Plan) -> str:
     rows = f"{low:,}" if low == high else f"{low:,} to {upto}"
     lines.append(f"  rows that match: {rows}; files where every row does: {certain}")
     lines.append("conditions")
-    for leaf, record in found.leaves.items():
-        removed = [
-            f"{kind} ruled out {int(mask.sum())} files"
-            for kind, mask in record.removed_by.items()
-            if np.any(mask)
-        ]
-        lines.append(
-            f"  {brief(leaf.text)}: {', '.join(removed) or 'ruled out no file alone'}"
-        )
-    lines += [f"  {brief(u.text)}: not judged, {u.reason}" for u in unknowns(found.tree)]
+    for condition in plan.conditions:
+        lines += _of_condition(condition)
     if plan.notes:
         lines += ["notes", *(f"  {note}" for note in plan.notes)]
     return "\n".join(lines)
+
+
+def _of_condition(condition: Condition) -> list[str]:
+    if condition.reason:
+        return [f"  {brief(condition.text)}: not judged, {condition.reason}"]
+    removed = [f"{kind} ruled out {n} files" for kind, n in condition.removed.items()]
+    unused = [f"    {kind}: {reason}" for kind, reason in condition.unused.items()]
+    words = ", ".join(removed) or "ruled out no file alone"
+    return [f"  {brief(condition.text)}: {words}", *unused]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a plan knows of one file.
+
+    Args:
+        path: relative to the table.
+        verdict: what became of it, and in which stage.
+        reason: the proof, or what must still be checked.
+        index: whether its index fits it, or why not.
+        matching: between how many and how many rows match; None if not known.
+        evidence: against the conditions; empty for a file that is read.
+        conditions: for every condition, the same about its rows alone.
+    """
+
+    path: str
+    verdict: str
+    reason: str
+    index: str
+    matching: tuple[int, int] | None
+    evidence: tuple[Evidence, ...]
+    conditions: tuple[tuple[str, tuple[int, int] | None], ...]
+
+    def to_text(self) -> str:
+        """For people."""
+        lines = [
+            f"{self.path}: {self.verdict}",
+            f"  {self.reason}",
+            f"  index: {self.index}",
+            f"  rows that match: {_rows(self.matching)}",
+        ]
+        if self.conditions:
+            lines.append("  rows for which each condition is true")
+        lines += [f"    {brief(text)}: {_rows(rows)}" for text, rows in self.conditions]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        listed = [{"text": text, "rows": rows} for text, rows in self.conditions]
+        against = [one.to_dict() for one in self.evidence]
+        return {**plain, "evidence": against, "conditions": listed}
+
+
+def _rows(matching: tuple[int, int] | None) -> str:
+    if matching is None:
+        return "not known"
+    low, high = matching
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def story(plan: Plan, path: str) -> Story:
+    """What ``plan`` knows of one file; each condition is asked anew, alone.
+
+    Raises:
+        PlanError: the table has no such file.
+    """
+    table = plan.table
+    if path not in table.paths:
+        raise PlanError(
+            f"no file {path!r} in {table.location.full('')!r} (expected a path "
+            f"relative to it, such as {table.paths[0]!r})"
+        )
+    i = table.paths.index(path)
+    against: tuple[Evidence, ...] = ()
+    task = next((task for task in plan.tasks if task.path == path), None)
+    if task is not None:
+        verdict = f"read, {task.verdict.value}"
+        reason = f"still to be checked: {task.residual}"
+    else:
+        (skipped,) = (one for one in plan.skipped if one.path == path)
+        verdict, reason = f"skipped by {skipped.stage}", skipped.reason
+        against = skipped.evidence
+    found = plan._evaluation  # noqa: SLF001 (the other half of the plan)
+
+    def counted(evaluation: Evaluation) -> tuple[int, int] | None:
+        counts = row_counts(evaluation)
+        known = counts.upper[i] >= 0
+        return (int(counts.lower[i]), int(counts.upper[i])) if known else None
+
+    return Story(
+        path=path,
+        verdict=verdict,
+        reason=reason,
+        index=table.freshness[i] or "it is of this very file",
+        matching=counted(found),
+        evidence=against,
+        conditions=tuple(
+            (leaf.text, counted(Evaluation(table, leaf, kinds=plan.kinds)))
+            for leaf in dict.fromkeys(leaves(found.tree))
+        ),
+    )

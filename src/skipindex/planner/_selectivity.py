@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 import numpy as np
 
-from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.atoms import Atom, IsNotNull, IsNull, Matches, NoneOf, OneOf, Range
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
 from skipindex.table import ColumnInfo, Table
 
@@ -53,6 +53,8 @@ def _of_atom(table: Table, atom: Atom, column: ColumnInfo, files: np.ndarray) ->
             return _RARE
         case IsNotNull() | NoneOf():
             return 1.0 - _RARE
+        case Matches(negated=negated):
+            return 1.0 - _BETWEEN if negated else _BETWEEN
         case OneOf(values=values):
             spans = _spans(table, column, files)
             one = _RARE if spans is None else float(np.mean(1.0 / (spans[1] + 1.0)))

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import TypeAlias, TypeVar, assert_never
+from typing import Final, TypeAlias, TypeVar, assert_never
 
 from skipindex.atoms import Atom
 from skipindex.bounds import Bounds, SetLike
 
 S = TypeVar("S", bound=SetLike)
+
+_SHOWN: Final = 400
+"""Characters of a condition that are shown whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +151,10 @@ def text_of(tree: Bound) -> str:
             return str(value).upper()
         case _:
             assert_never(tree)
+
+
+def brief(text: str) -> str:
+    """A condition as it is shown: a list of a million keys by its two ends."""
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 4 :]}"

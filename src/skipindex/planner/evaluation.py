@@ -30,6 +30,7 @@ from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner._indexes import UNUSABLE, IndexReader
 from skipindex.planner._rows import RowEvaluator, RowVerdict
 from skipindex.planner._selectivity import share_of
+from skipindex.planner._worth import not_worth_it
 from skipindex.planner.bound import (
     AllOf,
     AnyOf,
@@ -101,9 +102,15 @@ class Evaluation:
     """
 
     def __init__(
-        self, table: Table, tree: Bound, *, kinds: Collection[str] | None
+        self,
+        table: Table,
+        tree: Bound,
+        *,
+        kinds: Collection[str] | None,
+        forced: Collection[str] | None = None,
     ) -> None:
         n = len(table)
+        self._forced = forced
         self.table = table
         self.tree = tree
         self._reader = IndexReader(table, kinds)
@@ -230,9 +237,13 @@ class Evaluation:
         if not (self.possible & ~self._certain).any():
             return "nothing is left to decide"
         columns = [record.column for record in self.leaves.values()]
-        if not any(self._reader.has(c, positional=positional) for c in columns):
+        n_asked = sum(self._reader.has(c, positional=positional) for c in columns)
+        if not n_asked:
             return "no such index on these columns"
-        return ""
+        left = self.possible & ~self._certain
+        return not_worth_it(
+            self.table, left, n_asked, positional=positional, kinds=self._forced
+        )
 
     def _why_no_map(self) -> str:
         if not (self.possible & ~self._certain).any():

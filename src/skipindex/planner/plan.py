@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -11,17 +12,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skipindex.errors import PredicateError
-from skipindex.indexes import parse_spec
+from skipindex.errors import PlanError, PredicateError
+from skipindex.indexes import index_types, parse_spec
 from skipindex.indexes._file_map import FILE_MAP
-from skipindex.planner._explain import explain, proof
+from skipindex.planner._counts import RowCounts, row_counts
+from skipindex.planner._explain import explain, story
+from skipindex.planner._limits import (
+    EVERYTHING,
+    LIMIT,
+    Needed,
+    SortKey,
+    Wish,
+    needed,
+)
 from skipindex.planner.bind import Binder
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, text_of
 from skipindex.planner.evaluation import Evaluation, Stage
+from skipindex.planner.proofs import (
+    Condition,
+    Evidence,
+    SkippedFile,
+    conditions,
+    evidence,
+)
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql import parse
 from skipindex.predicate import Predicate, to_sql
 from skipindex.storage.location import Location
+from skipindex.storage.parts import ReadCount
 from skipindex.table import ColumnInfo, Table, open_table
 
 if TYPE_CHECKING:
@@ -57,25 +75,6 @@ class FileTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SkippedFile:
-    """A file that holds no matching row.
-
-    Args:
-        path: relative to the table.
-        size: in bytes; with ``mtime`` the identity that the proof is about.
-        mtime: modification mark in nanoseconds.
-        stage: that skipped it.
-        reason: the atom, or the conjunction, and the evidence against it.
-    """
-
-    path: str
-    size: int
-    mtime: int
-    stage: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class SessionRules:
     """The session settings that a plan relies on.
 
@@ -94,19 +93,28 @@ class Plan:
     Attributes:
         where: the predicate as Spark SQL.
         session: the session settings that the plan relies on.
+        kinds: the index kinds that may be used; None is all.
+        wish: the rows that are wanted of those that match.
     """
 
     def __init__(
-        self, where: str, evaluation: Evaluation, *, session: SessionRules
+        self,
+        where: str,
+        evaluation: Evaluation,
+        *,
+        session: SessionRules,
+        kinds: Collection[str] | None = None,
+        wish: Wish = EVERYTHING,
     ) -> None:
         """Use ``plan_files``."""
         self.where = where
         self.session = session
+        self.wish = wish
         self._evaluation = evaluation
+        self.kinds = kinds
 
     def __repr__(self) -> str:
-        kept = int(self._evaluation.possible.sum())
-        return f"Plan({kept} of {len(self.table)} files, {self.where!r})"
+        return f"Plan({len(self.paths)} of {len(self.table)} files, {self.where!r})"
 
     @property
     def table(self) -> Table:
@@ -114,10 +122,14 @@ class Plan:
         return self._evaluation.table
 
     @property
+    def tree(self) -> Bound:
+        """The predicate over atoms, as the indexes were asked."""
+        return self._evaluation.tree
+
+    @property
     def paths(self) -> list[str]:
         """The files to read, relative to the table, without duplicates."""
-        kept = np.flatnonzero(self._evaluation.possible)
-        return [self.table.paths[i] for i in kept]
+        return [self.table.paths[i] for i in np.flatnonzero(self._kept)]
 
     @property
     def files(self) -> list[str]:
@@ -127,7 +139,10 @@ class Plan:
     @property
     def stages(self) -> list[Stage]:
         """The funnel: what each stage left, took and read."""
-        return list(self._evaluation.stages)
+        stages = list(self._evaluation.stages)
+        if self.wish.limit is not None:
+            stages.append(self._limit[1])
+        return stages
 
     @property
     def notes(self) -> list[str]:
@@ -140,41 +155,74 @@ class Plan:
     @cached_property
     def tasks(self) -> list[FileTask]:
         """The files to read, with what is known of them."""
-        found = self._evaluation
-        return [self._task(int(i)) for i in np.flatnonzero(found.possible)]
+        return [self._task(int(i)) for i in np.flatnonzero(self._kept)]
 
     @cached_property
     def skipped(self) -> list[SkippedFile]:
         """The files that are not read, each with its proof."""
-        found, table = self._evaluation, self.table
-        return [
-            SkippedFile(
-                table.paths[i],
-                int(table.sizes[i]),
-                int(table.mtimes[i]),
-                str(found.stage_of[i]),
-                proof(found, int(i)),
-            )
-            for i in np.flatnonzero(~found.possible)
-        ]
+        return [self._skipped(int(i)) for i in np.flatnonzero(~self._kept)]
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """Every condition, what ruled out files by it, and why others did not."""
+        return conditions(self._evaluation, self.kinds)
+
+    @cached_property
+    def row_counts(self) -> RowCounts:
+        """Between how many and how many rows of every file match."""
+        return row_counts(self._evaluation)
 
     @property
     def count_bounds(self) -> tuple[int, int | None]:
         """Between how many and how many rows match; None is "not known"."""
-        bounds = [task.matching for task in self.tasks]
-        lower = sum(b[0] for b in bounds if b is not None)
-        if None in bounds:
-            return lower, None
-        return lower, sum(b[1] for b in bounds if b is not None)
+        return self.row_counts.total
 
-    def explain(self) -> str:
-        """The funnel, the conditions and what answered them, for people."""
-        return explain(self)
+    def explain(self, *, file: str | None = None) -> str:
+        """The funnel, the conditions and what answered them, for people.
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of the plan, as plain values for JSON."""
+        Args:
+            file: tell the story of this one file, named relative to the table.
+
+        Raises:
+            PlanError: the table has no such file.
+        """
+        return explain(self) if file is None else story(self, file).to_text()
+
+    def count(self, spark: SparkSession | None = None) -> int:
+        """How many rows match, reading only the files where that is not known.
+
+        ``limit`` does not matter.
+
+        Raises:
+            PlanError: some file must be read and there is no session, or its
+                settings are not those of the plan.
+        """
+        lower, upper = self.count_bounds
+        if lower == upper:
+            return lower
+        if spark is None:
+            unread = int((~self.row_counts.exact).sum())
+            raise PlanError(
+                f"the number of rows is not known of {unread} files (pass a Spark "
+                "session that reads them)"
+            )
+        from skipindex.spark.read import count_plan  # noqa: PLC0415 (needs a JVM)
+
+        return count_plan(spark, self)
+
+    def to_dict(self, *, file: str | None = None) -> dict[str, Any]:
+        """All of the plan, or the story of one file, as plain values for JSON.
+
+        Raises:
+            PlanError: the table has no such file.
+        """
+        if file is not None:
+            return story(self, file).to_dict()
         return {
             "where": self.where,
+            "limit": self.wish.limit,
+            "order_by": list(map(str, self.wish.order_by)),
+            "count_bounds": self.count_bounds,
             "files": self.paths,
             "tasks": [
                 {
@@ -187,10 +235,8 @@ class Plan:
                 }
                 for task in self.tasks
             ],
-            "skipped": [
-                {name: getattr(skipped, name) for name in SkippedFile.__slots__}
-                for skipped in self.skipped
-            ],
+            "skipped": [skipped.to_dict() for skipped in self.skipped],
+            "conditions": [condition.to_dict() for condition in self.conditions],
             "stages": [
                 {
                     "name": stage.name,
@@ -209,6 +255,8 @@ class Plan:
     def read(self, spark: SparkSession) -> DataFrame:
         """The matching rows: those of the whole table under the same filter.
 
+        With ``limit``, so many of them, in the order of ``order_by``.
+
         Raises:
             PlanError: the session's settings are not those of the plan.
         """
@@ -216,23 +264,77 @@ class Plan:
 
         return read_plan(spark, self)
 
+    @property
+    def _kept(self) -> np.ndarray:
+        if self.wish.limit is None:
+            return self._evaluation.possible
+        return self._limit[0].mask
+
+    @cached_property
+    def _limit(self) -> tuple[Needed, Stage]:
+        """The files that LIMIT needs, and the stage that found out."""
+        assert self.wish.limit is not None
+        began = time.perf_counter()
+        key = self.wish.order_by[0] if self.wish.order_by else None
+        by_statistics = self.kinds is None or "minmax" in self.kinds
+        found = needed(
+            self._evaluation,
+            self.row_counts,
+            limit=self.wish.limit,
+            key=key,
+            column=self._column_of(key) if key and by_statistics else None,
+        )
+        stage = Stage(
+            LIMIT,
+            int(found.mask.sum()),
+            int(self.table.sizes[found.mask].sum()),
+            time.perf_counter() - began,
+            ReadCount(),
+            found.note,
+        )
+        return found, stage
+
+    def _column_of(self, key: SortKey) -> ColumnInfo | None:
+        """The column of a sort key, if it is one with an order of its own."""
+        parts = key.column.parts
+        column = self.table.resolve(
+            parts[0], case_sensitive=self.session.case_sensitive
+        )
+        return column if len(parts) == 1 else None
+
+    def _skipped(self, i: int) -> SkippedFile:
+        table, found = self.table, self._evaluation
+        footers = table.snapshot.manifest.files["footer_crc"]
+        row, n_rows = int(table.rows[i]), int(table.n_rows[i])
+        stage = LIMIT
+        reasons: tuple[Evidence, ...] = ()
+        if not found.possible[i]:
+            stage, reasons = str(found.stage_of[i]), evidence(found, i)
+        words = "; ".join(map(str, reasons))
+        return SkippedFile(
+            path=table.paths[i],
+            size=int(table.sizes[i]),
+            mtime=int(table.mtimes[i]),
+            stage=stage,
+            reason=words if stage != LIMIT else self._limit[0].reason,
+            footer_crc=None if row < 0 else int(footers[row].as_py()),
+            n_rows=n_rows if n_rows >= 0 else None,
+            evidence=reasons,
+        )
+
     def _task(self, i: int) -> FileTask:
         found = self._evaluation
         n_rows = int(self.table.n_rows[i])
         known = n_rows if n_rows >= 0 else None
-        rows = found.rows.get(i)
-        matching = (0, n_rows) if known is not None else None
-        if rows is not None:
-            matching = rows.lower, rows.upper
-        if found.certain[i]:
-            matching = None if known is None else (n_rows, n_rows)
+        counts = self.row_counts
+        matching = int(counts.lower[i]), int(counts.upper[i])
         return FileTask(
             path=self.table.paths[i],
             size=int(self.table.sizes[i]),
             n_rows=known,
             verdict=Verdict.ALL if found.certain[i] else Verdict.READ,
             residual="TRUE" if found.certain[i] else text_of(self._residual(i)),
-            matching=matching,
+            matching=None if known is None else matching,
         )
 
     def _residual(self, i: int) -> Bound:
@@ -257,7 +359,10 @@ def plan_files(
     table: Table | Location | str | os.PathLike[str],
     timezone: str | None = None,
     case_sensitive: bool = False,
-    kinds: Collection[str] | None = None,
+    kinds: Collection[str] | str | None = None,
+    without: Collection[str] | str = (),
+    limit: int | None = None,
+    order_by: str | Sequence[str] | None = None,
 ) -> Plan:
     """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -271,17 +376,25 @@ def plan_files(
             written without a zone prune nothing.
         case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
         kinds: names of the index kinds that may be used (``"minmax"``,
-            ``"bloom"`` …, ``"file_map"`` for the maps); by default all that there are.
+            ``"bloom"`` …, ``"file_map"`` for the maps), and are asked at any price; by default all that there
+            are, where asking them can be worth it.
+        without: names of the kinds that may not.
+        limit: so many matching rows are enough, so other files are not read.
+        order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
+            or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are left out by
+            the statistics of the first column.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
+        PlanError: ``limit`` is negative, or ``order_by`` is no order.
         TableError: there is no such table.
-        UnknownIndexError: ``kinds`` names a kind that does not exist.
+        UnknownIndexError: ``kinds`` or ``without`` names a kind that does not exist.
     """
     opened = open_table(table)
-    if kinds is not None:
-        names = [kinds] if isinstance(kinds, str) else kinds
-        kinds = {n if n == FILE_MAP else parse_spec(n).kind for n in names}
+    wish = Wish.of(limit, order_by)
+    for key in wish.order_by:
+        opened.resolve(key.column.parts[0], case_sensitive=case_sensitive)
+    usable = _usable(kinds, without)
     if isinstance(predicate, str):
         tree, where = parse(predicate), predicate
     elif isinstance(predicate, Predicate):
@@ -296,6 +409,22 @@ def plan_files(
         return opened.resolve(name, case_sensitive=case_sensitive)
 
     bound = simplify(Binder(resolve, timezone).bind(tree))
-    evaluation = Evaluation(opened, bound, kinds=kinds)
+    evaluation = Evaluation(opened, bound, kinds=usable, forced=kinds and usable)
     session = SessionRules(timezone, case_sensitive)
-    return Plan(where, evaluation, session=session)
+    return Plan(where, evaluation, session=session, kinds=usable, wish=wish)
+
+
+def _usable(
+    kinds: Collection[str] | str | None, without: Collection[str] | str
+) -> set[str] | None:
+    """The kinds that may be used; None is all."""
+
+    def names(some: Collection[str] | str) -> set[str]:
+        listed = [some] if isinstance(some, str) else some
+        return {n if n == FILE_MAP else parse_spec(n).kind for n in listed}
+
+    if kinds is None:
+        if not without:
+            return None
+        kinds = {"minmax", FILE_MAP, *index_types()}
+    return names(kinds) - names(without)

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
+from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
+import numpy as np
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from skipindex.errors import PlanError
+from skipindex.planner._limits import SortKey
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.predicate import Predicate
 from skipindex.spark._columns import column
@@ -71,6 +75,69 @@ def read(
 
 def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
     """The matching rows of a plan; see ``Plan.read``."""
+    _check_session(spark, plan)
+    schema = table_schema(spark, plan.table)
+    rows = read_files(spark, plan.table, plan.files, schema).where(plan.where)
+    if plan.wish.order_by:
+        rows = rows.orderBy(*map(_sort_column, plan.wish.order_by))
+    return rows if plan.wish.limit is None else rows.limit(plan.wish.limit)
+
+
+def count_plan(spark: SparkSession, plan: Plan) -> int:
+    """How many rows match, from the files where the plan does not know it."""
+    _check_session(spark, plan)
+    table, counts = plan.table, plan.row_counts
+    known = int(counts.lower[counts.exact].sum())
+    unread = [
+        table.location.spark_path(table.paths[i]) for i in np.flatnonzero(~counts.exact)
+    ]
+    schema = table_schema(spark, table)
+    return known + read_files(spark, table, unread, schema).where(plan.where).count()
+
+
+def count_files(
+    spark: SparkSession, plan: Plan, files: Sequence[int]
+) -> dict[int, int]:
+    """How many rows of each of these files match, by its place in the table.
+
+    Spark counts them without its own file skipping, which loses rows (NaN).
+    """
+    _check_session(spark, plan)
+    if not files:
+        return {}
+    table = plan.table
+    paths = [table.location.spark_path(table.paths[i]) for i in files]
+    place = {_uri(path): i for path, i in zip(paths, files, strict=True)}
+    schema = table_schema(spark, table)
+    with _settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
+        rows = read_files(spark, table, paths, schema).where(plan.where)
+        counted = rows.groupBy(sf.input_file_name()).count().collect()
+    found = dict.fromkeys(files, 0)
+    for name, n in counted:
+        found[place[_uri(unquote(str(name)))]] = int(n)
+    return found
+
+
+def _uri(path: str) -> str:
+    """One spelling: Spark writes ``file:/`` with one slash or three."""
+    return re.sub("^file:/+", "file:/", path)
+
+
+def _sort_column(key: SortKey) -> Column:
+    ordered = sf.expr(str(key.column))
+    match key.descending, key.nulls_first:
+        case True, True:
+            return ordered.desc_nulls_first()
+        case True, False:
+            return ordered.desc_nulls_last()
+        case False, True:
+            return ordered.asc_nulls_first()
+        case _:
+            return ordered.asc_nulls_last()
+
+
+def _check_session(spark: SparkSession, plan: Plan) -> None:
+    """Raise ``PlanError`` where the settings are not those of the plan."""
     zone = plan.session.timezone
     actual = _setting(spark, "spark.sql.session.timeZone")
     if zone is not None and zone != actual:
@@ -89,8 +156,6 @@ def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
                 f"the session has {name}={_setting(spark, name)}, under which a plan "
                 f"may be wrong (accepted: {', '.join(sorted(accepted))})"
             )
-    schema = table_schema(spark, plan.table)
-    return read_files(spark, plan.table, plan.files, schema).where(plan.where)
 
 
 def read_files(
@@ -162,6 +227,12 @@ def _quick_listing(spark: SparkSession, *, local: bool) -> Iterator[None]:
     else:
         tasks = 4 * spark.sparkContext.defaultParallelism
         wanted = {f"{_DISCOVERY}.parallelism": str(tasks)}
+    with _settings(spark, wanted):
+        yield
+
+
+@contextmanager
+def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
     before = {name: _setting(spark, name) for name in wanted}
     try:
         for name, value in wanted.items():

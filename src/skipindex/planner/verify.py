@@ -1,0 +1,261 @@
+"""``verify_plan``: read the files again and see whether a plan told the truth.
+
+Without a session the values are read by pyarrow and the plan's own conditions are
+decided on them, so an index, a statistic or a proof that lies is found; what Spark
+makes of the predicate's text is not questioned.  With a session Spark counts, and
+that is questioned too.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from skipindex.atoms import Atom, IsNotNull, IsNull, Matches, NoneOf, OneOf, Range
+from skipindex.bounds import Bounds
+from skipindex.domain import domain_of
+from skipindex.errors import PlanError, UnsupportedTypeError
+from skipindex.indexes._patterns import select
+from skipindex.planner.bound import Leaf, evaluate
+from skipindex.planner.plan import Plan
+from skipindex.table import UNREADABLE, ColumnInfo, arrow_schema, column_reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CHANGED: Final = "changed since the plan was made"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A claim of a plan that does not hold.
+
+    Args:
+        path: of the file, relative to the table.
+        claim: what the plan says of it.
+        found: what is true.
+    """
+
+    path: str
+    claim: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What ``verify_plan`` found.
+
+    Args:
+        checked: how many files were read.
+        violations: claims that do not hold; empty if the plan told the truth.
+        unchecked: why other files could not be checked, with their number.
+    """
+
+    checked: int
+    violations: tuple[Violation, ...]
+    unchecked: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_right(self) -> bool:
+        """Nothing that was checked is wrong."""
+        return not self.violations
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        listed = [
+            {"path": v.path, "claim": v.claim, "found": v.found}
+            for v in self.violations
+        ]
+        return {
+            "checked": self.checked,
+            "violations": listed,
+            "unchecked": dict(self.unchecked),
+        }
+
+
+def verify_plan(
+    plan: Plan,
+    *,
+    sample: float | None = None,
+    spark: SparkSession | None = None,
+    seed: int = 0,
+) -> VerifyReport:
+    """Read files of ``plan`` again, and report every claim that does not hold.
+
+    Checked are the number of matching rows of skipped files (there must be none),
+    of those of which every row is said to match, and of all others against the
+    bounds given.  A file that LIMIT left out is checked against its bounds.
+
+    Args:
+        plan: any plan.
+        sample: so many files, or such a share of them below 1, skipped ones first;
+            by default all.
+        spark: a session that counts, instead of pyarrow here.
+        seed: of the sample.
+
+    Raises:
+        PlanError: ``sample`` is no number of files, or the session's settings are
+            not those of the plan.
+    """
+    table = plan.table
+    chosen = _sample(plan, sample, seed)
+    unchecked: Counter[str] = Counter()
+    same = []
+    for i in chosen:
+        now = table.location.stat(table.paths[i])
+        then = int(table.sizes[i]), int(table.mtimes[i])
+        if now is None or (now.size, now.mtime) != then:
+            unchecked[_CHANGED] += 1
+        else:
+            same.append(i)
+    if spark is not None:
+        from skipindex.spark.read import count_files  # noqa: PLC0415 (needs a JVM)
+
+        counts = {i: (n, n) for i, n in count_files(spark, plan, same).items()}
+    else:
+        counts = {}
+        for i in same:
+            try:
+                counts[i] = _count(plan, i)
+            except UNREADABLE as error:
+                unchecked[f"not readable: {str(error).partition(chr(10))[0]}"] += 1
+            except UnsupportedTypeError as error:
+                unchecked[str(error)] += 1
+    violations = [v for i, n in counts.items() for v in _judge(plan, i, *n)]
+    return VerifyReport(len(counts), tuple(violations), dict(unchecked))
+
+
+def _sample(plan: Plan, sample: float | None, seed: int) -> list[int]:
+    """The files to check, by their places in the table."""
+    kept = set(plan.paths)
+    skipped = [i for i, path in enumerate(plan.table.paths) if path not in kept]
+    read = [i for i, path in enumerate(plan.table.paths) if path in kept]
+    if sample is None:
+        return skipped + read
+    if sample < 0 or (sample > 1 and sample != int(sample)):
+        raise PlanError(
+            f"no sample: {sample!r} (accepted: a number of files, or a share below 1)"
+        )
+    rng = random.Random(seed)
+    if 0 < sample < 1:
+        some = rng.sample(skipped, math.ceil(sample * len(skipped)))
+        return some + rng.sample(read, math.ceil(sample * len(read)))
+    number = int(sample)
+    some = rng.sample(skipped, min(number, len(skipped)))
+    return some + rng.sample(read, min(number - len(some), len(read)))
+
+
+def _judge(plan: Plan, i: int, least: int, most: int) -> list[Violation]:
+    """The claims on file ``i`` against the fewest and the most rows that match."""
+    counts = plan.row_counts
+    low, high = int(counts.lower[i]), int(counts.upper[i])
+    found = f"{least} rows match" if least == most else f"{least} to {most} rows match"
+    path = plan.table.paths[i]
+    if 0 <= high < most:
+        claim = f"at most {high} rows match" if high else "no row matches"
+        return [Violation(path, claim, found)]
+    if low > least:
+        every = low == plan.table.n_rows[i]
+        claim = "every row matches" if every else f"at least {low} rows match"
+        return [Violation(path, claim, found)]
+    return []
+
+
+def _count(plan: Plan, i: int) -> tuple[int, int]:
+    """The fewest and the most rows that match; they differ by what is not judged.
+
+    Raises:
+        UnsupportedTypeError: the file's column is not the one of the table.
+    """
+    table, tree = plan.table, plan.tree
+    file, close = column_reader(table.location, table.paths[i])
+    try:
+        n_rows = int(file.metadata.num_rows)
+        read: dict[str, pa.Array] = {}
+
+        def answer(leaf: Leaf) -> Bounds[np.ndarray]:
+            name = leaf.atom.column
+            if name not in read:
+                column = table.resolve(name, case_sensitive=True)
+                read[name] = _values(plan, i, file, column, n_rows)
+            return _holds(leaf.atom, read[name])
+
+        found = evaluate(
+            tree,
+            answer,
+            nothing=np.zeros(n_rows, bool),
+            everything=np.ones(n_rows, bool),
+            is_empty=lambda mask: not mask.any(),
+        )
+    finally:
+        close()
+    return int(found.lower.sum()), int(found.upper.sum())
+
+
+def _values(
+    plan: Plan, i: int, file: pq.ParquetFile, column: ColumnInfo, n_rows: int
+) -> pa.Array:
+    """All values of a column of one file, in the column's domain."""
+    domain, name = column.domain, column.name
+    assert domain is not None
+    for partition in plan.table.partitions:
+        if partition.name == name:
+            kind = pa.large_binary() if domain.is_bytes else pa.int64()
+            value = partition.typed(domain)[i]
+            return pa.array([value] * n_rows, kind)
+    schema, refused = arrow_schema(file)
+    if schema.names.count(name) != 1 or name in refused:
+        raise UnsupportedTypeError(f"column {name!r} is not in every file as it is")
+    if domain_of(schema.field(name).type, name).tag != domain.tag:
+        raise UnsupportedTypeError(f"column {name!r} has another type in some files")
+    values = file.read(columns=[name], use_threads=False).column(name)
+    return domain.encode(values.combine_chunks())
+
+
+def _holds(atom: Atom, values: pa.Array) -> Bounds[np.ndarray]:
+    """The rows for which ``atom`` is TRUE, by comparing every value."""
+    valid = _mask(values.is_valid())
+    match atom:
+        case IsNull():
+            mask = ~valid
+        case IsNotNull():
+            mask = valid
+        case OneOf(values=wanted):
+            mask = _mask(_is_one_of(values, wanted))
+        case NoneOf(values=others):
+            mask = valid & ~_mask(_is_one_of(values, others))
+        case Range(_, low, high):
+            mask = valid
+            ends: list[tuple[Callable[..., pa.Array], Any]] = []
+            if low is not None:
+                ends.append((pc.greater_equal, low))
+            if high is not None:
+                ends.append((pc.less, high))
+            for compare, end in ends:
+                mask = mask & _mask(compare(values, pa.scalar(end, values.type)))
+        case Matches(_, pattern, negated):
+            certain, possible = select(pattern, values.fill_null(b""))
+            if negated:
+                certain, possible = ~possible, ~certain
+            return Bounds(certain & valid, possible & valid)
+        case _:
+            assert_never(atom)
+    return Bounds(mask, mask)
+
+
+def _is_one_of(values: pa.Array, wanted: Sequence[Any]) -> pa.Array:
+    return pc.is_in(values, value_set=pa.array(wanted, values.type))
+
+
+def _mask(found: pa.Array) -> np.ndarray:
+    mask: np.ndarray = np.array(found.fill_null(False), bool)
+    return mask

@@ -1,0 +1,213 @@
+"""LIMIT and ORDER BY: files that no wanted row can be of are not read."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Sequence
+from functools import cmp_to_key
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import skipindex as sx
+from skipindex.errors import PlanError, PredicateError
+from skipindex.planner._limits import SortKey, parse_order
+from skipindex.predicate import Reference
+from tests import oracle
+from tests.strategies import integers_of, predicates, tables, to_arrow
+from tests.tables import build, put, put_all
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four files of ten rows, ``a`` from 0 to 39, ``b`` within each from 0 to 9."""
+    files = [{"a": [*range(10 * i, 10 * i + 10)], "b": [*range(10)]} for i in range(4)]
+    return put_all(tmp_path, files)
+
+
+def test_a_limit_reads_files_that_certainly_hold_enough(folder: Path) -> None:
+    table = build(folder)
+    assert len(table.plan_files("a >= 0", limit=10).paths) == 1
+    assert len(table.plan_files("a >= 0", limit=11).paths) == 2
+    assert len(table.plan_files("a >= 0").paths) == 4
+    plan = table.plan_files("a >= 0", limit=1)
+    assert plan.count_bounds == (40, 40), "of the predicate, not of what is read"
+    left_out = plan.skipped[0]
+    assert left_out.stage == "limit"
+    assert left_out.reason == "10 rows of the files that are read certainly match"
+    assert plan.stages[-1].name == "limit"
+    assert plan.stages[-1].files == 1
+
+
+def test_rows_that_only_may_match_are_not_enough(folder: Path) -> None:
+    table = build(folder)
+    plan = table.plan_files("a >= 0 AND b = 3", limit=1)
+    assert len(plan.paths) == 4
+    assert plan.stages[-1].note == "fewer than 1 rows certainly match"
+    assert len(build(folder, {"b": "bitmap"}).plan_files("b = 3", limit=2).paths) == 2
+
+
+def test_a_file_that_no_index_knows_is_not_counted_on(folder: Path) -> None:
+    build(folder)
+    put(folder / "4.parquet", {"a": [50] * 99, "b": [1] * 99})
+    assert len(sx.plan_files("a >= 0", table=folder, limit=41).paths) == 5
+    assert len(sx.plan_files("a >= 0", table=folder, limit=40).paths) == 4
+
+
+def test_no_row_is_wanted(folder: Path) -> None:
+    plan = build(folder).plan_files("a >= 0", limit=0)
+    assert plan.paths == []
+    assert {s.reason for s in plan.skipped} == {"no row is wanted"}
+
+
+@pytest.mark.parametrize(
+    ("order", "limit", "expected"),
+    [
+        ("a", 10, ["0.parquet"]),
+        ("a", 11, ["0.parquet", "1.parquet"]),
+        ("a DESC", 5, ["3.parquet"]),
+        (["a desc nulls last", "b"], 5, ["3.parquet"]),
+        ("A", 3, ["0.parquet"]),
+        ("b", 5, ["0.parquet", "1.parquet", "2.parquet", "3.parquet"]),
+    ],
+)
+def test_the_first_rows_are_in_the_files_read(
+    folder: Path, order: Any, limit: int, expected: list[str]
+) -> None:
+    plan = build(folder).plan_files("a >= 0", limit=limit, order_by=order)
+    assert plan.paths == expected
+
+
+def test_the_order_is_of_rows_that_match(folder: Path) -> None:
+    """Smaller values elsewhere do not count if their rows may not match."""
+    table = build(folder, {"a": "bitmap", "b": "bitmap"})
+    plan = table.plan_files("b = 5 AND a > 12", limit=1, order_by="a")
+    assert plan.paths == ["1.parquet"]
+    assert plan.skipped[-1].reason == "1 rows that match have a up to 19"
+    only = table.plan_files("b = 5 AND a > 12", limit=1, order_by="a", kinds="minmax")
+    assert only.paths == ["1.parquet", "2.parquet", "3.parquet"]
+
+
+def test_without_statistics_no_order_is_known(folder: Path) -> None:
+    table = build(folder, {"a": "bitmap"})
+    plan = table.plan_files("a >= 0", limit=1, order_by="a", without="minmax")
+    assert len(plan.paths) == 4
+    assert plan.stages[-1].note == "nothing is known of the order of a"
+
+
+def test_a_limit_of_a_column_without_order(tmp_path: Path) -> None:
+    put(tmp_path / "f.parquet", {"l": [[1]], "s": [{"x": 1}]})
+    table = build(tmp_path)
+    for order in ("l", "s", "s.x"):
+        assert table.plan_files("TRUE", limit=1, order_by=order).paths == ["f.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limit": -1}, "no limit: -1"),
+        ({"order_by": "a"}, "order_by without limit"),
+        ({"limit": 1, "order_by": "a, b"}, "no sort key: 'a, b'"),
+        ({"limit": 1, "order_by": []}, "order_by has no column"),
+    ],
+)
+def test_what_is_no_limit(folder: Path, options: Any, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        build(folder).plan_files("a > 1", **options)
+    with pytest.raises(PredicateError, match="no column 'zz'"):
+        build(folder).plan_files("a > 1", limit=1, order_by="zz")
+
+
+def test_sort_keys_as_spark_reads_them() -> None:
+    a = Reference(("a",))
+    assert parse_order("a") == (SortKey(a, descending=False, nulls_first=True),)
+    assert parse_order(["a DESC"]) == (SortKey(a, descending=True, nulls_first=False),)
+    (key,) = parse_order("  `x, y`.z  asc  NULLS  last ")
+    assert key == SortKey(Reference(("x, y", "z")), descending=False, nulls_first=False)
+    assert str(key) == "`x, y`.z ASC NULLS LAST"
+
+
+def sorted_rows(
+    rows: list[dict[str, Any]], *, descending: bool, nulls_first: bool
+) -> list[dict[str, Any]]:
+    def order(x: dict[str, Any], y: dict[str, Any]) -> int:
+        a, b = x["a"], y["a"]
+        if a is None or b is None:
+            here = (a is not None) - (b is not None)
+            return here if nulls_first else -here
+        found = oracle.compare(a, b)
+        return -found if descending else found
+
+    return sorted(rows, key=cmp_to_key(order))
+
+
+@given(st.data())
+def test_a_plan_with_an_order_has_the_first_rows(data: st.DataObject) -> None:
+    """By brute force: the keys of the first rows are those of the files read."""
+    drawn = data.draw(tables(max_columns=2, min_rows=1))
+    tree = data.draw(predicates(drawn, max_leaves=2))
+    descending, nulls_first = data.draw(st.booleans()), data.draw(st.booleans())
+    limit = data.draw(st.integers(0, 8))
+    whole = to_arrow(drawn)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        size = data.draw(st.integers(1, 6))
+        for i, start in enumerate(range(0, len(whole), size)):
+            pq.write_table(whole.slice(start, size), folder / f"{i:03d}.parquet")
+        indexes = {c: data.draw(st.sampled_from(["bitmap", "bloom"])) for c in drawn}
+        table = build(folder, indexes)
+        order = SortKey(Reference(("a",)), descending, nulls_first)
+        plan = table.plan_files(tree, timezone="UTC", limit=limit, order_by=str(order))
+        unordered = table.plan_files(tree, timezone="UTC", limit=limit)
+
+        def matching(paths: Sequence[str]) -> list[dict[str, Any]]:
+            rows = []
+            for path in paths:
+                rows += pq.read_table(folder / path).to_pylist()
+            return [
+                row
+                for row in rows
+                if oracle.evaluate(tree, row, integers=integers_of(drawn))
+            ]
+
+        found, wanted = [
+            sorted_rows(matching(paths), descending=descending, nulls_first=nulls_first)
+            for paths in (plan.paths, table.paths)
+        ]
+        keys = [[_key(row["a"]) for row in rows[:limit]] for rows in (found, wanted)]
+        assert keys[0] == keys[1]
+        assert len(matching(unordered.paths)) >= min(limit, len(wanted))
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else value + 0.0
+    return value
+
+
+def test_the_order_of_edges_in_spark_s_terms(tmp_path: Path) -> None:
+    """NaN above infinity, NULL where it is asked for, long texts by their bytes."""
+    values: list[list[float | None]] = [[math.nan], [math.inf], [-math.inf], [None]]
+    put_all(tmp_path, [{"v": pa.array(v, pa.float64())} for v in values])
+    table = build(tmp_path)
+
+    def first(order: str) -> list[str]:
+        return table.plan_files("TRUE", limit=1, order_by=order).paths
+
+    assert first("v DESC") == ["0.parquet"]
+    assert first("v DESC NULLS FIRST") == ["3.parquet"]
+    assert first("v") == ["3.parquet"]
+    assert first("v NULLS LAST") == ["2.parquet"]
+
+
+def test_a_text_that_was_cut_is_still_a_bound(tmp_path: Path) -> None:
+    long = "x" * 100
+    put_all(tmp_path, [{"s": [long + "a"]}, {"s": [long + "b"]}, {"s": ["y"]}])
+    plan = build(tmp_path).plan_files("s > 'a'", limit=1, order_by="s")
+    assert plan.paths == ["0.parquet", "1.parquet"]

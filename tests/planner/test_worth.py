@@ -1,0 +1,69 @@
+"""A stage that cannot pay for itself is not run, and says so; kinds can be forced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from skipindex import Table
+from skipindex.errors import UnknownIndexError
+from tests.tables import build, put, put_all
+
+MANY = " OR ".join(f"a > {10 * n} AND a < {10 * n + 5}" for n in range(60))
+"""More questions than a small file is worth."""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    files = [{"a": [9, 599], "b": [1, 2]}, {"a": [-5, 999], "b": [1, 3]}]
+    return build(put_all(tmp_path, files), {"a": ["bitmap", "bloom"], "b": "bitmap"})
+
+
+def notes(table: Table, condition: str, **options: object) -> dict[str, str]:
+    stages = table.plan_files(condition, **options).stages
+    return {stage.name: stage.note for stage in stages}
+
+
+def test_bitmaps_are_not_asked_more_than_the_files_are_worth(table: Table) -> None:
+    plan = table.plan_files(MANY)
+    assert plan.paths == ["0.parquet", "1.parquet"]
+    note = notes(table, MANY)["bitmaps"]
+    assert note.startswith("not worth it: to ask 60 conditions of 2 files takes about")
+    assert note in plan.explain()
+    assert plan.conditions[0].unused["bitmap"] == note
+
+
+def test_a_kind_that_is_named_is_asked_at_any_price(table: Table) -> None:
+    plan = table.plan_files(MANY, kinds=["bitmap"])
+    assert plan.paths == []
+    assert notes(table, MANY, kinds="bitmap")["bitmaps"] == ""
+
+
+def test_few_conditions_are_always_worth_it(table: Table) -> None:
+    assert notes(table, "a > 5 AND a < 500 AND b < 3")["bitmaps"] == ""
+    assert table.plan_files("a > 10 AND a < 500 AND b < 3").paths == []
+
+
+def test_large_files_are_worth_many_questions(tmp_path: Path) -> None:
+    put(tmp_path / "f.parquet", {"a": [9, 599], "x": [b"x" * 4_000_000, b"y"]}, **RAW)
+    assert notes(build(tmp_path, {"a": "bitmap"}), MANY)["bitmaps"] == ""
+
+
+RAW = {"compression": "NONE", "use_dictionary": False}
+
+
+@pytest.mark.parametrize("without", ["bitmap", ["bitmap"], ("bitmap", "bloom")])
+def test_kinds_can_be_forbidden(table: Table, without: object) -> None:
+    plan = table.plan_files("a = 10", without=without)
+    assert ("bloom" in without) == (len(plan.paths) == 2)
+    unused = plan.conditions[0].unused
+    assert unused["bitmap"] == "not among the kinds to use"
+
+
+def test_forbidding_is_stronger_than_naming(table: Table) -> None:
+    plan = table.plan_files("a = 5", kinds=["bitmap", "bloom"], without="bloom")
+    assert plan.kinds == {"bitmap"}
+    assert table.plan_files("a = 5", without="minmax").kinds >= {"bitmap", "bloom"}
+    with pytest.raises(UnknownIndexError, match="unknown index kind 'zones'"):
+        table.plan_files("a = 5", without="zones")

@@ -1,0 +1,81 @@
+"""``python -m tests.soundness``: check the whole matrix, print it, exit 1 if wrong."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from skipindex.spark.session import local_session
+from tests.soundness.by_spark import SparkResult, sweep_with_spark
+from tests.soundness.matrix import Result, sweep
+from tests.soundness.pools import Pool, pools
+from tests.soundness.report import page
+
+
+def main(arguments: list[str]) -> int:
+    """Run the sweep that ``arguments`` ask for; 0 if nothing was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soundness")
+    add = parser.add_argument
+    add("--seed", type=int, default=1, help="of all choices")
+    add("--each", type=int, default=1, help="predicates of each form, type and kind")
+    add("--files", type=int, default=10, help="random files beside those of each shape")
+    add("--spark", type=int, default=100, help="conditions a type for Spark; 0: none")
+    add("--types", nargs="*", help="only these column types")
+    add("--out", type=Path, help="where to write the page")
+    options = parser.parse_args(arguments)
+    chosen = [p for p in pools() if not options.types or p.name in options.types]
+    result, by_spark = Result(), SparkResult()
+    for pool in chosen:
+        began, before = time.perf_counter(), result.total.verdicts
+        sweep(
+            pool,
+            each=options.each,
+            random_files=options.files,
+            seed=options.seed,
+            result=result,
+        )
+        verdicts = result.total.verdicts - before
+        _say(pool.name, verdicts, began, result.failures)
+    if options.spark:
+        _ask_spark(chosen, options.spark, options.seed, by_spark)
+    shown = "" if not arguments else f" with `{' '.join(arguments)}`"
+    text = page(
+        result,
+        by_spark,
+        arguments=shown if not options.out else f", seed {options.seed}",
+    )
+    if options.out:
+        options.out.write_text(text)
+    print(text)
+    return int(bool(result.failures or by_spark.failures))
+
+
+def _ask_spark(chosen: list[Pool], n: int, seed: int, result: SparkResult) -> None:
+    spark = local_session(
+        "soundness", cores=2, memory="2g", conf={"spark.sql.shuffle.partitions": "2"}
+    )
+    for pool in chosen:
+        for ansi in (True, False):
+            began = time.perf_counter()
+            sweep_with_spark(
+                spark, pool, n=n, kinds=2, seed=seed, ansi=ansi, result=result
+            )
+            name = f"{pool.name}, {'ANSI' if ansi else 'not ANSI'}"
+            verdicts = result.tallies[name].verdicts
+            _say(f"{name}, by Spark", verdicts, began, result.failures)
+    spark.stop()
+
+
+def _say(name: str, verdicts: int, began: float, failures: list[str]) -> None:
+    seconds = time.perf_counter() - began
+    print(
+        f"{name}: {verdicts:,} verdicts in {seconds:.0f} s, {len(failures)} breaches",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
