@@ -39,8 +39,18 @@ POSITIONAL: list[IndexSpec] = [
     BitSliced(base=10, encoding="equality"),
     BitSliced(base=10, encoding="range"),
     BitSliced(base=16, encoding="equality"),
+    BitSliced(max_slices=1),
+    BitSliced(max_slices=3),
+    BitSliced(base=2, encoding="equality", max_slices=4),
+    BitSliced(base=10, encoding="equality", max_slices=12),
+    BitSliced(base=3, encoding="range", max_slices=4),
 ]
-EXACT = [spec for spec in POSITIONAL if getattr(spec, "max_bitmaps", 9999) > 9]
+EXACT = [
+    spec
+    for spec in POSITIONAL
+    if getattr(spec, "max_bitmaps", 9999) > 9
+    and getattr(spec, "max_slices", None) is None
+]
 SPECS: list[IndexSpec] = [*POSITIONAL, Bloom()]
 
 
@@ -52,6 +62,8 @@ def is_exact(spec: IndexSpec, column: EncodedColumn) -> bool:
     """Whether the kind promises lower == upper on this column."""
     if isinstance(spec, RangeBitmap):
         return column.n_distinct <= spec.max_bitmaps
+    if isinstance(spec, BitSliced):
+        return spec.max_slices is None
     return not isinstance(spec, Bloom)
 
 

@@ -42,7 +42,13 @@ EXACT = (
     sx.BitSliced(base=10),
     sx.BitSliced(base=10, encoding="equality"),
 )
-INEXACT = (sx.Bloom(), sx.Bloom(error_rate=0.3), sx.RangeBitmap(max_bitmaps=2))
+INEXACT = (
+    sx.Bloom(),
+    sx.Bloom(error_rate=0.3),
+    sx.RangeBitmap(max_bitmaps=2),
+    sx.BitSliced(max_slices=2),
+    sx.BitSliced(base=4, encoding="equality", max_slices=4),
+)
 OPAQUE = ("opaque()", "NOT opaque()")
 
 
