@@ -16,8 +16,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from skipindex.advice import Advice, advise
 from skipindex.api import build_indexes, drop_indexes
 from skipindex.errors import (
+    AdviceError,
     CommitConflictError,
     CorruptIndexError,
     IndexVersionError,
@@ -52,6 +54,8 @@ _ON_SPARK: Final = {
 """Imported when they are first used, so that planning needs no PySpark."""
 
 __all__ = [
+    "Advice",
+    "AdviceError",
     "BitSliced",
     "Bitmap",
     "Bloom",
@@ -74,6 +78,7 @@ __all__ = [
     "UnknownIndexError",
     "UnsupportedTypeError",
     "Verdict",
+    "advise",
     "build_indexes",
     "col",
     "drop_indexes",
