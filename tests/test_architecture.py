@@ -21,7 +21,8 @@ LEVELS = (
     {"planner", "layout"},
     {"advice"},
     {"api"},
-    {"spark"},
+    {"spark", "cli"},
+    {"__main__"},
 )
 """From the cellar to the roof; a part imports its own level and those below."""
 

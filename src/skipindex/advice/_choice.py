@@ -4,7 +4,9 @@ Only *open* pairs count: a question and a file of the sample that no min/max ski
 and that holds no matching row, so an index can skip it.  A pair costs 1 where the
 file is kept for nothing, and up to ``_NEARLY`` more for the rows that may match:
 a conjunction is empty only when all of its columns are known well, and what is
-short of that must not look worthless.
+short of that must not look worthless.  Where the file is skipped, the pair costs
+half the chance that one like it would not be, were its conditions independent: the
+sample is small, and what is enough for it by a hair is not enough for the table.
 
 From the richest candidate of every column downwards, the step is taken that loses
 least for each byte that it saves, until the indexes fit under the cap.  Going down
@@ -146,14 +148,37 @@ class Board:
         return self.candidates[column][state[column]].answers[leaf][file]
 
     def cost(self, pair: Pair, state: State) -> float:
-        """What the pair costs under ``state``; 0 if its file is skipped."""
+        """What the pair costs under ``state``: less than half if it is skipped."""
         rows = self.rows(pair, state)
         n_rows = self.sample.n_rows[pair.file]
         n = n_rows if rows is None else len(rows)
-        if not n:
-            return 0.0
         weight = self.questions[pair.question].weight
+        if not n:
+            return 0.5 * weight * self._chance(pair, state)
         return weight * (1 + _NEARLY * math.log(n) / math.log(max(2, n_rows)))
+
+    def _chance(self, pair: Pair, state: State) -> float:
+        """That a row of a file like this one may match."""
+        n_rows = self.sample.n_rows[pair.file]
+
+        def share(node: Bound) -> float:
+            match node:
+                case AllOf(children):
+                    return math.prod(map(share, children))
+                case AnyOf(children):
+                    return 1 - math.prod(1 - share(child) for child in children)
+                case Leaf():
+                    rows = self._leaf(node, pair.file, state)
+                    return 1.0 if rows is None else len(rows) / n_rows
+                case Known(value):
+                    return float(value)
+                case Unknown():
+                    return 1.0
+                case _:
+                    assert_never(node)
+
+        expected = n_rows * share(self.questions[pair.question].tree)
+        return -math.expm1(-expected)
 
     def n_bytes(self, state: State) -> int:
         """The size of the indexes of the sample."""
