@@ -37,6 +37,7 @@ from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.build import BuildReport
 from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.indexes.run_length import RunLength
 from skipindex.planner.plan import FileTask, Plan, SkippedFile, Verdict, plan_files
 from skipindex.predicate import col
 from skipindex.table import FileEntry, Table, open_table
@@ -71,6 +72,7 @@ __all__ = [
     "PlanError",
     "PredicateError",
     "RangeBitmap",
+    "RunLength",
     "SkipIndexError",
     "SkippedFile",
     "Table",

@@ -28,6 +28,7 @@ from skipindex.indexes.bit_sliced import BitSliced
 from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.indexes.run_length import RunLength
 
 POSITIONAL: list[IndexSpec] = [
     Bitmap(),
@@ -39,6 +40,7 @@ POSITIONAL: list[IndexSpec] = [
     BitSliced(base=10, encoding="equality"),
     BitSliced(base=10, encoding="range"),
     BitSliced(base=16, encoding="equality"),
+    RunLength(),
     BitSliced(max_slices=1),
     BitSliced(max_slices=3),
     BitSliced(base=2, encoding="equality", max_slices=4),

@@ -30,6 +30,7 @@ from skipindex.indexes.bit_sliced import BitSliced
 from skipindex.indexes.bitmap import Bitmap
 from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.indexes.run_length import RunLength
 from tests.indexes.columns import column_of, values_of
 from tests.indexes.memory_parts import MemoryParts
 
@@ -46,6 +47,7 @@ SPECS: dict[str, IndexSpec] = {
     "base10_equality": BitSliced(base=10, encoding="equality"),
     "base2_top_slices": BitSliced(max_slices=2),
     "base10_top_slices": BitSliced(base=10, encoding="equality", max_slices=10),
+    "runs": RunLength(),
     "one_percent": Bloom(),
 }
 

@@ -38,6 +38,7 @@ EXACT = (
     sx.Bitmap(),
     sx.RangeBitmap(),
     sx.BitSliced(),
+    sx.RunLength(),
     sx.BitSliced(encoding="equality"),
     sx.BitSliced(base=10),
     sx.BitSliced(base=10, encoding="equality"),

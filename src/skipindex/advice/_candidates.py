@@ -35,6 +35,9 @@ _FEW: Final = 16
 _CLUSTERED: Final = 8
 """Rows in a run from which on bitmaps of every value are small."""
 
+_RUNS: Final = 1.3
+"""Rows in a run from which on it pays to keep the runs."""
+
 _TOP_SLICES: Final = (2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20)
 """How many slices may be kept; of more than 8 slices only even numbers."""
 
@@ -139,6 +142,8 @@ def _n_slices(column: SampledColumn) -> int:
 def _exact(column: SampledColumn, leaves: Sequence[Leaf]) -> Candidate | None:
     """The smallest of the kinds that know every row, by their size on one file."""
     names = ["bit_sliced", "bitmap"]
+    if column.run_length >= _RUNS:
+        names.append("run_length")
     if column.n_distinct <= _FEW or column.run_length >= _CLUSTERED:
         names.append("range_bitmap")
     one = column.files[0]
@@ -153,7 +158,7 @@ def _exact(column: SampledColumn, leaves: Sequence[Leaf]) -> Candidate | None:
 
 def _others() -> list[IndexSpec]:
     """The other kinds with what they have by default."""
-    tried = {"bit_sliced", "bitmap", "range_bitmap"}
+    tried = {"bit_sliced", "bitmap", "range_bitmap", "run_length"}
     return [kind.spec() for name, kind in index_types().items() if name not in tried]
 
 
