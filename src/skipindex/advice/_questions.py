@@ -28,17 +28,17 @@ from skipindex.planner.sql import parse as parse_condition
 from skipindex.table import Table
 
 _SEED: Final = 1994
-_TOGETHER: Final = 10
+_TOGETHER: Final = 16
 """Drawn questions over several columns, for each column."""
 
 _PLACES: Final = 8
 """Rows that literals are taken from."""
 
-_MANY: Final = 5000
+_MANY: Final = 1000
 """With more distinct values in a file, a column is rather a key or a measure, which
 is asked for less often than what rows are grouped by."""
 
-_OFTEN: Final = 4
+_OFTEN: Final = 8
 """How much more often a column is asked for that is neither."""
 
 _SHARES: Final = (0.003, 0.03, 0.1)
@@ -137,10 +137,11 @@ def drawn(sample: Sample) -> list[Question]:
         places.append((file, chooser.randrange(sample.n_rows[file])))
     questions = []
     for column in columns:
-        for ranged in (False, True):
+        for ranged in (False, True):  # a key is looked up
             leaf = _leaf(column, *chooser.choice(places), chooser, ranged=ranged)
             if leaf is not None:
-                questions.append(Question(leaf.text, leaf))
+                weight = 2.0 if column.n_distinct > _MANY and not ranged else 1.0
+                questions.append(Question(leaf.text, leaf, weight))
     often = [_OFTEN if c.n_distinct <= _MANY else 1 for c in columns]
     for _ in range(_TOGETHER * len(columns)):
         together = set(chooser.choices(range(len(columns)), often, k=3))
