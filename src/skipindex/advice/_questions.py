@@ -131,6 +131,8 @@ def drawn(sample: Sample) -> list[Question]:
     """Likely questions; the same ones for the same sample."""
     chooser = random.Random(_SEED)
     columns = [c for c in sample.columns.values() if c.n_distinct > 1]
+    if not columns:
+        return []
     places = []
     for i in range(_PLACES):
         file = i % len(sample.files)

@@ -194,6 +194,5 @@ def take_sample(table: Table, columns: Sequence[ColumnInfo]) -> Sample:
 def _places(table: Table) -> list[int]:
     """Files to look at, spread over the table; the first two are far apart."""
     n = min(MAX_FILES, len(table))
-    spread = np.linspace(0, len(table) - 1, 2 * n + 1).round().astype(int)[1::2]
-    places = list(dict.fromkeys(spread.tolist()))
+    places = [int((i + 0.5) * len(table) / n) for i in range(n)]
     return places[::2] + places[1::2]
