@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.advice._sample import SampledColumn
@@ -41,6 +43,9 @@ _RUNS: Final = 1.3
 _TOP_SLICES: Final = (2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20)
 """How many slices may be kept; of more than 8 slices only even numbers."""
 
+_ANY: Final = 1 << 40
+"""More rows than a file has."""
+
 Rows = BitMap | None
 """Rows that may match; None is "any"."""
 
@@ -63,12 +68,15 @@ class Candidate:
     answers: Answers
 
     @property
-    def weight(self) -> int:
-        """How many rows the answers leave, for candidates to be compared."""
-        return sum(
-            1 << 40 if rows is None else len(rows)
-            for answer in self.answers.values()
-            for rows in answer
+    def left(self) -> npt.NDArray[np.int64]:
+        """How many rows each answer leaves."""
+        return np.array(
+            [
+                _ANY if rows is None else len(rows)
+                for answer in self.answers.values()
+                for rows in answer
+            ],
+            np.int64,
         )
 
     def __or__(self, other: Candidate) -> Candidate:
@@ -91,7 +99,7 @@ def _both(a: Rows, b: Rows) -> Rows:
 def candidates(column: SampledColumn, leaves: Sequence[Leaf]) -> list[Candidate]:
     """Ways to index ``column``, by size; the first is nothing beyond min/max.
 
-    Each is better than all that are smaller: those that are not are left out.
+    Each answers something better than any that is smaller; the last one knows all.
     """
     nothing = Candidate((), 0, {leaf: [None] * len(column.files) for leaf in leaves})
     if not leaves:
@@ -112,18 +120,21 @@ def candidates(column: SampledColumn, leaves: Sequence[Leaf]) -> list[Candidate]
     found += coarse
     for spec in _others():
         one = _built(column, spec, leaves)
-        if one is not None and one.weight < nothing.weight:
+        if one is not None and (one.left < _ANY).any():
             found.append(one)
             found += [one | few for few in coarse]
     return _ascending(found)
 
 
 def _ascending(found: Sequence[Candidate]) -> list[Candidate]:
-    """By size, without those that leave no fewer rows than a smaller one."""
+    """By size, without those that a smaller one equals or beats on every question."""
     kept: list[Candidate] = []
+    answers: list[npt.NDArray[np.int64]] = []
     for one in sorted(found, key=lambda c: (c.n_bytes, len(c.specs))):
-        if not kept or one.weight < kept[-1].weight:
+        left = one.left
+        if not any(bool((other <= left).all()) for other in answers):
             kept.append(one)
+            answers.append(left)
     return kept
 
 

@@ -259,8 +259,7 @@ class _Step:
 def _steps_down(
     board: Board, state: State, costs: Mapping[Pair, float], name: str
 ) -> Iterable[_Step]:
-    at = state[name]
-    for after in {at - 1, 0} if at else ():
+    for after in range(state[name]):
         yield _step(board, state, costs, name, after)
 
 
