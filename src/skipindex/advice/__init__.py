@@ -17,9 +17,9 @@ from typing import Final
 
 from skipindex.advice._candidates import candidates
 from skipindex.advice._choice import Board, choose
-from skipindex.advice._questions import Question, asked, columns_of, drawn
+from skipindex.advice._questions import Question, alike, asked, columns_of, drawn
 from skipindex.advice._report import Advice, advice_of
-from skipindex.advice._sample import take_sample
+from skipindex.advice._sample import LITTLE, MUCH, take_sample
 from skipindex.errors import AdviceError
 from skipindex.indexes.build import domain_to_index, orderly
 from skipindex.planner.bound import Leaf, leaves
@@ -30,6 +30,9 @@ __all__ = ["MAX_BYTES_RATIO", "Advice", "advise"]
 
 MAX_BYTES_RATIO: Final = 0.10
 """All indexes together, as a part of the data's bytes, where nothing else is said."""
+
+_MARGIN: Final = 0.96
+"""A sample is not the table: so much of the cap is given out."""
 
 
 def advise(
@@ -78,8 +81,11 @@ def advise(
             raise AdviceError(f"no query can be asked of this table: {why}")
         wanted = columns_of(questions)
         sampled = [column for column in mine if column.name in wanted]
-    sample = take_sample(opened, sampled)
-    asked_of_all = drawn(sample) if questions is None else questions
+    sample = take_sample(opened, sampled, LITTLE if questions is None else MUCH)
+    if questions is None:
+        asked_of_all = drawn(sample)
+    else:
+        asked_of_all = [*questions, *alike(questions, sample)]
     by_column = _leaves(asked_of_all)
     board = Board(
         sample,
@@ -89,13 +95,13 @@ def advise(
             for name, column in sample.columns.items()
         },
     )
-    state = choose(board, max_bytes_ratio * sample.n_bytes)
+    state = choose(board, _MARGIN * max_bytes_ratio * sample.n_bytes)
     return advice_of(
         board,
         state,
         columns=[column.name for column in mine],
         max_bytes_ratio=max_bytes_ratio,
-        drawn=questions is None,
+        n_asked=0 if questions is None else len(questions),
         notes=[*notes, *sample.notes],
         seconds=time.perf_counter() - began,
     )

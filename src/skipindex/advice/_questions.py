@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,11 +18,11 @@ from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
 from skipindex.advice._sample import Sample, SampledColumn
-from skipindex.atoms import OneOf, Range, successor
+from skipindex.atoms import Atom, OneOf, Range, successor
 from skipindex.errors import PredicateError
 from skipindex.indexes._column import NULL_CODE
 from skipindex.planner.bind import Binder
-from skipindex.planner.bound import AllOf, Bound, Leaf, leaves, text_of
+from skipindex.planner.bound import AllOf, AnyOf, Bound, Leaf, leaves, text_of
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql import parse as parse_condition
 from skipindex.table import Table
@@ -30,6 +30,10 @@ from skipindex.table import Table
 _SEED: Final = 1994
 _TOGETHER: Final = 16
 """Drawn questions over several columns, for each column."""
+
+_VARIANTS: Final = 3
+_VARIANT_WEIGHT: Final = 0.3
+"""Questions that are made of each of a workload, and what they count together."""
 
 _PLACES: Final = 8
 """Rows that literals are taken from."""
@@ -157,6 +161,65 @@ def drawn(sample: Sample) -> list[Question]:
             tree = AllOf(conditions)
             questions.append(Question(text_of(tree), tree, weight=4 / _TOGETHER))
     return questions
+
+
+def alike(questions: Sequence[Question], sample: Sample) -> list[Question]:
+    """Questions of the same shapes as ``questions``, with literals of the sample.
+
+    They count little, and make a choice that also serves tomorrow's literals.
+    """
+    chooser = random.Random(_SEED)
+    found = []
+    for question in questions if sample.columns else ():
+        for _ in range(_VARIANTS):
+            place = _place(sample, chooser)
+
+            def varied(node: Bound, place: tuple[int, int] = place) -> Bound:
+                if isinstance(node, AllOf | AnyOf):
+                    return type(node)(tuple(map(varied, node.children)))
+                if isinstance(node, Leaf) and node.atom.column in sample.columns:
+                    return _like(node, sample, place, chooser)
+                return node
+
+            tree = simplify(varied(question.tree))
+            weight = _VARIANT_WEIGHT * question.weight / _VARIANTS
+            found.append(Question(text_of(tree), tree, weight))
+    return found
+
+
+def _place(sample: Sample, chooser: random.Random) -> tuple[int, int]:
+    file = chooser.randrange(len(sample.files))
+    return file, chooser.randrange(sample.n_rows[file])
+
+
+def _like(
+    leaf: Leaf, sample: Sample, place: tuple[int, int], chooser: random.Random
+) -> Leaf:
+    """The same question about other values; the first is that of the row ``place``."""
+    column = sample.columns[leaf.atom.column]
+    file, row = place
+    values = column.files[file]
+    code = int(values.codes[row])
+    if code == NULL_CODE:
+        return leaf
+    value = column.value(values, code)
+    atom: Atom
+    match leaf.atom:
+        case OneOf(values=old):
+            others = chooser.choices(range(values.n_distinct), k=len(old) - 1)
+            new = {value, *(column.value(values, other) for other in others)}
+            atom = OneOf(column.name, tuple(sorted(new)))
+        case Range(low=None, high=high) if high is not None:
+            atom = Range(column.name, None, successor(value))
+        case Range(low=low, high=None) if low is not None:
+            atom = Range(column.name, value, None)
+        case Range(low=low, high=high) if low is not None and high is not None:
+            width = column.rank(values, high) - column.rank(values, low)
+            last = min(code + max(1, width), values.n_distinct) - 1
+            atom = Range(column.name, value, successor(column.value(values, last)))
+        case _:
+            return leaf
+    return Leaf(atom, f"{column.name} as in {leaf.text}")
 
 
 def _is_ranged(column: SampledColumn, chooser: random.Random) -> bool:

@@ -213,14 +213,24 @@ def advice_of(
     *,
     columns: Sequence[str],
     max_bytes_ratio: float,
-    drawn: bool,
+    n_asked: int,
     notes: Sequence[str],
     seconds: float,
 ) -> Advice:
-    """The report of a choice; ``columns`` are all that get statistics."""
+    """The report of a choice.
+
+    Args:
+        board: what was measured.
+        state: what was chosen.
+        columns: all that get statistics.
+        max_bytes_ratio: the cap.
+        n_asked: questions of the workload, which come first; 0 if there was none.
+        notes: as they are.
+        seconds: that it took.
+    """
     nothing = dict.fromkeys(board.candidates, 0)
     richest = board.richest()
-    ids = range(len(board.questions))
+    ids = range(n_asked or len(board.questions))
 
     def kept(some: State) -> list[int]:
         return [board.kept(i, some) for i in ids]
@@ -230,7 +240,7 @@ def advice_of(
     alone: dict[str, list[list[int]]] = {}
     together: dict[str, list[list[int]]] = {}
     for name, found in board.candidates.items():
-        mine = board.questions_of(name)
+        mine = [i for i in board.questions_of(name) if i in ids]
         alone[name], together[name] = [], []
         for at in range(len(found)):
             one, rest = list(least), list(chosen)
@@ -265,7 +275,7 @@ def advice_of(
     data_bytes = int(board.sample.table.sizes.sum())
     return Advice(
         columns=advice,
-        queries=() if drawn else queries,
+        queries=queries if n_asked else (),
         unasked=tuple(name for name in columns if name not in board.candidates),
         data_bytes=data_bytes,
         max_bytes=int(max_bytes_ratio * data_bytes),

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds
@@ -19,10 +20,20 @@ from skipindex.indexes._task import read_column
 from skipindex.indexes.minmax import FileStats, summaries_to_arrow, summarize
 from skipindex.table import UNREADABLE, ColumnInfo, Table, column_reader
 
-MAX_FILES: Final = 4
 MIN_FILES: Final = 2
-MAX_ROWS: Final = 500_000
-"""A sample has as many files as make about so many rows, between the two above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is sampled: at most so many files, and about so many rows in all."""
+
+    files: int
+    rows: int
+
+
+LITTLE: Final = Extent(8, 300_000)
+MUCH: Final = Extent(24, 1_000_000)
+"""For a workload: of clustered files, each query concerns only a few."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,14 @@ class SampledColumn:
         value: bytes = distinct[code].as_py()
         return value
 
+    def rank(self, column: EncodedColumn, value: Value) -> int:
+        """How many distinct values of the file are below ``value``."""
+        distinct = column.distinct
+        if isinstance(distinct, np.ndarray):
+            return int(np.searchsorted(distinct, value))
+        below = pc.less(distinct, pa.scalar(value, distinct.type))
+        return int(pc.sum(below).as_py() or 0)
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -140,7 +159,9 @@ class Sample:
         return FileStats.unknown(len(self.files), column.domain).probe(atom)
 
 
-def take_sample(table: Table, columns: Sequence[ColumnInfo]) -> Sample:
+def take_sample(
+    table: Table, columns: Sequence[ColumnInfo], extent: Extent = LITTLE
+) -> Sample:
     """Some files from all parts of the table, with ``columns``.
 
     A file that cannot be read, or a column that a file has in another type, is left
@@ -150,7 +171,7 @@ def take_sample(table: Table, columns: Sequence[ColumnInfo]) -> Sample:
     files: list[int] = []
     n_rows: list[int] = []
     found: dict[str, list[EncodedColumn]] = {column.name: [] for column in columns}
-    for at in _places(table):
+    for at in _places(len(table), extent.files):
         try:
             reader, close = column_reader(table.location, table.paths[at])
         except UNREADABLE as error:
@@ -179,7 +200,7 @@ def take_sample(table: Table, columns: Sequence[ColumnInfo]) -> Sample:
             close()
         files.append(at)
         n_rows.append(rows)
-        if len(files) >= MIN_FILES and sum(n_rows) + rows > MAX_ROWS:
+        if len(files) >= MIN_FILES and sum(n_rows) + rows > extent.rows:
             break
     if not files:
         notes.append("no file with a row could be sampled")
@@ -191,8 +212,11 @@ def take_sample(table: Table, columns: Sequence[ColumnInfo]) -> Sample:
     return Sample(table, files, n_rows, sampled, tuple(notes))
 
 
-def _places(table: Table) -> list[int]:
-    """Files to look at, spread over the table; the first two are far apart."""
-    n = min(MAX_FILES, len(table))
-    places = [int((i + 0.5) * len(table) / n) for i in range(n)]
-    return places[::2] + places[1::2]
+def _places(n_files: int, n_wanted: int) -> list[int]:
+    """Files to look at; however many are taken, they are spread over the table."""
+    n = min(n_wanted, n_files)
+    places = [int((i + 0.5) * n_files / n) for i in range(n)]
+    # 0, 1/2, 1/4, 3/4, 1/8 …: the bits of the counter, mirrored.
+    width = max(1, (n - 1).bit_length())
+    order = [int(f"{i:0{width}b}"[::-1], 2) for i in range(1 << width)]
+    return [places[i] for i in order if i < n]
