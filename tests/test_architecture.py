@@ -133,7 +133,7 @@ def test_an_index_kind_is_one_file() -> None:
         for path in (SOURCE / "indexes").glob("*.py")
         if not path.stem.startswith("_") and path.stem not in {"build", "minmax"}
     }
-    assert kinds == {"bitmap", "bit_sliced", "bloom", "range_bitmap"}
+    assert kinds == {"bitmap", "bit_sliced", "bloom", "range_bitmap", "run_length"}
     for path in MODULES:
         if name_of(path) in {"", *(f"indexes.{kind}" for kind in kinds)}:
             continue
