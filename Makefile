@@ -1,17 +1,19 @@
-# `make ssb` and `make test` do all of their own set-up on a fresh machine.
+# `make ssb`, `make bench` and `make test` do all of their own set-up on a fresh machine.
 
 VENV ?= .venv
 SCALE ?= 0.1
 FILES ?= 100
 OUT ?= data/ssb
 SEED ?= 1
+# Options of the benchmarks, such as BENCH="kernels --save-baseline".
+BENCH ?=
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb test test-all soundness mutants lint types format check clean
+.PHONY: help setup ssb bench test test-all soundness mutants lint types format check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -22,6 +24,9 @@ setup: $(STAMP)  ## make the virtual environment, and find or install Java
 
 ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 OUT=data/ssb)
 	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT)
+
+bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow"
@@ -51,7 +56,7 @@ check: lint types test  ## all that a change must pass
 clean:  ## remove what builds and tools left; keeps the environment and data
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log src/*.egg-info
-	find src ssb tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src ssb tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
 	@[ -x $(BIN)/python ] || { python=$$(.ci/python) && \

@@ -1,9 +1,22 @@
-"""Tables of figures beside their limits."""
+"""Tables of figures, and what got worse since the saved baseline.
+
+A figure counts as a ratio to its limit or reference, measured in the same run, so
+that a busy or slow machine does not look like slow code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+BASELINE: Final = Path(__file__).with_name("baseline.json")
+TOLERANCE: Final = 1.25
+"""How much worse than the baseline is worth a line: timings jump."""
+
+Baseline = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +39,98 @@ class Measure:
     at_least: bool = False
     note: str = ""
 
+    @property
+    def ratio(self) -> float | None:
+        """The figure to the limit."""
+        if self.limit is None:
+            return None
+        if not self.limit:
+            return 1.0 if not self.figure else float("inf")
+        return self.figure / self.limit
+
+    @property
+    def badness(self) -> float | None:
+        """The ratio, turned so that more is worse and 1 is just within the limit."""
+        if self.ratio is None or not self.at_least:
+            return self.ratio
+        return 1 / self.ratio if self.ratio else float("inf")
+
+    @property
+    def verdict(self) -> str:
+        """``ok`` or ``missed``; nothing where there is no limit."""
+        if self.badness is None:
+            return ""
+        return "ok" if self.badness <= 1 else "missed"
+
+
+_shown: Final[dict[str, dict[str, Measure]]] = {}
+"""Every table of this run, by title, and its measures."""
+
 
 def show(title: str, measures: Sequence[Measure]) -> None:
-    """Print a table."""
-    print(f"\n{title}\n{'-' * len(title)}")
-    width = max(len(m.what) for m in measures)
+    """Print a table, and remember it for the comparison with the baseline."""
+    _shown.setdefault(title, {}).update({m.what: m for m in measures})
+    print(f"\n{table_of(title, measures)}", flush=True)
+
+
+def table_of(title: str, measures: Sequence[Measure]) -> str:
+    """The measures in lines of one width."""
+    rows = [("what", "figure", "limit", "ratio", "", "")]
     for m in measures:
-        limit = ""
-        if m.limit:
-            word = ">=" if m.at_least else "<="
-            limit = f"{word} {m.limit:,.4g} (ratio {m.figure / m.limit:.3g})"
-        figure = f"{m.figure:,.4g} {m.unit}"
-        print(f"{m.what:<{width}}  {figure:>18}  {limit:<24}  {m.note}".rstrip())
+        ratio = "" if m.ratio is None else f"{m.ratio:.3g}"
+        limit = "" if m.limit is None else f"{'>=' if m.at_least else '<='} {_text(m)}"
+        figure = f"{m.figure:,.4g} {m.unit}".rstrip()
+        rows.append((m.what, figure, limit, ratio, m.verdict, m.note))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i in {0, 4, 5} else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([title, "-" * max(map(len, lines)), *lines])
+
+
+def _text(measure: Measure) -> str:
+    return f"{measure.limit:,.4g} {measure.unit}".rstrip()
+
+
+def shown() -> Baseline:
+    """The badness of every measure so far that has one, by title."""
+    found = {
+        title: {
+            what: round(m.badness, 4)
+            for what, m in measures.items()
+            if m.badness is not None and m.badness != float("inf")
+        }
+        for title, measures in _shown.items()
+    }
+    return {title: measures for title, measures in found.items() if measures}
+
+
+def read_baseline(path: Path = BASELINE) -> Baseline:
+    """The saved baseline; empty if there is none."""
+    if not path.exists():
+        return {}
+    baseline: Baseline = json.loads(path.read_text(encoding="utf-8"))
+    return baseline
+
+
+def save_baseline(now: Baseline, path: Path = BASELINE) -> None:
+    """Save the ratios of this run; titles that it did not measure stay."""
+    merged = {**read_baseline(path), **now}
+    path.write_text(json.dumps(merged, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+def compared(now: Baseline, before: Baseline) -> list[str]:
+    """A line for every measure that got worse than the baseline, the worst first."""
+    worse = []
+    for title, measures in now.items():
+        for what, ratio in measures.items():
+            then = before.get(title, {}).get(what)
+            if then is not None and ratio > TOLERANCE * then:
+                factor = ratio / then if then else float("inf")
+                line = f"{title}: {what}: {then:.3g} then, {ratio:.3g} now"
+                worse.append((factor, f"worse than baseline x{factor:.2f}  {line}"))
+    return [line for _, line in sorted(worse, reverse=True)]

@@ -62,6 +62,7 @@ def layouts(
             cluster_by=CLUSTER_BY,
             curve=CURVE,
             rows_per_file=-(-dataset.n_rows // dataset.n_files),
+            indexes={"*": "minmax"},
             overwrite=True,
         )
     return {

@@ -16,8 +16,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from skipindex.advice import Advice, advise
 from skipindex.api import build_indexes, drop_indexes, merge_packs
 from skipindex.errors import (
+    AdviceError,
     CommitConflictError,
     CorruptIndexError,
     IndexVersionError,
@@ -37,6 +39,7 @@ from skipindex.indexes.key_set import KeySet
 from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.indexes.run_length import RunLength
 from skipindex.indexes.token_bloom import TokenBloom
 from skipindex.planner.plan import FileTask, Plan, Verdict, plan_files
 from skipindex.planner.proofs import Evidence, SkippedFile
@@ -57,6 +60,8 @@ _ON_SPARK: Final = {
 """Imported when they are first used, so that planning needs no PySpark."""
 
 __all__ = [
+    "Advice",
+    "AdviceError",
     "BitSliced",
     "Bitmap",
     "Bloom",
@@ -75,6 +80,7 @@ __all__ = [
     "PlanError",
     "PredicateError",
     "RangeBitmap",
+    "RunLength",
     "SkipIndexError",
     "SkippedFile",
     "Table",
@@ -85,6 +91,7 @@ __all__ = [
     "Verdict",
     "VerifyReport",
     "Violation",
+    "advise",
     "build_indexes",
     "col",
     "drop_indexes",

@@ -6,9 +6,11 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from skipindex.advice import MAX_BYTES_RATIO
+from skipindex.advice.build import Wish, build_wished
 from skipindex.indexes._merge import MAX_BYTES, MAX_FILES, merge
 from skipindex.indexes._runners import LocalRunner, Progress, Runner
-from skipindex.indexes.build import BuildReport, Request, build, drop
+from skipindex.indexes.build import BuildReport, Request, drop
 from skipindex.table import Table, open_table
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ def build_indexes(
     table: AnyTable,
     indexes: Request | None = None,
     *,
+    columns: Sequence[str] | None = None,
+    queries: Sequence[str] | None = None,
+    max_bytes_ratio: float = MAX_BYTES_RATIO,
+    timezone: str | None = None,
     spark: SparkSession | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -34,8 +40,15 @@ def build_indexes(
         table: a ``Table``, a path or a URI: any directory of Parquet files.
         indexes: by column, a kind's name, a spec, or a list of them, such as
             ``{"city": "bitmap", "price": ["bloom", BitSliced()]}``.  Every column
-            named gets min/max statistics too; None means those alone, for every
-            column that has an order.
+            named gets min/max statistics too, and ``"*"`` stands for every column
+            not named: ``{"*": "minmax"}`` is statistics alone.  None lets the
+            advisor choose: it measures candidates on a few files (``advise``), and
+            the report's ``advice`` says what it took and why.  The table remembers
+            the choice, so that a later call builds the same on new files.
+        columns: to choose for; by default all that have an order.
+        queries: a workload to choose by, as conditions or whole SELECTs.
+        max_bytes_ratio: cap of what is chosen, as a part of the data's bytes.
+        timezone: of the queries' session; as for ``plan_files``.
         spark: a session whose executors do the work; None is a process pool here.
         workers: how many processes, without Spark; by default one a core.
         progress: called with the number of tasks done and of all tasks.
@@ -45,9 +58,10 @@ def build_indexes(
 
     Raises:
         TableError: there is no such table.
-        PredicateError: a column does not exist.
+        PredicateError: a column does not exist, or a query cannot be read.
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
+        AdviceError: there is nothing to choose by, or indexes were named as well.
     """
     opened = open_table(table).refresh()
     runner: Runner
@@ -57,7 +71,8 @@ def build_indexes(
         runner = SparkRunner(spark)
     else:
         runner = LocalRunner.default() if workers is None else LocalRunner(workers)
-    return build(opened, indexes, runner=runner, progress=progress)
+    wish = Wish(columns, queries, max_bytes_ratio, timezone)
+    return build_wished(opened, indexes, wish, runner=runner, progress=progress)
 
 
 def drop_indexes(

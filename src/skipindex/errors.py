@@ -7,6 +7,7 @@
       PredicateError(ValueError)          the question is wrong
       UnsupportedTypeError(TypeError)     no such index on such a column
       UnknownIndexError(ValueError)       no index kind of that name
+      AdviceError(ValueError)             no choice of indexes can be made like that
       LayoutError(ValueError)             a table cannot be laid out like that
       PlanError(ValueError)               a plan cannot be read as asked
       CorruptIndexError(ValueError)       the bytes are not what was written
@@ -38,6 +39,10 @@ class UnsupportedTypeError(SkipIndexError, TypeError):
 
 class UnknownIndexError(SkipIndexError, ValueError):
     """No index kind has that name."""
+
+
+class AdviceError(SkipIndexError, ValueError):
+    """What indexes are to be chosen by makes no sense."""
 
 
 class LayoutError(SkipIndexError, ValueError):

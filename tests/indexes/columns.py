@@ -37,6 +37,7 @@ from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.key_set import KeySet
 from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.indexes.run_length import RunLength
 from skipindex.indexes.token_bloom import TokenBloom
 from tests.tables import is_of
 
@@ -50,9 +51,18 @@ POSITIONAL: list[IndexSpec] = [
     BitSliced(base=10, encoding="equality"),
     BitSliced(base=10, encoding="range"),
     BitSliced(base=16, encoding="equality"),
+    RunLength(),
+    BitSliced(max_slices=1),
+    BitSliced(max_slices=3),
+    BitSliced(base=2, encoding="equality", max_slices=4),
+    BitSliced(base=10, encoding="equality", max_slices=12),
+    BitSliced(base=3, encoding="range", max_slices=4),
 ]
 EXACT = [
-    spec for spec in POSITIONAL if getattr(spec, "max_bitmaps", None) not in {1, 4}
+    spec
+    for spec in POSITIONAL
+    if getattr(spec, "max_bitmaps", None) not in {1, 4}
+    and getattr(spec, "max_slices", None) is None
 ]
 SPECS: list[IndexSpec] = [
     *POSITIONAL,
@@ -73,6 +83,8 @@ def is_exact(spec: IndexSpec, column: EncodedColumn) -> bool:
     """Whether the kind promises lower == upper on this column."""
     if isinstance(spec, RangeBitmap):
         return column.n_distinct <= (spec.max_bitmaps or 20)
+    if isinstance(spec, BitSliced):
+        return spec.max_slices is None
     return index_type(spec.kind).positional
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from skipindex.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
-from skipindex.errors import UnknownIndexError
+from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.indexes import index_type
 from skipindex.indexes._column import NULL_CODE
 from skipindex.indexes._digits import Shape, Slices, pack_slices
 from skipindex.indexes.bit_sliced import BitSliced
@@ -202,3 +203,72 @@ def test_a_base_that_is_none(base: object) -> None:
 def test_an_encoding_that_is_none() -> None:
     with pytest.raises(UnknownIndexError, match="'range', 'equality'"):
         BitSliced(encoding="interval")
+
+
+def bounds_of(spec: BitSliced, values: list[int], low: int, high: int) -> list[list[int]]:
+    index, _ = opened(spec, encoded(list(values), pa.int64()))
+    bounds = index.probe(Range("c", low, high))
+    assert bounds is not None
+    return [sorted({values[row] for row in rows}) for rows in (bounds.lower, bounds.upper)]
+
+
+def test_top_slices_enclose_the_rows_of_a_range() -> None:
+    """2,048 codes in 8 bins of 256: a range is known up to the bins at its ends."""
+    values = list(range(2048))
+    spec = BitSliced(max_slices=3)
+    index, _ = opened(spec, encoded(list(values), pa.int64()))
+    assert index.n_bitmaps == 3 + 1, "three slices, and existence"
+    inside, touched = bounds_of(spec, values, 300, 1100)
+    assert (inside, touched) == ([*range(512, 1024)], [*range(256, 1280)])
+    assert bounds_of(spec, values, 256, 1280) == [[*range(256, 1280)]] * 2
+    assert bounds_of(spec, values, 300, 400) == [[], [*range(256, 512)]]
+    assert bounds_of(spec, values, 1800, 9999) == [
+        [*range(1792 + 256, 2048)],
+        [*range(1792, 2048)],
+    ]
+
+
+def test_the_last_bin_is_full_although_it_has_fewer_codes() -> None:
+    values = list(range(1100))
+    spec = BitSliced(base=10, encoding="equality", max_slices=10)
+    assert bounds_of(spec, values, 1000, 5000) == [[*range(1000, 1100)]] * 2
+    index, _ = opened(spec, encoded(list(values), pa.int64()))
+    assert index.n_bitmaps == 10, "the topmost digit alone"
+
+
+def test_top_slices_never_hide_a_null_or_a_value() -> None:
+    column = encoded([None, *range(3000), None], pa.int64())
+    index, _ = opened(BitSliced(max_slices=2), column)
+    for atom, rows in (
+        (IsNull("c"), {0, 3001}),
+        (IsNotNull("c"), {*range(1, 3001)}),
+        (Range("c", None, None), {*range(1, 3001)}),
+    ):
+        bounds = index.probe(atom)
+        assert set(bounds.lower) == set(bounds.upper) == rows
+    without = index.probe(NoneOf("c", (7,)))
+    assert 1 + 7 in without.upper, "other values share its bin"
+    assert 1 + 7 not in without.lower
+    assert 1 + 2500 in without.lower
+
+
+def test_slices_that_are_enough_are_all_of_them() -> None:
+    column = encoded(list(range(256)), pa.int64())
+    assert BitSliced(max_slices=8).build(column) == BitSliced().build(column)
+
+
+@pytest.mark.parametrize("n", [0, -3])
+def test_an_index_keeps_a_slice_at_least(n: int) -> None:
+    with pytest.raises(UnknownIndexError, match="accepted: 1 or more, or None"):
+        BitSliced(max_slices=n)
+
+
+def test_a_payload_that_dropped_all_digits_is_refused() -> None:
+    column = encoded(list(range(2000)), pa.int64())
+    head, *rest = BitSliced(max_slices=4).build(column)
+    kind = index_type("bit_sliced")
+    assert head[0] == 2, "an older reader must not take bins for codes"
+    for dropped in (0, 11, 255):
+        parts = MemoryParts([head[:-1] + bytes([dropped]), *rest])
+        with pytest.raises(CorruptIndexError, match="were dropped|has 6 parts"):
+            kind.open(parts, column.domain, column.n_rows)

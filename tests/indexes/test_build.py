@@ -65,8 +65,8 @@ def specs(table: sx.Table, column: str) -> set[tuple[str, str]]:
     }
 
 
-def test_without_a_wish_every_ordered_column_gets_statistics(folder: Path) -> None:
-    report = sx.build_indexes(folder, workers=1)
+def test_a_star_is_every_ordered_column(folder: Path) -> None:
+    report = sx.build_indexes(folder, {"*": "minmax"}, workers=1)
     assert (report.files, report.unchanged, report.n_bytes) == (4, 0, 0)
     assert set(manifest(folder).stats) == {"a", "s"}
     assert not (folder / PACKS).exists(), "statistics need no pack"
@@ -217,7 +217,7 @@ def test_progress_counts_tasks_to_the_end(folder: Path) -> None:
             calls.append((done, tasks))
 
         sx.drop_indexes(folder)
-        sx.build_indexes(folder, workers=workers, progress=note)
+        sx.build_indexes(folder, {"*": "minmax"}, workers=workers, progress=note)
         assert calls == [(i, 4) for i in range(1, 5)]
 
 

@@ -38,6 +38,7 @@ EXACT = (
     sx.Bitmap(),
     sx.RangeBitmap(),
     sx.BitSliced(),
+    sx.RunLength(),
     sx.BitSliced(encoding="equality"),
     sx.BitSliced(base=10),
     sx.BitSliced(base=10, encoding="equality"),
@@ -45,6 +46,7 @@ EXACT = (
 INEXACT = (
     *(sx.Bloom(), sx.Bloom(error_rate=0.3), sx.RangeBitmap(max_bitmaps=2)),
     *(sx.NGramBloom(n=2), sx.TokenBloom(), sx.KeySet()),
+    *(sx.BitSliced(max_slices=2), sx.BitSliced(base=4, encoding="equality", max_slices=4)),
 )
 OPAQUE = ("opaque()", "NOT opaque()")
 

@@ -103,8 +103,13 @@ def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:
 
 
 def spec_to_json(spec: IndexSpec | MinMax) -> dict[str, Any]:
-    """The spec as the commit log has it: its kind and its parameters."""
-    return {"kind": spec.kind, **asdict(cast(Any, spec))}
+    """The spec as the commit log has it: its kind, and the parameters that are set.
+
+    A parameter that is None is left out, so that a new one, whose default is None,
+    leaves the specs of older tables as they are.
+    """
+    parameters = asdict(cast(Any, spec))
+    return {"kind": spec.kind, **{k: v for k, v in parameters.items() if v is not None}}
 
 
 def spec_from_json(record: Mapping[str, Any]) -> IndexSpec | MinMax:

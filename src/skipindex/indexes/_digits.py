@@ -166,6 +166,8 @@ class Slices:
 
     def between(self, start: int, stop: int) -> BitMap:
         """The rows with a code of ``start .. stop - 1``."""
+        if not start and stop >= self.shape.n_codes:
+            return self.existence()
         if stop - start == 1:
             return self._equal(start)
         if self.shape.per_digit == 1:

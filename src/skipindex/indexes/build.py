@@ -11,7 +11,7 @@ import heapq
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from skipindex.domain import ACCEPTED, Domain
 from skipindex.errors import UnsupportedTypeError
@@ -26,6 +26,12 @@ from skipindex.storage.manifest import Manifest, spec_key
 from skipindex.table import ColumnInfo, Table
 
 TASKS_PER_SLOT: Final = 4
+
+EVERY: Final = "*"
+"""In a request, every column that has an order and is not named in it."""
+
+CHOICE: Final = "choice"
+"""The property of a table in which a choice of indexes is remembered."""
 
 Wanted = str | IndexSpec | MinMax
 Request = Mapping[str, Wanted | Sequence[Wanted]]
@@ -61,12 +67,13 @@ class BuildReport:
 
 def build(
     table: Table,
-    indexes: Request | None,
+    indexes: Request,
     *,
     runner: Runner,
     progress: Progress | None = None,
+    properties: Mapping[str, Any] | None = None,
 ) -> BuildReport:
-    """Build what is missing of ``indexes``, and commit it.
+    """Build what is missing of ``indexes``, and commit it with ``properties``.
 
     Raises:
         PredicateError: a column does not exist.
@@ -78,8 +85,12 @@ def build(
     tasks = _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
     pieces = runner.run(tasks, progress) if tasks else []
     fresh = Manifest.concat([Manifest.from_bytes(piece) for piece in pieces])
-    if len(fresh):
-        commit(table.location, lambda base: _merged(base, fresh), operation="build")
+    news = dict(properties or {})
+    known = table.snapshot.properties
+    if len(fresh) or any(known.get(key) != value for key, value in news.items()):
+        commit(
+            table.location, lambda base: _merged(base, fresh, news), operation="build"
+        )
     notes: dict[str, list[str]] = {}
     for path, note in zip(fresh.paths, fresh.files["note"].to_pylist(), strict=True):
         if note:
@@ -94,26 +105,36 @@ def build(
     )
 
 
-def _merged(base: Snapshot, fresh: Manifest) -> Snapshot:
+def _merged(base: Snapshot, fresh: Manifest, news: Mapping[str, Any]) -> Snapshot:
     manifest = base.manifest.merge(fresh)
-    return Snapshot(base.version + 1, manifest, base.properties)
+    return Snapshot(base.version + 1, manifest, {**base.properties, **news})
 
 
-def _requests(table: Table, indexes: Request | None) -> list[ColumnRequest]:
-    """The columns to index; without a wish, statistics of all that have an order."""
-    if indexes is None:
-        return [
-            ColumnRequest(column.name, column.domain, ())
-            for column in table.columns
-            if column.domain is not None and not column.is_partition
-        ]
+def orderly(table: Table) -> list[ColumnInfo]:
+    """The columns that can have an index."""
+    every = [column for column in table.columns if column.domain is not None]
+    return [column for column in every if not column.is_partition]
+
+
+def _expanded(table: Table, indexes: Request) -> Request:
+    """The request with the columns that ``*`` stands for."""
+    if EVERY not in indexes:
+        return indexes
+    named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
+    taken = {table.resolve(name).name for name in named}
+    rest = [column.name for column in orderly(table) if column.name not in taken]
+    return {**dict.fromkeys(rest, indexes[EVERY]), **named}
+
+
+def _requests(table: Table, indexes: Request) -> list[ColumnRequest]:
+    """The columns to index, and what to build on each."""
     requests = []
-    for name, wanted in indexes.items():
+    for name, wanted in _expanded(table, indexes).items():
         column = table.resolve(name)
         single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
         wishes: Sequence[Wanted] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
         specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
-        domain = _indexable(column)
+        domain = domain_to_index(column)
         for spec in specs:
             kind = index_type(spec.kind)
             try:
@@ -127,7 +148,12 @@ def _requests(table: Table, indexes: Request | None) -> list[ColumnRequest]:
     return requests
 
 
-def _indexable(column: ColumnInfo) -> Domain:
+def domain_to_index(column: ColumnInfo) -> Domain:
+    """The domain of a column that can have an index.
+
+    Raises:
+        UnsupportedTypeError: it cannot, and why.
+    """
     if column.is_partition:
         raise UnsupportedTypeError(
             f"cannot index column {column.name!r}: it is a partition column, whose "
@@ -219,7 +245,9 @@ def drop(
         if wanted is None or "minmax" in wanted:
             every = set(manifest.stats)
             manifest = manifest.without_stats(every if names is None else names)
-        return Snapshot(base.version + 1, manifest, base.properties)
+        # What was chosen is no longer what is there: the next build chooses anew.
+        properties = {k: v for k, v in base.properties.items() if k != CHOICE}
+        return Snapshot(base.version + 1, manifest, properties)
 
     commit(table.location, without, operation="drop")
     return table.refresh()

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
+from skipindex.advice.build import Wish, build_wished
 from skipindex.errors import LayoutError, TableError
 from skipindex.indexes._runners import Progress
-from skipindex.indexes.build import Request, build
+from skipindex.indexes.build import Request
 from skipindex.layout import curve as named_curve
 from skipindex.layout import n_files_for
 from skipindex.spark._columns import column, resolve
@@ -52,7 +53,8 @@ def write_table(
         partition_by: hive partition columns.
         sort_within: columns to sort by inside of each file; by default the curve.
         rows_per_file: target; a file holds about as many rows.
-        indexes: as for ``build_indexes``.
+        indexes: as for ``build_indexes``: None lets the advisor choose, and
+            ``{"*": "minmax"}`` builds statistics alone.
         overwrite: replace what is at ``path``.
         options: for Spark's Parquet writer, such as ``compression``.
         progress: called with the number of index tasks done and of all.
@@ -100,7 +102,8 @@ def write_table(
     }
     _record(location, layout)
     runner = SparkRunner(df.sparkSession)
-    return build(open_table(location), indexes, runner=runner, progress=progress).table
+    table = open_table(location)
+    return build_wished(table, indexes, Wish(), runner=runner, progress=progress).table
 
 
 def _check(

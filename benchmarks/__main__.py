@@ -1,0 +1,52 @@
+"""``python -m benchmarks [NAME …]``: run the benchmarks, compare with the baseline."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import benchmarks
+from benchmarks import _report
+
+
+def names() -> list[str]:
+    """The benchmarks: the modules of this package without a leading underscore."""
+    found = (info.name for info in pkgutil.iter_modules(benchmarks.__path__))
+    return sorted(name for name in found if not name.startswith("_"))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks that are named, or all; a slow one is told, and no error."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names()))
+    parser.add_argument(
+        "--save-baseline", action="store_true",
+        help="keep this run's ratios as what later runs are compared with",
+    )  # fmt: skip
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="SSB data; generated if missing"
+    )
+    parser.add_argument("--scale", type=float, metavar="S", help="of the SSB data")
+    parsed = parser.parse_args(arguments)
+    unknown = sorted(set(parsed.names) - set(names()))
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r} (accepted: {', '.join(names())})")
+    for option in ("data", "scale"):
+        if getattr(parsed, option) is not None:
+            os.environ[f"BENCH_{option.upper()}"] = str(getattr(parsed, option))
+    for name in parsed.names or names():
+        importlib.import_module(f"benchmarks.{name}").main()
+    worse = _report.compared(_report.shown(), _report.read_baseline())
+    print("\n" + ("\n".join(worse) or "nothing is worse than the baseline"))
+    if parsed.save_baseline:
+        _report.save_baseline(_report.shown())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""What indexes cost in bytes, what is chosen for a tenth of the data, and what for.
+
+On the flat SSB table, as it was generated and clustered: bytes by column and kind,
+then the choice for 24 columns, without a workload and with the 13 queries, and the
+files that it keeps next to the *oracle*, the files that truly hold a matching row.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import skipindex as sx
+from benchmarks._report import Measure, show
+from skipindex.advice._sample import take_sample
+from skipindex.errors import UnsupportedTypeError
+from skipindex.indexes import index_types
+from skipindex.indexes.build import Request
+from skipindex.spark.session import local_session
+from ssb.generate import find_dataset, find_or_generate
+from ssb.layouts import INDEXES, layouts
+from ssb.queries import LOOKUPS, QUERIES, Query
+from ssb.run import matches_per_file
+
+COLUMNS: Final = (*INDEXES, "lo_partkey", "lo_suppkey", "lo_commitdate", "lo_shipmode")
+"""The columns that the queries and look-ups ask for, and keys beside them: 24."""
+
+CAP: Final = 0.10
+_OVER_ORACLE: Final = 1.02
+
+_REFERENCES: Final[Mapping[tuple[str, str], float]] = {
+    ("lo_extendedprice", "bit_sliced"): 21e6 / 6_001_215,
+    ("c_city", "bitmap"): 7e6 / 6_001_215,
+}
+"""Bytes a row that Apache Paimon's best file index takes at scale 1, rounded up."""
+
+
+def main() -> None:
+    """Measure at ``BENCH_SCALE`` on the data in ``BENCH_DATA``."""
+    scale = float(os.environ.get("BENCH_SCALE", "1"))
+    data = Path(os.environ.get("BENCH_DATA", f"data/ssb-{scale:g}"))
+    spark = local_session("bench sizes", conf={"spark.sql.session.timeZone": "UTC"})
+    known = find_dataset(data)
+    dataset = known or find_or_generate(
+        data, scale=scale, seed=4, files=100, spark=spark, log=_log
+    )
+    queries = (*QUERIES, *LOOKUPS)
+    for name, table in layouts(dataset, spark, log=_log).items():
+        with _copied(table) as plain:
+            where = f"{name}, scale {scale:g}"
+            show(f"bytes a row, {where}", _by_kind(plain, scale))
+            truth = matches_per_file(spark, plain, queries)
+            oracle = {query: len(files) for query, files in truth.items()}
+            everything: Request = dict.fromkeys(COLUMNS, "bit_sliced")
+            wishes = {
+                "no workload": sx.advise(plain, columns=COLUMNS),
+                "the 13 queries": sx.advise(
+                    plain, columns=COLUMNS, queries=[q.where for q in QUERIES]
+                ),
+                "all 21 queries": sx.advise(
+                    plain, columns=COLUMNS, queries=[q.where for q in queries]
+                ),
+            }
+            measures = []
+            for wish, advice in wishes.items():
+                _log(f"{name}: building what is chosen for {wish}")
+                measures += _judged(plain, wish, advice.request, oracle)
+            _log(f"{name}: building everything")
+            measures += _judged(plain, "every column in full", everything, oracle)
+            show(f"the choice under a cap of {CAP:.0%}, {where}", measures)
+    spark.stop()
+
+
+def _log(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _copied(table: sx.Table) -> Iterator[sx.Table]:
+    """The data files of a table without its indexes, in a folder of their own."""
+    source = Path(table.location.full(""))
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=source.parent) as folder:
+        for path in table.paths:
+            target = Path(folder) / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                target.hardlink_to(source / path)
+            except OSError:  # another file system, or one without links
+                shutil.copy2(source / path, target)
+        yield sx.open_table(folder)
+
+
+def _by_kind(table: sx.Table, scale: float) -> list[Measure]:
+    sample = take_sample(table, [table.resolve(name) for name in COLUMNS])
+    n_rows = sum(sample.n_rows)
+    measures = []
+    for name, column in sample.columns.items():
+        for kind in index_types().values():
+            if kind.name == "range_bitmap" and column.n_distinct > 64:
+                continue  # a bit a row and value
+            try:
+                kind.check(column.domain)
+                built = [kind.spec().build(one) for one in column.files]
+            except UnsupportedTypeError:
+                continue
+            measures.append(
+                Measure(
+                    what=f"{name} {kind.name}",
+                    figure=sum(len(part) for parts in built for part in parts) / n_rows,
+                    unit="B",
+                    limit=_REFERENCES.get((name, kind.name)) if scale == 1 else None,
+                    note=f"{column.n_distinct:,.0f} distinct values in a file",
+                )
+            )
+    return measures
+
+
+def _judged(
+    plain: sx.Table, wish: str, request: Request, oracle: Mapping[str, int]
+) -> list[Measure]:
+    """Build, plan, and forget what was built."""
+    report = sx.build_indexes(plain, request)
+    table = report.table
+    share = report.n_bytes / int(table.sizes.sum())
+    capped = wish != "every column in full"
+    measures = [
+        Measure(
+            what=f"{wish}: indexes to data",
+            figure=share,
+            limit=CAP if capped else None,
+            note=f"{report.n_bytes / 1e6:.1f} MB, built in {report.seconds:.0f} s",
+        )
+    ]
+    for what, queries in (("13 queries", QUERIES), ("8 look-ups", LOOKUPS)):
+        kept = _kept(table, queries)
+        by_minmax = _kept(table, queries, kinds=("minmax",))
+        true = sum(oracle[query.name] for query in queries)
+        measures.append(
+            Measure(
+                what=f"{wish}: files kept over the {what}",
+                figure=kept,
+                limit=_OVER_ORACLE * true,
+                note=f"oracle {true}, min/max {by_minmax}",
+            )
+        )
+    sx.drop_indexes(table)
+    return measures
+
+
+def _kept(
+    table: sx.Table, queries: Sequence[Query], kinds: Sequence[str] | None = None
+) -> int:
+    return sum(len(table.plan_files(q.where, kinds=kinds).paths) for q in queries)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""A sample of a table: some whole files, and the columns that may get an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skipindex.atoms import Atom, Value
+from skipindex.bounds import Bounds
+from skipindex.domain import Domain
+from skipindex.errors import UnsupportedTypeError
+from skipindex.indexes._column import EncodedColumn
+from skipindex.indexes._task import read_column
+from skipindex.indexes.minmax import FileStats, summaries_to_arrow, summarize
+from skipindex.table import UNREADABLE, ColumnInfo, Table, column_reader
+
+MIN_FILES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is sampled: at most so many files, and about so many rows in all."""
+
+    files: int
+    rows: int
+
+
+LITTLE: Final = Extent(8, 300_000)
+MUCH: Final = Extent(24, 1_000_000)
+"""For a workload: of clustered files, each query concerns only a few."""
+
+
+@dataclass(frozen=True)
+class SampledColumn:
+    """One column of the sampled files.
+
+    Args:
+        name: as the schema spells it.
+        domain: of its values.
+        files: the column in each file of the sample.
+    """
+
+    name: str
+    domain: Domain
+    files: Sequence[EncodedColumn]
+
+    @cached_property
+    def stats(self) -> FileStats:
+        """The statistics that the manifest will have of the sampled files."""
+        summaries = [summarize(column) for column in self.files]
+        n_rows = pa.array([column.n_rows for column in self.files], pa.int64())
+        return FileStats.from_arrow(summaries_to_arrow(summaries, self.domain), n_rows)
+
+    @property
+    def n_distinct(self) -> float:
+        """Distinct values of a file, on average."""
+        return float(np.mean([column.n_distinct for column in self.files]))
+
+    @property
+    def null_share(self) -> float:
+        """The part of the rows that is NULL."""
+        nulls = sum(column.null_count for column in self.files)
+        return nulls / max(1, sum(column.n_rows for column in self.files))
+
+    @cached_property
+    def run_length(self) -> float:
+        """How many neighbouring rows have the same value, on average."""
+        runs = sum(
+            1 + int(np.count_nonzero(column.codes[1:] != column.codes[:-1]))
+            for column in self.files
+            if column.n_rows
+        )
+        return sum(column.n_rows for column in self.files) / max(1, runs)
+
+    @cached_property
+    def overlap(self) -> float:
+        """In what part of the files a value of one lies between minimum and maximum.
+
+        1 where every file spans everything, which min/max cannot tell apart.
+        """
+        lows = [column.minimum for column in self.files]
+        highs = [column.maximum for column in self.files]
+        spans = [
+            (low, high)
+            for low, high in zip(lows, highs, strict=True)
+            if low is not None and high is not None
+        ]
+        hits = [
+            low <= value <= high  # type: ignore[operator]  # one domain, one type
+            for column in self.files
+            if column.null_count < column.n_rows
+            for place in (0.1, 0.5, 0.9)
+            for value in (self.value(column, int(place * column.n_distinct)),)
+            for low, high in spans
+        ]
+        return float(np.mean(hits)) if hits else 1.0
+
+    def value(self, column: EncodedColumn, code: int) -> Value:
+        """The value of a code of one of the files."""
+        distinct = column.distinct
+        if isinstance(distinct, np.ndarray):
+            return int(distinct[code])
+        value: bytes = distinct[code].as_py()
+        return value
+
+    def rank(self, column: EncodedColumn, value: Value) -> int:
+        """How many distinct values of the file are below ``value``."""
+        distinct = column.distinct
+        if isinstance(distinct, np.ndarray):
+            return int(np.searchsorted(distinct, value))
+        below = pc.less(distinct, pa.scalar(value, distinct.type))
+        return int(pc.sum(below).as_py() or 0)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some files of a table.
+
+    Args:
+        table: the table.
+        files: their places in ``table.paths``.
+        n_rows: of each.
+        columns: by name; those that can have an index.
+        notes: what was left out, and why.
+    """
+
+    table: Table
+    files: Sequence[int]
+    n_rows: Sequence[int]
+    columns: dict[str, SampledColumn]
+    notes: Sequence[str] = field(default=())
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the sampled files."""
+        return int(self.table.sizes[np.array(self.files, np.int64)].sum())
+
+    @property
+    def scale(self) -> float:
+        """How many times the table is larger than the sample."""
+        return float(self.table.sizes.sum()) / max(1, self.n_bytes)
+
+    def stats(self, atom: Atom) -> Bounds[np.ndarray]:
+        """What paths and min/max statistics say of ``atom``, for the sampled files."""
+        if atom.column in self.columns:
+            return self.columns[atom.column].stats.probe(atom)
+        column = self.table.resolve(atom.column, case_sensitive=True)
+        assert column.domain is not None
+        if column.is_partition:
+            bounds = self.table.stats(column).probe(atom)
+            files = list(self.files)
+            return Bounds(bounds.lower[files], bounds.upper[files])
+        return FileStats.unknown(len(self.files), column.domain).probe(atom)
+
+
+def take_sample(
+    table: Table, columns: Sequence[ColumnInfo], extent: Extent = LITTLE
+) -> Sample:
+    """Some files from all parts of the table, with ``columns``.
+
+    A file that cannot be read, or a column that a file has in another type, is left
+    out and noted: an index on it would be no index either.
+    """
+    notes: list[str] = []
+    files: list[int] = []
+    n_rows: list[int] = []
+    found: dict[str, list[EncodedColumn]] = {column.name: [] for column in columns}
+    for at in _places(len(table), extent.files):
+        try:
+            reader, close = column_reader(table.location, table.paths[at])
+        except UNREADABLE as error:
+            reason = str(error).partition("\n")[0]
+            notes.append(f"{table.paths[at]}: not readable: {reason}")
+            continue
+        try:
+            rows = int(reader.metadata.num_rows)
+            if not rows:
+                continue
+            for column in columns:
+                assert column.domain is not None
+                try:
+                    values = read_column(reader, column.name, column.domain)
+                except UnsupportedTypeError as error:
+                    notes.append(f"{table.paths[at]}: {error}")
+                    continue
+                found[column.name].append(values)
+        except UNREADABLE as error:
+            reason = str(error).partition("\n")[0]
+            notes.append(f"{table.paths[at]}: not readable: {reason}")
+            for values_of_file in found.values():
+                del values_of_file[len(files) :]
+            continue
+        finally:
+            close()
+        files.append(at)
+        n_rows.append(rows)
+        if len(files) >= MIN_FILES and sum(n_rows) + rows > extent.rows:
+            break
+    if not files:
+        notes.append("no file with a row could be sampled")
+    sampled = {
+        column.name: SampledColumn(column.name, column.domain, found[column.name])
+        for column in columns
+        if column.domain is not None and 0 < len(found[column.name]) == len(files)
+    }
+    return Sample(table, files, n_rows, sampled, tuple(notes))
+
+
+def _places(n_files: int, n_wanted: int) -> list[int]:
+    """Files to look at; however many are taken, they are spread over the table."""
+    n = min(n_wanted, n_files)
+    places = [int((i + 0.5) * n_files / n) for i in range(n)]
+    # 0, 1/2, 1/4, 3/4, 1/8 …: the bits of the counter, mirrored.
+    width = max(1, (n - 1).bit_length())
+    order = [int(f"{i:0{width}b}"[::-1], 2) for i in range(1 << width)]
+    return [places[i] for i in order if i < n]

@@ -1,0 +1,238 @@
+"""``skipindex COMMAND PATH …``: advise, build, plan and describe from a shell.
+
+The exit code is 0 if the command did what it says, and 2 if the question was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from skipindex.advice import MAX_BYTES_RATIO, advise
+from skipindex.api import build_indexes
+from skipindex.errors import AdviceError, SkipIndexError
+from skipindex.planner.plan import plan_files
+from skipindex.table import Table, open_table
+
+Print = Callable[[str], None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="skipindex", description="Read only the Parquet files that can match."
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add in (_add_advise, _add_build, _add_plan, _add_describe):
+        add(commands)
+    parsed = parser.parse_args(arguments)
+    command: Callable[[argparse.Namespace], str] = parsed.command
+    try:
+        text = command(parsed)
+    except SkipIndexError as error:
+        sys.stderr.write(f"skipindex: error: {error}\n")
+        return 2
+    sys.stdout.write(text + "\n")
+    return 0
+
+
+def _command(
+    commands: argparse._SubParsersAction[Any],
+    name: str,
+    run: Callable[[argparse.Namespace], str],
+    text: str,
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text
+    )
+    parser.add_argument("path", metavar="PATH", help="folder or URI of the table")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=run)
+    return parser
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    """Add what a choice of indexes is made by."""
+    parser.add_argument(
+        "--queries", type=Path, metavar="FILE.sql",
+        help="a workload: conditions or whole SELECTs, with ; between them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--columns", metavar="A,B", help="choose for these columns alone"
+    )
+    parser.add_argument(
+        "--max-ratio", type=float, default=MAX_BYTES_RATIO, metavar="R",
+        help="cap of the indexes, as a part of the data's bytes "
+        "(default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--timezone", metavar="ZONE", help="of the session that asks the queries"
+    )
+
+
+def _choice(parsed: argparse.Namespace) -> dict[str, Any]:
+    queries = None
+    if parsed.queries is not None:
+        try:
+            queries = [parsed.queries.read_text(encoding="utf-8")]
+        except (OSError, UnicodeDecodeError) as error:
+            raise AdviceError(f"cannot read the queries: {error}") from error
+    return {
+        "queries": queries,
+        "columns": _split(parsed.columns),
+        "max_bytes_ratio": parsed.max_ratio,
+        "timezone": parsed.timezone,
+    }
+
+
+def _split(names: str | None) -> list[str] | None:
+    if names is None:
+        return None
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, default=str)
+
+
+def _add_advise(commands: argparse._SubParsersAction[Any]) -> None:
+    text = "say which indexes are worth their bytes, measured on a few files"
+    _add_choice(_command(commands, "advise", _advise, text))
+
+
+def _advise(parsed: argparse.Namespace) -> str:
+    advice = advise(parsed.path, **_choice(parsed))
+    return _json(advice.to_dict()) if parsed.json else str(advice)
+
+
+def _add_build(commands: argparse._SubParsersAction[Any]) -> None:
+    text = "build the indexes that are missing: those named, or those advised"
+    parser = _command(commands, "build", _build, text)
+    parser.add_argument(
+        "--index", action="append", default=[], metavar="COLUMN=KIND",
+        help="build this one; may be repeated, and * is every column",
+    )  # fmt: skip
+    parser.add_argument("--workers", type=int, metavar="N", help="processes")
+    _add_choice(parser)
+
+
+def _build(parsed: argparse.Namespace) -> str:
+    indexes: dict[str, list[str]] = {}
+    for one in parsed.index:
+        column, equals, kind = one.rpartition("=")
+        if not equals or not column:
+            raise AdviceError(f"no index: {one!r} (accepted: COLUMN=KIND)")
+        indexes.setdefault(column, []).append(kind)
+    report = build_indexes(
+        parsed.path,
+        indexes or None,
+        workers=parsed.workers,
+        progress=_progress if sys.stderr.isatty() else None,
+        **_choice(parsed),
+    )
+    if not parsed.json:
+        return str(report)
+    return _json(
+        {
+            "files": report.files,
+            "unchanged": report.unchanged,
+            "bytes": report.n_bytes,
+            "seconds": report.seconds,
+            "notes": list(report.notes),
+        }
+    )
+
+
+def _progress(done: int, of: int) -> None:
+    sys.stderr.write(f"\rindexing: {done} of {of} tasks" + "\n" * (done == of))
+    sys.stderr.flush()
+
+
+def _add_plan(commands: argparse._SubParsersAction[Any]) -> None:
+    text = "say which files can hold a row for which a condition is true"
+    parser = _command(commands, "plan", _plan, text)
+    parser.add_argument("condition", metavar="CONDITION", help="as after WHERE")
+    parser.add_argument("--kinds", metavar="A,B", help="use these kinds of index alone")
+    parser.add_argument(
+        "--timezone", metavar="ZONE", help="of the session that will read"
+    )
+    parser.add_argument(
+        "--files", action="store_true", help="print the files to read, and no more"
+    )
+
+
+def _plan(parsed: argparse.Namespace) -> str:
+    plan = plan_files(
+        parsed.condition,
+        table=parsed.path,
+        kinds=_split(parsed.kinds),
+        timezone=parsed.timezone,
+    )
+    if parsed.json:
+        return _json(plan.to_dict())
+    return "\n".join(plan.files) if parsed.files else plan.explain()
+
+
+def _add_describe(commands: argparse._SubParsersAction[Any]) -> None:
+    text = "say what a table is made of, and what indexes it has"
+    _command(commands, "describe", _describe, text)
+
+
+def _describe(parsed: argparse.Namespace) -> str:
+    table = open_table(parsed.path)
+    facts = _facts(table)
+    if parsed.json:
+        return _json(facts)
+    head = (
+        f"{facts['table']}: {facts['files']} files, {facts['bytes'] / 1e6:.1f} MB, "
+        f"{facts['indexed_files']} of them indexed, with "
+        f"{facts['indexed_rows']:,} rows; {facts['index_bytes'] / 1e6:.2f} MB of packs"
+    )
+    lines = [head]
+    for column in facts["columns"]:
+        kinds = ", ".join(
+            f"{kind} ({n / 1e6:.2f} MB)" for kind, n in column["indexes"].items()
+        )
+        what = kinds or ("min/max" if column["statistics"] else column["why"])
+        lines.append(f"  {column['name']}: {what}")
+    lines += [f"{n} files: {reason}" for reason, n in facts["gaps"].items()]
+    return "\n".join([*lines, *table.notes])
+
+
+def _facts(table: Table) -> dict[str, Any]:
+    known = table.n_rows[table.n_rows >= 0]
+    manifest = table.snapshot.manifest
+    columns = []
+    for column in table.columns:
+        kinds: dict[str, int] = {}
+        for use in table.blobs(column) if column.domain is not None else ():
+            kind = use.entry.meta.kind
+            kinds[kind] = kinds.get(kind, 0) + use.entry.length
+        why = "partition column" if column.is_partition else column.reason
+        columns.append(
+            {
+                "name": column.name,
+                "statistics": column.name in manifest.stats,
+                "indexes": kinds,
+                "why": why or "no index",
+            }
+        )
+    return {
+        "table": table.location.full(""),
+        "files": len(table),
+        "bytes": int(table.sizes.sum()),
+        "indexed_files": len(known),
+        "indexed_rows": int(known.sum()),
+        "index_bytes": sum(pack.size for pack in manifest.packs),
+        "layout": table.snapshot.properties.get("layout"),
+        "columns": columns,
+        "gaps": table.index_gaps,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

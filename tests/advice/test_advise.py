@@ -1,0 +1,259 @@
+"""Choosing: what is taken, what is given up under the cap, and what is remembered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import skipindex as sx
+from skipindex import advice as advice_module
+from skipindex.advice import build as advice_build
+from skipindex.errors import AdviceError, PredicateError, UnsupportedTypeError
+from skipindex.indexes.build import CHOICE
+from tests.tables import kept, put, put_all
+
+N_ROWS = 12_000
+QUERIES = ["city = 7 AND color = 'c11'", "price BETWEEN 500000 AND 500020"]
+
+
+def rows(i: int) -> dict[str, Any]:
+    """A file in which all values are spread over all rows, but for ``day``."""
+    rng = np.random.default_rng(i)
+    return {
+        "city": pa.array(rng.integers(0, 400, N_ROWS), pa.int32()),
+        "color": pa.array([f"c{n}" for n in rng.integers(0, 120, N_ROWS)]),
+        "price": pa.array(rng.integers(0, 10**6, N_ROWS)),
+        "key": pa.array(rng.integers(0, 10**12, N_ROWS)),
+        "day": pa.array(np.full(N_ROWS, i), pa.int32()),
+        "one": pa.array(np.full(N_ROWS, 5), pa.int16()),
+        "list": pa.array([[1]] * N_ROWS),
+    }
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return put_all(tmp_path_factory.mktemp("made"), [rows(i) for i in range(5)])
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    for path in made.iterdir():
+        (tmp_path / path.name).hardlink_to(path)
+    return tmp_path
+
+
+def chosen(advice: sx.Advice) -> dict[str, tuple[str, ...]]:
+    return {c.name: tuple(s.kind for s in c.specs) for c in advice.columns}
+
+
+def test_a_choice_stays_under_the_cap_when_it_is_built(folder: Path) -> None:
+    for ratio in (0.1, 0.3):
+        sx.drop_indexes(folder)
+        report = sx.build_indexes(folder, max_bytes_ratio=ratio, workers=1)
+        data = sum(path.stat().st_size for path in folder.glob("*.parquet"))
+        assert 0 < report.n_bytes <= ratio * data
+        assert isinstance(report, advice_build.AdvisedReport)
+        assert report.advice is not None
+        assert report.advice.max_bytes == int(ratio * data)
+        assert report.n_bytes == pytest.approx(report.advice.n_bytes, rel=0.15), (
+            "the sample's bytes should be those of the table"
+        )
+
+
+def test_every_ordered_column_gets_statistics(folder: Path) -> None:
+    table = sx.build_indexes(folder, workers=1).table
+    assert set(table.snapshot.manifest.stats) == {
+        "city", "color", "price", "key", "day", "one"
+    }  # fmt: skip
+    assert kept(table, "day = 3") == ["3.parquet"]
+
+
+def test_bytes_go_to_the_columns_that_queries_ask_for(made: Path) -> None:
+    advice = sx.advise(made, queries=QUERIES, max_bytes_ratio=0.4)
+    assert set(chosen(advice)) == {"city", "color", "price"}
+    assert all(chosen(advice).values()), "each is of use"
+    assert set(advice.unasked) == {"key", "day", "one"}
+    assert {name: len(specs) for name, specs in advice.request.items()}["key"] == 1
+
+
+def test_a_look_up_of_a_key_is_worth_a_bloom_filter(made: Path) -> None:
+    advice = sx.advise(made, queries=["key = 123456789"], max_bytes_ratio=0.1)
+    assert chosen(advice) == {"key": ("bloom",)}
+    assert advice.kept[0] > advice.kept[1] == 0
+
+
+def test_a_range_is_never_served_by_a_bloom_filter(made: Path) -> None:
+    advice = sx.advise(made, queries=[QUERIES[1]], max_bytes_ratio=0.4)
+    (price,) = chosen(advice)["price"]
+    assert price in {"bitmap", "bit_sliced"}
+
+
+def test_min_max_is_enough_where_it_skips_by_itself(made: Path) -> None:
+    advice = sx.advise(made, queries=["day = 3", "one = 4"])
+    assert chosen(advice) == {"day": (), "one": ()}
+    (day, _) = advice.columns
+    assert day.overlap < 0.5
+    assert "clustered over files" in day.reason
+
+
+def test_under_a_cap_the_top_slices_are_kept(made: Path) -> None:
+    full = sx.advise(made, queries=QUERIES[:1], max_bytes_ratio=1)
+    n_slices, reasons = [], []
+    for part in (0.95, 0.9, 0.8, 0.7, 0.6):
+        ratio = part * full.n_bytes / full.data_bytes
+        cut = sx.advise(made, queries=QUERIES[:1], max_bytes_ratio=ratio)
+        assert full.n_bytes > cut.max_bytes >= cut.n_bytes
+        reasons += [column.reason for column in cut.columns]
+        specs = [spec for column in cut.columns for spec in column.specs]
+        n_slices += [getattr(spec, "max_slices", None) for spec in specs]
+    assert any(n_slices), "some column is known up to bins"
+    assert any("cut to fit under the cap" in reason for reason in reasons)
+
+
+def test_law_1_a_cut_choice_keeps_every_file_with_a_match(folder: Path) -> None:
+    wanted = "city < 3 AND color >= 'c9' AND price < 30000"
+    expected = []
+    for i in range(5):
+        data = rows(i)
+        match = [
+            a < 3 and b >= "c9" and c < 30000
+            for a, b, c in zip(
+                data["city"].to_pylist(),
+                data["color"].to_pylist(),
+                data["price"].to_pylist(),
+                strict=True,
+            )
+        ]
+        if any(match):
+            expected.append(f"{i}.parquet")
+    for ratio in (0.03, 0.08, 0.2):
+        sx.drop_indexes(folder)
+        report = sx.build_indexes(
+            folder, queries=[wanted], max_bytes_ratio=ratio, workers=1
+        )
+        assert set(expected) <= set(kept(report.table, wanted))
+
+
+def test_the_same_sample_gives_the_same_choice(made: Path) -> None:
+    first, second = sx.advise(made), sx.advise(made)
+    assert first.request == second.request
+
+
+def test_a_named_column_gets_the_whole_cap(made: Path) -> None:
+    advice = sx.advise(made, columns=["CITY"], queries=QUERIES)
+    assert set(chosen(advice)) == {"city"}
+    assert advice.unasked == ()
+
+
+def test_what_if_names_each_candidate_and_its_bytes(made: Path) -> None:
+    advice = sx.advise(made, queries=QUERIES, max_bytes_ratio=0.4)
+    query = advice.queries[0]
+    assert query.text == QUERIES[0]
+    assert query.with_minmax >= query.with_choice >= query.with_all
+    assert query.trials["city"]["minmax"][0] == query.with_minmax
+    city = next(c for c in advice.columns if c.name == "city")
+    sizes = [trial.n_bytes for trial in city.trials]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 0
+    text = str(advice)
+    assert "files kept, of the 5 of the sample" in text
+    assert all(query in text for query in QUERIES)
+    record = advice.to_dict()
+    assert record["columns"][0]["trials"][0]["specs"] == []
+
+
+def test_a_second_build_after_an_append_builds_what_was_chosen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = sx.build_indexes(folder, queries=QUERIES, max_bytes_ratio=0.3, workers=1)
+    put(folder / "new.parquet", rows(9))
+    monkeypatch.setattr(advice_build, "advise", None)  # it is not asked again
+    again = sx.build_indexes(folder, queries=QUERIES, max_bytes_ratio=0.3, workers=1)
+    assert (again.files, again.unchanged) == (1, 5)
+    assert "chosen before" in str(again)
+    names = first.table.snapshot.properties[CHOICE]["indexes"]
+    assert again.table.snapshot.properties[CHOICE]["indexes"] == names
+    third = sx.build_indexes(folder, queries=QUERIES, max_bytes_ratio=0.3, workers=1)
+    assert third.table.snapshot.version == again.table.snapshot.version
+
+
+@pytest.mark.parametrize("other", [{"max_bytes_ratio": 0.2}, {"columns": ["city"]}])
+def test_another_wish_chooses_anew(folder: Path, other: dict[str, Any]) -> None:
+    sx.build_indexes(folder, workers=1)
+    report = sx.build_indexes(folder, workers=1, **other)
+    assert isinstance(report, advice_build.AdvisedReport)
+    assert report.advice is not None
+
+
+def test_dropping_indexes_forgets_the_choice(folder: Path) -> None:
+    sx.build_indexes(folder, workers=1)
+    table = sx.drop_indexes(folder, kinds=["bloom"])
+    assert CHOICE not in table.snapshot.properties
+
+
+def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
+    table = sx.build_indexes(folder, workers=1).table
+    wish = advice_build.Wish()
+    choice = table.snapshot.properties[CHOICE]
+    assert advice_build._remembered(table, wish) is not None
+    for damage in (
+        {"indexes": {"gone": []}},
+        {"indexes": {"city": [{"kind": "nonsense"}]}},
+        {"indexes": None},
+        {"wish": None},
+    ):
+        table.snapshot.properties[CHOICE] = {**choice, **damage}
+        assert advice_build._remembered(table, wish) is None
+
+
+def test_files_that_cannot_be_read_are_left_out_of_the_sample(tmp_path: Path) -> None:
+    put_all(tmp_path, [rows(i) for i in range(2)])
+    (tmp_path / "1.parquet").write_bytes(b"PAR1 no")
+    put(tmp_path / "2.parquet", {**rows(2), "city": ["text"] * N_ROWS})
+    put(tmp_path / "3.parquet", pa.table(rows(3)).slice(0, 0))
+    advice = sx.advise(tmp_path)
+    assert "city" in advice.unasked, "a file has it in another type"
+    assert "not readable" in " ".join(advice.notes)
+    assert sx.build_indexes(tmp_path, workers=1).files == 4
+
+
+def test_a_table_without_rows_gets_statistics(tmp_path: Path) -> None:
+    put(tmp_path / "0.parquet", pa.table(rows(0)).slice(0, 0))
+    report = sx.build_indexes(tmp_path, workers=1)
+    assert report.n_bytes == 0
+    assert "no file with a row could be sampled" in str(report)
+
+
+@pytest.mark.parametrize("ratio", [0, -1, float("nan"), float("inf")])
+def test_a_cap_is_a_number_above_0(made: Path, ratio: float) -> None:
+    with pytest.raises(AdviceError, match="accepted: a number above 0"):
+        sx.advise(made, max_bytes_ratio=ratio)
+
+
+def test_questions_of_other_tables_are_noted(made: Path) -> None:
+    advice = sx.advise(made, queries=["nowhere = 3", *QUERIES])
+    assert any("'nowhere = 3' was left out: no column" in note for note in advice.notes)
+    with pytest.raises(AdviceError, match="no query can be asked"):
+        sx.advise(made, queries=["nowhere = 3"])
+    with pytest.raises(AdviceError, match="none is given"):
+        sx.advise(made, queries=[])
+
+
+def test_named_columns_must_exist_and_have_an_order(made: Path) -> None:
+    with pytest.raises(PredicateError, match="no column 'nope'"):
+        sx.advise(made, columns=["nope"])
+    with pytest.raises(UnsupportedTypeError, match="cannot index column 'list'"):
+        sx.advise(made, columns=["list"])
+
+
+def test_a_wish_and_named_indexes_exclude_each_other(made: Path) -> None:
+    with pytest.raises(AdviceError, match="one of the two"):
+        sx.build_indexes(made, {"city": "bitmap"}, columns=["city"], workers=1)
+
+
+def test_the_default_cap_is_a_tenth() -> None:
+    assert advice_module.MAX_BYTES_RATIO == 0.1

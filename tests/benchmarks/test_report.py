@@ -1,0 +1,92 @@
+"""Tables of figures, and the comparison with the baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import _report
+from benchmarks._report import (
+    Measure,
+    compared,
+    read_baseline,
+    save_baseline,
+    show,
+    shown,
+    table_of,
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_report, "_shown", {})
+
+
+def test_a_measure_is_judged_by_its_ratio() -> None:
+    slow = Measure(what="build", figure=50, unit="M rows/s", limit=100, at_least=True)
+    assert (slow.ratio, slow.badness, slow.verdict) == (0.5, 2, "missed")
+    quick = Measure(what="plan", figure=5, unit="ms", limit=10)
+    assert (quick.ratio, quick.badness, quick.verdict) == (0.5, 0.5, "ok")
+    assert Measure(what="size", figure=5).verdict == ""
+    assert Measure(what="lost", figure=0, limit=0).verdict == "ok"
+    assert Measure(what="lost", figure=1, limit=0).verdict == "missed"
+
+
+def test_a_table_tells_figure_limit_ratio_and_verdict() -> None:
+    measures = [
+        Measure(what="build", figure=50, unit="M/s", limit=100, at_least=True),
+        Measure(what="size", figure=1234.5, unit="B", note="one column"),
+    ]
+    lines = table_of("kernels", measures).splitlines()
+    assert lines[0] == "kernels"
+    assert lines[3].split() == [
+        "build",
+        "50",
+        "M/s",
+        ">=",
+        "100",
+        "M/s",
+        "0.5",
+        "missed",
+    ]
+    assert lines[4].split() == ["size", "1,234", "B", "one", "column"]
+
+
+def test_what_got_worse_is_named_the_worst_first() -> None:
+    before = {"plan": {"one": 0.5, "two": 0.5, "three": 0.5, "gone": 1.0}}
+    now = {"plan": {"one": 0.55, "two": 1.0, "three": 2.0, "new": 9.0}}
+    lines = compared(now, before)
+    assert [line.split(":")[1].strip() for line in lines] == ["three", "two"]
+    assert lines[0].startswith("worse than baseline x4.00")
+
+
+def test_a_baseline_is_saved_by_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "baseline.json"
+    assert read_baseline(path) == {}
+    save_baseline({"other": {"x": 1.0}}, path)
+    show("plan", [Measure(what="one", figure=3, limit=4), Measure(what="n", figure=1)])
+    assert "plan" in capsys.readouterr().out
+    save_baseline(shown(), path)
+    assert read_baseline(path) == {"other": {"x": 1.0}, "plan": {"one": 0.75}}
+    assert not compared(shown(), read_baseline(path))
+
+
+def test_every_module_without_an_underscore_is_a_benchmark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "sizes" in command.names()
+    assert not [name for name in command.names() if name.startswith("_")]
+    with pytest.raises(SystemExit):
+        command.main(["nope"])
+    assert "no benchmark 'nope'" in capsys.readouterr().err
+    monkeypatch.setattr(
+        "benchmarks.sizes.main",
+        lambda: show("plan", [Measure(what="one", figure=3, limit=1)]),
+    )
+    monkeypatch.setattr(_report, "read_baseline", lambda: {"plan": {"one": 1.0}})
+    assert command.main(["sizes"]) == 0, "a slow one is told, and no error"
+    assert "worse than baseline x3.00  plan: one" in capsys.readouterr().out

@@ -1,0 +1,89 @@
+"""Runs: where they pay, what a probe reads, and damage that a crc does not see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from skipindex.atoms import IsNotNull, IsNull, OneOf, Range
+from skipindex.errors import CorruptIndexError
+from skipindex.indexes import index_type
+from skipindex.indexes.bit_sliced import BitSliced
+from skipindex.indexes.run_length import RunLength
+from tests.indexes.columns import column_of, encoded
+from tests.indexes.memory_parts import MemoryParts, opened
+
+N_ROWS = 60_000
+
+
+def orders(n_values: int, rows: int) -> pa.Array:
+    """A column that stays for about ``rows`` rows."""
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(1, 2 * rows, N_ROWS)
+    values = rng.integers(0, n_values, N_ROWS)
+    return pa.array(np.repeat(values, lengths)[:N_ROWS])
+
+
+@pytest.mark.parametrize(("n_values", "rows", "share"), [(250, 4, 0.5), (2400, 40, 0.6)])
+def test_runs_are_smaller_than_rows(n_values: int, rows: int, share: float) -> None:
+    column = column_of(orders(n_values, rows))
+    size = sum(map(len, RunLength().build(column)))
+    assert size < share * sum(map(len, BitSliced().build(column)))
+
+
+def test_a_probe_reads_the_slices_and_where_runs_begin_if_any_matches() -> None:
+    index, count = opened(RunLength(), column_of(orders(256, 4)))
+    bounds = index.probe(Range("c", 100, 110))
+    assert bounds.lower == bounds.upper
+    assert (count.parts, count.bitmaps) == (2, 8 + 1)
+    count.parts = count.bitmaps = 0
+    assert not index.probe(OneOf("c", (256,))).upper
+    assert count.parts == 0, "a value beyond the greatest needs no slice"
+
+
+def test_many_values_are_looked_up_at_once() -> None:
+    array = orders(1000, 3)
+    index, _ = opened(RunLength(), column_of(array))
+    values = np.asarray(array)
+    for step in (2, 60, 333):
+        wanted = tuple(range(0, 1000, step))
+        rows = np.flatnonzero(values % step == 0)
+        assert list(index.probe(OneOf("c", wanted)).upper) == rows.tolist()
+
+
+@pytest.mark.parametrize("null_every", [1, 2, 5])
+def test_null_is_a_run_of_its_own(null_every: int) -> None:
+    values = [None if i // 3 % null_every == 0 else i // 3 for i in range(300)]
+    index, _ = opened(RunLength(), encoded(list(values), pa.int64()))
+    null = {row for row, value in enumerate(values) if value is None}
+    assert set(index.probe(IsNull("c")).upper) == null
+    assert set(index.probe(IsNotNull("c")).lower) == set(range(300)) - null
+    assert not null & set(index.probe(Range("c", None, 10**6)).upper)
+
+
+def test_long_runs_are_kept_as_numbers() -> None:
+    column = encoded([i // 1000 for i in range(5000)], pa.int64())
+    payload = RunLength().build(column)
+    assert payload[0][-1] == 1
+    assert len(payload[-2]) == 5 * 4
+    index, _ = opened(RunLength(), column)
+    assert list(index.probe(OneOf("c", (2,))).lower) == list(range(2000, 3000))
+
+
+def test_runs_that_make_no_sense_are_refused() -> None:
+    column = encoded([i // 5 for i in range(400)], pa.int64())
+    head, begins, slices = RunLength().build(column)
+    kind = index_type("run_length")
+    for damaged in (
+        [head, bytes(len(begins)), slices],
+        [head, b"\xff" * len(begins), slices],
+        [head, begins, slices[:-1]],
+        [head[:-2] + b"\x09" + head[-1:], begins, slices],
+        [head[:-1] + b"\x02", begins, slices],
+        [head, begins],
+    ):
+        with pytest.raises(CorruptIndexError):
+            kind.open(MemoryParts(damaged), column.domain, 400).probe(
+                Range("c", 3, 40)
+            )
