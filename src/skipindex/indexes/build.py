@@ -73,10 +73,7 @@ def build(
         UnknownIndexError: there is no such kind.
     """
     began = time.perf_counter()
-    requests = _requests(table, indexes)
-    tasks = _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
-    pieces = runner.run(tasks, progress) if tasks else []
-    fresh = Manifest.concat([Manifest.from_bytes(piece) for piece in pieces])
+    fresh = index_files(table, indexes, runner=runner, progress=progress)
     if len(fresh):
         commit(table.location, lambda base: _merged(base, fresh), operation="build")
     notes: dict[str, list[str]] = {}
@@ -91,6 +88,20 @@ def build(
         seconds=time.perf_counter() - began,
         notes=tuple(f"{len(p)} files: {n} (first: {min(p)})" for n, p in notes.items()),
     )
+
+
+def index_files(
+    table: Table,
+    indexes: Request | None,
+    *,
+    runner: Runner,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Build what is missing of ``indexes``; its manifest is not committed."""
+    requests = _requests(table, indexes)
+    tasks = _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
+    pieces = runner.run(tasks, progress) if tasks else []
+    return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces])
 
 
 def _merged(base: Snapshot, fresh: Manifest) -> Snapshot:

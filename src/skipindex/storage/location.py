@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import uuid
 import weakref
 from collections.abc import Iterator
@@ -130,8 +131,41 @@ class Location:
         return True
 
     def delete(self, path: str) -> None:
-        """Delete a file."""
-        self.filesystem.delete_file(self.full(path))
+        """Delete a file; it may be gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.delete_file(self.full(path))
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file another name, and make the folder of it."""
+        self._make_folder_of(target)
+        self.filesystem.move(self.full(path), self.full(target))
+
+    def copy(self, path: str, target: str) -> None:
+        """Let a file be at another path too, and nothing else be there.
+
+        A local file system links it, so that it takes no room and keeps its mark;
+        elsewhere it is copied by the store.
+        """
+        self._make_folder_of(target)
+        if not self.is_local:
+            self.filesystem.copy_file(self.full(path), self.full(target))
+            return
+        hidden = Path(self.full(target)).parent / f".{uuid.uuid4().hex}.tmp"
+        try:
+            try:
+                os.link(self.full(path), hidden)
+            except OSError:  # a file system without links
+                shutil.copy2(self.full(path), hidden)
+            hidden.replace(self.full(target))
+        finally:
+            # Where both names are links to one file, replacing does nothing.
+            hidden.unlink(missing_ok=True)
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder, if it is empty; an object store has no such folders."""
+        if self.is_local:
+            with contextlib.suppress(OSError):
+                Path(self.full(folder)).rmdir()
 
     @contextlib.contextmanager
     def _beside(self, path: str, data: bytes) -> Iterator[Path]:
@@ -149,10 +183,12 @@ class Location:
             hidden.unlink(missing_ok=True)
 
     def _upload(self, path: str, data: bytes) -> None:
-        full = self.full(path)
-        self.filesystem.create_dir(full.rpartition("/")[0], recursive=True)
-        with self.filesystem.open_output_stream(full) as sink:
+        self._make_folder_of(path)
+        with self.filesystem.open_output_stream(self.full(path)) as sink:
             sink.write(data)
+
+    def _make_folder_of(self, path: str) -> None:
+        self.filesystem.create_dir(self.full(path).rpartition("/")[0], recursive=True)
 
 
 class ByteSource:
