@@ -19,6 +19,7 @@ LEVELS = (
     {"storage"},
     {"partitions", "indexes", "table"},
     {"planner", "layout"},
+    {"rewrite"},
     {"api"},
     {"spark"},
 )

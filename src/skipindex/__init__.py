@@ -37,15 +37,19 @@ from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.range_bitmap import RangeBitmap
 from skipindex.planner.plan import FileTask, Plan, SkippedFile, Verdict, plan_files
 from skipindex.predicate import col
+from skipindex.rewrite.job import OptimizeReport
+from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.table import FileEntry, Table, open_table
 
 if TYPE_CHECKING:
+    from skipindex.spark.optimize import optimize
     from skipindex.spark.read import read
     from skipindex.spark.session import local_session
     from skipindex.spark.write import write_table
 
 _ON_SPARK: Final = {
     "local_session": "skipindex.spark.session",
+    "optimize": "skipindex.spark.optimize",
     "read": "skipindex.spark.read",
     "write_table": "skipindex.spark.write",
 }
@@ -63,6 +67,7 @@ __all__ = [
     "IndexVersionError",
     "LayoutError",
     "MinMax",
+    "OptimizeReport",
     "Plan",
     "PlanError",
     "PredicateError",
@@ -73,14 +78,17 @@ __all__ = [
     "TableError",
     "UnknownIndexError",
     "UnsupportedTypeError",
+    "VacuumReport",
     "Verdict",
     "build_indexes",
     "col",
     "drop_indexes",
     "local_session",
     "open_table",
+    "optimize",
     "plan_files",
     "read",
+    "vacuum",
     "write_table",
 ]
 

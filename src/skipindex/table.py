@@ -278,7 +278,7 @@ def open_table(
         return table
     location = table if isinstance(table, Location) else location_of(table)
     everything, snapshot, notes = _observe(location)
-    listing, remarks = Rewrites.of(snapshot.properties).live(everything, _is_visible)
+    listing, remarks = Rewrites.of(snapshot.properties).live(everything, is_visible)
     notes = (*notes, *remarks)
     if not listing:
         raise TableError(_nothing_there(location))
@@ -304,6 +304,11 @@ def is_data_file(path: str) -> bool:
         or part.endswith("._COPYING_")
         for part in path.split("/")
     )
+
+
+def is_visible(found: Found) -> bool:
+    """Whether Spark would read the file."""
+    return found.size > 0 and is_data_file(found.path)
 
 
 def column_reader(
@@ -372,11 +377,6 @@ def _list(location: Location) -> list[Found]:
         return sorted(location.list(), key=lambda found: found.path)
     except OSError as error:
         raise TableError(f"cannot list {location.full('')!r}: {error}") from error
-
-
-def _is_visible(found: Found) -> bool:
-    """Whether Spark would read the file."""
-    return found.size > 0 and is_data_file(found.path)
 
 
 def _observe(location: Location) -> tuple[list[Found], Snapshot, tuple[str, ...]]:

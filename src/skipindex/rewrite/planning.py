@@ -18,6 +18,9 @@ from skipindex.rewrite.packing import pack, runs
 PROPERTY: Final = "cubes"
 """Of the table, in every commit."""
 
+CUBE_SIZE: Final = 150_000_000_000
+"""Bytes; the larger a cube, the better its rows can be separated."""
+
 
 class Mode(Enum):
     """How much of a table is clustered."""
@@ -66,6 +69,7 @@ class Target:
         sort_within: order of the rows of a file; none is along the curve.
         rows_per_file: rows of a file, about.
         bytes_per_file: bytes of a file, about; in the place of rows.
+        cube_size: bytes from which on a cube is sealed.
     """
 
     cluster_by: tuple[str, ...]
@@ -73,6 +77,7 @@ class Target:
     sort_within: tuple[str, ...] = ()
     rows_per_file: int | None = None
     bytes_per_file: int | None = None
+    cube_size: int = CUBE_SIZE
 
     def __post_init__(self) -> None:
         """Refuse what makes no files.
@@ -87,8 +92,9 @@ class Target:
                 raise LayoutError(
                     "expected one of rows_per_file and bytes_per_file, not both"
                 )
-        if self.limit < 1:
-            raise LayoutError(f"cannot write files of {self.limit} (at least 1)")
+        for what, size in (("files", self.limit), ("cubes", self.cube_size)):
+            if size < 1:
+                raise LayoutError(f"cannot make {what} of {size} (at least 1)")
 
     @property
     def limit(self) -> int:
@@ -119,10 +125,11 @@ class Target:
         }
 
     def size(self) -> dict[str, Any]:
-        """The size of files, as JSON."""
+        """How large files and cubes are to be, as JSON."""
         return {
             "rows_per_file": self.rows_per_file,
             "bytes_per_file": self.bytes_per_file,
+            "cube_size": self.cube_size if self.cluster_by else None,
         }
 
 
@@ -221,7 +228,6 @@ def plan_clustering(
     target: Target,
     *,
     mode: Mode,
-    cube_size: int,
 ) -> list[Group]:
     """The groups to cluster; each becomes a cube.
 
@@ -234,20 +240,14 @@ def plan_clustering(
         cubes: that the table has.
         target: how the files are to be.
         mode: how much to do.
-        cube_size: bytes from which on a cube is sealed.
-
-    Raises:
-        LayoutError: ``cube_size`` is below 1.
     """
-    if cube_size < 1:
-        raise LayoutError(f"cannot make cubes of {cube_size} bytes (at least 1)")
     alike = [cube for cube in cubes if cube.shape == target.shape()]
     groups = []
     for mine in by_partition(files):
         pool = _to_cluster(mine, alike, target, mode)
-        for run in runs([file.size for file in pool], cube_size):
+        for run in runs([file.size for file in pool], target.cube_size):
             chosen = tuple(pool[i] for i in run)
-            sealed = sum(file.size for file in chosen) >= cube_size
+            sealed = sum(file.size for file in chosen) >= target.cube_size
             groups.append(Group(chosen, sealed=sealed))
     return groups
 

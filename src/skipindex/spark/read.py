@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -83,14 +83,32 @@ def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
             f"the plan has case_sensitive={plan.session.case_sensitive}, the session "
             f"has spark.sql.caseSensitive={_setting(spark, 'spark.sql.caseSensitive')}"
         )
+    check_session(spark)
+    schema = table_schema(spark, plan.table)
+    return read_files(spark, plan.table, plan.files, schema).where(plan.where)
+
+
+def check_session(spark: SparkSession) -> None:
+    """Raise ``PlanError`` if a setting gives conditions or values another meaning."""
     for name, accepted in _ASSUMED.items():
         if _setting(spark, name).lower() not in accepted:
             raise PlanError(
                 f"the session has {name}={_setting(spark, name)}, under which a plan "
                 f"may be wrong (accepted: {', '.join(sorted(accepted))})"
             )
-    schema = table_schema(spark, plan.table)
-    return read_files(spark, plan.table, plan.files, schema).where(plan.where)
+
+
+@contextmanager
+def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Session settings for a while."""
+    before = {name: _setting(spark, name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.set(name, old)
 
 
 def read_files(
@@ -162,14 +180,8 @@ def _quick_listing(spark: SparkSession, *, local: bool) -> Iterator[None]:
     else:
         tasks = 4 * spark.sparkContext.defaultParallelism
         wanted = {f"{_DISCOVERY}.parallelism": str(tasks)}
-    before = {name: _setting(spark, name) for name in wanted}
-    try:
-        for name, value in wanted.items():
-            spark.conf.set(name, value)
+    with session_settings(spark, wanted):
         yield
-    finally:
-        for name, old in before.items():
-            spark.conf.set(name, old)
 
 
 def _is_case_sensitive(spark: SparkSession) -> bool:

@@ -167,6 +167,11 @@ class Location:
             with contextlib.suppress(OSError):
                 Path(self.full(folder)).rmdir()
 
+    def delete_tree(self, folder: str) -> None:
+        """Delete a folder with all that is in it; it may be gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.delete_dir(self.full(folder))
+
     @contextlib.contextmanager
     def _beside(self, path: str, data: bytes) -> Iterator[Path]:
         """A synced file in the folder of ``path``, gone again at the end."""
