@@ -69,7 +69,7 @@ class OptimizeReport:
         files_left: chosen files that were left as they are.
         sealed: cubes that were sealed.
         overlap_before: by clustering column, how many files of its partition a
-            look-up of the least value of a file must read, on average; None
+            file shares a range of values with, itself included, on average; None
             where statistics were missing.
         overlap_after: likewise, now.
         seconds: wall time.
@@ -229,10 +229,10 @@ def _properties(table: Table, wish: Wish, target: Target) -> dict[str, Any]:
 
 
 def overlap(table: Table, name: str) -> float | None:
-    """How many files of a partition hold the least value of a file, on average.
+    """How many files of a partition overlap with a file, on average.
 
-    1 is the best; files without statistics may hold any value.  None if no file
-    has statistics.
+    A file overlaps with itself, so 1 is the best; files without statistics may hold
+    any value.  None if no file has statistics.
     """
     column = table.resolve(name)
     if column.domain is None or not len(table):
@@ -253,7 +253,7 @@ def overlap(table: Table, name: str) -> float | None:
         files = np.array(group)
         known = files[stats.bounded[files]]
         n_unknown = int((~stats.bounded & stats.can_value)[files].sum())
-        begun = np.searchsorted(np.sort(low[known]), low[known], side="right")
+        begun = np.searchsorted(np.sort(low[known]), high[known], side="right")
         ended = np.searchsorted(np.sort(high[known]), low[known], side="left")
         total += int((begun - ended).sum()) + n_unknown * len(known)
     return total / int(stats.bounded.sum())

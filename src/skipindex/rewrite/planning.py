@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from skipindex.errors import LayoutError
 from skipindex.rewrite.packing import pack, runs
+from skipindex.storage.replacements import is_hidden_copy, published
 
 PROPERTY: Final = "cubes"
 """Of the table, in every commit."""
@@ -203,8 +204,12 @@ class Group:
 
     @property
     def folder(self) -> str:
-        """A folder of the partition."""
-        folders = (file.path.rpartition("/")[0] for file in self.files)
+        """A visible folder of the partition."""
+        paths = (
+            published(file.path) if is_hidden_copy(file.path) else file.path
+            for file in self.files
+        )
+        folders = [path.rpartition("/")[0] for path in paths]
         return min(folders, key=lambda folder: (len(folder), folder))
 
     @property

@@ -269,16 +269,18 @@ class _Run:
             self.deleted |= {file.path: file.size for file in swept}
             return
         self._delete(swept)
-        for run in {f.path.split("/")[2] for f in swept if f.path.startswith(STAGING)}:
-            if not any(self._location.list(f"{STAGING}/{run}")):
-                self._location.delete_tree(f"{STAGING}/{run}")
+        for folder in sorted(self._location.list_folders(), reverse=True, key=_path):
+            is_ours = is_hidden_copy(f"{folder.path}/")
+            is_ours |= folder.path.startswith(f"{STAGING}/")
+            if is_ours and folder.mtime <= (time.time() - self._keep) * _NS:
+                self._location.delete_folder(folder.path)
 
     def _needed(self, listing: Iterable[Found], cutoff: float) -> set[str]:
         """Paths that the newest commit refers to, or one within the retention."""
         rewrites = Rewrites.of(self._snapshot.properties)
         needed = {file.path for r in rewrites.replacements for file in r.new}
         needed |= {path for path, _ in rewrites.trash}
-        commits = sorted((f for f in listing if _is_commit(f)), key=lambda f: f.path)
+        commits = sorted((f for f in listing if _is_commit(f)), key=_path)
         recent = [f for f in commits if f.mtime > cutoff * _NS]
         older = [f for f in commits if f.mtime <= cutoff * _NS]
         if self._keep and older:  # it was the newest when the retention began
@@ -319,18 +321,17 @@ class _Run:
         )
 
     def _delete(self, files: Iterable[Found | None]) -> None:
-        folders = set()
         for file in files:
             if file is None:
                 continue
             folder, slash, name = file.path.rpartition("/")
-            folders.add(folder)
             self._location.delete(file.path)
             self._location.delete(f"{folder}{slash}.{name}.crc")  # Hadoop's, if local
             self.deleted[file.path] = file.size
-        for folder in folders:
-            if is_hidden_copy(f"{folder}/"):
-                self._location.delete_folder(folder)
+
+
+def _path(file: Found) -> str:
+    return file.path
 
 
 def _is_commit(file: Found) -> bool:

@@ -67,14 +67,21 @@ class Location:
 
     def list(self, folder: str = "") -> Iterator[Found]:
         """All files below ``folder``, in the order of the file system."""
+        return self._below(folder, pafs.FileType.File)
+
+    def list_folders(self) -> Iterator[Found]:
+        """All folders; their size means nothing."""
+        return self._below("", pafs.FileType.Directory)
+
+    def _below(self, folder: str, kind: pafs.FileType) -> Iterator[Found]:
         selector = pafs.FileSelector(
             self.full(folder), recursive=True, allow_not_found=True
         )
         start = len(self.root) + 1
         for info in self.filesystem.get_file_info(selector):
-            if info.type == pafs.FileType.File:
+            if info.type == kind:
                 mtime = info.mtime_ns or 0
-                yield Found(info.path[start:], info.size, mtime)
+                yield Found(info.path[start:], info.size or 0, mtime)
 
     def stat(self, path: str) -> Found | None:
         """The file as it is now, or None if there is none."""
