@@ -45,12 +45,14 @@ if TYPE_CHECKING:
     from skipindex.spark.optimize import optimize
     from skipindex.spark.read import read
     from skipindex.spark.session import local_session
+    from skipindex.spark.statement import sql
     from skipindex.spark.write import write_table
 
 _ON_SPARK: Final = {
     "local_session": "skipindex.spark.session",
     "optimize": "skipindex.spark.optimize",
     "read": "skipindex.spark.read",
+    "sql": "skipindex.spark.statement",
     "write_table": "skipindex.spark.write",
 }
 """Imported when they are first used, so that planning needs no PySpark."""
@@ -88,6 +90,7 @@ __all__ = [
     "optimize",
     "plan_files",
     "read",
+    "sql",
     "vacuum",
     "write_table",
 ]

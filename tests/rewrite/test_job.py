@@ -22,6 +22,7 @@ from skipindex.errors import (
     TableError,
 )
 from skipindex.indexes._runners import LocalRunner
+from skipindex.rewrite.candidates import _holds_alike, data_files
 from skipindex.rewrite.job import Wish, optimize_files
 from skipindex.table import open_table
 from tests.rewrite.arrow_writer import (
@@ -306,6 +307,21 @@ def test_files_of_other_columns_are_not_rewritten(
     put(folder / "9.parquet", columns)
     with pytest.raises(TableError, match=rf"9\.parquet.*{text}.* differ"):
         optimized(folder, cluster_by=["x"])
+
+
+def test_what_may_be_null_inside_does_not_matter(tmp_path: Path) -> None:
+    """Spark writes a nested field as nullable whatever it read."""
+    for i, nullable in enumerate((True, False)):
+        field = pa.field("f", pa.list_(pa.field("e", pa.int64(), nullable=nullable)))
+        dtype = pa.struct([field, pa.field("g", pa.int8(), nullable=nullable)])
+        rows = pa.array([{"f": [1], "g": 2}] * 3, dtype)
+        put(tmp_path / f"{i}.parquet", pa.table({"x": [i] * 3, "n": rows}))
+    assert _holds_alike(dtype, dtype)
+    assert not _holds_alike(dtype, pa.struct([field, ("h", pa.int8())]))
+    assert not _holds_alike(dtype, pa.struct([field]))
+    assert not _holds_alike(dtype, pa.struct([field, ("g", pa.int16())]))
+    table = open_table(tmp_path)
+    assert len(data_files(table, [0, 1])) == 2
 
 
 def test_a_column_that_is_a_partition_too_is_refused(tmp_path: Path) -> None:

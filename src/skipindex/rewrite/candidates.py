@@ -125,16 +125,30 @@ def _check_schema(table: Table, path: str, schema: pa.Schema) -> None:
     """One schema is given to all rows: a column that it lacks would be lost."""
     wanted = {field.name: field.type for field in table.schema}
     found = {field.name: field.type for field in schema}
-    if wanted == found and len(schema) == len(table.schema):
-        return
     names = sorted(
         name
         for name in {*wanted, *found}
-        if name not in wanted or name not in found or wanted[name] != found[name]
+        if name not in wanted
+        or name not in found
+        or not _holds_alike(wanted[name], found[name])
     )
+    if not names and len(schema) == len(table.schema):
+        return
     raise TableError(
         f"cannot rewrite {table.location.full(path)!r}: its columns {names} differ "
         f"from those of {table.schema_path!r} (expected one schema in all files)"
+    )
+
+
+def _holds_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether two types are one, up to what may be NULL inside: Spark drops that."""
+    if one.num_fields != other.num_fields or one.id != other.id or not one.num_fields:
+        return bool(one == other)
+    fields = [(one.field(i), other.field(i)) for i in range(one.num_fields)]
+    named = pa.types.is_struct(one)
+    return all(
+        (a.name == b.name or not named) and _holds_alike(a.type, b.type)
+        for a, b in fields
     )
 
 

@@ -111,6 +111,21 @@ def optimize(
         indexes,
         in_place,
     )
+    return optimize_as(
+        spark, table, wish, into=into, options=options, progress=progress
+    )
+
+
+def optimize_as(
+    spark: SparkSession,
+    table: Table | str | os.PathLike[str],
+    wish: Wish,
+    *,
+    into: str | os.PathLike[str] | None = None,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> OptimizeReport:
+    """``optimize``, with what is asked for in one value."""
     check_session(spark)
     opened = open_table(table).refresh()
     settings = dict(options or {})
