@@ -7,12 +7,14 @@ with nothing new finds nothing to do.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from skipindex.errors import LayoutError
+from skipindex.partitions import partition_values
 from skipindex.rewrite.packing import pack, runs
 from skipindex.storage.replacements import is_hidden_copy, published
 
@@ -179,6 +181,28 @@ class Cube:
 def cubes_of(properties: Mapping[str, Any]) -> list[Cube]:
     """The cubes that the properties of a commit tell of."""
     return [Cube.from_json(record) for record in properties.get(PROPERTY, ())]
+
+
+def cubes_of_write(
+    paths: Sequence[str], sizes: Sequence[int], target: Target
+) -> list[Cube]:
+    """The cubes of a table that was written whole: one a partition."""
+    if not target.cluster_by:
+        return []
+    partitions: dict[tuple[tuple[str, str | None], ...], dict[str, int]] = {}
+    for path, size in zip(paths, sizes, strict=True):
+        partitions.setdefault(partition_values(path), {})[path] = size
+    run = uuid.uuid4().hex
+    return [
+        Cube(
+            target.shape(),
+            target.size(),
+            run,
+            sum(files.values()) >= target.cube_size,
+            frozenset(files),
+        )
+        for files in partitions.values()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
