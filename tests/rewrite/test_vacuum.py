@@ -13,7 +13,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import TableError
-from skipindex.storage.location import location_of
+from skipindex.storage.location import Location, location_of
 from skipindex.storage.log import (
     LOG,
     MANIFESTS,
@@ -252,3 +252,18 @@ def fail(*_: Any) -> None:
 def test_what_is_asked_wrongly(tmp_path: Path, retention: timedelta, text: str) -> None:
     with pytest.raises(TableError, match=text):
         sx.vacuum(tmp_path / "nowhere", retention=retention)
+
+
+def test_a_store_that_copies_gives_files_new_marks(tmp_path: Path) -> None:
+    """By the code for other file systems, on the local one."""
+    folder = fill(tmp_path)
+    far = Location(str(folder), f"file://{folder}")
+    before = rows_of(folder, listed(folder))
+    table = optimized(sx.open_table(far), cluster_by=["x"], rows_per_file=2).table
+    assert table.location == far
+    sx.vacuum(far, retention=NOW)
+    table = open_table(far)
+    assert table.paths == listed(folder)
+    assert table.index_gaps == {}
+    assert seen_by_both(folder) == (before, before)
+    assert optimized(table, cluster_by=["x"], rows_per_file=2).files_in == 0
