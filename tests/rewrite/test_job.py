@@ -20,6 +20,8 @@ from skipindex.errors import (
     LayoutError,
     PredicateError,
     TableError,
+    UnknownIndexError,
+    UnsupportedTypeError,
 )
 from skipindex.indexes._runners import LocalRunner
 from skipindex.rewrite.candidates import _holds_alike, data_files
@@ -252,6 +254,26 @@ def test_check_05_what_cannot_be_clustered(
     with pytest.raises((LayoutError, PredicateError), match=text) as error:
         optimized(folder, **wish)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("indexes", "error"),
+    [
+        ({"x": "nope"}, UnknownIndexError),
+        ({"x": [], "day": "bloom"}, UnsupportedTypeError),
+        ({"x": [], "nope": []}, PredicateError),
+    ],
+    ids=str,
+)
+def test_an_impossible_index_is_refused_before_the_work(
+    tmp_path: Path, indexes: Any, error: type[Exception]
+) -> None:
+    folder = fill_partitions(tmp_path)
+    files = everything(folder)
+    writer = between(folder, lambda: pytest.fail("rows were written"))
+    with pytest.raises(error):
+        run(folder, writer, cluster_by=["x"], indexes=indexes)
+    assert everything(folder) == files
 
 
 def test_files_of_others_are_rewritten_in_place_only_if_asked(tmp_path: Path) -> None:

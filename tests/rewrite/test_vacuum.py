@@ -267,3 +267,50 @@ def test_a_store_that_copies_gives_files_new_marks(tmp_path: Path) -> None:
     assert table.index_gaps == {}
     assert seen_by_both(folder) == (before, before)
     assert optimized(table, cluster_by=["x"], rows_per_file=2).files_in == 0
+
+
+def test_a_table_is_not_listed_while_it_changes_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listing from before a commit does not go with a commit from after it."""
+    folder = fill(tmp_path)
+    optimized(folder, cluster_by=["x"])
+    before = rows_of(folder, listed(folder))
+    original = Location.list
+    pending = [lambda: sx.vacuum(folder, retention=NOW)]
+
+    def listing(location: Location, below: str = "") -> Any:
+        found = list(original(location, below))
+        if not below and pending:
+            action = pending.pop()
+            with monkeypatch.context() as patch:
+                patch.setattr(Location, "list", original)
+                action()
+        return iter(found)
+
+    monkeypatch.setattr(Location, "list", listing)
+    table = open_table(folder)
+    assert not pending
+    assert rows_of(folder, table.paths) == before
+    assert table.paths == listed(folder)
+
+
+def test_a_table_that_never_rests_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path)
+    original = Location.list
+
+    def listing(location: Location, below: str = "") -> Any:
+        found = list(original(location, below))
+        if not below:
+            with monkeypatch.context() as patch:
+                patch.setattr(Location, "list", original)
+                fill(folder)
+                optimized(folder, cluster_by=["x"])
+        return iter(found)
+
+    optimized(folder, cluster_by=["x"])
+    monkeypatch.setattr(Location, "list", listing)
+    with pytest.raises(TableError, match="was rewritten 20 times"):
+        open_table(folder)

@@ -98,7 +98,7 @@ def index_files(
     progress: Progress | None = None,
 ) -> Manifest:
     """Build what is missing of ``indexes``; its manifest is not committed."""
-    requests = _requests(table, indexes)
+    requests = column_requests(table, indexes)
     tasks = _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
     pieces = runner.run(tasks, progress) if tasks else []
     return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces])
@@ -109,8 +109,14 @@ def _merged(base: Snapshot, fresh: Manifest) -> Snapshot:
     return Snapshot(base.version + 1, manifest, base.properties)
 
 
-def _requests(table: Table, indexes: Request | None) -> list[ColumnRequest]:
-    """The columns to index; without a wish, statistics of all that have an order."""
+def column_requests(table: Table, indexes: Request | None) -> list[ColumnRequest]:
+    """The columns to index; without a wish, statistics of all that have an order.
+
+    Raises:
+        PredicateError: a column does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+    """
     if indexes is None:
         return [
             ColumnRequest(column.name, column.domain, ())

@@ -11,7 +11,7 @@ import numpy as np
 
 from skipindex.errors import LayoutError, TableError
 from skipindex.indexes._runners import Progress, Runner
-from skipindex.indexes.build import Request, index_files
+from skipindex.indexes.build import Request, column_requests, index_files
 from skipindex.layout import curve as named_curve
 from skipindex.partitions import partition_values
 from skipindex.predicate import Predicate
@@ -124,6 +124,8 @@ def optimize_files(
         TableError: the table cannot be rewritten, or not in place.
         LayoutError: the layout is impossible.
         PredicateError: ``where`` asks for more than partition values.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
         CommitConflictError: somebody else changed the same files meanwhile.
     """
     began = time.perf_counter()
@@ -131,6 +133,7 @@ def optimize_files(
     request = present_indexes(table) if wish.indexes is None else wish.indexes
     target = target_of(table, wish, request)
     mode = mode_named(wish.mode)
+    column_requests(table, request)  # what cannot be built is refused at once
     files = data_files(table, choose(table, wish.where, timezone=timezone))
     cubes = cubes_of(table.snapshot.properties)
     if target.cluster_by:

@@ -96,6 +96,8 @@ def optimize(
         TableError: the table cannot be rewritten, or not in place.
         LayoutError: the layout is impossible.
         PredicateError: ``where`` asks for more than partition values.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
         CommitConflictError: somebody else changed the same files meanwhile.
         PlanError: a setting of the session would change values.
     """
