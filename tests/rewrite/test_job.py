@@ -165,6 +165,18 @@ def test_small_files_are_joined_by_size(tmp_path: Path) -> None:
     assert optimized(folder, cluster_by=[], rows_per_file=250).files_in == 0
 
 
+def test_joined_files_that_became_smaller_are_not_joined_again(tmp_path: Path) -> None:
+    """Most of a small file is its footer, so two of them become one of half."""
+    for i in range(3):
+        put(tmp_path / f"{i}.parquet", {"x": [i], "y": [i], "z": [i]})
+    size = (tmp_path / "0.parquet").stat().st_size
+    wish: dict[str, Any] = {"cluster_by": [], "bytes_per_file": int(2.5 * size)}
+    report = optimized(tmp_path, **wish)
+    assert (report.files_in, report.files_left) == (2, 1)
+    assert report.bytes_out < 1.5 * size
+    assert optimized(tmp_path, **wish).files_in == 0
+
+
 def test_joining_leaves_clustered_files_alone(tmp_path: Path) -> None:
     folder = fill(tmp_path)
     optimized(folder, cluster_by=["x"], rows_per_file=100)
@@ -303,6 +315,24 @@ def test_the_layout_of_the_table_is_the_default(tmp_path: Path) -> None:
     again = optimized(folder, in_place=False)
     assert again.table.snapshot.properties["layout"] == layout
     assert again.files_in == 1 + first.files_out
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "_delta_log/00000000000000000000.json",
+        "_spark_metadata/0",
+        ".hoodie/hoodie.properties",
+        "metadata/v1.metadata.json",
+    ],
+)
+def test_tables_with_another_log_are_refused(tmp_path: Path, log: str) -> None:
+    """Their readers would lose the rows when vacuum deletes the old files."""
+    folder = fill(tmp_path, 2)
+    (folder / log).parent.mkdir()
+    (folder / log).write_bytes(b"{}")
+    with pytest.raises(TableError, match="says which files count"):
+        optimized(folder, cluster_by=["x"])
 
 
 def test_files_without_rows_are_left_alone(tmp_path: Path) -> None:

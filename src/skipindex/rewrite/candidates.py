@@ -32,6 +32,14 @@ from skipindex.table import UNREADABLE, Table, arrow_schema, column_reader
 
 _THREADS: Final = 16
 
+_LOGS: Final = {
+    "_delta_log": ".json",
+    "_spark_metadata": "",
+    ".hoodie": "",
+    "metadata": ".metadata.json",
+}
+"""Folders of Delta, Spark's streaming, Hudi and Iceberg, and how their files end."""
+
 
 def choose(
     table: Table, where: str | Predicate | None, *, timezone: str | None = None
@@ -78,13 +86,30 @@ def _references(tree: Predicate) -> Iterator[Reference]:
             pass
 
 
+def require_no_other_log(location: Location) -> None:
+    """Refuse tables whose files are listed by a log that we do not write.
+
+    Raises:
+        TableError: another table format, or a streaming sink, keeps this folder.
+    """
+    for folder, suffix in _LOGS.items():
+        if any(found.path.endswith(suffix) for found in location.list(folder)):
+            raise TableError(
+                f"cannot rewrite {location.full('')!r}: {folder!r} in it says which "
+                "files count, and would not know of the new ones (expected a plain "
+                "directory of Parquet files)"
+            )
+
+
 def data_files(table: Table, chosen: Sequence[int]) -> list[DataFile]:
     """These files with their rows, from their own footers.
 
     Raises:
-        TableError: a file cannot be read, or has other columns than the table.
+        TableError: a file cannot be read, or has other columns than the table; or
+            the log of another format says which files count.
         LayoutError: a column of the files is a partition column too.
     """
+    require_no_other_log(table.location)
     for partition in table.partitions:
         if partition.name in table.schema.names:
             raise LayoutError(
