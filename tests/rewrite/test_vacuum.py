@@ -314,3 +314,30 @@ def test_a_table_that_never_rests_is_an_error(
     monkeypatch.setattr(Location, "list", listing)
     with pytest.raises(TableError, match="was rewritten 20 times"):
         open_table(folder)
+
+
+def test_hidden_files_are_kept_from_when_they_became_trash(tmp_path: Path) -> None:
+    """However old they are: a reader may have opened the table just before."""
+    folder = fill(tmp_path)
+    table = optimized(folder, cluster_by=["x"]).table
+    optimized(folder, cluster_by=["i"], indexes={"i": []})
+    for path in table.paths:
+        set_mtime(folder / path, time.time() - 10 * 86400)
+    assert sx.vacuum(folder, retention=WEEK).deleted == ()
+    assert set(sx.vacuum(folder, retention=NOW).deleted) >= set(table.paths)
+
+
+def test_a_file_that_changes_while_it_is_published_is_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path)
+    table = optimized(folder, cluster_by=["x"]).table
+    with monkeypatch.context() as patch:
+        patch.setattr(type(table.location), "copy", fail)
+        with pytest.raises(OSError, match="full"):
+            sx.vacuum(folder, retention=NOW)
+    put(folder / "2.parquet", {"x": [1, 2, 3], "i": [1, 2, 3]})
+    before = rows_of(folder, [*table.paths, "2.parquet"])
+    assert seen_by_both(folder)[0] == before
+    sx.vacuum(folder, retention=NOW)
+    assert seen_by_both(folder) == (before, before)
