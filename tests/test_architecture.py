@@ -19,7 +19,7 @@ LEVELS = (
     {"storage"},
     {"partitions", "indexes", "table"},
     {"planner", "layout"},
-    {"advice"},
+    {"advice", "rewrite"},
     {"api"},
     {"spark", "cli"},
     {"__main__"},

@@ -45,16 +45,22 @@ from skipindex.planner.plan import FileTask, Plan, Verdict, plan_files
 from skipindex.planner.proofs import Evidence, SkippedFile
 from skipindex.planner.verify import VerifyReport, Violation, verify_plan
 from skipindex.predicate import col
+from skipindex.rewrite.job import OptimizeReport
+from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.table import FileEntry, Table, open_table
 
 if TYPE_CHECKING:
+    from skipindex.spark.optimize import optimize
     from skipindex.spark.read import read
     from skipindex.spark.session import local_session
+    from skipindex.spark.statement import sql
     from skipindex.spark.write import write_table
 
 _ON_SPARK: Final = {
     "local_session": "skipindex.spark.session",
+    "optimize": "skipindex.spark.optimize",
     "read": "skipindex.spark.read",
+    "sql": "skipindex.spark.statement",
     "write_table": "skipindex.spark.write",
 }
 """Imported when they are first used, so that planning needs no PySpark."""
@@ -76,6 +82,7 @@ __all__ = [
     "LayoutError",
     "MinMax",
     "NGramBloom",
+    "OptimizeReport",
     "Plan",
     "PlanError",
     "PredicateError",
@@ -88,6 +95,7 @@ __all__ = [
     "TokenBloom",
     "UnknownIndexError",
     "UnsupportedTypeError",
+    "VacuumReport",
     "Verdict",
     "VerifyReport",
     "Violation",
@@ -98,8 +106,11 @@ __all__ = [
     "local_session",
     "merge_packs",
     "open_table",
+    "optimize",
     "plan_files",
     "read",
+    "sql",
+    "vacuum",
     "verify_plan",
     "write_table",
 ]

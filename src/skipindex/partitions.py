@@ -74,6 +74,11 @@ def partition_columns(
     return columns
 
 
+def partition_values(path: str) -> tuple[tuple[str, str | None], ...]:
+    """Names and raw values in a relative path, outermost first; None is NULL."""
+    return tuple(_pairs(path))
+
+
 def _pairs(path: str) -> list[tuple[str, str | None]]:
     """Names and values, outermost first.
 

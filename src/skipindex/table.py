@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,8 +30,9 @@ from skipindex.indexes._file_map import FILE_MAP
 from skipindex.indexes.minmax import FileStats
 from skipindex.partitions import PartitionColumn, partition_columns, partition_domain
 from skipindex.storage.location import Found, Location, location_of
-from skipindex.storage.log import Snapshot, read_snapshot
+from skipindex.storage.log import Snapshot, latest_version, read_snapshot
 from skipindex.storage.manifest import BlobUse, Manifest
+from skipindex.storage.replacements import Rewrites
 
 if TYPE_CHECKING:
     from skipindex.planner.plan import Plan
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 _SUMMARIES: Final = ("_common_metadata", "_metadata")
 """Files that Spark takes the schema from before any data file."""
+
+_LOOKS: Final = 20
+"""How often a table is listed anew that others rewrite meanwhile."""
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
@@ -114,6 +118,7 @@ class Table:
         self.schema = schema
         self.partition_types = dict(partition_types)
         self.partitions = partition_columns(self.paths, partition_types)
+        self._refused = refused
         self._columns = _columns(schema, refused, self.partitions)
         self.rows, self.freshness = self._match(snapshot.manifest)
         counts = snapshot.manifest.files["n_rows"].combine_chunks()
@@ -151,6 +156,18 @@ class Table:
             for reason, note in zip(self.freshness, notes.to_pylist(), strict=True)
         )
         return dict(Counter(filter(None, reasons)))
+
+    def over(self, files: Sequence[Found]) -> Table:
+        """A table of other files with the same schema; no index knows them."""
+        return Table(
+            self.location,
+            list(files),
+            self.schema,
+            self._refused,
+            Snapshot(-1, Manifest.empty()),
+            schema_path=self.schema_path,
+            partition_types=self.partition_types,
+        )
 
     def refresh(self) -> Table:
         """The table as it is now."""
@@ -268,19 +285,13 @@ def open_table(
     if isinstance(table, Table):
         return table
     location = table if isinstance(table, Location) else location_of(table)
-    everything = _list(location)
-    listing = [f for f in everything if f.size > 0 and is_data_file(f.path)]
+    everything, snapshot, notes = _observe(location)
+    listing, remarks = Rewrites.of(snapshot.properties).live(everything, is_visible)
+    notes = (*notes, *remarks)
     if not listing:
         raise TableError(_nothing_there(location))
-    schema_path = _schema_path(location, everything)
+    schema_path = _schema_path(location, everything, listing)
     schema, refused = _read_schema(location, schema_path)
-    notes: tuple[str, ...] = ()
-    try:
-        snapshot = read_snapshot(location)
-    except CorruptIndexError as error:
-        # A damaged or newer commit is no index; the files are still a table.
-        snapshot = Snapshot(-1, Manifest.empty())
-        notes = (f"indexes ignored: {error}",)
     return Table(
         location,
         listing,
@@ -301,6 +312,11 @@ def is_data_file(path: str) -> bool:
         or part.endswith("._COPYING_")
         for part in path.split("/")
     )
+
+
+def is_visible(found: Found) -> bool:
+    """Whether Spark would read the file."""
+    return found.size > 0 and is_data_file(found.path)
 
 
 def column_reader(
@@ -371,7 +387,40 @@ def _list(location: Location) -> list[Found]:
         raise TableError(f"cannot list {location.full('')!r}: {error}") from error
 
 
-def _schema_path(location: Location, everything: list[Found]) -> str:
+def _observe(location: Location) -> tuple[list[Found], Snapshot, tuple[str, ...]]:
+    """All files and the newest commit, in a state that goes together.
+
+    Files that a rewrite replaces come and go with commits, so a listing is good
+    only if the same rewrites were committed before it and after it.
+    """
+    check_folder(location)
+    snapshot, notes = _newest(location)
+    for _ in range(_LOOKS):
+        everything = _list(location)
+        before = Rewrites.of(snapshot.properties)
+        if latest_version(location) != snapshot.version:
+            snapshot, notes = _newest(location)
+        if Rewrites.of(snapshot.properties) == before:
+            return everything, snapshot, notes
+    raise TableError(
+        f"{location.full('')!r} was rewritten {_LOOKS} times while it was listed; try "
+        "again when that is done"
+    )
+
+
+def _newest(location: Location) -> tuple[Snapshot, tuple[str, ...]]:
+    """The newest commit; a damaged or newer one is no index, with a note."""
+    try:
+        return read_snapshot(location), ()
+    except CorruptIndexError as error:
+        return Snapshot(-1, Manifest.empty()), (f"indexes ignored: {error}",)
+    except OSError as error:
+        raise TableError(f"cannot list {location.full('')!r}: {error}") from error
+
+
+def _schema_path(
+    location: Location, everything: list[Found], listing: list[Found]
+) -> str:
     """The file that Spark takes the schema from: a summary, else the first by path."""
 
     def java_order(path: str) -> bytes:
@@ -386,7 +435,8 @@ def _schema_path(location: Location, everything: list[Found]) -> str:
         summaries = [path for path in shown if path.rpartition("/")[2] == name]
         if summaries:
             return min(summaries, key=java_order)
-    return min(filter(is_data_file, shown), key=java_order)
+    visible = list(filter(is_data_file, shown))
+    return min(visible or [file.path for file in listing], key=java_order)
 
 
 def _read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, str]]:

@@ -203,3 +203,50 @@ def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
     assert Location(str(table)).stat("g") == Found(
         "g", 2, (tmp_path / "real" / "f").stat().st_mtime_ns
     )
+
+
+def test_moved_and_copied_files_are_whole(location: Location, tmp_path: Path) -> None:
+    location.write("a", b"12")
+    found = location.stat("a")
+    location.move("a", "new/folder/b")
+    assert [file.path for file in location.list()] == ["new/folder/b"]
+    location.write("c", b"old")
+    for _ in range(2):  # the second time it is there already
+        location.copy("new/folder/b", "c")
+        assert {f.path: f.size for f in location.list()} == {"new/folder/b": 2, "c": 2}
+    assert location.read("c") == b"12"
+    copied = location.stat("c")
+    assert found is not None
+    assert copied is not None
+    if location.is_local:
+        assert copied.mtime == found.mtime
+    location.delete("new/folder/b")
+    assert location.read("c") == b"12"
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_a_file_system_without_links_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("no links here")
+
+    location = Location(str(tmp_path))
+    location.write("a", b"12")
+    monkeypatch.setattr("os.link", refuse)
+    location.copy("a", "b")
+    assert location.read("b") == b"12"
+    assert location.stat("b").mtime == location.stat("a").mtime  # type: ignore[union-attr]
+    assert sorted(file.path for file in location.list()) == ["a", "b"]
+
+
+def test_deleting_what_is_gone_is_nothing(location: Location, tmp_path: Path) -> None:
+    location.delete("nowhere/a")
+    location.delete_folder("nowhere")
+    location.delete_tree("nowhere")
+    location.write("full/a", b"1")
+    location.delete_folder("full")
+    assert location.read("full/a") == b"1", "only an empty folder goes"
+    assert [folder.path for folder in location.list_folders()] == ["full"]
+    location.delete_tree("full")
+    assert not (tmp_path / "full").exists()

@@ -81,10 +81,7 @@ def build(
         UnknownIndexError: there is no such kind.
     """
     began = time.perf_counter()
-    requests = _requests(table, indexes)
-    tasks = _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
-    pieces = runner.run(tasks, progress) if tasks else []
-    fresh = Manifest.concat([Manifest.from_bytes(piece) for piece in pieces])
+    fresh = index_files(table, indexes, runner=runner, progress=progress)
     news = dict(properties or {})
     known = table.snapshot.properties
     if len(fresh) or any(known.get(key) != value for key, value in news.items()):
@@ -105,6 +102,20 @@ def build(
     )
 
 
+def index_files(
+    table: Table,
+    indexes: Request,
+    *,
+    runner: Runner,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Build what is missing of ``indexes``; its manifest is not committed."""
+    requests = column_requests(table, indexes)
+    tasks = _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
+    pieces = runner.run(tasks, progress) if tasks else []
+    return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces])
+
+
 def _merged(base: Snapshot, fresh: Manifest, news: Mapping[str, Any]) -> Snapshot:
     manifest = base.manifest.merge(fresh)
     return Snapshot(base.version + 1, manifest, {**base.properties, **news})
@@ -116,7 +127,7 @@ def orderly(table: Table) -> list[ColumnInfo]:
     return [column for column in every if not column.is_partition]
 
 
-def _expanded(table: Table, indexes: Request) -> Request:
+def expanded(table: Table, indexes: Request) -> Request:
     """The request with the columns that ``*`` stands for."""
     if EVERY not in indexes:
         return indexes
@@ -126,10 +137,16 @@ def _expanded(table: Table, indexes: Request) -> Request:
     return {**dict.fromkeys(rest, indexes[EVERY]), **named}
 
 
-def _requests(table: Table, indexes: Request) -> list[ColumnRequest]:
-    """The columns to index, and what to build on each."""
+def column_requests(table: Table, indexes: Request) -> list[ColumnRequest]:
+    """The columns to index, and what to build on each.
+
+    Raises:
+        PredicateError: a column does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+    """
     requests = []
-    for name, wanted in _expanded(table, indexes).items():
+    for name, wanted in expanded(table, indexes).items():
         column = table.resolve(name)
         single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
         wishes: Sequence[Wanted] = [wanted] if single else wanted  # type: ignore[list-item, assignment]

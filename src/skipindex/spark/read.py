@@ -109,7 +109,7 @@ def count_files(
     paths = [table.location.spark_path(table.paths[i]) for i in files]
     place = {_uri(path): i for path, i in zip(paths, files, strict=True)}
     schema = table_schema(spark, table)
-    with _settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
+    with session_settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
         rows = read_files(spark, table, paths, schema).where(plan.where)
         counted = rows.groupBy(sf.input_file_name()).count().collect()
     found = dict.fromkeys(files, 0)
@@ -150,12 +150,30 @@ def _check_session(spark: SparkSession, plan: Plan) -> None:
             f"the plan has case_sensitive={plan.session.case_sensitive}, the session "
             f"has spark.sql.caseSensitive={_setting(spark, 'spark.sql.caseSensitive')}"
         )
+    check_session(spark)
+
+
+def check_session(spark: SparkSession) -> None:
+    """Raise ``PlanError`` if a setting gives conditions or values another meaning."""
     for name, accepted in _ASSUMED.items():
         if _setting(spark, name).lower() not in accepted:
             raise PlanError(
                 f"the session has {name}={_setting(spark, name)}, under which a plan "
                 f"may be wrong (accepted: {', '.join(sorted(accepted))})"
             )
+
+
+@contextmanager
+def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Session settings for a while."""
+    before = {name: _setting(spark, name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.set(name, old)
 
 
 def read_files(
@@ -227,20 +245,8 @@ def _quick_listing(spark: SparkSession, *, local: bool) -> Iterator[None]:
     else:
         tasks = 4 * spark.sparkContext.defaultParallelism
         wanted = {f"{_DISCOVERY}.parallelism": str(tasks)}
-    with _settings(spark, wanted):
+    with session_settings(spark, wanted):
         yield
-
-
-@contextmanager
-def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    before = {name: _setting(spark, name) for name in wanted}
-    try:
-        for name, value in wanted.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            spark.conf.set(name, old)
 
 
 def _is_case_sensitive(spark: SparkSession) -> bool:

@@ -14,6 +14,7 @@ from skipindex.indexes._runners import Progress
 from skipindex.indexes.build import Request
 from skipindex.layout import curve as named_curve
 from skipindex.layout import n_files_for
+from skipindex.rewrite.planning import PROPERTY, Target, cubes_of_write
 from skipindex.spark._columns import column, resolve
 from skipindex.spark.build import SparkRunner
 from skipindex.spark.cluster import cluster
@@ -100,7 +101,10 @@ def write_table(
         "sort_within": list(sort_within or ()),
         "rows_per_file": rows_per_file,
     }
-    _record(location, layout)
+    order = tuple(sort_within or ())
+    by = tuple(cluster_by) if curve is not None else ()
+    target = Target(by, curve or "linear", order, rows_per_file)
+    _record(location, layout, target)
     runner = SparkRunner(df.sparkSession)
     table = open_table(location)
     return build_wished(table, indexes, Wish(), runner=runner, progress=progress).table
@@ -132,11 +136,14 @@ def _check(
         )
 
 
-def _record(location: Location, layout: dict[str, Any]) -> None:
+def _record(location: Location, layout: dict[str, Any], target: Target) -> None:
     """Commit how the table was laid out."""
+    table = open_table(location)
+    cubes = cubes_of_write(table.paths, table.sizes.tolist(), target)
 
     def change(base: Snapshot) -> Snapshot:
         properties = {**base.properties, "layout": layout}
+        properties[PROPERTY] = [cube.to_json() for cube in cubes]
         return Snapshot(base.version + 1, base.manifest, properties)
 
     commit(location, change, operation="write")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import uuid
 import weakref
 from collections.abc import Iterator
@@ -66,14 +67,21 @@ class Location:
 
     def list(self, folder: str = "") -> Iterator[Found]:
         """All files below ``folder``, in the order of the file system."""
+        return self._below(folder, pafs.FileType.File)
+
+    def list_folders(self) -> Iterator[Found]:
+        """All folders; their size means nothing."""
+        return self._below("", pafs.FileType.Directory)
+
+    def _below(self, folder: str, kind: pafs.FileType) -> Iterator[Found]:
         selector = pafs.FileSelector(
             self.full(folder), recursive=True, allow_not_found=True
         )
         start = len(self.root) + 1
         for info in self.filesystem.get_file_info(selector):
-            if info.type == pafs.FileType.File:
+            if info.type == kind:
                 mtime = info.mtime_ns or 0
-                yield Found(info.path[start:], info.size, mtime)
+                yield Found(info.path[start:], info.size or 0, mtime)
 
     def stat(self, path: str) -> Found | None:
         """The file as it is now, or None if there is none."""
@@ -130,8 +138,46 @@ class Location:
         return True
 
     def delete(self, path: str) -> None:
-        """Delete a file."""
-        self.filesystem.delete_file(self.full(path))
+        """Delete a file; it may be gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.delete_file(self.full(path))
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file another name, and make the folder of it."""
+        self._make_folder_of(target)
+        self.filesystem.move(self.full(path), self.full(target))
+
+    def copy(self, path: str, target: str) -> None:
+        """Let a file be at another path too, and nothing else be there.
+
+        A local file system links it, so that it takes no room and keeps its mark;
+        elsewhere it is copied by the store.
+        """
+        self._make_folder_of(target)
+        if not self.is_local:
+            self.filesystem.copy_file(self.full(path), self.full(target))
+            return
+        hidden = Path(self.full(target)).parent / f".{uuid.uuid4().hex}.tmp"
+        try:
+            try:
+                os.link(self.full(path), hidden)
+            except OSError:  # a file system without links
+                shutil.copy2(self.full(path), hidden)
+            hidden.replace(self.full(target))
+        finally:
+            # Where both names are links to one file, replacing does nothing.
+            hidden.unlink(missing_ok=True)
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder, if it is empty; an object store has no such folders."""
+        if self.is_local:
+            with contextlib.suppress(OSError):
+                Path(self.full(folder)).rmdir()
+
+    def delete_tree(self, folder: str) -> None:
+        """Delete a folder with all that is in it; it may be gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.delete_dir(self.full(folder))
 
     @contextlib.contextmanager
     def _beside(self, path: str, data: bytes) -> Iterator[Path]:
@@ -149,10 +195,12 @@ class Location:
             hidden.unlink(missing_ok=True)
 
     def _upload(self, path: str, data: bytes) -> None:
-        full = self.full(path)
-        self.filesystem.create_dir(full.rpartition("/")[0], recursive=True)
-        with self.filesystem.open_output_stream(full) as sink:
+        self._make_folder_of(path)
+        with self.filesystem.open_output_stream(self.full(path)) as sink:
             sink.write(data)
+
+    def _make_folder_of(self, path: str) -> None:
+        self.filesystem.create_dir(self.full(path).rpartition("/")[0], recursive=True)
 
 
 class ByteSource:

@@ -1,0 +1,204 @@
+"""Replacing files in one commit.
+
+1. The rows are written below ``_skipindex/staging/<run>``, which no reader sees.
+2. The files move into hidden folders beside those that they replace.
+3. They are counted and indexed there.
+4. One commit names them, their indexes, and what they replace.
+
+Whoever dies before the commit has changed nothing that anybody reads, and vacuum
+finds what is left.  After it, a reader of commits reads the new files, and a reader
+who lists the folder goes on to read the old ones, until vacuum publishes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from skipindex.errors import CommitConflictError, TableError
+from skipindex.partitions import partition_values
+from skipindex.rewrite.candidates import count_rows
+from skipindex.rewrite.planning import PROPERTY, Cube, Group, Target, cubes_of, rounds
+from skipindex.storage.location import Found, Location
+from skipindex.storage.log import FOLDER, Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.replacements import HIDDEN, Rewrites, without_files
+from skipindex.table import Table, is_data_file, is_visible
+
+STAGING: Final = f"{FOLDER}/staging"
+
+Writer = Callable[[Sequence[Group], str], None]
+"""Writes all rows of some groups, no two of one partition, below a folder.
+
+The folder is relative to the table, and does not exist.  Partitions are folders in
+it that spell the values as the groups do; names of files ascend along the curve.
+"""
+
+Indexer = Callable[[Sequence[Found]], Manifest]
+"""Indexes files of the table; a manifest of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What one group became.
+
+    Args:
+        group: what was rewritten.
+        files: the new files, hidden.
+    """
+
+    group: Group
+    files: tuple[Found, ...]
+
+
+def rewrite(
+    table: Table,
+    groups: Sequence[Group],
+    target: Target,
+    *,
+    write: Writer,
+    index: Indexer,
+    properties: Mapping[str, Any],
+) -> list[Rewritten]:
+    """Replace the files of ``groups`` in one commit; what each became.
+
+    Args:
+        table: as it was when the groups were chosen.
+        groups: no two have a file in common.
+        target: that the files were written to.
+        write: writes the rows.
+        index: builds the indexes.
+        properties: of the table, to be set by the same commit.
+
+    Raises:
+        CommitConflictError: somebody else changed or rewrote one of the files.
+        TableError: the new files do not hold as many rows as the old ones.
+    """
+    location = table.location
+    run = uuid.uuid4().hex
+    done: list[Rewritten] = []
+    made: list[str] = []
+    try:
+        for i, chosen in enumerate(rounds(groups)):
+            folder = f"{STAGING}/{run}/{i}"
+            write(chosen, folder)
+            done += _settle(location, folder, chosen, f"{run}-{i}", made)
+        for rewritten in done:
+            _check_rows(location, rewritten)
+        fresh = index([file for rewritten in done for file in rewritten.files])
+        files = {f.path: Found(f.path, f.size, f.mtime) for f in table.files}
+
+        def change(base: Snapshot) -> Snapshot:
+            changed = _committed(location, base, files, done, target, run, fresh)
+            return replace(changed, properties={**changed.properties, **properties})
+
+        commit(location, change, operation="optimize")
+    except BaseException:
+        # Should the commit have come about: without its copies it is void.
+        with contextlib.suppress(Exception):
+            _delete(location, made)
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            location.delete_tree(f"{STAGING}/{run}")
+    return done
+
+
+def _delete(location: Location, paths: Sequence[str]) -> None:
+    for path in paths:
+        location.delete(path)
+    for folder in {path.rpartition("/")[0] for path in paths}:
+        location.delete_folder(folder)
+
+
+def _settle(
+    location: Location,
+    staged: str,
+    groups: Sequence[Group],
+    name: str,
+    made: list[str],
+) -> list[Rewritten]:
+    """Move staged files beside those that they replace, and tell ``made`` where."""
+    group_of = {group.values: group for group in groups}
+    moved: dict[Group, list[Found]] = {group: [] for group in groups}
+    found = sorted(location.list(staged), key=lambda file: file.path)
+    for file in found:
+        path = file.path.removeprefix(f"{staged}/")
+        if file.size == 0 or not is_data_file(path):
+            continue
+        group = group_of[partition_values(path)]
+        base = path.rpartition("/")[2]
+        suffix = base[base.index(".") :] if "." in base else ""
+        number = len(moved[group])
+        beside = f"{group.folder}/" if group.folder else ""
+        target = f"{beside}{HIDDEN}{name}/part-{number:05d}-{name}{_short(suffix)}"
+        made.append(target)
+        location.move(file.path, target)
+        settled = location.stat(target)
+        assert settled is not None
+        moved[group].append(settled)
+    return [Rewritten(group, tuple(files)) for group, files in moved.items()]
+
+
+def _short(suffix: str) -> str:
+    """``.snappy.parquet`` of Spark's ``.c000.snappy.parquet``."""
+    return ".".join(["", *suffix.split(".")[-2:]]) if suffix.count(".") > 2 else suffix
+
+
+def _check_rows(location: Location, rewritten: Rewritten) -> None:
+    n_rows = count_rows(location, [file.path for file in rewritten.files])
+    if n_rows != rewritten.group.n_rows:
+        first = rewritten.group.files[0].path
+        raise TableError(
+            f"rewrote {n_rows} rows of {rewritten.group.n_rows} (in {first!r} and "
+            f"{len(rewritten.group.files) - 1} more files); nothing was replaced"
+        )
+
+
+def _committed(
+    location: Location,
+    base: Snapshot,
+    files: Mapping[str, Found],
+    done: Sequence[Rewritten],
+    target: Target,
+    run: str,
+    fresh: Manifest,
+) -> Snapshot:
+    rewrites = Rewrites.of(base.properties)
+    live, _ = rewrites.live(location.list(), is_visible)
+    there = {file.path: file for file in live}
+    now = time.time()
+    gone: set[str] = set()
+    for rewritten in done:
+        old = [files[file.path] for file in rewritten.group.files]
+        for file in old:
+            if there.get(file.path) != file:
+                raise CommitConflictError(
+                    f"optimize: {file.path!r} was changed or rewritten by somebody "
+                    "else meanwhile; nothing was replaced, try again"
+                )
+        rewrites = rewrites.with_replaced(old, rewritten.files, now=now)
+        gone |= {file.path for file in old}
+    cubes = [
+        replace(cube, paths=cube.paths - gone)
+        for cube in cubes_of(base.properties)
+        if (cube.paths - gone) & there.keys()
+    ]
+    cubes += [
+        Cube(
+            target.shape(),
+            target.size(),
+            run,
+            rewritten.group.sealed,
+            rewritten.group.left | {file.path for file in rewritten.files},
+        )
+        for rewritten in done
+    ]
+    properties = rewrites.within(base.properties)
+    properties[PROPERTY] = [cube.to_json() for cube in cubes]
+    manifest = without_files(base.manifest, gone).merge(fresh)
+    return Snapshot(base.version + 1, manifest, properties)

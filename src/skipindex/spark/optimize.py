@@ -1,0 +1,250 @@
+"""Optimize on Spark: the rows of chosen files, clustered or joined, rewritten."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from skipindex.errors import LayoutError
+from skipindex.indexes._runners import Progress
+from skipindex.indexes.build import Request
+from skipindex.predicate import Predicate
+from skipindex.rewrite.candidates import data_files, present_indexes
+from skipindex.rewrite.job import OptimizeReport, Wish, optimize_files, target_of
+from skipindex.rewrite.job import overlap as overlap_of
+from skipindex.rewrite.planning import CUBE_SIZE, DataFile, Group, Target
+from skipindex.spark.build import SparkRunner
+from skipindex.spark.cluster import cluster
+from skipindex.spark.read import (
+    check_session,
+    read_files,
+    session_settings,
+    table_schema,
+)
+from skipindex.spark.write import write_table
+from skipindex.table import Table, open_table
+
+_JOINS: Final = 200
+"""Bins that one job joins; each is a part of its plan."""
+
+_WHOLE: Final = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.maxRecordsPerFile": "0",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+}
+"""Settings under which a file that cannot be read fails the job."""
+
+
+def optimize(
+    spark: SparkSession,
+    table: Table | str | os.PathLike[str],
+    *,
+    cluster_by: Sequence[str] | None = None,
+    curve: str | None = None,
+    where: str | Predicate | None = None,
+    mode: str = "incremental",
+    rows_per_file: int | None = None,
+    bytes_per_file: int | None = None,
+    cube_size: int = CUBE_SIZE,
+    sort_within: Sequence[str] | None = None,
+    indexes: Request | None = None,
+    into: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> OptimizeReport:
+    """Rewrite files so that more of them can be skipped; the rows stay the same.
+
+    With ``cluster_by``, or a table that was written with it, rows are clustered
+    within each partition; without, files below the target size are joined.  The
+    new files, with their indexes, and the end of the old ones are one commit.
+    ``vacuum`` deletes the old files later; until then, a reader who lists the
+    folder, and does not know of commits, reads those and not the new ones.
+
+    Args:
+        spark: a classic session.
+        table: a ``Table``, a path or a URI.
+        cluster_by: columns that queries filter on; None is as the table was laid
+            out; ``[]`` only joins small files.
+        curve: ``"hilbert"`` (the default), ``"zorder"`` or ``"linear"``.
+        where: which partitions; only partition columns and literals.
+        mode: ``"incremental"`` clusters what is new, together with what is not
+            sealed; ``"full"`` clusters all, unless one run has done just that.
+        rows_per_file: target; by default as the table was laid out, or 1,000,000.
+        bytes_per_file: target in the place of rows.
+        cube_size: bytes from which on files that were clustered together are
+            sealed: incremental runs do not rewrite them.  A larger cube is better
+            separated, and costs more to grow.
+        sort_within: columns to sort by inside of each file; by default the curve.
+        indexes: of the new files, as for ``build_indexes``; by default those that
+            the table has.
+        into: write an optimized copy of the whole table to this folder, which does
+            not exist or is empty, and leave the table alone.
+        in_place: rewrite a table that skipindex has not written.
+        options: for Spark's Parquet writer, such as ``compression``.
+        progress: called with the number of index tasks done and of all.
+
+    Raises:
+        TableError: the table cannot be rewritten, or not in place.
+        LayoutError: the layout is impossible.
+        PredicateError: ``where`` asks for more than partition values.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+        CommitConflictError: somebody else changed the same files meanwhile.
+        PlanError: a setting of the session would change values.
+    """
+    wish = Wish(
+        cluster_by,
+        curve,
+        where,
+        mode,
+        rows_per_file,
+        bytes_per_file,
+        cube_size,
+        sort_within,
+        indexes,
+        in_place,
+    )
+    return optimize_as(
+        spark, table, wish, into=into, options=options, progress=progress
+    )
+
+
+def optimize_as(
+    spark: SparkSession,
+    table: Table | str | os.PathLike[str],
+    wish: Wish,
+    *,
+    into: str | os.PathLike[str] | None = None,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> OptimizeReport:
+    """``optimize``, with what is asked for in one value."""
+    check_session(spark)
+    opened = open_table(table).refresh()
+    settings = dict(options or {})
+    if into is not None:
+        return _copy(spark, opened, wish, into, settings, progress)
+    return optimize_files(
+        opened,
+        wish,
+        writer=lambda target: _RowWriter(spark, opened, target, settings),
+        runner=SparkRunner(spark),
+        timezone=spark.conf.get("spark.sql.session.timeZone"),
+        progress=progress,
+    )
+
+
+@dataclass(slots=True)
+class _RowWriter:
+    """Writes the rows of groups of files; a ``rewrite.transaction.Writer``."""
+
+    spark: SparkSession
+    table: Table
+    target: Target
+    options: Mapping[str, str]
+    _schema: StructType | None = field(default=None, init=False)
+
+    def __call__(self, groups: Sequence[Group], folder: str) -> None:
+        with session_settings(self.spark, _WHOLE):
+            if self.target.cluster_by:
+                self._write(self._clustered(groups), folder)
+                return
+            bins = [run for group in groups for run in group.bins]
+            for i in range(0, len(bins), _JOINS):
+                frames = [self.read(run).coalesce(1) for run in bins[i : i + _JOINS]]
+                self._write(reduce(DataFrame.unionAll, frames), f"{folder}/{i}")
+
+    @property
+    def _partitions(self) -> list[str]:
+        return [column.name for column in self.table.partitions]
+
+    def _clustered(self, groups: Sequence[Group]) -> DataFrame:
+        files = [file for group in groups for file in group.files]
+        return cluster(
+            self.read(files),
+            by=self.target.cluster_by,
+            curve=self.target.curve,
+            n_files=sum(self.target.n_files(group.files) for group in groups),
+            n_rows=sum(group.n_rows for group in groups),
+            sort_within=self.target.sort_within or None,
+            partition_by=self._partitions,
+        )
+
+    def read(self, files: Sequence[DataFile]) -> DataFrame:
+        """All rows; partition values as text, so that folders keep their names."""
+        if self._schema is None:
+            found = table_schema(self.spark, self.table)
+            self._schema = StructType(
+                [
+                    StructField(f.name, StringType(), f.nullable, f.metadata)
+                    if f.name in self._partitions
+                    else f
+                    for f in found
+                ]
+            )
+        location = self.table.location
+        paths = [location.spark_path(file.path) for file in files]
+        return read_files(self.spark, self.table, paths, self._schema)
+
+    def _write(self, df: DataFrame, folder: str) -> None:
+        writer = df.write.mode("error").options(**self.options)
+        if self._partitions:
+            writer = writer.partitionBy(*self._partitions)
+        writer.parquet(self.table.location.spark_path(folder))
+
+
+def _copy(
+    spark: SparkSession,
+    table: Table,
+    wish: Wish,
+    into: str | os.PathLike[str],
+    options: Mapping[str, str],
+    progress: Progress | None,
+) -> OptimizeReport:
+    """Write the whole table anew, somewhere else."""
+    if wish.where is not None or wish.in_place:
+        raise LayoutError(
+            "into= writes a copy of the whole table (accepted without where and "
+            "in_place)"
+        )
+    request = present_indexes(table) if wish.indexes is None else wish.indexes
+    target = target_of(table, wish, request)
+    files = data_files(table, range(len(table)))
+    n_rows = sum(file.n_rows for file in files)
+    rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
+    began = time.perf_counter()
+    with session_settings(spark, _WHOLE):
+        written = write_table(
+            _RowWriter(spark, table, target, options).read(files),
+            into,
+            cluster_by=target.cluster_by,
+            curve=target.curve,
+            partition_by=[column.name for column in table.partitions],
+            sort_within=target.sort_within or None,
+            rows_per_file=max(1, rows_per_file),
+            indexes=request,
+            options=options,
+            progress=progress,
+        )
+    return OptimizeReport(
+        table=written,
+        files_in=len(table),
+        files_out=len(written),
+        bytes_in=int(table.sizes.sum()),
+        bytes_out=int(written.sizes.sum()),
+        n_rows=n_rows,
+        files_left=0,
+        sealed=0,
+        overlap_before={n: overlap_of(table, n) for n in target.cluster_by},
+        overlap_after={n: overlap_of(written, n) for n in target.cluster_by},
+        seconds=time.perf_counter() - began,
+    )

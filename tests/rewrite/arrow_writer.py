@@ -1,0 +1,103 @@
+"""Rows rewritten without Spark, and what readers see of a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import skipindex as sx
+from skipindex.indexes._runners import LocalRunner
+from skipindex.layout import Clustering
+from skipindex.rewrite.job import OptimizeReport, Wish, optimize_files
+from skipindex.rewrite.planning import DataFile, Group, Target
+from skipindex.rewrite.transaction import Writer
+from skipindex.storage.location import location_of
+from skipindex.storage.log import Snapshot, commit
+from skipindex.table import is_data_file, open_table
+
+Rows = Counter[str]
+
+
+def arrow_writer(table: sx.Table) -> Callable[[Target], Writer]:
+    """What Spark's writer does, with pyarrow."""
+    root = Path(table.location.root)
+
+    def read(files: Sequence[DataFile]) -> pa.Table:
+        return pa.concat_tables(pq.ParquetFile(root / f.path).read() for f in files)
+
+    def make(target: Target) -> Writer:
+        def write(groups: Sequence[Group], folder: str) -> None:
+            for group in groups:
+                hive = "/".join(part for part in group.folder.split("/") if "=" in part)
+                to = root / folder / hive
+                to.mkdir(parents=True, exist_ok=True)
+                runs = [read(run) for run in group.bins]
+                if target.cluster_by:
+                    runs = clustered(read(group.files), group)
+                for i, rows in enumerate(runs):
+                    pq.write_table(rows, to / f"part-{i:05d}.c000.snappy.parquet")
+                (root / folder / "_SUCCESS").write_bytes(b"")
+
+        def clustered(rows: pa.Table, group: Group) -> list[pa.Table]:
+            names, n_files = target.cluster_by, target.n_files(group.files)
+            fitted = Clustering.fit(rows, names, n_files=n_files, curve=target.curve)
+            found = fitted.assign([rows.column(name) for name in fitted.columns])
+            parts = [rows.filter(pa.array(found.files == i)) for i in range(n_files)]
+            return [part for part in parts if len(part)]
+
+        return write
+
+    return make
+
+
+def optimized(folder: Path | sx.Table, **wish: Any) -> OptimizeReport:
+    """Optimize without Spark."""
+    table = open_table(folder).refresh()
+    return optimize_files(
+        table,
+        Wish(**{"in_place": True, **wish}),
+        writer=arrow_writer(table),
+        runner=LocalRunner(1),
+    )
+
+
+def rows_of(root: Path, paths: Sequence[str]) -> Rows:
+    """The rows of files with their partition folders, as text, counted."""
+    found: Rows = Counter()
+    for path in paths:
+        hive = [part for part in path.split("/")[:-1] if "=" in part]
+        for row in pq.ParquetFile(root / path).read().to_pylist():
+            found[repr((hive, sorted(row.items())))] += 1
+    return found
+
+
+def listed(folder: Path) -> list[str]:
+    """The files that a reader sees who knows nothing of commits."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path) for path in paths if is_data_file(str(path)))
+
+
+def everything(folder: Path) -> set[str]:
+    """All files below the folder."""
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+
+
+def seen_by_both(folder: Path) -> tuple[Rows, Rows]:
+    """The rows that our reader reads, and one who lists the folder."""
+    return rows_of(folder, open_table(folder).paths), rows_of(folder, listed(folder))
+
+
+def make_own(folder: Path, layout: Mapping[str, Any] | None = None) -> sx.Table:
+    """Let a folder be a table of ours."""
+
+    def change(base: Snapshot) -> Snapshot:
+        properties = {**base.properties, "layout": dict(layout or {})}
+        return Snapshot(base.version + 1, base.manifest, properties)
+
+    commit(location_of(folder), change, operation="test")
+    return open_table(folder)

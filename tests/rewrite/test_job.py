@@ -1,0 +1,566 @@
+"""Optimize without Spark: what is rewritten, into what, and what never changes."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import skipindex as sx
+from skipindex.errors import (
+    CommitConflictError,
+    LayoutError,
+    PredicateError,
+    TableError,
+    UnknownIndexError,
+    UnsupportedTypeError,
+)
+from skipindex.indexes._runners import LocalRunner
+from skipindex.rewrite.candidates import _holds_alike, data_files
+from skipindex.rewrite.job import Wish, optimize_files
+from skipindex.table import open_table
+from tests.rewrite.arrow_writer import (
+    arrow_writer,
+    everything,
+    listed,
+    make_own,
+    optimized,
+    rows_of,
+    seen_by_both,
+)
+from tests.tables import build, put
+
+N_FILES, N_ROWS = 8, 100
+NOW = timedelta(0)
+
+
+def fill(folder: Path, n_files: int = N_FILES, *, first: int = 0) -> Path:
+    """Files of random rows in no order."""
+    for i in range(first, first + n_files):
+        source = np.random.default_rng(i)
+        columns = {
+            "x": source.integers(0, 1000, N_ROWS),
+            "y": source.integers(0, 1000, N_ROWS),
+            "id": np.arange(N_ROWS) + i * N_ROWS,
+        }
+        put(folder / f"{i}.parquet", columns)
+    return folder
+
+
+def fill_partitions(folder: Path) -> Path:
+    for day in ("01", "2", "__HIVE_DEFAULT_PARTITION__"):
+        fill(folder / f"day={day}", 4)
+    return folder
+
+
+def test_clustering_replaces_all_files_in_one_commit(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    build(folder, {"x": "bitmap", "y": [], "id": "bloom"})
+    before = seen_by_both(folder)
+    version = open_table(folder).snapshot.version
+    report = optimized(folder, cluster_by=["x", "y"], rows_per_file=100)
+    assert (report.files_in, report.files_out, report.n_rows) == (8, 8, 800)
+    assert seen_by_both(folder) == before
+    table = report.table
+    assert table.snapshot.version == version + 1
+    assert not set(table.paths) & set(listed(folder))
+    assert table.index_gaps == {}
+    assert set(table.snapshot.manifest.paths) == set(table.paths)
+    assert {blob.entry.meta.kind for blob in table.blobs(table.resolve("x"))} == {
+        "bitmap"
+    }
+    assert len(table.plan_files("x < 100 AND y < 100").paths) <= 3
+    assert report.overlap_before["x"] > 7
+    assert report.overlap_after["x"] < 5
+    assert "8 files" in str(report)
+
+
+def test_twice_rewrites_nothing(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    for mode in ("incremental", "full"):
+        wish = {"cluster_by": ["x", "y"], "rows_per_file": 200, "mode": mode}
+        optimized(folder, **wish)
+        files = everything(folder)
+        report = optimized(folder, **wish)
+        assert (report.files_in, report.bytes_out) == (0, 0)
+        assert everything(folder) == files, "not even a commit"
+        sx.vacuum(folder, retention=NOW)
+        assert optimized(folder, **wish).files_in == 0, "nor when it is published"
+
+
+def test_appended_files_leave_sealed_cubes_alone(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    wish = {"cluster_by": ["x"], "rows_per_file": 100, "cube_size": 5000}
+    first = optimized(folder, **wish)
+    assert first.sealed > 0
+    cubes = first.table.snapshot.properties["cubes"]
+    sealed = {path for cube in cubes if cube["sealed"] for path in cube["paths"]}
+    unsealed = set(first.table.paths) - sealed
+    fill(folder, 2, first=8)
+    second = optimized(folder, **wish)
+    assert second.files_in == 2 + len(unsealed)
+    assert sealed <= set(second.table.paths)
+    assert rows_of(folder, second.table.paths) == rows_of(folder, listed(folder))
+    assert optimized(folder, **wish).files_in == 0
+
+
+def test_full_joins_what_incremental_runs_left_apart(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    wish = {"cluster_by": ["x"], "rows_per_file": 100}
+    optimized(folder, **wish, cube_size=1000)
+    fill(folder, 2, first=8)
+    apart = optimized(folder, **wish, cube_size=1000)
+    whole = optimized(folder, **wish, mode="full")
+    assert whole.files_in == 10
+    assert whole.overlap_after["x"] < apart.overlap_after["x"]
+    assert optimized(folder, **wish, mode="full").files_in == 0
+
+
+def test_check_13_smaller_cubes_overlap_more(tmp_path: Path) -> None:
+    found = []
+    for i, cube_size in enumerate((10**9, 9000, 1000)):
+        folder = fill(tmp_path / str(i), 16)
+        wish = {"cluster_by": ["x"], "rows_per_file": 100, "mode": "full"}
+        report = optimized(folder, **wish, cube_size=cube_size)
+        found.append(report.overlap_after["x"])
+    assert found == sorted(found)
+    assert found[0] < found[2]
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_file", "n_files"), [(10**9, 1), (None, 4), (3000, None)]
+)
+def test_check_05_output_files(
+    tmp_path: Path, bytes_per_file: int | None, n_files: int | None
+) -> None:
+    """max(1, total size / target size)."""
+    folder = fill(tmp_path)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    target = bytes_per_file or size // 4
+    report = optimized(folder, cluster_by=["x"], bytes_per_file=target)
+    assert report.files_out == (n_files or size // target)
+
+
+def test_small_files_are_joined_by_size(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    put(folder / "large.parquet", pq.read_table(folder / "0.parquet").slice(0, 90))
+    build(folder)
+    report = optimized(folder, cluster_by=[], rows_per_file=250)
+    assert sorted(report.table.n_rows) == [90, 200, 200, 200, 200]
+    assert (report.files_in, report.files_out, report.files_left) == (8, 4, 1)
+    ours, theirs = seen_by_both(folder)
+    assert ours == theirs
+    assert optimized(folder, cluster_by=[], rows_per_file=250).files_in == 0
+    fill(folder, 1, first=20)
+    again = optimized(folder, cluster_by=[], rows_per_file=250)
+    assert again.files_in >= 2
+    assert optimized(folder, cluster_by=[], rows_per_file=250).files_in == 0
+
+
+def test_joined_files_that_became_smaller_are_not_joined_again(tmp_path: Path) -> None:
+    """Most of a small file is its footer, so two of them become one of half."""
+    for i in range(3):
+        put(tmp_path / f"{i}.parquet", {"x": [i], "y": [i], "z": [i]})
+    size = (tmp_path / "0.parquet").stat().st_size
+    wish: dict[str, Any] = {"cluster_by": [], "bytes_per_file": int(2.5 * size)}
+    report = optimized(tmp_path, **wish)
+    assert (report.files_in, report.files_left) == (2, 1)
+    assert report.bytes_out < 1.5 * size
+    assert optimized(tmp_path, **wish).files_in == 0
+
+
+def test_joining_leaves_clustered_files_alone(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    optimized(folder, cluster_by=["x"], rows_per_file=100)
+    fill(folder, 2, first=8)
+    report = optimized(folder, cluster_by=[], rows_per_file=300)
+    assert (report.files_in, report.files_out) == (2, 1)
+
+
+def test_check_11_many_small_files_become_few(tmp_path: Path) -> None:
+    folder = fill(tmp_path, 40)
+    report = optimized(folder, cluster_by=[], rows_per_file=1000)
+    assert (report.files_in, report.files_out) == (40, 4)
+    fill(folder, 4, first=40)
+    later = optimized(folder, cluster_by=[], rows_per_file=1000)
+    assert later.files_in == 4, "the full files of the first run are left alone"
+
+
+def test_partitions_are_kept_as_their_folders_are_spelled(tmp_path: Path) -> None:
+    folder = fill_partitions(tmp_path)
+    before = seen_by_both(folder)
+    report = optimized(folder, cluster_by=["x"], rows_per_file=200)
+    assert (report.files_in, report.files_out) == (12, 6)
+    assert seen_by_both(folder) == before
+    folders = {path.split("/")[0] for path in report.table.paths}
+    assert folders == {"day=01", "day=2", "day=__HIVE_DEFAULT_PARTITION__"}
+    assert len(report.table.plan_files("day = 1 AND x < 10").paths) == 1
+
+
+def test_check_05_where_chooses_partitions(tmp_path: Path) -> None:
+    folder = fill_partitions(tmp_path)
+    report = optimized(folder, cluster_by=["x"], where="day = 2", rows_per_file=200)
+    assert report.files_in == 4
+    hidden = [path for path in report.table.paths if "_skipindex" in path]
+    assert {path.split("/")[0] for path in hidden} == {"day=2"}
+    assert "layout" not in report.table.snapshot.properties
+    report = optimized(folder, cluster_by=["x"], where=sx.col("day").is_null())
+    assert report.files_in == 4
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("x = 1", "'x' is none"),
+        ("day = 2 AND x = 1", "'x' is none"),
+        ("day = 2 OR id IS NULL", "'id' is none"),
+        ("abs(day) = 2", "does not tell whether it is TRUE for 'day="),
+        ("nope = 1", "no column 'nope'"),
+        ("day =", "day ="),
+    ],
+)
+def test_check_05_where_takes_partition_columns_alone(
+    tmp_path: Path, where: str, text: str
+) -> None:
+    folder = fill_partitions(tmp_path)
+    with pytest.raises(PredicateError, match=text):
+        optimized(folder, cluster_by=["x"], where=where)
+    assert "_skipindex" not in {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("wish", "text"),
+    [
+        ({"cluster_by": ["day"]}, "'day': it is a partition column"),
+        ({"cluster_by": ["tags"]}, "'tags': type list"),
+        ({"cluster_by": ["y"]}, "'y': the new files would have no statistics of it"),
+        ({"cluster_by": ["x", "X"]}, "named twice"),
+        ({"cluster_by": "x"}, "expected a list"),
+        ({"cluster_by": ["x"], "curve": "peano"}, "peano"),
+        ({"cluster_by": ["x"], "mode": "half"}, "no mode 'half'"),
+        ({"cluster_by": ["x"], "rows_per_file": 0}, "at least 1"),
+        ({"cluster_by": ["x"], "rows_per_file": 1, "bytes_per_file": 1}, "not both"),
+        ({"cluster_by": ["x"], "cube_size": 0}, "cubes of 0"),
+        ({"cluster_by": [], "curve": "zorder"}, "need columns in cluster_by"),
+        ({"cluster_by": ["nope"]}, "no column 'nope'"),
+        ({"cluster_by": ["x"], "sort_within": ["nope"]}, "no column 'nope'"),
+    ],
+    ids=str,
+)
+def test_check_05_what_cannot_be_clustered(
+    tmp_path: Path, wish: dict[str, Any], text: str
+) -> None:
+    columns = {"x": [1, 2], "y": [3, 4], "tags": [[1], [2]]}
+    folder = tmp_path
+    for day in (1, 2):
+        put(folder / f"day={day}" / "0.parquet", columns)
+    build(folder, {"x": []})
+    with pytest.raises((LayoutError, PredicateError), match=text) as error:
+        optimized(folder, **wish)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("indexes", "error"),
+    [
+        ({"x": "nope"}, UnknownIndexError),
+        ({"x": [], "day": "bloom"}, UnsupportedTypeError),
+        ({"x": [], "nope": []}, PredicateError),
+    ],
+    ids=str,
+)
+def test_an_impossible_index_is_refused_before_the_work(
+    tmp_path: Path, indexes: Any, error: type[Exception]
+) -> None:
+    folder = fill_partitions(tmp_path)
+    files = everything(folder)
+    writer = between(folder, lambda: pytest.fail("rows were written"))
+    with pytest.raises(error):
+        run(folder, writer, cluster_by=["x"], indexes=indexes)
+    assert everything(folder) == files
+
+
+def test_files_of_others_are_rewritten_in_place_only_if_asked(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    with pytest.raises(TableError, match="pass into= to write an optimized copy"):
+        optimized(folder, cluster_by=["x"], in_place=False)
+    make_own(folder)
+    assert optimized(folder, cluster_by=["x"], in_place=False).files_in == 8
+
+
+def test_the_layout_of_the_table_is_the_default(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    first = optimized(
+        folder, cluster_by=["x"], curve="zorder", rows_per_file=300, sort_within=["id"]
+    )
+    layout = first.table.snapshot.properties["layout"]
+    assert layout == {
+        "cluster_by": ["x"],
+        "curve": "zorder",
+        "sort_within": ["id"],
+        "partition_by": [],
+        "rows_per_file": 300,
+        "bytes_per_file": None,
+    }
+    assert optimized(folder, in_place=False).files_in == 0
+    fill(folder, 1, first=8)
+    again = optimized(folder, in_place=False)
+    assert again.table.snapshot.properties["layout"] == layout
+    assert again.files_in == 1 + first.files_out
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "_delta_log/00000000000000000000.json",
+        "_spark_metadata/0",
+        ".hoodie/hoodie.properties",
+        "metadata/v1.metadata.json",
+    ],
+)
+def test_tables_with_another_log_are_refused(tmp_path: Path, log: str) -> None:
+    """Their readers would lose the rows when vacuum deletes the old files."""
+    folder = fill(tmp_path, 2)
+    (folder / log).parent.mkdir()
+    (folder / log).write_bytes(b"{}")
+    with pytest.raises(TableError, match="says which files count"):
+        optimized(folder, cluster_by=["x"])
+
+
+def test_files_without_rows_are_left_alone(tmp_path: Path) -> None:
+    folder = fill(tmp_path, 2)
+    put(folder / "9.parquet", pq.read_table(folder / "0.parquet").slice(0, 0))
+    report = optimized(folder, cluster_by=["x"])
+    assert (report.files_in, report.files_left) == (2, 1)
+    assert "9.parquet" in report.table.paths
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ({"x": [1], "y": [1], "id": [1], "new": [1]}, "'new'"),
+        ({"x": [1], "y": [1]}, "'id'"),
+        ({"x": [1], "y": [1], "id": ["a"]}, "'id'"),
+    ],
+)
+def test_files_of_other_columns_are_not_rewritten(
+    tmp_path: Path, columns: dict[str, Any], text: str
+) -> None:
+    """Spark would read them with the table's columns, and lose the others."""
+    folder = fill(tmp_path, 2)
+    put(folder / "9.parquet", columns)
+    with pytest.raises(TableError, match=rf"9\.parquet.*{text}.* differ"):
+        optimized(folder, cluster_by=["x"])
+
+
+def test_what_may_be_null_inside_does_not_matter(tmp_path: Path) -> None:
+    """Spark writes a nested field as nullable whatever it read."""
+    for i, nullable in enumerate((True, False)):
+        field = pa.field("f", pa.list_(pa.field("e", pa.int64(), nullable=nullable)))
+        dtype = pa.struct([field, pa.field("g", pa.int8(), nullable=nullable)])
+        rows = pa.array([{"f": [1], "g": 2}] * 3, dtype)
+        put(tmp_path / f"{i}.parquet", pa.table({"x": [i] * 3, "n": rows}))
+    assert _holds_alike(dtype, dtype)
+    assert not _holds_alike(dtype, pa.struct([field, ("h", pa.int8())]))
+    assert not _holds_alike(dtype, pa.struct([field]))
+    assert not _holds_alike(dtype, pa.struct([field, ("g", pa.int16())]))
+    table = open_table(tmp_path)
+    assert len(data_files(table, [0, 1])) == 2
+
+
+def test_a_column_that_is_a_partition_too_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / "x=1" / "0.parquet", {"x": [5], "y": [1]})
+    with pytest.raises(LayoutError, match="a column of the files and a partition"):
+        optimized(tmp_path, cluster_by=["y"])
+
+
+def test_lost_rows_are_noticed(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    before = everything(folder)
+
+    def half(*args: Any) -> Any:
+        def write(groups: Any, to: str) -> None:
+            arrow_writer(open_table(folder))(args[0])(groups, to)
+            next((folder / to).rglob("*.parquet")).unlink()
+
+        return write
+
+    with pytest.raises(TableError, match=r"of 800 .* nothing was replaced"):
+        run(folder, half, cluster_by=["x"], rows_per_file=100)
+    assert everything(folder) == before
+
+
+def run(folder: Path, writer: Any, **wish: Any) -> Any:
+    table = open_table(folder)
+    wished = Wish(**wish, in_place=True)
+    return optimize_files(table, wished, writer=writer, runner=LocalRunner(1))
+
+
+def between(folder: Path, action: Any) -> Any:
+    """A writer that lets something happen after it has written."""
+
+    def make(target: Any) -> Any:
+        def write(groups: Any, to: str) -> None:
+            arrow_writer(open_table(folder))(target)(groups, to)
+            action()
+
+        return write
+
+    return make
+
+
+def test_two_optimizes_the_second_gives_way(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    wish: dict[str, Any] = {"cluster_by": ["x"], "rows_per_file": 100}
+    before = rows_of(folder, listed(folder))
+    first = between(folder, lambda: optimized(folder, cluster_by=["y"]))
+    with pytest.raises(CommitConflictError, match="by somebody else meanwhile"):
+        run(folder, first, **wish)
+    assert open_table(folder).snapshot.properties["layout"]["cluster_by"] == ["y"]
+    assert seen_by_both(folder) == (before, before)
+    live = set(open_table(folder).paths)
+    hidden = {path for path in everything(folder) if "_skipindex-" in path}
+    assert hidden == live, "nothing of the second is left"
+    assert not any(path.startswith("_skipindex/staging") for path in everything(folder))
+
+
+def test_two_optimizes_of_different_partitions_both_count(tmp_path: Path) -> None:
+    folder = fill_partitions(tmp_path)
+    other = between(
+        folder, lambda: optimized(folder, cluster_by=["x"], where="day = 1")
+    )
+    run(folder, other, cluster_by=["x"], where="day = 2")
+    hidden = [path for path in open_table(folder).paths if "_skipindex-" in path]
+    assert {path.split("/")[0] for path in hidden} == {"day=01", "day=2"}
+    ours, theirs = seen_by_both(folder)
+    assert ours == theirs
+
+
+def test_a_file_that_changes_meanwhile_is_a_conflict(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    changed = pq.read_table(folder / "3.parquet").slice(0, 50)
+    writer = between(folder, lambda: put(folder / "3.parquet", changed))
+    with pytest.raises(CommitConflictError, match=r"3\.parquet"):
+        run(folder, writer, cluster_by=["x"])
+    ours, theirs = seen_by_both(folder)
+    assert ours == theirs
+
+
+def test_a_file_that_is_appended_meanwhile_is_kept(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    run(folder, between(folder, lambda: fill(folder, 1, first=8)), cluster_by=["x"])
+    table = open_table(folder)
+    assert "8.parquet" in table.paths
+    ours, theirs = seen_by_both(folder)
+    assert ours == theirs
+
+
+def test_others_may_go_on_writing_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    """Whatever becomes of the visible files: both readers see the same rows."""
+    folder = fill_partitions(tmp_path)
+    optimized(folder, cluster_by=["x"], rows_per_file=200)
+    (folder / "day=01" / "0.parquet").unlink()
+    table = open_table(folder)
+    assert seen_by_both(folder)[0] == seen_by_both(folder)[1]
+    assert any("gone or changed" in note for note in table.notes)
+    assert len([path for path in table.paths if "_skipindex-" in path]) == 4
+    put(folder / "day=2" / "1.parquet", {"x": [1], "y": [2], "id": [3]})
+    assert seen_by_both(folder)[0] == seen_by_both(folder)[1]
+    sx.vacuum(folder, retention=NOW)
+    assert seen_by_both(folder)[0] == seen_by_both(folder)[1]
+    report = optimized(folder, cluster_by=["x"], rows_per_file=200)
+    assert report.files_in == 3 + 4, "what was void is clustered anew"
+    assert seen_by_both(folder)[0] == seen_by_both(folder)[1]
+
+
+def test_a_lost_log_loses_no_rows(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    before = rows_of(folder, listed(folder))
+    optimized(folder, cluster_by=["x"])
+    for path in (folder / "_skipindex" / "log").iterdir():
+        path.write_bytes(b"{}")
+    assert seen_by_both(folder) == (before, before)
+    with pytest.raises(TableError, match="cannot tell what"):
+        sx.vacuum(folder)
+    build(folder)
+    assert seen_by_both(folder) == (before, before)
+    sx.vacuum(folder, retention=NOW)
+    assert seen_by_both(folder) == (before, before)
+
+
+columns = st.fixed_dictionaries(
+    {
+        "a": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "b": st.none() | st.floats() | st.sampled_from([math.nan, -0.0, 0.0]),
+        "c": st.none() | st.text("ab\U0001f33c", max_size=3),
+    }
+)
+SCHEMA = pa.schema(
+    [
+        pa.field("a", pa.int64(), metadata={"k": "v"}),
+        ("b", pa.float64()),
+        ("c", pa.string()),
+    ]
+)
+
+
+@settings(max_examples=10)
+@given(
+    batches=st.lists(
+        st.lists(columns, min_size=1, max_size=12), min_size=1, max_size=5
+    ),
+    later=st.lists(columns, max_size=8),
+    by=st.sampled_from([["a"], ["b"], ["c"], ["a", "b", "c"], []]),
+    rows_per_file=st.integers(1, 8),
+    cube_size=st.sampled_from([1, 2500, 10**9]),
+    mode=st.sampled_from(["incremental", "full"]),
+    vacuums=st.booleans(),
+)
+def test_rewriting_changes_no_row(
+    tmp_path_factory: pytest.TempPathFactory,
+    batches: list[list[dict[str, Any]]],
+    later: list[dict[str, Any]],
+    by: list[str],
+    rows_per_file: int,
+    cube_size: int,
+    mode: str,
+    vacuums: bool,
+) -> None:
+    folder = tmp_path_factory.mktemp("t")
+    for i, batch in enumerate(batches):
+        put(folder / f"{i}.parquet", pa.Table.from_pylist(batch, SCHEMA))
+    wish: dict[str, Any] = {
+        "cluster_by": by,
+        "rows_per_file": rows_per_file,
+        "cube_size": cube_size,
+        "mode": mode,
+    }
+    before = rows_of(folder, listed(folder))
+    optimized(folder, **wish)
+    assert seen_by_both(folder) == (before, before)
+    assert optimized(folder, **wish).files_in == 0
+    if later:
+        put(folder / "later.parquet", pa.Table.from_pylist(later, SCHEMA))
+    if vacuums:
+        sx.vacuum(folder, retention=NOW)
+    before = rows_of(folder, listed(folder))
+    assert seen_by_both(folder) == (before, before)
+    report = optimized(folder, **wish)
+    assert seen_by_both(folder) == (before, before)
+    assert optimized(folder, **wish).files_in == 0
+    if not later:
+        assert report.files_in == 0
+    sx.vacuum(folder, retention=NOW)
+    assert seen_by_both(folder) == (before, before)
+    assert set(listed(folder)) == set(open_table(folder).paths)
+    for path in listed(folder):
+        assert pq.read_schema(folder / path).equals(SCHEMA, check_metadata=True)
+    assert optimized(folder, **wish).files_in == 0

@@ -1,0 +1,202 @@
+"""Optimize and vacuum, killed at each step: nobody ever reads other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import skipindex as sx
+from skipindex.storage.location import Location
+from skipindex.storage.replacements import Rewrites
+from skipindex.table import open_table
+from tests.rewrite.arrow_writer import (
+    everything,
+    listed,
+    optimized,
+    rows_of,
+    seen_by_both,
+)
+from tests.tables import build, put
+
+NOW = timedelta(0)
+WISH: dict[str, Any] = {"cluster_by": ["x"], "rows_per_file": 40, "cube_size": 2000}
+CHANGES = ("write", "write_new", "move", "copy", "delete", "delete_folder")
+CHANGES += ("delete_tree",)
+
+
+class Killed(BaseException):
+    """Nothing that a program catches."""
+
+
+@contextmanager
+def killed_at(step: int, *, after: bool) -> Iterator[list[str]]:
+    """Let the process die at its n-th change of the file system.
+
+    The dead change nothing any more, so every later change fails too.
+
+    Args:
+        step: counted from 0.
+        after: die when it is done, and not before.
+    """
+    calls: list[str] = []
+    originals = {name: getattr(Location, name) for name in CHANGES}
+
+    def mortal(name: str) -> Callable[..., Any]:
+        def change(*args: Any) -> Any:
+            calls.append(name)
+            if len(calls) <= step:
+                return originals[name](*args)
+            if len(calls) == step + 1 and after:
+                originals[name](*args)
+            raise Killed(name)
+
+        return change
+
+    try:
+        for name in CHANGES:
+            setattr(Location, name, mortal(name))
+        yield calls
+    finally:
+        for name, original in originals.items():
+            setattr(Location, name, original)
+
+
+def fill(folder: Path, n_files: int, *, first: int = 0) -> Path:
+    for i in range(first, first + n_files):
+        for day in (1, 2):
+            source = np.random.default_rng(2 * i + day)
+            x = source.integers(0, 100, 20)
+            put(folder / f"day={day}" / f"{i}.parquet", {"x": x, "i": [i] * 20})
+    return folder
+
+
+def steps(run: Callable[[], Any], *, after: bool) -> Iterator[int]:
+    """Kill ``run`` at one step after the other, until it lives."""
+    for step in range(200):
+        try:
+            with killed_at(step, after=after) as calls:
+                run()
+        except Killed:
+            yield step
+        else:
+            assert len(calls) <= step
+            return
+    raise AssertionError("it does not end")
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_killed_optimize_reads_as_before_or_as_after(
+    tmp_path: Path, after: bool
+) -> None:
+    n_seen = set()
+    for step in range(200):
+        folder = fill(tmp_path / str(step), 3)
+        build(folder, {"x": "bitmap"})
+        before = rows_of(folder, listed(folder))
+        old = open_table(folder).paths
+        try:
+            with killed_at(step, after=after):
+                optimized(folder, **WISH)
+        except Killed:
+            pass
+        else:
+            break
+        table = open_table(folder)
+        assert seen_by_both(folder) == (before, before), step
+        assert listed(folder) == old
+        new = [path for path in table.paths if path not in old]
+        assert not new or not set(table.paths) & set(old), "before or after, no mixture"
+        n_seen.add(len(new))
+        assert table.plan_files("x < 5").paths != []
+        sx.vacuum(folder, retention=NOW)
+        assert seen_by_both(folder) == (before, before), step
+        check_swept(folder)
+        optimized(folder, **WISH)
+        assert seen_by_both(folder) == (before, before), step
+    assert step > 8
+    assert 0 in n_seen
+    assert len(n_seen) == 2, "some died after the commit"
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_killed_second_optimize_too(tmp_path: Path, after: bool) -> None:
+    """Its files are hidden already, and some of them go."""
+    for step in range(200):
+        folder = fill(tmp_path / str(step), 2)
+        optimized(folder, **WISH)
+        fill(folder, 1, first=2)
+        before = rows_of(folder, listed(folder))
+        try:
+            with killed_at(step, after=after):
+                optimized(folder, **{**WISH, "mode": "full"})
+        except Killed:
+            pass
+        else:
+            break
+        assert seen_by_both(folder) == (before, before), step
+        sx.vacuum(folder, retention=NOW)
+        assert seen_by_both(folder) == (before, before), step
+        check_swept(folder)
+
+
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_killed_vacuum_is_finished_by_the_next(tmp_path: Path, after: bool) -> None:
+    for step in range(200):
+        folder = fill(tmp_path / str(step), 2)
+        build(folder, {"x": "bitmap"})
+        before = rows_of(folder, listed(folder))
+        optimized(folder, **WISH)
+        optimized(folder, cluster_by=["i"], indexes={"i": []}, where="day = 1")
+        try:
+            with killed_at(step, after=after):
+                sx.vacuum(folder, retention=NOW)
+        except Killed:
+            pass
+        else:
+            break
+        ours, theirs = seen_by_both(folder)
+        assert ours == before, step
+        assert not before - theirs, "who lists the folder misses no row"
+        publishing = any(r.publishing for r in rewrites(folder).replacements)
+        assert theirs == before or publishing, step
+        sx.vacuum(folder, retention=NOW)
+        assert seen_by_both(folder) == (before, before), step
+        check_swept(folder)
+        table = open_table(folder)
+        assert table.paths == listed(folder)
+        assert table.index_gaps == {}
+    assert step > 15
+    assert open_table(folder).paths == listed(folder)
+
+
+def rewrites(folder: Path) -> Rewrites:
+    return Rewrites.of(open_table(folder).snapshot.properties)
+
+
+def check_swept(folder: Path) -> None:
+    """After two runs, as the first supersedes commits of its own, nothing is left."""
+    sx.vacuum(folder, retention=NOW)
+    table = open_table(folder)
+    manifest = table.snapshot.manifest
+    left = {path for path in everything(folder) if "/log/" not in path}
+    data = {path for path in left if not path.startswith("_skipindex/")}
+    assert data == set(table.paths)
+    packs = {f"_skipindex/packs/{pack.name}" for pack in manifest.packs}
+    others = {path for path in left - data if "/manifests/" not in path}
+    assert others == packs
+    assert len(left - data - others) <= 1
+    folders = {path.name for path in folder.rglob("*") if path.is_dir()}
+    assert not any(name.startswith("_skipindex-") for name in folders)
+
+
+def test_steps_are_counted(tmp_path: Path) -> None:
+    """The test of the tests: a write that is killed leaves nothing or all."""
+    location = Location(str(tmp_path))
+    assert list(steps(lambda: location.write("a", b"1"), after=False)) == [0]
+    assert everything(tmp_path) == {"a"}

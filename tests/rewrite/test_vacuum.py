@@ -1,0 +1,343 @@
+"""Vacuum deletes what nobody needs, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skipindex as sx
+from skipindex.errors import TableError
+from skipindex.storage.location import Location, location_of
+from skipindex.storage.log import (
+    LOG,
+    MANIFESTS,
+    PACKS,
+    Snapshot,
+    commit,
+    latest_version,
+)
+from skipindex.storage.replacements import Rewrites
+from skipindex.table import open_table
+from tests.rewrite.arrow_writer import (
+    everything,
+    listed,
+    optimized,
+    rows_of,
+    seen_by_both,
+)
+from tests.tables import build, put, set_mtime
+
+NOW = timedelta(0)
+WEEK = timedelta(days=7)
+
+
+def fill(folder: Path, n_files: int = 4) -> Path:
+    for i in range(n_files):
+        put(folder / f"{i}.parquet", {"x": [7 * i % 5, 3 * i % 7], "i": [i, i]})
+        (folder / f".{i}.parquet.crc").write_bytes(b"crc")
+    return folder
+
+
+def age(folder: Path, *, days: float) -> None:
+    """Let everything below the folder have happened some days ago."""
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (time.time() - days * 86400,) * 2)
+
+
+def test_nothing_happens_within_the_retention(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    build(folder, {"x": "bitmap"})
+    optimized(folder, cluster_by=["x"])
+    optimized(folder, cluster_by=["i"], indexes={"i": []})
+    files = everything(folder)
+    report = sx.vacuum(folder, retention=timedelta(hours=1))
+    assert (report.published, report.deleted) == (0, ())
+    assert everything(folder) == files
+    assert sx.vacuum(folder).deleted == ()
+
+
+def test_published_files_keep_their_indexes_and_readers(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    build(folder, {"x": "bitmap"})
+    before = rows_of(folder, listed(folder))
+    opened = optimized(folder, cluster_by=["x"], rows_per_file=2).table
+    old = set(listed(folder))
+    backdate(folder, days=8)
+    report = sx.vacuum(folder, retention=WEEK)
+    assert report.published == len(opened)
+    assert old <= set(report.deleted)
+    assert seen_by_both(folder) == (before, before)
+    assert rows_of(folder, opened.paths) == before, "who opened it before reads on"
+    table = open_table(folder)
+    assert table.paths == listed(folder)
+    assert table.index_gaps == {}
+    assert len(table.plan_files("x = 4").paths) < len(table)
+    assert not list(folder.glob(".*.crc"))
+    assert {Path(path).name for path in table.paths} == {
+        Path(path).name for path in opened.paths
+    }
+
+
+def backdate(folder: Path, *, days: float) -> None:
+    """Let the replacements have been committed some days ago."""
+
+    def change(base: Snapshot) -> Snapshot:
+        rewrites = Rewrites.of(base.properties)
+        older = tuple(
+            replace(r, since=r.since - days * 86400) for r in rewrites.replacements
+        )
+        trash = tuple((path, since - days * 86400) for path, since in rewrites.trash)
+        properties = Rewrites(older, trash).within(base.properties)
+        return Snapshot(base.version + 1, base.manifest, properties)
+
+    commit(location_of(folder), change, operation="test")
+
+
+def test_hidden_copies_go_a_retention_later(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    hidden = set(optimized(folder, cluster_by=["x"]).table.paths)
+    backdate(folder, days=8)
+    sx.vacuum(folder)
+    assert hidden <= everything(folder)
+    backdate(folder, days=8)
+    report = sx.vacuum(folder)
+    assert set(report.deleted) == hidden
+    assert not hidden & everything(folder)
+    assert Rewrites.of(open_table(folder).snapshot.properties) == Rewrites()
+    assert "rewrites" not in open_table(folder).snapshot.properties
+
+
+def test_a_dry_run_tells_and_does_nothing(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    build(folder, {"x": "bitmap"})
+    optimized(folder, cluster_by=["x"])
+    (folder / "_skipindex" / "staging" / "dead").mkdir(parents=True)
+    (folder / "_skipindex" / "staging" / "dead" / "part.parquet").write_bytes(b"x")
+    files = everything(folder)
+    told = sx.vacuum(folder, retention=NOW, dry_run=True)
+    assert everything(folder) == files
+    assert told.dry_run
+    assert "would publish 1 rewritten files" in str(told)
+    done = sx.vacuum(folder, retention=NOW)
+    assert told.published == done.published == 1
+    assert set(told.deleted) <= set(done.deleted)
+    own = {path for path in done.deleted if not path.startswith("_skipindex-")}
+    assert {path for path in own if MANIFESTS not in path} <= set(told.deleted)
+    assert {"0.parquet", "_skipindex/staging/dead/part.parquet"} <= set(told.deleted)
+
+
+def test_superseded_packs_and_manifests_go_and_the_newest_stay(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    for kind in ("bitmap", "bloom", "bit_sliced"):
+        build(folder, {"x": kind})
+        sx.drop_indexes(folder, kinds=[kind])
+    table = build(folder, {"x": "bitmap"})
+    assert sx.vacuum(folder).deleted == ()
+    sx.vacuum(folder, retention=NOW)
+    names = {pack.name for pack in table.snapshot.manifest.packs}
+    assert {path.name for path in (folder / PACKS).iterdir()} == names
+    assert len(list((folder / MANIFESTS).iterdir())) == 1
+    assert open_table(folder).snapshot.manifest.packs == table.snapshot.manifest.packs
+    assert open_table(folder).plan_files("x = 100").paths == []
+
+
+def test_commits_of_the_retention_keep_what_they_name(tmp_path: Path) -> None:
+    """Also the one that was the newest when it began."""
+    folder = fill(tmp_path)
+    build(folder, {"x": "bitmap"})
+    build(folder, {"x": "bloom"})
+    newest = sx.drop_indexes(folder, kinds=["bitmap"]).snapshot.manifest.packs
+    age(folder, days=10)
+    sx.drop_indexes(folder)
+    assert len(list((folder / PACKS).iterdir())) > len(newest)
+    sx.vacuum(folder, retention=WEEK)
+    assert {path.name for path in (folder / PACKS).iterdir()} == {
+        pack.name for pack in newest
+    }
+    assert [path.name for path in sorted((folder / LOG).iterdir())] == [
+        f"{n:020d}.json" for n in (2, 3)
+    ]
+    assert latest_version(open_table(folder).location) == 3
+
+
+def test_young_commits_are_kept_whatever_the_retention(tmp_path: Path) -> None:
+    """A slow writer must not find the number of a deleted commit free."""
+    folder = fill(tmp_path)
+    for kind in ("bitmap", "bloom"):
+        build(folder, {"x": kind})
+    sx.vacuum(folder, retention=NOW)
+    assert len(list((folder / LOG).iterdir())) == 2
+
+
+def test_files_of_others_are_not_touched(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    build(folder, {"x": "bitmap"})
+    others = {
+        "_SUCCESS",
+        "_metadata_of_mine/a.parquet",
+        "_skipindex/notes.txt",
+        "sub/9.parquet",
+    }
+    for name in others:
+        put(folder / name, {"x": [1], "i": [2]})
+    age(folder, days=100)
+    sx.vacuum(folder, retention=NOW)
+    assert others <= everything(folder)
+    assert set(listed(folder)) == {"sub/9.parquet", *(f"{i}.parquet" for i in range(4))}
+
+
+def test_what_a_killed_writer_left_goes_after_the_retention(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    left = [
+        "_skipindex/staging/1/0/part-0.parquet",
+        "_skipindex-1-0/part-0.parquet",
+        "_skipindex/packs/.1.tmp",
+        "_skipindex/packs/1.puffin",
+    ]
+    for name in left:
+        put(folder / name, {"x": [1], "i": [2]})
+    assert sx.vacuum(folder, retention=WEEK).deleted == ()
+    for name in left:
+        set_mtime(folder / name, time.time() - 8 * 86400)
+    assert set(sx.vacuum(folder, retention=WEEK).deleted) == set(left)
+    before = rows_of(folder, listed(folder))
+    assert seen_by_both(folder) == (before, before)
+
+
+def test_a_changed_file_is_not_deleted_though_it_was_replaced(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    optimized(folder, cluster_by=["x"])
+    put(folder / "2.parquet", {"x": [1, 2, 3], "i": [1, 2, 3]})
+    before = rows_of(folder, listed(folder))
+    report = sx.vacuum(folder, retention=NOW)
+    assert report.published == 0
+    assert {path.split("/")[0] for path in report.deleted} & set(
+        listed(folder)
+    ) == set()
+    assert seen_by_both(folder) == (before, before)
+    assert Rewrites.of(open_table(folder).snapshot.properties).replacements == ()
+
+
+def test_a_file_lost_while_it_is_published_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path)
+    table = optimized(folder, cluster_by=["x"]).table
+    with monkeypatch.context() as patch:
+        patch.setattr(type(table.location), "copy", fail)
+        with pytest.raises(OSError, match="full"):
+            sx.vacuum(folder, retention=NOW)
+    (folder / "0.parquet").unlink()
+    before = rows_of(folder, table.paths)
+    assert seen_by_both(folder)[0] == before, "from here on the copies count"
+    (folder / table.paths[0]).unlink()
+    with pytest.raises(TableError, match="is lost: it was being published"):
+        open_table(folder)
+
+
+def fail(*_: Any) -> None:
+    raise OSError("the disk is full")
+
+
+@pytest.mark.parametrize(
+    ("retention", "text"),
+    [(timedelta(-1), "expected 0 or more"), (NOW, "no such table")],
+)
+def test_what_is_asked_wrongly(tmp_path: Path, retention: timedelta, text: str) -> None:
+    with pytest.raises(TableError, match=text):
+        sx.vacuum(tmp_path / "nowhere", retention=retention)
+
+
+def test_a_store_that_copies_gives_files_new_marks(tmp_path: Path) -> None:
+    """By the code for other file systems, on the local one."""
+    folder = fill(tmp_path)
+    far = Location(str(folder), f"file://{folder}")
+    before = rows_of(folder, listed(folder))
+    table = optimized(sx.open_table(far), cluster_by=["x"], rows_per_file=2).table
+    assert table.location == far
+    sx.vacuum(far, retention=NOW)
+    table = open_table(far)
+    assert table.paths == listed(folder)
+    assert table.index_gaps == {}
+    assert seen_by_both(folder) == (before, before)
+    assert optimized(table, cluster_by=["x"], rows_per_file=2).files_in == 0
+
+
+def test_a_table_is_not_listed_while_it_changes_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listing from before a commit does not go with a commit from after it."""
+    folder = fill(tmp_path)
+    optimized(folder, cluster_by=["x"])
+    before = rows_of(folder, listed(folder))
+    original = Location.list
+    pending = [lambda: sx.vacuum(folder, retention=NOW)]
+
+    def listing(location: Location, below: str = "") -> Any:
+        found = list(original(location, below))
+        if not below and pending:
+            action = pending.pop()
+            with monkeypatch.context() as patch:
+                patch.setattr(Location, "list", original)
+                action()
+        return iter(found)
+
+    monkeypatch.setattr(Location, "list", listing)
+    table = open_table(folder)
+    assert not pending
+    assert rows_of(folder, table.paths) == before
+    assert table.paths == listed(folder)
+
+
+def test_a_table_that_never_rests_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path)
+    original = Location.list
+
+    def listing(location: Location, below: str = "") -> Any:
+        found = list(original(location, below))
+        if not below:
+            with monkeypatch.context() as patch:
+                patch.setattr(Location, "list", original)
+                fill(folder)
+                optimized(folder, cluster_by=["x"])
+        return iter(found)
+
+    optimized(folder, cluster_by=["x"])
+    monkeypatch.setattr(Location, "list", listing)
+    with pytest.raises(TableError, match="was rewritten 20 times"):
+        open_table(folder)
+
+
+def test_hidden_files_are_kept_from_when_they_became_trash(tmp_path: Path) -> None:
+    """However old they are: a reader may have opened the table just before."""
+    folder = fill(tmp_path)
+    table = optimized(folder, cluster_by=["x"]).table
+    optimized(folder, cluster_by=["i"], indexes={"i": []})
+    for path in table.paths:
+        set_mtime(folder / path, time.time() - 10 * 86400)
+    assert sx.vacuum(folder, retention=WEEK).deleted == ()
+    assert set(sx.vacuum(folder, retention=NOW).deleted) >= set(table.paths)
+
+
+def test_a_file_that_changes_while_it_is_published_is_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path)
+    table = optimized(folder, cluster_by=["x"]).table
+    with monkeypatch.context() as patch:
+        patch.setattr(type(table.location), "copy", fail)
+        with pytest.raises(OSError, match="full"):
+            sx.vacuum(folder, retention=NOW)
+    put(folder / "2.parquet", {"x": [1, 2, 3], "i": [1, 2, 3]})
+    before = rows_of(folder, [*table.paths, "2.parquet"])
+    assert seen_by_both(folder)[0] == before
+    sx.vacuum(folder, retention=NOW)
+    assert seen_by_both(folder) == (before, before)

@@ -1,0 +1,128 @@
+"""Which files hold the rows of a table, whatever has become of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skipindex.errors import CommitConflictError, TableError
+from skipindex.storage.location import Found
+from skipindex.storage.replacements import (
+    Replacement,
+    Rewrites,
+    is_hidden_copy,
+    published,
+)
+from skipindex.table import is_visible
+
+
+def visible(name: str, size: int = 1) -> Found:
+    return Found(name, size, 7)
+
+
+def hidden(name: str) -> Found:
+    return Found(f"_skipindex-1-0/{name}", 1, 7)
+
+
+OLD = (visible("a"), visible("b"))
+NEW = (hidden("x"),)
+ONE = Rewrites((Replacement(OLD, NEW, 5.0),))
+PUBLISHING = Rewrites((Replacement(OLD, NEW, 5.0, publishing=True),))
+
+
+def live(rewrites: Rewrites, listing: Sequence[Found]) -> list[str]:
+    return [file.path for file in rewrites.live(listing, is_visible)[0]]
+
+
+def test_copies_stand_for_the_files_that_they_replace() -> None:
+    others = [visible("c"), hidden("unknown")]
+    assert live(ONE, [*OLD, *NEW, *others]) == ["_skipindex-1-0/x", "c"]
+    assert live(Rewrites(), [*OLD, *NEW, *others]) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        [OLD[0], *NEW],
+        [OLD[0], visible("b", 2), *NEW],
+        [OLD[0], Found("b", 1, 8), *NEW],
+        [*OLD],
+        [*OLD, Found("_skipindex-1-0/x", 2, 7)],
+        [*NEW],
+    ],
+    ids=["gone", "size", "mark", "no copy", "another copy", "all gone"],
+)
+def test_what_does_not_fit_is_void(listing: list[Found]) -> None:
+    found, notes = ONE.live(listing, is_visible)
+    assert found == [file for file in listing if is_visible(file)]
+    assert len(notes) == 1
+    assert "gone or changed" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("listing", "expected"),
+    [
+        ([*OLD, *NEW], ["_skipindex-1-0/x"]),
+        ([*OLD, *NEW, visible("x")], ["_skipindex-1-0/x"]),
+        ([OLD[0], *NEW, visible("x")], ["_skipindex-1-0/x"]),
+        ([*NEW, visible("x")], ["_skipindex-1-0/x"]),
+        ([visible("x")], ["x"]),
+        ([OLD[0], visible("x")], ["x"]),
+        ([visible("a", 2), *NEW, visible("c")], ["_skipindex-1-0/x", "a", "c"]),
+        ([visible("c")], ["c"]),
+    ],
+)
+def test_what_is_being_published_counts_whatever_is_there(
+    listing: list[Found], expected: list[str]
+) -> None:
+    assert live(PUBLISHING, listing) == expected
+
+
+def test_what_is_being_published_and_lost_is_an_error() -> None:
+    with pytest.raises(TableError, match="is lost"):
+        live(PUBLISHING, [*OLD])
+
+
+def test_rewriting_again_joins_replacements() -> None:
+    added = (visible("c"),)
+    newer = (hidden("y"), hidden("z"))
+    both = ONE.with_replaced([*NEW, *added], newer, now=9.0)
+    assert both.replacements == (Replacement((*OLD, *added), newer, 9.0),)
+    assert both.trash == (("_skipindex-1-0/x", 9.0),)
+    assert live(both, [*OLD, *NEW, *added, *newer]) == [f.path for f in newer]
+    part = both.with_replaced([newer[0]], [hidden("w")], now=11.0)
+    assert part.replacements[0].new == (hidden("z"), hidden("w"))
+    apart = ONE.with_replaced(added, newer, now=9.0)
+    assert apart.replacements == (*ONE.replacements, Replacement(added, newer, 9.0))
+    with pytest.raises(CommitConflictError, match="vacuum is publishing"):
+        PUBLISHING.with_replaced(NEW, newer, now=9.0)
+
+
+names = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
+
+
+@given(old=names, new=names, since=st.floats(0, 1e10), publishing=st.booleans())
+def test_properties_round_trip(
+    old: list[str], new: list[str], since: float, publishing: bool
+) -> None:
+    one = Replacement(
+        tuple(map(visible, old)), tuple(map(hidden, new)), since, publishing
+    )
+    rewrites = Rewrites((one,), (("p", since),))
+    properties = rewrites.within({"layout": {"cluster_by": ["x"]}})
+    assert Rewrites.of(properties) == rewrites
+    assert properties["layout"] == {"cluster_by": ["x"]}
+    assert Rewrites().within(properties) == {"layout": {"cluster_by": ["x"]}}
+
+
+def test_names() -> None:
+    assert published("p=1/_skipindex-7-0/part") == "p=1/part"
+    assert published("_skipindex-7-0/part") == "part"
+    assert is_hidden_copy("_skipindex-7-0/part")
+    assert is_hidden_copy("p=1/_skipindex-7-0/part")
+    assert not is_hidden_copy("_skipindex/log/1.json")
+    assert not is_hidden_copy("_skipindex-7-0")
+    assert not is_visible(Found("p=1/_skipindex-7-0/part", 1, 1))
