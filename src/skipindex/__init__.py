@@ -35,6 +35,7 @@ from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.build import BuildReport
 from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.layout.workload import Workload
 from skipindex.planner.plan import FileTask, Plan, SkippedFile, Verdict, plan_files
 from skipindex.predicate import col
 from skipindex.table import FileEntry, Table, open_table
@@ -74,6 +75,7 @@ __all__ = [
     "UnknownIndexError",
     "UnsupportedTypeError",
     "Verdict",
+    "Workload",
     "build_indexes",
     "col",
     "drop_indexes",

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from skipindex.layout._layout import Layout, Placement
 from skipindex.layout.boundaries import Boundaries
-from skipindex.layout.choice import Choice, CurveChoice, choose_curve, choose_layout
+from skipindex.layout.choice import (
+    MAX_COLUMNS,
+    Choice,
+    CurveChoice,
+    choose_curve,
+    choose_layout,
+)
 from skipindex.layout.clustering import Axis, Clustering, n_files_for
 from skipindex.layout.curves import (
     CURVES,
@@ -16,6 +22,7 @@ from skipindex.layout.curves import (
     hilbert,
     interleave,
     linear,
+    scatter,
 )
 from skipindex.layout.cuts import FileCuts
 from skipindex.layout.querytree import QueryTree
@@ -23,6 +30,7 @@ from skipindex.layout.workload import BoundWorkload, Workload
 
 __all__ = [
     "CURVES",
+    "MAX_COLUMNS",
     "Axis",
     "BoundWorkload",
     "Boundaries",
@@ -42,4 +50,5 @@ __all__ = [
     "interleave",
     "linear",
     "n_files_for",
+    "scatter",
 ]

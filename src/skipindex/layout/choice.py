@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +64,18 @@ class Choice:
     method: str
     curve: CurveChoice
     scores: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a table keeps of it: the columns, the curve, the tree."""
+        found: dict[str, Any] = {
+            "cluster_by": list(self.curve.columns),
+            "curve": self.curve.curve,
+            "max_ranges": dict(self.curve.max_ranges),
+            "files_read_on_sample": dict(self.scores),
+        }
+        if isinstance(self.layout, QueryTree):
+            found |= {"curve": self.layout.curve.name, "tree": self.layout.to_json()}
+        return found
 
 
 def choose_layout(

@@ -99,7 +99,7 @@ class Clustering:
             sample: rows of the table; other columns are ignored.
             columns: in order of importance; two to four work best.
             n_files: how many files to make.
-            curve: ``"hilbert"``, ``"zorder"`` or ``"linear"``.
+            curve: ``"hilbert"``, ``"zorder"``, ``"linear"`` or ``"hash"``.
             partition_by: columns whose values share a file only where they have
                 too few rows to fill one.
             max_ranges: the most ranges of a column, which set its bits; None, and
@@ -190,13 +190,14 @@ def cells_by_weight(weight_of_range: Weights, *, bits: int) -> Cells:
         order = np.arange(n_ranges)
         cells = np.maximum.accumulate(cells - order) + order
         cells = np.minimum(cells, n_cells - n_ranges + order)
-    return cells.astype(np.uint32)
+    found: Cells = cells.astype(np.uint32)
+    return found
 
 
 def _even_cells(n_ranges: int, bits: int) -> Cells:
     order: npt.NDArray[np.int64] = np.arange(n_ranges, dtype=np.int64)
-    cells: Cells = ((order << bits) // n_ranges).astype(np.uint32)
-    return cells
+    cells = (order << bits) // n_ranges
+    return cells.astype(np.uint32)
 
 
 def n_files_for(n_rows: int, rows_per_file: int) -> int:

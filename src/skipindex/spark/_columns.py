@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from skipindex.errors import LayoutError
 
@@ -40,6 +43,15 @@ def column(name: str) -> Column:
 def is_atomic(dtype: types.DataType) -> bool:
     """Tell whether values can be compared and hashed."""
     return isinstance(dtype, _ORDERABLE)
+
+
+def arrow_schema(schema: types.StructType) -> pa.Schema:
+    """Return the schema as Arrow types; instants are in UTC."""
+    # Newer versions of Spark ask for the zone and older ones do not take it.
+    asked = inspect.signature(to_arrow_schema).parameters
+    if "timezone" in asked:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)
 
 
 def resolve(df: DataFrame, names: Sequence[str], *, role: str) -> tuple[str, ...]:

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from skipindex.errors import LayoutError, TableError
 from skipindex.indexes._runners import Progress
 from skipindex.indexes.build import Request, build
+from skipindex.layout import Workload, n_files_for
 from skipindex.layout import curve as named_curve
-from skipindex.layout import n_files_for
 from skipindex.spark._columns import column, resolve
 from skipindex.spark.build import SparkRunner
-from skipindex.spark.cluster import cluster
+from skipindex.spark.cluster import apply_clustering, cluster, fit_workload
 from skipindex.storage.location import Location, location_of
 from skipindex.storage.log import Snapshot, commit
 from skipindex.table import Table, check_folder, open_table
@@ -27,7 +27,7 @@ def write_table(
     df: DataFrame,
     path: str | os.PathLike[str],
     *,
-    cluster_by: Sequence[str] = (),
+    cluster_by: Sequence[str] | Workload = (),
     curve: str | None = "hilbert",
     partition_by: Sequence[str] = (),
     sort_within: Sequence[str] | None = None,
@@ -46,9 +46,10 @@ def write_table(
         df: any DataFrame of a classic session; it is evaluated three times (a
             count, a sample, the write), so cache it if it is expensive.
         path: a folder that does not exist, or is empty.
-        cluster_by: columns that queries filter on; two to four work best.
-        curve: ``"hilbert"``, ``"zorder"`` or ``"linear"``; None writes ``df`` in
-            the order that it has.
+        cluster_by: columns that queries filter on; two to four work best.  Or a
+            ``Workload``: the queries themselves, which choose the layout.
+        curve: ``"hilbert"``, ``"zorder"``, ``"linear"`` or ``"hash"``; None writes
+            ``df`` in the order that it has.  A workload chooses its own.
         partition_by: hive partition columns.
         sort_within: columns to sort by inside of each file; by default the curve.
         rows_per_file: target; a file holds about as many rows.
@@ -69,7 +70,26 @@ def write_table(
             f"{location.full('')!r} is not empty (pass overwrite=True to replace it)"
         )
     laid_out = df
-    if cluster_by and curve is not None:
+    layout: dict[str, Any] = {
+        "partition_by": list(partition_by),
+        "sort_within": list(sort_within or ()),
+        "rows_per_file": rows_per_file,
+    }
+    is_clustered = isinstance(cluster_by, Workload) or bool(cluster_by and curve)
+    if isinstance(cluster_by, Workload):
+        n_rows = df.count()
+        choice = fit_workload(
+            df,
+            cluster_by,
+            n_files=n_files_for(n_rows, rows_per_file),
+            n_rows=n_rows,
+            partition_by=partition_by,
+        )
+        laid_out = apply_clustering(
+            df, choice.layout, sort_within=sort_within, partition_by=partition_by
+        )
+        layout |= choice.to_json() | {"workload": cluster_by.to_json()}
+    elif cluster_by and curve is not None:
         n_rows = df.count()
         laid_out = cluster(
             df,
@@ -86,18 +106,16 @@ def write_table(
     writer = laid_out.write.mode("overwrite").options(**(options or {}))
     # Whatever the session says, partitions that df does not have go too.
     writer = writer.option("partitionOverwriteMode", "static")
-    if not (cluster_by and curve is not None):
+    if not is_clustered:
         writer = writer.option("maxRecordsPerFile", rows_per_file)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
     writer.parquet(location.spark_path())
-    layout = {
-        "cluster_by": list(cluster_by),
-        "curve": curve if cluster_by else None,
-        "partition_by": list(partition_by),
-        "sort_within": list(sort_within or ()),
-        "rows_per_file": rows_per_file,
-    }
+    if not isinstance(cluster_by, Workload):
+        layout |= {
+            "cluster_by": list(cluster_by),
+            "curve": curve if cluster_by else None,
+        }
     _record(location, layout)
     runner = SparkRunner(df.sparkSession)
     return build(open_table(location), indexes, runner=runner, progress=progress).table
@@ -105,7 +123,7 @@ def write_table(
 
 def _check(
     df: DataFrame,
-    cluster_by: Sequence[str],
+    cluster_by: Sequence[str] | Workload,
     curve: str | None,
     partition_by: Sequence[str],
     rows_per_file: int,
@@ -116,12 +134,13 @@ def _check(
         named_curve(curve)
     if rows_per_file < 1:
         raise LayoutError(f"rows_per_file is {rows_per_file} (expected 1 or more)")
-    for name in (*cluster_by, *partition_by):
+    named = () if isinstance(cluster_by, Workload) else tuple(cluster_by)
+    for name in (*named, *partition_by):
         if name not in df.columns:
             raise LayoutError(
                 f"no column {name!r} to lay out by (columns: {', '.join(df.columns)})"
             )
-    both = sorted(set(cluster_by) & set(partition_by))
+    both = sorted(set(named) & set(partition_by))
     if both:
         raise LayoutError(
             f"columns {both} are partition columns, so every file already holds one "
