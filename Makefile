@@ -10,17 +10,22 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb test test-all lint types format check clean
+.PHONY: help setup ssb bench-layout test test-all lint types format check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP)  ## make the virtual environment, and find or install Java
 	@.ci/java >/dev/null
 
 ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 OUT=data/ssb)
 	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT)
+
+bench-layout: $(STAMP)  ## compare layouts, delta-rs' too (OUT=data/ssb1, scale 1)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,bench]"
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.layout --files $(FILES) \
+		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow"
@@ -44,7 +49,7 @@ check: lint types test  ## all that a change must pass
 clean:  ## remove what builds and tools left; keeps the environment and data
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log src/*.egg-info
-	find src ssb tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src ssb benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
 	@[ -x $(BIN)/python ] || { python=$$(.ci/python) && \

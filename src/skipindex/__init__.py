@@ -35,6 +35,8 @@ from skipindex.indexes.bloom import Bloom
 from skipindex.indexes.build import BuildReport
 from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.layout.picture import picture
+from skipindex.layout.quality import Quality, describe
 from skipindex.layout.workload import Workload
 from skipindex.planner.plan import FileTask, Plan, SkippedFile, Verdict, plan_files
 from skipindex.predicate import col
@@ -67,6 +69,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "PredicateError",
+    "Quality",
     "RangeBitmap",
     "SkipIndexError",
     "SkippedFile",
@@ -78,9 +81,11 @@ __all__ = [
     "Workload",
     "build_indexes",
     "col",
+    "describe",
     "drop_indexes",
     "local_session",
     "open_table",
+    "picture",
     "plan_files",
     "read",
     "write_table",

@@ -1,0 +1,1 @@
+"""Benchmarks that compare skipindex with itself and with others; not in the wheel."""
