@@ -43,11 +43,13 @@ from skipindex.predicate import col
 from skipindex.table import FileEntry, Table, open_table
 
 if TYPE_CHECKING:
+    from skipindex.spark.append import append
     from skipindex.spark.read import read
     from skipindex.spark.session import local_session
     from skipindex.spark.write import write_table
 
 _ON_SPARK: Final = {
+    "append": "skipindex.spark.append",
     "local_session": "skipindex.spark.session",
     "read": "skipindex.spark.read",
     "write_table": "skipindex.spark.write",
@@ -79,6 +81,7 @@ __all__ = [
     "UnsupportedTypeError",
     "Verdict",
     "Workload",
+    "append",
     "build_indexes",
     "col",
     "describe",
