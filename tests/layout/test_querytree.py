@@ -281,3 +281,15 @@ def test_values_of_another_type_are_refused_by_name() -> None:
     tree = QueryTree.fit(rows, Workload(["year = 1993"]).bind(rows.schema), n_files=3)
     with pytest.raises(LayoutError, match="'year'"):
         tree.assign([pa.array(["x"]) for _ in tree.columns])
+
+
+def test_row_sizes_give_files_of_equal_size() -> None:
+    rows = facts()
+    heavy = rows["region"].to_numpy(zero_copy_only=False) == "ASIA"
+    sizes = np.where(heavy, 20.0, 1.0)
+    workload = Workload(QUERIES).bind(rows.schema)
+    tree = QueryTree.fit(rows, workload, n_files=20, weights=sizes)
+    share = sizes.sum() / 20
+    found = np.bincount(files_of(tree, rows), weights=sizes, minlength=20)
+    assert found.min() >= LEAST_FILL * share * 0.75
+    assert found.max() <= MOST_FILL * share * 1.25

@@ -12,6 +12,8 @@ import skipindex as sx
 from skipindex.errors import LayoutError, TableError
 from skipindex.layout import QueryTree
 from skipindex.spark import _partition, _place
+from skipindex.spark._columns import row_size
+from skipindex.spark.cluster import cluster
 from tests.spark.whole import columns, rows
 
 pytestmark = pytest.mark.spark
@@ -150,3 +152,25 @@ def test_check_28_more_than_four_columns_are_advised_against(
     five = ["region", "price", "day", "flag", "id"]
     with pytest.warns(UserWarning, match="two to 4 work best"):
         sx.write_table(df, tmp_path / "t", cluster_by=five)
+
+
+@pytest.mark.parametrize("by", [["id"], sx.Workload(["id < 900", "flag"])])
+def test_check_19_files_can_be_balanced_by_the_size_of_rows(
+    spark: SparkSession, by: list[str] | sx.Workload
+) -> None:
+    long = sf.expr("repeat('x', CASE WHEN id < 600 THEN 1000 ELSE 10 END)")
+    df = facts(spark).withColumn("text", long)
+
+    def spread(balance: str) -> float:
+        clustered = cluster(df, by=by, n_files=10, balance=balance)
+        assert clustered.schema == df.schema, "no key is left"
+        sizes = clustered.groupBy(sf.spark_partition_id()).agg(
+            sf.sum(row_size(df.schema)).alias("size")
+        )
+        found = [row["size"] for row in sizes.collect()]
+        assert len(found) == 10
+        return max(found) / min(found)
+
+    assert spread("bytes") < 4 < 8 < spread("rows")
+    with pytest.raises(LayoutError, match="cannot balance 'files'"):
+        cluster(df, by=by, n_files=10, balance="files")

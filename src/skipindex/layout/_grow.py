@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from skipindex.layout._split import Weights
 from skipindex.layout.what_if import Boxes, CodeMatrix, Mask, WhatIf
 
 Rows: TypeAlias = npt.NDArray[np.int64]
@@ -78,12 +79,14 @@ class Grower:
         codes: of the sample, for the columns of ``what_if``.
         groups: of the sample, for columns whose values share a file only where
             they have too few rows to fill one; they are cut before all others.
+        loads: what each row of the sample stands for.
         n_files: to make.
     """
 
     what_if: WhatIf
     codes: CodeMatrix
     groups: Sequence[npt.NDArray[np.uint16]]
+    loads: Weights
     n_files: int
 
     def grow(self) -> Branch:
@@ -111,13 +114,12 @@ class Grower:
     def _between_groups(self, rows: Rows, n_files: int) -> _Cut | None:
         """Return the cut that halves the rows between two values of a group."""
         for i, column in enumerate(self.groups):
-            counts = np.bincount(column[rows])
-            present = np.flatnonzero(counts)
+            present = np.flatnonzero(np.bincount(column[rows]))
             if len(present) < 2:
                 continue
-            below = np.cumsum(counts[present])[:-1]
-            at = int(np.abs(below - len(rows) / 2).argmin())
-            share = below[at] * n_files / len(rows)
+            below = np.cumsum(np.bincount(column[rows], self.loads[rows])[present])
+            at = int(np.abs(below[:-1] - below[-1] / 2).argmin())
+            share = below[at] * n_files / below[-1]
             low_files = int(np.clip(np.rint(share), 1, n_files - 1))
             return _Cut(len(self.codes) + i, int(present[at + 1]), low_files)
         return None
@@ -131,7 +133,7 @@ class Grower:
         cost = float(whole @ self.what_if.weights) * n_files
         best, least = None, cost
         for column in range(len(codes)):
-            found = self._candidates(codes, column, n_files)
+            found = self._candidates(codes, self.loads[rows], column, n_files)
             if found is None or not found.is_even.any():
                 continue
             weights = self.what_if.weights
@@ -147,28 +149,25 @@ class Grower:
         return best
 
     def _candidates(
-        self, codes: CodeMatrix, column: int, n_files: int
+        self, codes: CodeMatrix, loads: Weights, column: int, n_files: int
     ) -> _Candidates | None:
         counts = np.bincount(codes[column])
         present = np.flatnonzero(counts)
         if len(present) < 2:
             return None
         order = np.argsort(codes[column], kind="stable")
-        ends = np.cumsum(counts[present])
-        starts = np.concatenate(([0], ends[:-1]))
+        starts = np.concatenate(([0], np.cumsum(counts[present])[:-1]))
         boxes = Boxes.of_runs(codes[:, order], starts)
-        n_rows, low_rows = int(ends[-1]), ends[:-1]
-        low_files = np.rint(low_rows * (n_files / n_rows)).astype(np.int64)
+        below = np.cumsum(np.bincount(codes[column], loads)[present])
+        total, below = float(below[-1]), below[:-1]
+        low_files = np.rint(below * (n_files / total)).astype(np.int64)
         low_files = np.clip(low_files, 1, n_files - 1)
-        share = self.codes.shape[1] / self.n_files
+        share = float(self.loads.sum()) / self.n_files
         # What an uneven cut above has done to this set it may keep doing.
-        least = min(LEAST_FILL * share, n_rows / n_files)
-        most = max(MOST_FILL * share, n_rows / n_files)
-        is_even = np.ones(len(low_rows), bool)
-        for sizes in (
-            low_rows / low_files,
-            (n_rows - low_rows) / (n_files - low_files),
-        ):
+        least = min(LEAST_FILL * share, total / n_files)
+        most = max(MOST_FILL * share, total / n_files)
+        is_even = np.ones(len(below), bool)
+        for sizes in (below / low_files, (total - below) / (n_files - low_files)):
             is_even &= (sizes >= least) & (sizes <= most)
         return _Candidates(
             present[1:],

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import LayoutError
@@ -85,6 +86,7 @@ def choose_layout(
     n_files: int,
     method: str = "best",
     partition_by: Sequence[str] = (),
+    weights: npt.ArrayLike | None = None,
 ) -> Choice:
     """Return the layout that lets the queries skip most files of a sample.
 
@@ -98,6 +100,7 @@ def choose_layout(
         method: ``"tree"``, ``"curve"``, or ``"best"`` of both.
         partition_by: columns whose values share a file only where they have too
             few rows to fill one.
+        weights: what each row of the sample stands for; None is 1 each.
 
     Raises:
         LayoutError: a column is missing, or ``n_files`` is below 1.
@@ -115,6 +118,7 @@ def choose_layout(
             curve=chosen.curve,
             partition_by=partition_by,
             max_ranges=chosen.max_ranges,
+            weights=weights,
         )
     if method != "curve":
         fitted["tree"] = QueryTree.fit(
@@ -124,6 +128,7 @@ def choose_layout(
             curve="hilbert",
             inside=chosen.columns,
             partition_by=partition_by,
+            weights=weights,
         )
     for name, layout in fitted.items():
         scores[name] = _score(layout, sample, what_if, codes)

@@ -7,7 +7,7 @@ is stored with the table as JSON, so that rows appended later take the same ways
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -86,6 +86,7 @@ class QueryTree:
         curve: str = "hilbert",
         inside: Sequence[str] = (),
         partition_by: Sequence[str] = (),
+        weights: npt.ArrayLike | None = None,
     ) -> QueryTree:
         """Return the tree for a workload, judged by a sample of the table.
 
@@ -98,6 +99,8 @@ class QueryTree:
                 the queries.
             partition_by: columns whose values share a file only where they have
                 too few rows to fill one.
+            weights: what each row of the sample stands for, above 0, for instance
+                its bytes, so that files get nearly equal sizes; None is 1 each.
 
         Raises:
             LayoutError: a column is missing or has no order, or the number of
@@ -112,7 +115,8 @@ class QueryTree:
         what_if = WhatIf(workload)
         codes = what_if.codes(sample)
         groups = [s.codes(sample.column(s.column)) for s in grouped]
-        branch = Grower(what_if, codes, groups, n_files).grow()
+        loads = np.ones(len(sample)) if weights is None else np.asarray(weights, float)
+        branch = Grower(what_if, codes, groups, loads, n_files).grow()
 
         cut = [*what_if.steps, *grouped]
         used = {fork.column for fork in _forks(branch)}
@@ -121,7 +125,17 @@ class QueryTree:
         found = [s.codes(sample.column(s.column)) for s in steps]
         axes = _axes(shape, [place[name] for name in ordered], steps, found)
         keys = _keys(shape, axes, found)
-        nodes, leaves = _numbered(branch, cut, steps, place, keys, shape, axes)
+        seams = shape.seam_bits([axis.bits for axis in axes])
+
+        def files_of(leaf: Leaf) -> FileCuts:
+            return FileCuts.fit(
+                keys[leaf.rows],
+                n_files=leaf.n_files,
+                weights=loads[leaf.rows],
+                seam_bits=seams,
+            )
+
+        nodes, leaves = _numbered(branch, cut, steps, place, files_of)
         return cls(steps, nodes, leaves, shape, axes)
 
     @property
@@ -266,21 +280,15 @@ def _numbered(
     cut: Sequence[Steps],
     steps: Sequence[Steps],
     place: Mapping[str, int],
-    keys: Keys,
-    shape: Curve,
-    axes: Sequence[CurveAxis],
+    files_of: Callable[[Leaf], FileCuts],
 ) -> tuple[tuple[Node, ...], tuple[TreeLeaf, ...]]:
     """Return the forks before their branches, and the leaves from low to high."""
     nodes: list[Node | None] = []
     leaves: list[TreeLeaf] = []
-    seams = shape.seam_bits([axis.bits for axis in axes])
 
     def number(branch: Branch, first_file: int) -> tuple[int, int]:
         if isinstance(branch, Leaf):
-            cuts = FileCuts.fit(
-                keys[branch.rows], n_files=branch.n_files, seam_bits=seams
-            )
-            leaves.append(TreeLeaf(first_file, cuts))
+            leaves.append(TreeLeaf(first_file, files_of(branch)))
             return ~(len(leaves) - 1), first_file + branch.n_files
         own = cut[branch.column]
         column = place[own.column]

@@ -54,6 +54,25 @@ def arrow_schema(schema: types.StructType) -> pa.Schema:
     return to_arrow_schema(schema)
 
 
+def row_size(schema: types.StructType) -> Column:
+    """Return the bytes of a row before encoding, about; never NULL and above 0.
+
+    Nested values count as their JSON does.
+    """
+    total: Column = sf.lit(1)
+    for field in schema:
+        values = column(field.name)
+        match field.dataType:
+            case types.StringType() | types.BinaryType():
+                size = sf.octet_length(values)
+            case types.ArrayType() | types.MapType() | types.StructType():
+                size = sf.octet_length(sf.to_json(sf.struct(values)))
+            case _:
+                size = sf.lit(8)
+        total = total + sf.coalesce(size, sf.lit(0))
+    return total.cast("bigint")
+
+
 def resolve(df: DataFrame, names: Sequence[str], *, role: str) -> tuple[str, ...]:
     """Return the names as the DataFrame spells them."""
     if isinstance(names, str):

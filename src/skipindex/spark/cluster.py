@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, types
 from pyspark.sql import functions as sf
@@ -20,7 +21,13 @@ from skipindex.layout import (
     Workload,
     choose_layout,
 )
-from skipindex.spark._columns import arrow_schema, column, require_order, resolve
+from skipindex.spark._columns import (
+    arrow_schema,
+    column,
+    require_order,
+    resolve,
+    row_size,
+)
 from skipindex.spark._partition import by_number, labels
 from skipindex.spark._place import place_column
 from skipindex.spark._router import Router
@@ -28,6 +35,8 @@ from skipindex.spark.ship import ship_package
 
 SAMPLE_ROWS: Final = 200_000
 """About 2 % noise in the size of a file at 100 files, 6 % at 1000."""
+
+BALANCES: Final = ("rows", "bytes")
 
 _SEED: Final = 20_260_101
 """Fixed, so that the same rows are sampled and laid out alike every time."""
@@ -43,6 +52,7 @@ def cluster(
     partition_by: Sequence[str] = (),
     n_rows: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
+    balance: str = "rows",
 ) -> DataFrame:
     """Return the same rows in ``n_files`` partitions that follow a curve.
 
@@ -67,6 +77,8 @@ def cluster(
             come before the curve, so that each value is in few files.
         n_rows: the number of rows of ``df``, if known.
         sample_rows: how many rows to sample, about.
+        balance: what files have nearly equal amounts of: ``"rows"``, or
+            ``"bytes"`` before encoding, for rows of very different sizes.
 
     Raises:
         LayoutError: if a column is missing, named twice or has no order, if there
@@ -81,6 +93,7 @@ def cluster(
             partition_by=partition_by,
             n_rows=n_rows,
             sample_rows=sample_rows,
+            balance=balance,
         ).layout
     else:
         layout = fit_clustering(
@@ -91,6 +104,7 @@ def cluster(
             partition_by=partition_by,
             n_rows=n_rows,
             sample_rows=sample_rows,
+            balance=balance,
         )
     return apply_clustering(
         df, layout, sort_within=sort_within, partition_by=partition_by
@@ -106,6 +120,7 @@ def fit_clustering(
     partition_by: Sequence[str] = (),
     n_rows: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
+    balance: str = "rows",
 ) -> Clustering:
     """Return the clustering that a sample of ``df`` suggests; see ``cluster``."""
     named = resolve(df, by, role="cluster by")
@@ -126,9 +141,16 @@ def fit_clustering(
             f"{MAX_COLUMNS} work best, those first that queries narrow down most",
             stacklevel=3,
         )
-    sample = _sample(df, columns, n_rows=n_rows, sample_rows=sample_rows)
+    sample, sizes = _sample(
+        df, columns, n_rows=n_rows, sample_rows=sample_rows, balance=balance
+    )
     return Clustering.fit(
-        sample, named, n_files=n_files, curve=curve, partition_by=parts
+        sample,
+        named,
+        n_files=n_files,
+        curve=curve,
+        partition_by=parts,
+        weights=sizes,
     )
 
 
@@ -140,6 +162,7 @@ def fit_workload(
     partition_by: Sequence[str] = (),
     n_rows: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
+    balance: str = "rows",
 ) -> Choice:
     """Return the layout that a sample of ``df`` suggests for a workload.
 
@@ -153,9 +176,16 @@ def fit_workload(
     columns = tuple(dict.fromkeys((*bound.columns, *parts)))
     for name in parts:
         require_order(df.schema[name])
-    sample = _sample(df, columns, n_rows=n_rows, sample_rows=sample_rows)
+    sample, sizes = _sample(
+        df, columns, n_rows=n_rows, sample_rows=sample_rows, balance=balance
+    )
     return choose_layout(
-        sample, bound, n_files=n_files, method=workload.method, partition_by=parts
+        sample,
+        bound,
+        n_files=n_files,
+        method=workload.method,
+        partition_by=parts,
+        weights=sizes,
     )
 
 
@@ -203,15 +233,29 @@ def _orderly(schema: types.StructType) -> types.StructType:
 
 
 def _sample(
-    df: DataFrame, columns: Sequence[str], *, n_rows: int | None, sample_rows: int
-) -> pa.Table:
-    """Return some columns of about ``sample_rows`` rows."""
+    df: DataFrame,
+    columns: Sequence[str],
+    *,
+    n_rows: int | None,
+    sample_rows: int,
+    balance: str,
+) -> tuple[pa.Table, np.ndarray | None]:
+    """Return some columns of about ``sample_rows`` rows, and what each row weighs."""
+    if balance not in BALANCES:
+        accepted = ", ".join(map(repr, BALANCES))
+        raise LayoutError(f"cannot balance {balance!r} (accepted: {accepted})")
     keys = df.select(*map(column, columns))
     if n_rows is None:
         n_rows = keys.count()
+    size = _unused_name(df)
+    if balance == "bytes":
+        keys = df.select(*map(column, columns), row_size(df.schema).alias(size))
     if n_rows > sample_rows:
         keys = keys.sample(fraction=sample_rows / n_rows, seed=_SEED)
-    return _to_arrow(keys)
+    found = _to_arrow(keys)
+    if balance == "bytes":
+        return found.drop_columns([size]), found[size].to_numpy()
+    return found, None
 
 
 def _to_arrow(df: DataFrame) -> pa.Table:

@@ -32,6 +32,7 @@ def write_table(
     partition_by: Sequence[str] = (),
     sort_within: Sequence[str] | None = None,
     rows_per_file: int = ROWS_PER_FILE,
+    balance: str = "rows",
     indexes: Request | None = None,
     overwrite: bool = False,
     options: Mapping[str, str] | None = None,
@@ -53,6 +54,8 @@ def write_table(
         partition_by: hive partition columns.
         sort_within: columns to sort by inside of each file; by default the curve.
         rows_per_file: target; a file holds about as many rows.
+        balance: ``"rows"``, or ``"bytes"`` for as many files of nearly equal sizes
+            before encoding.
         indexes: as for ``build_indexes``.
         overwrite: replace what is at ``path``.
         options: for Spark's Parquet writer, such as ``compression``.
@@ -84,6 +87,7 @@ def write_table(
             n_files=n_files_for(n_rows, rows_per_file),
             n_rows=n_rows,
             partition_by=partition_by,
+            balance=balance,
         )
         laid_out = apply_clustering(
             df, choice.layout, sort_within=sort_within, partition_by=partition_by
@@ -99,6 +103,7 @@ def write_table(
             n_rows=n_rows,
             sort_within=sort_within,
             partition_by=partition_by,
+            balance=balance,
         )
     elif sort_within:
         names = resolve(df, sort_within, role="sort by")
