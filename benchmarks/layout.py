@@ -158,7 +158,10 @@ def written(
         "workload, curve": lambda: chosen("curve"),
         "workload, tree": lambda: chosen("tree"),
     }
-    found: list[tuple[str, Path, float | None]] = [("unordered", dataset.flat, None)]
+    # A copy, because the data set is not ours to index.
+    unordered = work / "unordered"
+    shutil.copytree(dataset.flat, unordered, ignore=shutil.ignore_patterns("_*"))
+    found: list[tuple[str, Path, float | None]] = [("unordered", unordered, None)]
     if find_spec("deltalake"):
         log("writing delta-rs z_order")
         path = work / "delta"
