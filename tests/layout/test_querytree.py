@@ -25,7 +25,7 @@ from skipindex.layout import (
     choose_layout,
 )
 from skipindex.layout._grow import LEAST_FILL, MOST_FILL
-from skipindex.layout.what_if import WhatIf
+from skipindex.layout.what_if import Boxes, WhatIf
 
 N_ROWS = 12_000
 QUERIES = [
@@ -293,3 +293,33 @@ def test_row_sizes_give_files_of_equal_size() -> None:
     found = np.bincount(files_of(tree, rows), weights=sizes, minlength=20)
     assert found.min() >= LEAST_FILL * share * 0.75
     assert found.max() <= MOST_FILL * share * 1.25
+
+
+def test_boxes_leave_null_out_of_the_bounds_of_values() -> None:
+    codes = np.array([[0, 5, 6, 0, 0, 3, 4]], np.uint16)
+    boxes = Boxes.of_runs(codes, np.array([0, 3, 5]))
+    assert boxes.low.tolist() == [[5, 0, 3]]
+    assert boxes.high.tolist() == [[6, 0, 4]]
+    assert boxes.nulls.tolist() == [[True, True, False]]
+    assert boxes.growing().low.tolist() == [[5, 5, 3]]
+    assert boxes.growing(backwards=True).low.tolist() == [[3, 3, 3]]
+    assert boxes.growing(backwards=True).nulls.tolist() == [[True, True, False]]
+
+
+def test_values_below_the_sample_are_no_null() -> None:
+    rows = facts()
+    tree = QueryTree.fit(rows, Workload(["year IS NULL"]).bind(rows.schema), n_files=50)
+    sent = tree.assign([pa.array([None, 1900, 1992], pa.int64())]).files
+    assert sent[0] < sent[1]
+
+
+def test_salt_deals_out_a_heavy_row_wherever_it_stands() -> None:
+    rows = pa.table({"x": [1] * 900 + [5] * 100})
+    tree = QueryTree.fit(rows, Workload(["x < 3"]).bind(rows.schema), n_files=10)
+    assert tree.needs_salt
+    salt = np.random.default_rng(6).integers(-(2**63), 2**63 - 1, 1_000)
+    together = tree.assign([rows["x"]], salt=salt).files
+    assert set(together[:900].tolist()) == set(range(9))
+    assert set(together[900:].tolist()) == {9}
+    backwards = tree.assign([rows["x"].combine_chunks()[::-1]], salt=salt[::-1]).files
+    assert (backwards[::-1] == together).all()
