@@ -323,3 +323,15 @@ def test_salt_deals_out_a_heavy_row_wherever_it_stands() -> None:
     assert set(together[900:].tolist()) == {9}
     backwards = tree.assign([rows["x"].combine_chunks()[::-1]], salt=salt[::-1]).files
     assert (backwards[::-1] == together).all()
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 5])
+def test_a_sample_of_no_or_few_rows_still_gives_a_layout(n_rows: int) -> None:
+    rows = facts(100)
+    workload = Workload(QUERIES).bind(rows.schema)
+    for method in ("best", "tree", "curve"):
+        few = rows.slice(0, n_rows)
+        layout = choose_layout(few, workload, n_files=3, method=method).layout
+        assert layout.n_files == 3
+        files = layout.assign([rows[name] for name in layout.columns]).files
+        assert set(files.tolist()) <= {0, 1, 2}
