@@ -13,11 +13,11 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench test test-all soundness mutants lint types format check clean
+.PHONY: help setup ssb bench bench-layout test test-all soundness mutants lint types format check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP)  ## make the virtual environment, and find or install Java
 	@.ci/java >/dev/null
@@ -27,6 +27,11 @@ ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 OUT=
 
 bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)
+
+bench-layout: $(STAMP)  ## compare layouts, delta-rs' too (OUT=data/ssb1, scale 1)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,bench]"
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.layout --files $(FILES) \
+		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow"

@@ -13,16 +13,80 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import skipindex as sx
-from skipindex.layout import CURVES
+from skipindex.layout import CURVES, Clustering
 from skipindex.planner.evaluation import ROWS
 
 
 def write_files(folder: Path, files: Sequence[Mapping[str, Any]]) -> None:
     for i, columns in enumerate(files):
         pq.write_table(pa.table(dict(columns)), folder / f"{i + 1}.parquet")
+
+
+def test_check_12_partitions_then_files_then_row_groups(tmp_path: Path) -> None:
+    """Each of three stages drops what the one before it could not."""
+    rng = np.random.default_rng(12)
+    letters = np.array([*"ABFKLMRST"])
+    names = ["".join(word) for word in rng.choice(letters, (8_000, 4))]
+    rows = pa.table(
+        {
+            "first_name": ["Tho" + name if name[0] == "T" else name for name in names],
+            "last_name": ["Frank" + n if n[0] == "F" else n for n in reversed(names)],
+        }
+    )
+    fitted = Clustering.fit(rows, rows.column_names, n_files=16)
+    keys, files = fitted.assign(rows.columns)
+    for city in ("london", "newyork", "oslo"):
+        (tmp_path / f"birthplace={city}").mkdir()
+        for i in range(16):
+            own = np.flatnonzero(files == i)
+            part = rows.take(pa.array(own[np.argsort(keys[own])]))
+            path = tmp_path / f"birthplace={city}" / f"{i:02}.parquet"
+            pq.write_table(part, path, row_group_size=50)
+    table = sx.build_indexes(tmp_path, workers=1).table
+    plan = table.plan_files(
+        "first_name LIKE 'Tho%' AND last_name LIKE 'Frank%' AND birthplace = 'newyork'"
+    )
+    by_stage = {stage.name: stage.files for stage in plan.stages}
+    assert by_stage["partition values"] == 16
+    assert 0 < by_stage["min/max"] <= 4
+    wanted = (ds.field("first_name") >= "Tho") & (ds.field("first_name") < "Thp")
+    wanted &= (ds.field("last_name") >= "Frank") & (ds.field("last_name") < "Franl")
+    files_left = ds.dataset([tmp_path / path for path in plan.paths])
+    groups = [
+        fragment.subset(wanted).num_row_groups / fragment.num_row_groups
+        for fragment in files_left.get_fragments()
+    ]
+    assert np.mean(groups) < 0.5
+    read = files_left.to_table(filter=wanted)
+    everywhere = ds.dataset(str(tmp_path / "birthplace=newyork"))
+    assert len(read) == len(everywhere.to_table(filter=wanted)) > 0
+
+
+def test_check_14_compaction_alone_skips_nothing_and_clustering_does(
+    tmp_path: Path,
+) -> None:
+    """Small files, the same rows in fewer files, and along a curve."""
+    rng = np.random.default_rng(14)
+    rows = pa.table({name: rng.integers(0, 1000, 20_000) for name in "ab"})
+    curve = Clustering.fit(rows, ["a", "b"], n_files=20).assign(rows.columns).files
+    order = np.arange(20_000)
+    layouts = {"raw": order // 100, "compacted": order // 1000, "clustered": curve}
+    kept = {}
+    for name, files in layouts.items():
+        (tmp_path / name).mkdir()
+        for i in range(int(files.max()) + 1):
+            own = rows.take(pa.array(np.flatnonzero(files == i)))
+            pq.write_table(own, tmp_path / name / f"{i:03}.parquet")
+        table = sx.build_indexes(tmp_path / name, workers=1).table
+        plan = table.plan_files("a BETWEEN 300 AND 320 AND b BETWEEN 600 AND 620")
+        kept[name] = len(plan.paths)
+    assert kept["raw"] == 200
+    assert kept["compacted"] == 20
+    assert kept["clustered"] <= 3
 
 
 def test_check_24_only_the_second_of_four_sorted_files_is_read(tmp_path: Path) -> None:
@@ -84,7 +148,7 @@ def test_check_35_bloom_helps_equality_and_not_ranges(tmp_path: Path) -> None:
 
 def test_check_36_layouts_and_index_actions_are_there(tmp_path: Path) -> None:
     """Distribute by a curve, sort inside of files, write and drop indexes."""
-    assert {"linear", "zorder", "hilbert"} <= set(CURVES)
+    assert {"hash", "linear", "zorder", "hilbert"} <= set(CURVES)
     assert "sort_within" in inspect.signature(sx.write_table).parameters
     write_files(tmp_path, [{"a": [1, 3], "b": ["x", "y"]}])
     table = sx.build_indexes(tmp_path, {"a": "bitmap", "b": "bloom"}, workers=1).table

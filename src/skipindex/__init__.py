@@ -41,6 +41,9 @@ from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.range_bitmap import RangeBitmap
 from skipindex.indexes.run_length import RunLength
 from skipindex.indexes.token_bloom import TokenBloom
+from skipindex.layout.picture import picture
+from skipindex.layout.quality import Quality, describe
+from skipindex.layout.workload import Workload
 from skipindex.planner.plan import FileTask, Plan, Verdict, plan_files
 from skipindex.planner.proofs import Evidence, SkippedFile
 from skipindex.planner.verify import VerifyReport, Violation, verify_plan
@@ -50,6 +53,7 @@ from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.table import FileEntry, Table, open_table
 
 if TYPE_CHECKING:
+    from skipindex.spark.append import append
     from skipindex.spark.optimize import optimize
     from skipindex.spark.read import read
     from skipindex.spark.session import local_session
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     from skipindex.spark.write import write_table
 
 _ON_SPARK: Final = {
+    "append": "skipindex.spark.append",
     "local_session": "skipindex.spark.session",
     "optimize": "skipindex.spark.optimize",
     "read": "skipindex.spark.read",
@@ -86,6 +91,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "PredicateError",
+    "Quality",
     "RangeBitmap",
     "RunLength",
     "SkipIndexError",
@@ -99,14 +105,18 @@ __all__ = [
     "Verdict",
     "VerifyReport",
     "Violation",
+    "Workload",
     "advise",
+    "append",
     "build_indexes",
     "col",
+    "describe",
     "drop_indexes",
     "local_session",
     "merge_packs",
     "open_table",
     "optimize",
+    "picture",
     "plan_files",
     "read",
     "sql",

@@ -5,8 +5,16 @@ No part of it needs Spark: ``skipindex.spark.cluster`` applies it to a DataFrame
 
 from __future__ import annotations
 
+from skipindex.layout._layout import Layout, Placement
 from skipindex.layout.boundaries import Boundaries
-from skipindex.layout.clustering import Axis, Clustering, Placement, n_files_for
+from skipindex.layout.choice import (
+    MAX_COLUMNS,
+    Choice,
+    CurveChoice,
+    choose_curve,
+    choose_layout,
+)
+from skipindex.layout.clustering import Axis, Clustering, n_files_for
 from skipindex.layout.curves import (
     CURVES,
     Curve,
@@ -14,20 +22,33 @@ from skipindex.layout.curves import (
     hilbert,
     interleave,
     linear,
+    scatter,
 )
 from skipindex.layout.cuts import FileCuts
+from skipindex.layout.querytree import QueryTree
+from skipindex.layout.workload import BoundWorkload, Workload
 
 __all__ = [
     "CURVES",
+    "MAX_COLUMNS",
     "Axis",
+    "BoundWorkload",
     "Boundaries",
+    "Choice",
     "Clustering",
     "Curve",
+    "CurveChoice",
     "FileCuts",
+    "Layout",
     "Placement",
+    "QueryTree",
+    "Workload",
+    "choose_curve",
+    "choose_layout",
     "curve",
     "hilbert",
     "interleave",
     "linear",
     "n_files_for",
+    "scatter",
 ]

@@ -7,21 +7,22 @@ a curve strings the cells together, and the curve is cut into files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import LayoutError
+from skipindex.layout._layout import Placement
 from skipindex.layout._split import Weights
 from skipindex.layout.boundaries import MAX_RANGES, Boundaries
 from skipindex.layout.curves import KEY_BITS, Curve, Keys, linear
 from skipindex.layout.curves import curve as curve_named
-from skipindex.layout.cuts import FileCuts, FileNumbers, Salt
+from skipindex.layout.cuts import FileCuts, Salt
 
 Cells: TypeAlias = npt.NDArray[np.uint32]
 
@@ -40,14 +41,6 @@ _MAX_GROUP_BITS: Final = 31
 """At least 32 of the key's 63 bits are left for the curve."""
 
 
-class Placement(NamedTuple):
-    """Where rows go."""
-
-    keys: Keys
-    """Positions on the curve: the order of rows over files and inside them."""
-    files: FileNumbers
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
     """One column as an axis of a grid."""
@@ -61,30 +54,13 @@ class Axis:
     def by_weight(
         cls, boundaries: Boundaries, weight_of_range: Weights, *, bits: int
     ) -> Axis:
-        """Space the ranges by weight: a cell stands in the middle of its rows.
-
-        So the highest bit halves the rows, not the values, and splits off a
-        value that most rows have.  Different ranges get different cells if there
-        are enough.
-        """
-        n_cells, n_ranges = 1 << bits, boundaries.n_ranges
-        total = weight_of_range.sum()
-        if total == 0:
-            return cls.evenly(boundaries, bits=bits)
-        middle = (np.cumsum(weight_of_range) - weight_of_range / 2) / total
-        cells = np.minimum((middle * n_cells).astype(np.int64), n_cells - 1)
-        if n_cells >= n_ranges:
-            order = np.arange(n_ranges)
-            cells = np.maximum.accumulate(cells - order) + order
-            cells = np.minimum(cells, n_cells - n_ranges + order)
-        return cls(boundaries, cells.astype(np.uint32), bits)
+        """Space the ranges by weight; see ``cells_by_weight``."""
+        return cls(boundaries, cells_by_weight(weight_of_range, bits=bits), bits)
 
     @classmethod
     def evenly(cls, boundaries: Boundaries, *, bits: int) -> Axis:
         """Space the ranges evenly."""
-        n_ranges = boundaries.n_ranges
-        cells = (np.arange(n_ranges, dtype=np.int64) << bits) // n_ranges
-        return cls(boundaries, cells.astype(np.uint32), bits)
+        return cls(boundaries, _even_cells(boundaries.n_ranges, bits), bits)
 
     def cells_of(self, values: pa.Array | pa.ChunkedArray) -> Cells:
         """Return the cell of every value."""
@@ -114,7 +90,7 @@ class Clustering:
         n_files: int,
         curve: str = "hilbert",
         partition_by: Sequence[str] = (),
-        max_ranges: int | None = None,
+        max_ranges: int | Mapping[str, int] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Clustering:
         """Return the clustering of a table by ``columns``, judged by its sample.
@@ -123,11 +99,12 @@ class Clustering:
             sample: rows of the table; other columns are ignored.
             columns: in order of importance; two to four work best.
             n_files: how many files to make.
-            curve: ``"hilbert"``, ``"zorder"`` or ``"linear"``.
+            curve: ``"hilbert"``, ``"zorder"``, ``"linear"`` or ``"hash"``.
             partition_by: columns whose values share a file only where they have
                 too few rows to fill one.
-            max_ranges: the most ranges of a column; None is 64 a file, and at
-                least 256.
+            max_ranges: the most ranges of a column, which set its bits; None, and
+                for columns that a mapping leaves out, is 64 a file, and at least
+                256.
             weights: what each row of the sample stands for, for instance its
                 bytes, so that files get nearly equal sizes; None is 1 each.
 
@@ -140,15 +117,17 @@ class Clustering:
             raise LayoutError(f"cannot cluster into {n_files} files (at least 1)")
         if not columns:
             raise LayoutError("cannot cluster by no columns (at least 1)")
-        if max_ranges is None:
-            max_ranges = min(MAX_RANGES, max(_MIN_RANGES, RANGES_PER_FILE * n_files))
+        usual = min(MAX_RANGES, max(_MIN_RANGES, RANGES_PER_FILE * n_files))
+        ranges = dict.fromkeys(columns, usual)
+        if isinstance(max_ranges, int):
+            ranges = dict.fromkeys(columns, max_ranges)
+        elif max_ranges is not None:
+            ranges |= {name: max_ranges[name] for name in columns if name in max_ranges}
         loads = None if weights is None else np.asarray(weights, np.float64)
 
         groups = _fit_groups(sample, partition_by, loads)
         n_group_bits = sum(axis.bits for axis in groups)
-        axes = _fit_axes(
-            sample, columns, shape, KEY_BITS - n_group_bits, max_ranges, loads
-        )
+        axes = _fit_axes(sample, columns, shape, KEY_BITS - n_group_bits, ranges, loads)
         arrays = [sample.column(name) for name in (*partition_by, *columns)]
         keys = _keys(shape, groups, axes, arrays)
         cuts = FileCuts.fit(
@@ -164,6 +143,16 @@ class Clustering:
     def columns(self) -> tuple[str, ...]:
         """The columns that ``assign`` takes, in its order: groups before axes."""
         return tuple(a.boundaries.column for a in chain(self.groups, self.axes))
+
+    @property
+    def n_files(self) -> int:
+        """The file numbers are below this."""
+        return self.cuts.n_files
+
+    @property
+    def needs_salt(self) -> bool:
+        """Some rows that are alike go to several files."""
+        return self.cuts.needs_salt
 
     def assign(
         self,
@@ -182,6 +171,33 @@ class Clustering:
         """
         keys = _keys(self.curve, self.groups, self.axes, arrays)
         return Placement(keys, self.cuts.assign(keys, salt=salt))
+
+
+def cells_by_weight(weight_of_range: Weights, *, bits: int) -> Cells:
+    """Return a cell for every range: it stands in the middle of its rows.
+
+    So the highest bit halves the rows, not the values, and splits off a value
+    that most rows have.  Different ranges get different cells if there are
+    enough.
+    """
+    n_cells, n_ranges = 1 << bits, len(weight_of_range)
+    total = weight_of_range.sum()
+    if total == 0:
+        return _even_cells(n_ranges, bits)
+    middle = (np.cumsum(weight_of_range) - weight_of_range / 2) / total
+    cells = np.minimum((middle * n_cells).astype(np.int64), n_cells - 1)
+    if n_cells >= n_ranges:
+        order = np.arange(n_ranges)
+        cells = np.maximum.accumulate(cells - order) + order
+        cells = np.minimum(cells, n_cells - n_ranges + order)
+    found: Cells = cells.astype(np.uint32)
+    return found
+
+
+def _even_cells(n_ranges: int, bits: int) -> Cells:
+    order: npt.NDArray[np.int64] = np.arange(n_ranges, dtype=np.int64)
+    cells = (order << bits) // n_ranges
+    return cells.astype(np.uint32)
 
 
 def n_files_for(n_rows: int, rows_per_file: int) -> int:
@@ -226,10 +242,10 @@ def _fit_axes(
     names: Sequence[str],
     shape: Curve,
     n_bits: int,
-    max_ranges: int,
+    max_ranges: Mapping[str, int],
     weights: Weights | None,
 ) -> tuple[Axis, ...]:
-    boundaries = [_fit(sample, name, max_ranges, weights) for name in names]
+    boundaries = [_fit(sample, name, max_ranges[name], weights) for name in names]
     wanted = [_wanted_bits(b.n_ranges) for b in boundaries]
     given = shape.share_bits(wanted, total=n_bits)
     return tuple(

@@ -27,6 +27,9 @@ Ranks: TypeAlias = Sequence[npt.ArrayLike]
 KEY_BITS: Final = 63
 """A key is a non-negative int64, which Spark sorts and compares natively."""
 
+_GOLDEN: Final = 0x9E3779B97F4A7C15
+"""2**64 / golden ratio."""
+
 _DIGIT_BITS: Final = 11
 """One spread table has 2048 entries of 8 bytes, which stay in the L1 cache."""
 
@@ -108,6 +111,25 @@ def linear(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
         keys <<= width
         keys |= column.astype(np.int64)
     return keys
+
+
+def scatter(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
+    """Return keys without any order: neighbours on the grid end up far apart.
+
+    Multiplicative hashing (Knuth, TAOCP 3, 6.4) of the linear key, twice; a
+    bijection, since odd numbers have inverses.
+    """
+    widths = _widths(ranks, bits)
+    width = sum(widths)
+    keys = linear(ranks, bits=widths).view(np.uint64)
+    if width == 0:
+        return keys.view(np.int64)
+    mask = np.uint64((1 << width) - 1)
+    factor = np.uint64((_GOLDEN >> (64 - width)) | 1)
+    for _ in range(2):
+        keys = (keys * factor) & mask
+        keys ^= keys >> np.uint64((width + 1) // 2)
+    return keys.view(np.int64)
 
 
 def hilbert(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
@@ -196,6 +218,11 @@ def _every_bit(_: Sequence[int]) -> int:
     return (1 << KEY_BITS) - 1
 
 
+def _no_bit(_: Sequence[int]) -> int:
+    """A box of scattered cells is as wide as the grid, wherever it ends."""
+    return 0
+
+
 def _lowest_bit_of_each(bits: Sequence[int]) -> int:
     """Of one axis all cells are alike, but a change of it ends all later ones."""
     mask, low = 0, sum(bits)
@@ -210,6 +237,7 @@ CURVES: Final[Mapping[str, Curve]] = MappingProxyType(
         "hilbert": Curve("hilbert", hilbert, _share_in_cube, _every_bit),
         "zorder": Curve("zorder", interleave, _share_in_turn, _every_bit),
         "linear": Curve("linear", linear, _share_in_order, _lowest_bit_of_each),
+        "hash": Curve("hash", scatter, _share_in_turn, _no_bit),
     }
 )
 """Every curve by the name that users give it."""

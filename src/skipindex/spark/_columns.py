@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from skipindex.errors import LayoutError
 
@@ -40,6 +43,34 @@ def column(name: str) -> Column:
 def is_atomic(dtype: types.DataType) -> bool:
     """Tell whether values can be compared and hashed."""
     return isinstance(dtype, _ORDERABLE)
+
+
+def arrow_schema(schema: types.StructType) -> pa.Schema:
+    """Return the schema as Arrow types; instants are in UTC."""
+    # Newer versions of Spark ask for the zone and older ones do not take it.
+    asked = inspect.signature(to_arrow_schema).parameters
+    if "timezone" in asked:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)
+
+
+def row_size(schema: types.StructType) -> Column:
+    """Return the bytes of a row before encoding, about; never NULL and above 0.
+
+    Nested values count as their JSON does.
+    """
+    total: Column = sf.lit(1)
+    for field in schema:
+        values = column(field.name)
+        match field.dataType:
+            case types.StringType() | types.BinaryType():
+                size = sf.octet_length(values)
+            case types.ArrayType() | types.MapType() | types.StructType():
+                size = sf.octet_length(sf.to_json(sf.struct(values)))
+            case _:
+                size = sf.lit(8)
+        total = total + sf.coalesce(size, sf.lit(0))
+    return total.cast("bigint")
 
 
 def resolve(df: DataFrame, names: Sequence[str], *, role: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas import functions as udfs
 
-from skipindex.spark._columns import column, is_atomic, quote
+from skipindex.spark._columns import arrow_schema, column, is_atomic, quote
 from skipindex.spark._router import Router
 
 HAS_ARROW_UDF: Final = hasattr(udfs, "arrow_udf")
@@ -26,17 +26,17 @@ _PLACE_TYPE: Final = "struct<key: bigint, label: int>"
 
 def place_column(df: DataFrame, router: Router) -> Column:
     """Return the column of ``Router.place``, a struct of key and label."""
-    clustering = router.clustering
-    salt = [sf.xxhash64(*_salt_columns(df))] if clustering.cuts.needs_salt else []
+    layout = router.layout
+    salt = [sf.xxhash64(*_salt_columns(df))] if layout.needs_salt else []
     if HAS_ARROW_UDF:
-        arguments = [column(name) for name in clustering.columns]
+        arguments = [column(name) for name in layout.columns]
         arrow_place: _ColumnFunction = udfs.arrow_udf(  # type: ignore[call-overload]
             _arrow_function(router), _PLACE_TYPE
         )
         return arrow_place(*arguments, *salt)
-    arguments = [_for_pandas(df, name) for name in clustering.columns]
+    arguments = [_for_pandas(df, name) for name in layout.columns]
     pandas_place: _ColumnFunction = udfs.pandas_udf(  # type: ignore[call-overload]
-        _pandas_function(router), _PLACE_TYPE
+        _pandas_function(router, _arrow_types(df, layout.columns)), _PLACE_TYPE
     )
     return pandas_place(*arguments, *salt)
 
@@ -48,10 +48,14 @@ def _arrow_function(router: Router) -> Callable[..., pa.Array]:
     return place
 
 
-def _pandas_function(router: Router) -> Callable[..., pd.DataFrame]:
-    clustering = router.clustering
-    dtypes = [axis.boundaries.dtype for axis in (*clustering.groups, *clustering.axes)]
+def _arrow_types(df: DataFrame, names: Sequence[str]) -> list[pa.DataType]:
+    schema = arrow_schema(types.StructType([df.schema[name] for name in names]))
+    return list(schema.types)
 
+
+def _pandas_function(
+    router: Router, dtypes: Sequence[pa.DataType]
+) -> Callable[..., pd.DataFrame]:
     def place(*columns: pd.Series) -> pd.DataFrame:
         arrays = [
             _from_pandas(series, dtype)

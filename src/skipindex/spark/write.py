@@ -12,12 +12,12 @@ from skipindex.advice.build import Wish, build_wished
 from skipindex.errors import LayoutError, TableError
 from skipindex.indexes._runners import Progress
 from skipindex.indexes.build import Request
+from skipindex.layout import Workload, n_files_for
 from skipindex.layout import curve as named_curve
-from skipindex.layout import n_files_for
 from skipindex.rewrite.planning import PROPERTY, Target, cubes_of_write
 from skipindex.spark._columns import column, resolve
 from skipindex.spark.build import SparkRunner
-from skipindex.spark.cluster import cluster
+from skipindex.spark.cluster import apply_clustering, cluster, fit_workload
 from skipindex.storage.location import Location, location_of
 from skipindex.storage.log import Snapshot, commit
 from skipindex.table import Table, check_folder, open_table
@@ -29,11 +29,12 @@ def write_table(
     df: DataFrame,
     path: str | os.PathLike[str],
     *,
-    cluster_by: Sequence[str] = (),
+    cluster_by: Sequence[str] | Workload = (),
     curve: str | None = "hilbert",
     partition_by: Sequence[str] = (),
     sort_within: Sequence[str] | None = None,
     rows_per_file: int = ROWS_PER_FILE,
+    balance: str = "rows",
     indexes: Request | None = None,
     overwrite: bool = False,
     options: Mapping[str, str] | None = None,
@@ -48,12 +49,15 @@ def write_table(
         df: any DataFrame of a classic session; it is evaluated three times (a
             count, a sample, the write), so cache it if it is expensive.
         path: a folder that does not exist, or is empty.
-        cluster_by: columns that queries filter on; two to four work best.
-        curve: ``"hilbert"``, ``"zorder"`` or ``"linear"``; None writes ``df`` in
-            the order that it has.
+        cluster_by: columns that queries filter on; two to four work best.  Or a
+            ``Workload``: the queries themselves, which choose the layout.
+        curve: ``"hilbert"``, ``"zorder"``, ``"linear"`` or ``"hash"``; None writes
+            ``df`` in the order that it has.  A workload chooses its own.
         partition_by: hive partition columns.
         sort_within: columns to sort by inside of each file; by default the curve.
         rows_per_file: target; a file holds about as many rows.
+        balance: ``"rows"``, or ``"bytes"`` for as many files of nearly equal sizes
+            before encoding.
         indexes: as for ``build_indexes``: None lets the advisor choose, and
             ``{"*": "minmax"}`` builds statistics alone.
         overwrite: replace what is at ``path``.
@@ -72,7 +76,27 @@ def write_table(
             f"{location.full('')!r} is not empty (pass overwrite=True to replace it)"
         )
     laid_out = df
-    if cluster_by and curve is not None:
+    layout: dict[str, Any] = {
+        "partition_by": list(partition_by),
+        "sort_within": list(sort_within or ()),
+        "rows_per_file": rows_per_file,
+    }
+    is_clustered = isinstance(cluster_by, Workload) or bool(cluster_by and curve)
+    if isinstance(cluster_by, Workload):
+        n_rows = df.count()
+        choice = fit_workload(
+            df,
+            cluster_by,
+            n_files=n_files_for(n_rows, rows_per_file),
+            n_rows=n_rows,
+            partition_by=partition_by,
+            balance=balance,
+        )
+        laid_out = apply_clustering(
+            df, choice.layout, sort_within=sort_within, partition_by=partition_by
+        )
+        layout |= choice.to_json() | {"workload": cluster_by.to_json()}
+    elif cluster_by and curve is not None:
         n_rows = df.count()
         laid_out = cluster(
             df,
@@ -82,6 +106,7 @@ def write_table(
             n_rows=n_rows,
             sort_within=sort_within,
             partition_by=partition_by,
+            balance=balance,
         )
     elif sort_within:
         names = resolve(df, sort_within, role="sort by")
@@ -89,21 +114,19 @@ def write_table(
     writer = laid_out.write.mode("overwrite").options(**(options or {}))
     # Whatever the session says, partitions that df does not have go too.
     writer = writer.option("partitionOverwriteMode", "static")
-    if not (cluster_by and curve is not None):
+    if not is_clustered:
         writer = writer.option("maxRecordsPerFile", rows_per_file)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
     writer.parquet(location.spark_path())
-    layout = {
-        "cluster_by": list(cluster_by),
-        "curve": curve if cluster_by else None,
-        "partition_by": list(partition_by),
-        "sort_within": list(sort_within or ()),
-        "rows_per_file": rows_per_file,
-    }
+    if not isinstance(cluster_by, Workload):
+        layout |= {
+            "cluster_by": list(cluster_by),
+            "curve": curve if cluster_by else None,
+        }
+    by = tuple(layout.get("cluster_by", ())) if layout.get("curve") else ()
     order = tuple(sort_within or ())
-    by = tuple(cluster_by) if curve is not None else ()
-    target = Target(by, curve or "linear", order, rows_per_file)
+    target = Target(by, layout.get("curve") or "linear", order, rows_per_file)
     _record(location, layout, target)
     runner = SparkRunner(df.sparkSession)
     table = open_table(location)
@@ -112,7 +135,7 @@ def write_table(
 
 def _check(
     df: DataFrame,
-    cluster_by: Sequence[str],
+    cluster_by: Sequence[str] | Workload,
     curve: str | None,
     partition_by: Sequence[str],
     rows_per_file: int,
@@ -123,12 +146,13 @@ def _check(
         named_curve(curve)
     if rows_per_file < 1:
         raise LayoutError(f"rows_per_file is {rows_per_file} (expected 1 or more)")
-    for name in (*cluster_by, *partition_by):
+    named = () if isinstance(cluster_by, Workload) else tuple(cluster_by)
+    for name in (*named, *partition_by):
         if name not in df.columns:
             raise LayoutError(
                 f"no column {name!r} to lay out by (columns: {', '.join(df.columns)})"
             )
-    both = sorted(set(cluster_by) & set(partition_by))
+    both = sorted(set(named) & set(partition_by))
     if both:
         raise LayoutError(
             f"columns {both} are partition columns, so every file already holds one "

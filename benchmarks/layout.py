@@ -1,0 +1,309 @@
+"""``python -m benchmarks.layout``: how many files each layout of SSB lets be skipped.
+
+The flat table is written in as many files by every layout, as real Parquet: linear,
+Z-order and Hilbert by four columns, a curve and a query tree chosen for the 13
+queries, and delta-rs' ``z_order`` by the same four columns where ``deltalake`` is
+installed.  Counted are the files that the 13 queries keep: by min/max, and by
+row-level indexes, which keep exactly the files with a matching row (``make ssb``
+checks that), so one scan counts them.  *Others* are 13 queries of the same shape
+with literals that no layout was fitted to.  The same run times clustering against
+``repartitionByRange`` on one column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from skipindex.layout import Layout
+from skipindex.spark.cluster import apply_clustering, cluster, fit_workload
+from ssb._progress import progress_lines
+from ssb.generate import Dataset, Log, find_or_generate
+from ssb.layouts import CLUSTER_BY
+from ssb.queries import QUERIES, Query
+from ssb.run import matches_per_file
+
+_RANGE_BY: Final = "lo_orderdate"
+_OTHER_LITERALS: Final = {
+    "'ASIA'": "'EUROPE'",
+    "'AMERICA'": "'AFRICA'",
+    "'EUROPE'": "'MIDDLE EAST'",
+    "'UNITED STATES'": "'CHINA'",
+    "'UNITED KI1'": "'CHINA    3'",
+    "'UNITED KI5'": "'CHINA    8'",
+    "'MFGR#12'": "'MFGR#43'",
+    "'MFGR#14'": "'MFGR#35'",
+    "'MFGR#1'": "'MFGR#3'",
+    "'MFGR#2'": "'MFGR#4'",
+    "'MFGR#2221'": "'MFGR#4411'",
+    "'MFGR#2228'": "'MFGR#4418'",
+    "'Dec1997'": "'Mar1995'",
+    "199401": "199606",
+    "1992": "1993",
+    "1993": "1995",
+    "1994": "1996",
+    "1997": "1994",
+    "1998": "1995",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one layout lets the queries skip.
+
+    Args:
+        name: of the layout.
+        n_files: of the table.
+        rows: of the smallest and of the largest file.
+        kept: files kept by min/max, for each query.
+        megabytes: of those files.
+        matching: files that hold a matching row, all queries together.
+        others: files kept by min/max for queries with other literals.
+        seconds: to write it; None if it was there.
+    """
+
+    name: str
+    n_files: int
+    rows: tuple[int, int]
+    kept: tuple[int, ...]
+    megabytes: float
+    matching: int
+    others: int
+    seconds: float | None
+
+
+def other_queries() -> list[Query]:
+    """Return the 13 queries with other literals; every one still finds its shape."""
+    literal = re.compile(
+        "|".join(map(re.escape, sorted(_OTHER_LITERALS, key=len)[::-1]))
+    )
+    return [
+        Query(q.name, literal.sub(lambda m: _OTHER_LITERALS[m[0]], q.where), q.select)
+        for q in QUERIES
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark and print one table; 1 if a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--files", type=int, default=100)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the data")
+    parser.add_argument("--work", type=Path, help="folder of the layouts; emptied")
+    parser.add_argument(
+        "--repeat", type=int, default=2, help="writes that are timed; the best counts"
+    )
+    parsed = parser.parse_args(arguments)
+    log = progress_lines()
+    spark = local_session(parsed.scale)
+    dataset = find_or_generate(
+        parsed.out, scale=parsed.scale, files=parsed.files, spark=spark, log=log
+    )
+    work: Path = parsed.work or parsed.out / "layouts"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    results = [
+        measure(spark, name, path, seconds, log)
+        for name, path, seconds in written(spark, dataset, work, log)
+    ]
+    print(table_of(results))
+    ratios = [clustering_cost(spark, dataset, work, log) for _ in range(parsed.repeat)]
+    cost = min(hilbert for hilbert, _ in ratios) / min(plain for _, plain in ratios)
+    shutil.rmtree(work)
+    return verdict(results, cost)
+
+
+def local_session(scale: float) -> SparkSession:
+    """Return a session with room for the largest sort."""
+    memory = "4g" if scale >= 1 else "2g"
+    return sx.local_session("bench layout", memory=memory)
+
+
+def written(
+    spark: SparkSession, dataset: Dataset, work: Path, log: Log
+) -> Sequence[tuple[str, Path, float | None]]:
+    """Write every layout; its name, its folder and the seconds it took."""
+    n_files, n_rows = dataset.n_files, dataset.n_rows
+    whole = spark.read.parquet(str(dataset.flat))
+    asked = [query.where for query in QUERIES]
+
+    def along(curve: str) -> Callable[[], DataFrame]:
+        return lambda: cluster(
+            whole, by=CLUSTER_BY, n_files=n_files, curve=curve, n_rows=n_rows
+        )
+
+    def chosen(method: str) -> DataFrame:
+        workload = sx.Workload(asked, method=method)
+        found = fit_workload(whole, workload, n_files=n_files, n_rows=n_rows)
+        log(f"{method}: {found.curve.columns}, {found.curve.curve}, {found.scores}")
+        layout: Layout = found.layout
+        return apply_clustering(whole, layout)
+
+    makers: dict[str, Callable[[], DataFrame]] = {
+        "linear": along("linear"),
+        "Z-order": along("zorder"),
+        "Hilbert": along("hilbert"),
+        "workload, curve": lambda: chosen("curve"),
+        "workload, tree": lambda: chosen("tree"),
+    }
+    # A copy, because the data set is not ours to index.
+    unordered = work / "unordered"
+    shutil.copytree(dataset.flat, unordered, ignore=shutil.ignore_patterns("_*"))
+    found: list[tuple[str, Path, float | None]] = [("unordered", unordered, None)]
+    if find_spec("deltalake"):
+        log("writing delta-rs z_order")
+        path = work / "delta"
+        found.append(("delta-rs z_order", path, z_order(dataset, path, n_files)))
+    else:
+        log("no deltalake here: pip install 'skipindex[bench]' compares with delta-rs")
+    for name, make in makers.items():
+        log(f"writing {name}")
+        path = work / re.sub(r"\W+", "_", name)
+        began = time.perf_counter()
+        make().write.parquet(str(path))
+        found.append((name, path, time.perf_counter() - began))
+    return found
+
+
+def z_order(dataset: Dataset, path: Path, n_files: int) -> float:
+    """Write what delta-rs makes of the table as plain Parquet; seconds of the sort.
+
+    It counts files by compressed bytes, which it only knows afterwards, so it is
+    asked again with what the first answer taught.
+    """
+    from deltalake import DeltaTable, convert_to_deltalake  # noqa: PLC0415
+
+    target = sum(f.stat().st_size for f in dataset.flat.glob("*.parquet")) // n_files
+    seconds = 0.0
+    for _ in range(2):
+        delta = path.with_name("delta_log")
+        shutil.rmtree(delta, ignore_errors=True)
+        delta.mkdir()
+        for file in dataset.flat.glob("*.parquet"):
+            shutil.copy(file, delta)
+        convert_to_deltalake(str(delta))
+        began = time.perf_counter()
+        table = DeltaTable(str(delta))
+        table.optimize.z_order(list(CLUSTER_BY), target_size=target)
+        seconds = time.perf_counter() - began
+        made = table.file_uris()
+        target = target * len(made) // n_files
+        if abs(len(made) - n_files) <= n_files // 20:
+            break
+    path.mkdir()
+    for uri in made:
+        file = Path(uri.removeprefix("file://"))
+        file.rename(path / file.name)
+    shutil.rmtree(delta)
+    return seconds
+
+
+def measure(
+    spark: SparkSession, name: str, path: Path, seconds: float | None, log: Log
+) -> Result:
+    """Count what the queries keep of one layout."""
+    log(f"measuring {name}")
+    others = other_queries()
+    asked = {
+        info.name: "minmax"
+        for info in sx.open_table(path).columns
+        if any(info.name in query.where for query in (*QUERIES, *others))
+    }
+    table = sx.build_indexes(path, asked, spark=spark).table
+    plans = [table.plan_files(query.where, kinds=["minmax"]) for query in QUERIES]
+    truth = matches_per_file(spark, table, QUERIES)
+    for query, plan in zip(QUERIES, plans, strict=True):
+        kept = {Path(file).name for file in plan.paths}
+        assert truth[query.name].keys() <= kept, f"{name} lost rows of {query.name}"
+    sizes = [pq.read_metadata(file).num_rows for file in path.glob("*.parquet")]
+    return Result(
+        name,
+        len(table),
+        (min(sizes), max(sizes)),
+        tuple(len(plan.paths) for plan in plans),
+        sum(task.size for plan in plans for task in plan.tasks) / 1e6,
+        sum(map(len, truth.values())),
+        sum(len(table.plan_files(q.where, kinds=["minmax"]).paths) for q in others),
+        seconds,
+    )
+
+
+def clustering_cost(
+    spark: SparkSession, dataset: Dataset, work: Path, log: Log
+) -> tuple[float, float]:
+    """Time the Hilbert layout, and a range partition written and sorted alike."""
+    whole = spark.read.parquet(str(dataset.flat))
+    n_files = dataset.n_files
+
+    def timed(make: Callable[[], DataFrame]) -> float:
+        path = work / "timed"
+        began = time.perf_counter()
+        make().write.mode("overwrite").parquet(str(path))
+        return time.perf_counter() - began
+
+    log("timing a Hilbert curve over four columns, and a range of one")
+    hilbert = timed(
+        lambda: cluster(whole, by=CLUSTER_BY, n_files=n_files, n_rows=dataset.n_rows)
+    )
+    plain = timed(
+        lambda: whole.repartitionByRange(n_files, _RANGE_BY).sortWithinPartitions(
+            _RANGE_BY
+        )
+    )
+    return hilbert, plain
+
+
+def table_of(results: Sequence[Result]) -> str:
+    """Return the table of all layouts."""
+    heads = [query.name.removeprefix("Q") for query in QUERIES]
+    lines = [
+        f"{'layout':<17} {'files':>5} {'rows a file':>15} "
+        + " ".join(f"{head:>4}" for head in heads)
+        + f" {'sum':>5} {'MB':>6} {'rows':>5} {'others':>6} {'s':>6}"
+    ]
+    for r in results:
+        low, high = r.rows
+        seconds = "-" if r.seconds is None else f"{r.seconds:.1f}"
+        lines.append(
+            f"{r.name:<17} {r.n_files:>5} {f'{low:,}-{high:,}':>15} "
+            + " ".join(f"{n:>4}" for n in r.kept)
+            + f" {sum(r.kept):>5} {r.megabytes:>6.0f} {r.matching:>5} {r.others:>6} "
+            f"{seconds:>6}"
+        )
+    lines.append(
+        "sum: files kept by min/max; rows: by row-level indexes; others: by min/max "
+        "for other literals"
+    )
+    return "\n".join(lines)
+
+
+def verdict(results: Sequence[Result], cost: float) -> int:
+    """Print how the targets were met; 1 if one was missed."""
+    kept = {result.name: sum(result.kept) for result in results}
+    curve = min(kept[name] for name in ("linear", "Z-order", "Hilbert"))
+    tree = kept["workload, tree"]
+    checks = {f"the tree keeps {tree / curve:.2f} of the best curve": tree * 2 <= curve}
+    if (delta := kept.get("delta-rs z_order")) is not None:
+        checks[f"the best curve keeps {curve / delta:.2f} of delta-rs"] = (
+            curve <= 0.8 * delta
+        )
+    checks[f"Hilbert costs {cost:.2f} of a range partition"] = cost <= 1.5
+    for text, is_met in checks.items():
+        print(f"{text}: {'as hoped' if is_met else 'MISSED'}")
+    return 0 if all(checks.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

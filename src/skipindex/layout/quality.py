@@ -1,0 +1,234 @@
+"""How well a table's files are separated, from their statistics alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from skipindex.indexes.minmax import FileStats
+from skipindex.planner.plan import Plan, plan_files
+from skipindex.predicate import Predicate, to_sql
+from skipindex.storage.location import Location
+from skipindex.table import ColumnInfo, Table, open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnQuality:
+    """How one column separates the files; 1 file is the best depth, 0 overlaps.
+
+    Args:
+        column: its name.
+        n_known: files whose bounds are known, or that hold no value.
+        depth: for a file on average, how many files share the value in its range
+            that most of them share, itself among them.
+        overlaps: how many other files' ranges a file's range meets on average.
+        look_up: the share of the files that a look-up of one value must read, for
+            values drawn from the bounds of the files.
+    """
+
+    column: str
+    n_known: int
+    depth: float
+    overlaps: float
+    look_up: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueryQuality:
+    """How near one query comes to reading nothing but its matches.
+
+    Args:
+        query: as SQL.
+        n_files: that it reads.
+        matching: between how many and how many rows match; None is not known.
+        ideal: the fewest files of average size that hold so many rows, between the
+            two bounds; None is not known.
+    """
+
+    query: str
+    n_files: int
+    matching: tuple[int, int | None]
+    ideal: tuple[int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What ``describe`` found; ``str`` of it is a text for people."""
+
+    table: str
+    n_files: int
+    n_rows: int
+    n_bytes: int
+    columns: tuple[ColumnQuality, ...]
+    queries: tuple[QueryQuality, ...]
+
+    def __str__(self) -> str:
+        """Return all of it as text."""
+        size = f"{self.n_rows:,} rows known, {self.n_bytes / 1e6:.1f} MB"
+        lines = [f"{self.table}: {self.n_files} files, {size}"]
+        if self.columns:
+            wide = max(6, *(len(c.column) for c in self.columns))
+            lines.append(
+                f"{'column':<{wide}}  {'depth':>8}  {'overlaps':>8}  {'look-up':>8}"
+            )
+            lines += [
+                f"{c.column:<{wide}}  {c.depth:>8.1f}  {c.overlaps:>8.1f}  "
+                f"{c.look_up:>8.1%}"
+                for c in self.columns
+            ]
+        if self.queries:
+            lines.append(f"{'files':>6}  {'ideal':>9}  {'rows':>19}  query")
+            lines += [
+                f"{q.n_files:>6}  {_between(q.ideal):>9}  {_between(q.matching):>19}  "
+                f"{q.query}"
+                for q in self.queries
+            ]
+        return "\n".join(lines)
+
+
+def describe(
+    table: Table | Location | str | os.PathLike[str],
+    queries: Iterable[str | Predicate] = (),
+    *,
+    columns: Sequence[str] | None = None,
+    spark: SparkSession | None = None,
+) -> Quality:
+    """Tell how well the files of a table are separated; reads no data file.
+
+    Args:
+        table: a ``Table``, a path or a URI.
+        queries: conditions to measure against the ideal layout, in which the
+            matching rows fill files of average size by themselves.
+        columns: by default all that have statistics.
+        spark: counts the matching rows exactly, by reading them; without it they
+            are as exact as the indexes are.
+
+    Raises:
+        PredicateError: a column does not exist, or a query cannot be parsed.
+        TableError: there is no such table.
+    """
+    opened = open_table(table)
+    if columns is None:
+        known = opened.snapshot.manifest.stats
+        infos = [c for c in opened.columns if c.name in known or c.is_partition]
+    else:
+        infos = [opened.resolve(name) for name in columns]
+    n_rows = int(opened.n_rows[opened.n_rows >= 0].sum())
+    return Quality(
+        opened.location.full(""),
+        len(opened),
+        n_rows,
+        int(opened.sizes.sum()),
+        tuple(_column(opened, info) for info in infos if info.domain is not None),
+        tuple(_query(opened, query, n_rows, spark) for query in queries),
+    )
+
+
+def _column(table: Table, info: ColumnInfo) -> ColumnQuality:
+    stats = table.stats(info)
+    n_files = len(table)
+    low, high = positions(stats)
+    n_unknown = int((stats.can_value & ~stats.bounded).sum())
+    if not len(low):
+        share = n_unknown / n_files
+        return ColumnQuality(
+            info.name, n_files - n_unknown, n_unknown, max(0, n_unknown - 1), share
+        )
+    lows, highs = np.sort(low), np.sort(high)
+
+    def n_holding(values: Positions) -> Positions:
+        """Return how many ranges hold each value."""
+        begun = np.searchsorted(lows, values, side="right")
+        found: Positions = begun - np.searchsorted(highs, values, side="left")
+        return found
+
+    met = np.searchsorted(lows, high, side="right") - np.searchsorted(
+        highs, low, side="left"
+    )
+    # A range is deepest where another one begins, or at its own beginning.
+    points = np.unique(low)
+    depths = _greatest(
+        n_holding(points),
+        np.searchsorted(points, low, side="left"),
+        np.searchsorted(points, high, side="right"),
+    )
+    asked = n_holding(np.concatenate([low, high])) + n_unknown
+    return ColumnQuality(
+        info.name,
+        n_files - n_unknown,
+        float(depths.mean()) + n_unknown,
+        float(met.mean()) - 1 + n_unknown,
+        float(asked.mean()) / n_files,
+    )
+
+
+def positions(*stats: FileStats) -> tuple[Positions, Positions]:
+    """Return the bounds of the files that have any, as ranks among all bounds.
+
+    The bounds of several tables share their ranks and stand one after the other.
+    """
+    lows: list[Any] = []
+    highs: list[Any] = []
+    for own in stats:
+        known = np.flatnonzero(own.bounded & own.can_value)
+        lows += [own.low[int(i)] for i in known]
+        highs += [own.high[int(i)] for i in known]
+    bounds = [getattr(bound, "as_py", lambda b=bound: b)() for bound in (*lows, *highs)]
+    rank = {value: i for i, value in enumerate(sorted(set(bounds)))}
+    found = np.array([rank[bound] for bound in bounds], np.int64)
+    return found[: len(lows)], found[len(lows) :]
+
+
+def _greatest(values: Positions, start: Positions, stop: Positions) -> Positions:
+    """Return the greatest of ``values[start:stop]`` for each pair; none is empty.
+
+    Two overlapping runs of a power of two cover every interval.
+    """
+    levels = [values]
+    while (width := 1 << (len(levels) - 1)) * 2 <= len(values):
+        levels.append(np.maximum(levels[-1][:-width], levels[-1][width:]))
+    level = np.frexp((stop - start).astype(np.float64))[1] - 1
+    found = np.empty(len(start), np.int64)
+    for i, runs in enumerate(levels):
+        at = level == i
+        found[at] = np.maximum(runs[start[at]], runs[stop[at] - (1 << i)])
+    return found
+
+
+def _query(
+    table: Table,
+    query: str | Predicate,
+    n_rows: int,
+    spark: SparkSession | None,
+) -> QueryQuality:
+    plan: Plan = plan_files(query, table=table)
+    matching: tuple[int, int | None] = plan.count_bounds
+    if spark is not None:
+        n_matching = plan.read(spark).count()
+        matching = (n_matching, n_matching)
+    n_known = int((table.n_rows >= 0).sum())
+    ideal: tuple[int, int | None] = (0, None)
+    if n_rows:
+        least, most = (
+            None if n is None else -(-n * n_known // n_rows) for n in matching
+        )
+        ideal = (least or 0, most)
+    text = query if isinstance(query, str) else to_sql(query)
+    return QueryQuality(text, len(plan.paths), matching, ideal)
+
+
+def _between(bounds: tuple[int, int | None]) -> str:
+    least, most = bounds
+    if least == most:
+        return f"{least:,}"
+    return f"{least:,}-{'?' if most is None else f'{most:,}'}"

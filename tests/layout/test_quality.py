@@ -1,0 +1,193 @@
+"""How well files are separated: depth, overlaps, look-ups and the ideal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import skipindex as sx
+from skipindex.domain import Domain
+from skipindex.errors import PredicateError
+from skipindex.indexes.minmax import FileStats, Summary, summaries_to_arrow
+from skipindex.layout import Clustering
+from skipindex.layout.picture import picture_of_curves
+from skipindex.layout.quality import _column
+from skipindex.table import ColumnInfo
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def table_of(folder: Path, files: Sequence[Sequence[Any]]) -> sx.Table:
+    for i, values in enumerate(files):
+        pq.write_table(
+            pa.table({"x": values, "n": [i] * len(values)}), folder / f"{i}.parquet"
+        )
+    return sx.build_indexes(folder, workers=1).table
+
+
+def test_depth_and_overlaps_of_a_drawn_example(tmp_path: Path) -> None:
+    # 0 .. 10, 5 .. 15 and 12 .. 20 form a chain; 30 .. 40 stands alone.
+    table = table_of(tmp_path, [[0, 10], [5, 15], [12, 20], [30, 40]])
+    found = sx.describe(table, columns=["x"]).columns[0]
+    assert found.overlaps == (1 + 2 + 1 + 0) / 4
+    assert found.depth == (2 + 2 + 2 + 1) / 4
+    # The bounds 5, 10, 12 and 15 are in two ranges, the other four in one.
+    assert found.look_up == (4 * 2 + 4 * 1) / 8 / 4
+
+
+def test_sorted_files_are_perfect_and_equal_ones_are_not(tmp_path: Path) -> None:
+    best, worst = tmp_path / "best", tmp_path / "worst"
+    best.mkdir()
+    worst.mkdir()
+    apart = sx.describe(table_of(best, [["a", "b"], ["c", "d"], ["e", "f"]]))
+    alike = sx.describe(table_of(worst, [["a", "z"]] * 3))
+    assert (apart.columns[0].depth, apart.columns[0].overlaps) == (1, 0)
+    assert (alike.columns[0].depth, alike.columns[0].overlaps) == (3, 2)
+    assert apart.columns[0].look_up == 1 / 3
+    assert alike.columns[0].look_up == 1
+
+
+def test_files_without_known_bounds_are_in_everyones_way(tmp_path: Path) -> None:
+    table_of(tmp_path, [[1, 2], [3, 4]])
+    pq.write_table(pa.table({"x": [9], "n": [9]}), tmp_path / "new.parquet")
+    found = sx.describe(tmp_path, columns=["x"]).columns[0]
+    assert found.n_known == 2
+    assert (found.depth, found.overlaps) == (2, 1)
+    assert found.look_up == 2 / 3
+
+
+def test_files_of_null_alone_are_in_nobodys_way(tmp_path: Path) -> None:
+    nothing = pa.array([None, None], pa.int64())
+    found = sx.describe(table_of(tmp_path, [[1, 2], nothing, [3, 4]])).columns[0]
+    assert (found.n_known, found.depth, found.overlaps) == (3, 1, 0)
+    assert found.look_up == 1 / 3
+
+
+class _Files:
+    """A table of nothing but statistics."""
+
+    def __init__(self, stats: FileStats) -> None:
+        self._stats = stats
+
+    def __len__(self) -> int:
+        return len(self._stats.bounded)
+
+    def stats(self, _: ColumnInfo) -> FileStats:
+        return self._stats
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=25)
+)
+def test_the_figures_are_those_of_the_definition(ends: list[tuple[int, int]]) -> None:
+    ranges = [(min(pair), max(pair)) for pair in ends]
+    domain = Domain("int", bits=64)
+    summaries = summaries_to_arrow([Summary(0, None, a, b) for a, b in ranges], domain)
+    stats = FileStats.from_arrow(summaries, pa.array([2] * len(ranges)))
+    found = _column(_Files(stats), ColumnInfo("x", domain))  # type: ignore[arg-type]
+
+    def holding(value: int) -> int:
+        return sum(a <= value <= b for a, b in ranges)
+
+    n = len(ranges)
+    depths = [max(holding(v) for v in range(a, b + 1)) for a, b in ranges]
+    overlaps = [sum(a <= d and c <= b for c, d in ranges) - 1 for a, b in ranges]
+    asked = [holding(v) for pair in ranges for v in pair]
+    assert found.depth == pytest.approx(np.mean(depths))
+    assert found.overlaps == pytest.approx(np.mean(overlaps))
+    assert found.look_up == pytest.approx(np.mean(asked) / n)
+
+
+def test_the_gap_to_the_ideal_of_each_query(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    files = [rng.integers(0, 100, 50).tolist() for _ in range(10)]
+    table_of(tmp_path, files)
+    table = sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1).table
+    n_matching = sum(value < 20 for values in files for value in values)
+    found = sx.describe(table, ["x < 20", sx.col("n") == 3])
+    scattered, clustered = found.queries
+    assert scattered.matching == (n_matching, n_matching)
+    assert scattered.ideal == (-(-n_matching // 50),) * 2
+    assert scattered.n_files == 10
+    assert (clustered.n_files, clustered.ideal) == (1, (1, 1))
+    text = str(found)
+    assert "x < 20" in text
+    assert "10 files, 500 rows known" in text
+
+
+def test_without_row_indexes_the_ideal_is_between_two_bounds(tmp_path: Path) -> None:
+    table = table_of(tmp_path, [[0, 10], [5, 15]])
+    (found,) = sx.describe(table, ["x = 7"]).queries
+    assert found.matching == (0, 4)
+    assert found.ideal == (0, 2)
+    assert "0-2" in str(sx.describe(table, ["x = 7"]))
+
+
+def test_a_table_without_indexes_is_described_as_unknown(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
+    found = sx.describe(tmp_path, ["x = 2"])
+    assert found.columns == ()
+    assert found.queries[0].ideal == (0, None)
+    assert "?" in str(found)
+    with pytest.raises(PredicateError, match="nowhere"):
+        sx.describe(tmp_path, columns=["nowhere"])
+
+
+def boxes(svg: str) -> list[list[tuple[float, float]]]:
+    """Return width and height of every file's box, panel by panel."""
+    panels = ET.fromstring(svg).findall(f"{SVG}g")
+    return [
+        [
+            (float(rect.attrib["width"]), float(rect.attrib["height"]))
+            for rect in panel.findall(f"{SVG}rect")
+            if rect.find(f"{SVG}title") is not None
+        ]
+        for panel in panels
+    ]
+
+
+def test_the_picture_shows_linear_as_stripes_and_curves_as_squares() -> None:
+    rng = np.random.default_rng(3)
+    rows = pa.table({"x": rng.random(20_000), "y": rng.random(20_000)})
+    linear, zorder, hilbert = boxes(picture_of_curves(rows, "x", "y", n_files=16))
+    assert len(linear) == len(zorder) == len(hilbert) == 16
+    assert all(height > 300 > 40 > width for width, height in linear)
+    for squares in (zorder, hilbert):
+        assert np.mean(squares) < 120
+
+
+def test_tables_are_drawn_side_by_side_on_the_same_axes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    rows = pa.table(
+        {
+            "a<b": [f"{i:03}" for i in rng.integers(0, 300, 3_000)],
+            "y": pa.array(rng.random(3_000), mask=rng.random(3_000) < 0.1),
+        }
+    )
+    tables = {}
+    for curve in ("linear", "hilbert"):
+        folder = tmp_path / curve
+        folder.mkdir()
+        fitted = Clustering.fit(rows, rows.column_names, n_files=9, curve=curve)
+        files = fitted.assign(rows.columns).files
+        for i in range(9):
+            own = rows.take(pa.array(np.flatnonzero(files == i)))
+            pq.write_table(own, folder / f"{i}.parquet")
+        tables[curve] = sx.build_indexes(folder, workers=1).table
+    svg = sx.picture(tables, "a<b", "y")
+    linear, hilbert = boxes(svg)
+    assert len(linear) == len(hilbert) == 9
+    assert np.mean([w for w, _ in linear]) < np.mean([w for w, _ in hilbert])
+    assert np.mean([h for _, h in linear]) > np.mean([h for _, h in hilbert])
+    with pytest.raises(PredicateError, match="nowhere"):
+        sx.picture(tables, "nowhere", "y")
