@@ -77,8 +77,10 @@ _MAX_BINS: Final = 1024
 _FULL: Final = 0.8
 """Bins that hold this share of the files each on average tell too little."""
 _LEAST_BYTES: Final = 1 << 16
+_BYTES_PER_FILE: Final = 256
 _SHARE: Final = 16
-"""A map takes up to 64 KB, or one byte for so many of the indexes beside it."""
+"""A map takes up to 64 KB and 256 bytes a file, or one byte for so many of the indexes
+beside it."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -130,7 +132,8 @@ def build_file_map(
     spans = [(slot, s) for slot, s in enumerate(files) if s is not None]
     if not spans:
         return None
-    budget = max(_LEAST_BYTES, n_index_bytes // _SHARE)
+    least = _LEAST_BYTES + _BYTES_PER_FILE * len(spans)
+    budget = max(least, n_index_bytes // _SHARE)
     single = all(s.single for _, s in spans)
     slots = np.repeat([slot for slot, _ in spans], [len(s) for _, s in spans])
     slots = slots.astype(np.uint64)

@@ -1,0 +1,1 @@
+"""Benchmarks: how fast indexes are built, and how fast plans are made."""
