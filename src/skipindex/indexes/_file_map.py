@@ -71,7 +71,7 @@ VERSION: Final = 1
 _HEAD: Final = struct.Struct("<BBBBIII")
 _BINS: Final = 4
 _FAN_BITS: Final = 4
-_MAX_PER_FILE: Final = 2048
+_MAX_PER_FILE: Final = 4096
 """More values of a file are summed up in so many intervals."""
 _MAX_BINS: Final = 1024
 _FULL: Final = 0.8
