@@ -8,8 +8,7 @@ are one is carried once, and no set is made of what is only counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias, assert_never
+from typing import Final, NamedTuple, Protocol, TypeAlias, assert_never
 
 import numpy as np
 from pyroaring import BitMap
@@ -31,8 +30,7 @@ _FEW: Final = 64
 _NONE: Final = (BitMap(),) * 2
 
 
-@dataclass(frozen=True, slots=True)
-class RowVerdict:
+class RowVerdict(NamedTuple):
     """What the bitmaps say of one file: the number of rows, from .. to."""
 
     lower: int
