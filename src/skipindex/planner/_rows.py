@@ -2,7 +2,7 @@
 
 An AND asks its most selective child first and every other one only about the rows that
 are left, so most of the work follows the number of those rows.  A set whose two bounds
-are one is carried once, and no set is made of what is only counted.
+are one is carried once, and the two bounds of a whole AND are only counted.
 """
 
 from __future__ import annotations
