@@ -7,7 +7,8 @@ that a busy or slow machine does not look like slow code.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -134,3 +135,14 @@ def compared(now: Baseline, before: Baseline) -> list[str]:
                 line = f"{title}: {what}: {then:.3g} then, {ratio:.3g} now"
                 worse.append((factor, f"worse than baseline x{factor:.2f}  {line}"))
     return [line for _, line in sorted(worse, reverse=True)]
+
+
+def best_seconds(call: Callable[[], object], *, rounds: int = 7) -> float:
+    """The least wall time of some calls; one more, before them, warms up."""
+    call()
+    best = float("inf")
+    for _ in range(rounds):
+        began = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - began)
+    return best

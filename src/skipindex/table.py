@@ -13,6 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -156,6 +157,17 @@ class Table:
             for reason, note in zip(self.freshness, notes.to_pylist(), strict=True)
         )
         return dict(Counter(filter(None, reasons)))
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """The size of all data files."""
+        return int(self.sizes.sum())
+
+    @cached_property
+    def without_rows(self) -> np.ndarray | None:
+        """Which files are known to have no row; None if none is."""
+        empty: np.ndarray = self.n_rows == 0
+        return empty if empty.any() else None
 
     def over(self, files: Sequence[Found]) -> Table:
         """A table of other files with the same schema; no index knows them."""

@@ -10,6 +10,7 @@ from benchmarks import __main__ as command
 from benchmarks import _report
 from benchmarks._report import (
     Measure,
+    best_seconds,
     compared,
     read_baseline,
     save_baseline,
@@ -90,3 +91,9 @@ def test_every_module_without_an_underscore_is_a_benchmark(
     monkeypatch.setattr(_report, "read_baseline", lambda: {"plan": {"one": 1.0}})
     assert command.main(["sizes"]) == 0, "a slow one is told, and no error"
     assert "worse than baseline x3.00  plan: one" in capsys.readouterr().out
+
+
+def test_the_first_call_is_not_counted() -> None:
+    calls: list[int] = []
+    assert best_seconds(lambda: calls.append(1), rounds=4) < 1
+    assert len(calls) == 5

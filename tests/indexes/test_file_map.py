@@ -28,7 +28,7 @@ def column(values: Sequence[Value | None], dtype: pa.DataType) -> EncodedColumn:
 
 def parts_of(files: Files, dtype: pa.DataType) -> list[bytes] | None:
     spans = [None if v is None else ValueSpans.of(column(v, dtype)) for v in files]
-    return build_file_map(spans, domain_of(dtype), n_index_bytes=1 << 30)
+    return build_file_map(spans, domain_of(dtype), n_index_bytes=0)
 
 
 def opened(parts: list[bytes], domain: Domain, n_files: int) -> FileMap:
@@ -87,6 +87,7 @@ def test_many_values_are_put_into_bins(
 ) -> None:
     """Files of random values, of one cluster, and of two far from each other."""
     monkeypatch.setattr(_file_map, "_LEAST_BYTES", 2000)
+    monkeypatch.setattr(_file_map, "_BYTES_PER_FILE", 0)
     monkeypatch.setattr(_file_map, "_MAX_PER_FILE", 50)
     monkeypatch.setattr(_file_map, "_MAX_BINS", 40)
     rng = np.random.default_rng(5)
@@ -115,6 +116,7 @@ def test_bins_that_every_file_is_in_are_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_file_map, "_LEAST_BYTES", 1000)
+    monkeypatch.setattr(_file_map, "_BYTES_PER_FILE", 0)
     spans = [
         ValueSpans.of(column([*range(i, 90_000, 20)], pa.int64())) for i in range(20)
     ]

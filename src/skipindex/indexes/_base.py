@@ -77,4 +77,8 @@ class IndexType(Protocol):
         """Raise ``UnsupportedTypeError`` where columns of this domain cannot be."""
 
     def open(self, parts: Parts, domain: Domain, n_rows: int) -> Index:
-        """Read the payload's header; ``CorruptIndexError`` if it makes no sense."""
+        """Read the payload's header; ``CorruptIndexError`` if it makes no sense.
+
+        What is opened is kept for later plans, and threads may ask it at once: it
+        holds little, and no state of a question.
+        """

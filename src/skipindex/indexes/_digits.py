@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ from skipindex.indexes._positional import Interval, load
 from skipindex.indexes._ranks import Codes
 from skipindex.indexes._roaring import Bits, blank, pack_all
 from skipindex.storage.parts import Parts
+
+
+_LIKELY: Final = 4
+"""So many slices more than the logarithm of the rows are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +211,7 @@ class Slices:
         if not self.full:
             rows = rows & self._at(self.shape.n_slices)
         low, high = start, stop - 1
-        zeros = self._zeros_from_the_top(len(rows).bit_length() + 2)
+        zeros = self._zeros_from_the_top(len(rows).bit_length() + _LIKELY)
         for i in range(self.shape.n_digits - 1, -1, -1):
             if not rows:
                 return BitMap()
@@ -219,12 +223,16 @@ class Slices:
 
     def _zeros_from_the_top(self, n_likely: int) -> Iterator[BitMap]:
         """In base 2, the rows whose bit is zero, from the highest bit downwards."""
-        stop = self.first + self.shape.n_digits
-        while stop > self.first:
-            start = max(self.first, stop - n_likely)
-            for raw in reversed(self.parts.read(start, stop)):
-                yield load(self.parts, raw)
-            stop = start
+        stop, n_seen = self.first + self.shape.n_digits, 0
+        try:
+            while stop > self.first:
+                start = max(self.first, stop - n_likely)
+                for raw in reversed(self.parts.read(start, stop)):
+                    n_seen += 1
+                    yield BitMap.deserialize(cast(bytes, raw))
+                stop = start
+        finally:
+            self.parts.count.bitmaps += n_seen
 
     def _zeros(self, lowest: int) -> list[BitMap]:
         """In base 2, the rows whose bit is zero, from the bit ``lowest`` upwards."""

@@ -46,6 +46,7 @@ from skipindex.indexes._coding import dictionary
 from skipindex.indexes._column import EncodedColumn
 from skipindex.indexes._dictionary import Codebook, open_codebook
 from skipindex.indexes._entries import (
+    Entries,
     pack_sets,
     part_of,
     read_entries,
@@ -71,14 +72,16 @@ VERSION: Final = 1
 _HEAD: Final = struct.Struct("<BBBBIII")
 _BINS: Final = 4
 _FAN_BITS: Final = 4
-_MAX_PER_FILE: Final = 2048
+_MAX_PER_FILE: Final = 4096
 """More values of a file are summed up in so many intervals."""
 _MAX_BINS: Final = 1024
 _FULL: Final = 0.8
 """Bins that hold this share of the files each on average tell too little."""
 _LEAST_BYTES: Final = 1 << 16
+_BYTES_PER_FILE: Final = 256
 _SHARE: Final = 16
-"""A map takes up to 64 KB, or one byte for so many of the indexes beside it."""
+"""A map takes up to 64 KB and 256 bytes a file, or one byte for so many of the indexes
+beside it."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -130,7 +133,8 @@ def build_file_map(
     spans = [(slot, s) for slot, s in enumerate(files) if s is not None]
     if not spans:
         return None
-    budget = max(_LEAST_BYTES, n_index_bytes // _SHARE)
+    least = _LEAST_BYTES + _BYTES_PER_FILE * len(spans)
+    budget = max(least, n_index_bytes // _SHARE)
     single = all(s.single for _, s in spans)
     slots = np.repeat([slot for slot, _ in spans], [len(s) for _, s in spans])
     slots = slots.astype(np.uint64)
@@ -311,10 +315,8 @@ class FileMap:
             return [None] * len(self.covered)
         codes: list[list[int]] = [[] for _ in self.covered]
         try:
-            for code in range(len(values)):
-                mine = np.zeros(len(self.covered), np.bool_)
-                self._add(mine, 0, code, code + 1)
-                for slot in np.flatnonzero(mine).tolist():
+            for code, slots in self._single_sets():
+                for slot in slots.tolist():
                     codes[slot].append(code)
         except DAMAGE as error:
             raise CorruptIndexError(f"a file map is damaged ({error})") from error
@@ -322,6 +324,19 @@ class FileMap:
             self._spans_of(own, values) if covered else None
             for own, covered in zip(codes, self.covered.tolist(), strict=True)
         ]
+
+    def _single_sets(self) -> Iterator[tuple[int, npt.NDArray[np.unsignedinteger]]]:
+        """Every code with its slots, some at a time, in the order of the codes."""
+        if not self.levels:
+            return
+        firsts, at = self.levels[0]
+        width = row_bytes(len(self.covered))
+        for i, begin in enumerate(firsts):
+            end = firsts[i + 1] if i + 1 < len(firsts) else self.book.n_codes
+            entries = read_entries(self.parts[at + i], end - begin, width)
+            for code in range(begin, end):
+                for slots in _slots(entries, code - begin, code - begin + 1):
+                    yield code, slots
 
     def _spans_of(self, codes: Sequence[int], values: Sequence[Value]) -> ValueSpans:
         lows = [values[code] for code in codes]
@@ -366,15 +381,21 @@ class FileMap:
             begin = firsts[i]
             end = firsts[i + 1] if i + 1 < len(firsts) else n_sets
             entries = read_entries(part, end - begin, width)
-            lists, bitmaps = entries.take(
-                max(start, begin) - begin, min(stop, end) - begin
-            )
-            self.parts.count.bitmaps += len(lists) + len(bitmaps)
-            for one in lists:
-                found[read_rows(one, width)] = True
-            for one in bitmaps:
-                slots = np.frombuffer(_roaring.load(one).to_array(), np.uint32)
+            sets = _slots(entries, max(start, begin) - begin, min(stop, end) - begin)
+            for slots in sets:
+                self.parts.count.bitmaps += 1
                 found[slots] = True
+
+
+def _slots(
+    entries: Entries, start: int, stop: int
+) -> Iterator[npt.NDArray[np.unsignedinteger]]:
+    """The slots in the sets ``start .. stop - 1``, some at a time."""
+    lists, bitmaps = entries.take(start, stop)
+    for one in lists:
+        yield read_rows(one, entries.width)
+    for one in bitmaps:
+        yield np.frombuffer(_roaring.load(one).to_array(), np.uint32)
 
 
 def _cover(interval: Interval, n_levels: int) -> Iterator[tuple[int, int, int]]:

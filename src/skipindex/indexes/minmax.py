@@ -218,10 +218,14 @@ class FileStats:
             case _:
                 assert_never(atom)
         # A file without a value has no row that is TRUE, but all of its no rows.
-        return Bounds(
-            inside & self.bounded & ~self.can_null,
-            (touched | ~self.bounded) & self.can_value,
-        )
+        if not self.bounded.all():
+            touched |= ~self.bounded
+            inside &= self.bounded
+        if self.can_null.any():
+            inside &= ~self.can_null
+        if not self.can_value.all():
+            touched &= self.can_value
+        return Bounds(inside, touched)
 
     def holds(self, atom: Atom) -> Mask:
         """Files where some row surely makes ``atom`` TRUE: that of a bound; errs to
@@ -239,14 +243,16 @@ class FileStats:
 
     def _range(self, low: Value | None, high: Value | None) -> tuple[Mask, Mask]:
         """Whether ``[low, high)`` encloses, and whether it touches, each file."""
-        yes = np.ones(len(self.bounded), bool)
         # [ min ... max ]--- low --->   is missed, and so is   --- high ---[ min ...
-        after = yes if low is None else _at_least(self.high, low)
-        before = yes if high is None else ~_at_least(self.low, high)
-        begins = yes if low is None else _at_least(self.low, low)
-        ends = yes if high is None else ~_at_least(self.high, high)
-        inside: Mask = begins & ends
-        touched: Mask = after & before
+        touched = inside = None
+        if low is not None:
+            touched, inside = _at_least(self.high, low), _at_least(self.low, low)
+        if high is not None:
+            below, ends = _below(self.low, high), _below(self.high, high)
+            touched = below if touched is None else np.logical_and(touched, below, below)
+            inside = ends if inside is None else np.logical_and(inside, ends, ends)
+        if touched is None or inside is None:
+            return np.ones(len(self.bounded), bool), np.ones(len(self.bounded), bool)
         return inside, touched
 
     def _positions(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
@@ -307,3 +313,11 @@ def _at_least(bounds: Any, value: Value) -> Mask:
         return mask
     scalar = pa.scalar(value, pa.large_binary())
     return np.asarray(pc.greater_equal(bounds, scalar).fill_null(False))
+
+
+def _below(bounds: Any, value: Value) -> Mask:
+    """``bound < value`` for every file; arbitrary where there is no bound."""
+    if isinstance(bounds, np.ndarray):
+        mask: Mask = bounds < value
+        return mask
+    return ~_at_least(bounds, value)

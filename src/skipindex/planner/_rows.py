@@ -2,14 +2,13 @@
 
 An AND asks its most selective child first and every other one only about the rows that
 are left, so most of the work follows the number of those rows.  A set whose two bounds
-are one is carried once, and no set is made of what is only counted.
+are one is carried once, and the two bounds of a whole AND are only counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias, assert_never
+from typing import Final, NamedTuple, Protocol, TypeAlias, assert_never
 
 import numpy as np
 from pyroaring import BitMap
@@ -31,8 +30,7 @@ _FEW: Final = 64
 _NONE: Final = (BitMap(),) * 2
 
 
-@dataclass(frozen=True, slots=True)
-class RowVerdict:
+class RowVerdict(NamedTuple):
     """What the bitmaps say of one file: the number of rows, from .. to."""
 
     lower: int

@@ -128,9 +128,10 @@ class Evaluation:
         self._rows: dict[int, RowVerdict] = {}
         self._later = np.empty(0, np.int64)
         self._certain, self.possible = self._nothing, self._everything
-        self._without_rows = self._nothing
+        self._without_rows: Mask | None = None
         self._left: list[tuple[str, Mask]] = []
-        self._kept = n, int(table.sizes.sum())
+        self._kept = n, table.n_bytes
+        self._open = n > 0
         use_stats = kinds is None or "minmax" in kinds
         self._run(PARTITIONS, lambda: self._ask_stats(partitions=True))
         self._run(
@@ -183,6 +184,8 @@ class Evaluation:
             found = self._evaluate()
             self._certain = self._certain | found.lower
             self._narrow(name, self.possible & found.upper)
+            left = np.flatnonzero(self.possible)
+            self._open = not self._certain[left].all()
         self._stages.append(
             Stage(
                 name,
@@ -194,15 +197,20 @@ class Evaluation:
         )
 
     def _narrow(self, name: str, possible: Mask) -> None:
-        files = int(np.count_nonzero(possible))
-        if files != self._kept[0]:
-            self._kept = files, int(self.table.sizes.sum(where=possible))
+        files, sizes = int(np.count_nonzero(possible)), self.table.sizes
+        if files * 2 < len(sizes):
+            self._kept = files, int(sizes[np.flatnonzero(possible)].sum())
+        else:
+            gone = sizes[np.flatnonzero(~possible)]
+            self._kept = files, self.table.n_bytes - int(gone.sum())
         self.possible = possible
         self._left.append((name, possible))
 
     def _evaluate(self) -> Bounds[Mask]:
         """The tree over all files, from what is known of its leaves."""
         found = self._bounds_of(self.tree)
+        if self._without_rows is None:
+            return found
         return Bounds(found.lower, found.upper & ~self._without_rows)
 
     def _bounds_of(self, node: Bound) -> Bounds[Mask]:
@@ -216,14 +224,19 @@ class Evaluation:
 
     def _refine(self, leaf: Leaf, bounds: Bounds[Mask], kind: str) -> None:
         record = self.leaves[leaf]
-        removed = record.bounds.upper & ~bounds.upper
+        removed = ~bounds.upper
+        if record.bounds.upper is self._everything:
+            record.removed_by[kind] = removed
+            record.bounds = bounds
+            return
+        removed &= record.bounds.upper
         earlier = record.removed_by.get(kind)
         record.removed_by[kind] = removed if earlier is None else earlier | removed
         record.bounds = record.bounds.refine(bounds)
 
     def _ask_stats(self, *, partitions: bool) -> bool:
         if not partitions:
-            self._without_rows = self.table.n_rows == 0
+            self._without_rows = self.table.without_rows
         asked = not partitions or not self.leaves
         for leaf, record in self.leaves.items():
             if record.column.is_partition == partitions:
@@ -234,7 +247,7 @@ class Evaluation:
         return asked
 
     def _why_not(self, *, positional: bool) -> str:
-        if not (self.possible & ~self._certain).any():
+        if not self._open:
             return "nothing is left to decide"
         columns = [record.column for record in self.leaves.values()]
         n_asked = sum(self._reader.has(c, positional=positional) for c in columns)
@@ -246,7 +259,7 @@ class Evaluation:
         )
 
     def _why_no_map(self) -> str:
-        if not (self.possible & ~self._certain).any():
+        if not self._open:
             return "nothing is left to decide"
         columns = [record.column for record in self.leaves.values()]
         if not any(map(self._reader.maps, columns)):

@@ -1,0 +1,216 @@
+"""How long a plan takes: ``python -m benchmarks.planning [--folder F] [--quick]``.
+
+Tables of 100, 1,000 and 10,000 small files with real packs, 1,000,000 files of
+synthetic statistics, and the row-level AND of a range and an equality over files of
+60,000 rows.  All of it warm and in one process; each figure is the best of a few calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap
+
+import skipindex as sx
+from benchmarks._report import Measure, best_seconds, show
+from skipindex.domain import domain_of
+from skipindex.indexes.minmax import summary_type
+from skipindex.storage.location import Found, Location
+from skipindex.storage.log import Snapshot
+from skipindex.storage.manifest import Manifest, StatsColumn
+
+N_KEYS = 100_000
+ROWS = 60_000
+EQUAL = 50
+"""A value of ``b``, whose values are ``EQUAL_STEP * n + EQUAL``."""
+EQUAL_STEP = 977
+
+
+def make_small_files(folder: Path, n_files: int) -> None:
+    """Files whose bounds tell nothing: a few of many keys, and always both extremes."""
+    rng = np.random.default_rng(1)
+    folder.mkdir()
+    days = rng.integers(0, 300, n_files)
+    for i in range(n_files):
+        keys = rng.integers(0, N_KEYS, 30)
+        keys[:2] = 0, N_KEYS
+        columns = {
+            "key": keys,
+            "day": days[i] + rng.integers(0, 5, 30),
+            "city": [f"CITY {n:03}" for n in rng.integers(0, 250, 30)],
+        }
+        pq.write_table(pa.table(columns), folder / f"{i:06}.parquet")
+
+
+def make_large_files(folder: Path, n_files: int) -> None:
+    """Files of 60,000 rows; every fiftieth is the same bytes under another name."""
+    rng = np.random.default_rng(1)
+    folder.mkdir()
+    for i in range(min(n_files, 50)):
+        columns = {
+            "a": rng.integers(0, 1000, ROWS),
+            "b": rng.integers(0, 1000, ROWS) * EQUAL_STEP + EQUAL,
+        }
+        pq.write_table(pa.table(columns), folder / f"{i:06}.parquet")
+    for i in range(50, n_files):
+        os.link(folder / f"{i % 50:06}.parquet", folder / f"{i:06}.parquet")
+
+
+def statistics_table(n_files: int) -> sx.Table:
+    """A table of statistics alone: two columns of integers, the first clustered."""
+    rng = np.random.default_rng(1)
+    lows = {
+        "x": np.sort(rng.integers(0, 1 << 40, n_files)),
+        "y": rng.integers(0, 1 << 20, n_files),
+    }
+    stats = {name: StatsColumn("int", bounds_of(low)) for name, low in lows.items()}
+    paths = [f"{i:07}.parquet" for i in range(n_files)]
+    constant = {
+        "size": 1_000_000,
+        "mtime": 1,
+        "footer_crc": 1,
+        "n_rows": 60_000,
+        "note": None,
+    }
+    empty = Manifest.empty().files
+    nothing = pa.ListArray.from_arrays(
+        pa.array(np.zeros(n_files + 1, np.int32)), pa.array([], pa.int32())
+    )
+    columns = {
+        "path": pa.array(paths),
+        **{name: pa.repeat(value, n_files) for name, value in constant.items()},
+        "packs": nothing,
+        "slots": nothing,
+    }
+    files = pa.table(
+        [columns[field.name].cast(field.type) for field in empty.schema],
+        schema=empty.schema,
+    )
+    return sx.Table(
+        Location("/nowhere"),
+        [Found(path, 1_000_000, 1) for path in paths],
+        pa.schema([(name, pa.int64()) for name in lows]),
+        {},
+        Snapshot(0, Manifest(files, stats, ())),
+        schema_path=paths[0],
+        partition_types={},
+    )
+
+
+def bounds_of(low: npt.NDArray[np.int64]) -> pa.StructArray:
+    """Statistics of files that hold ``low .. low + 10,000`` and no NULL."""
+    dtype = summary_type(domain_of(pa.int64()))
+    n = len(low)
+    values = [
+        pa.array(np.zeros(n, np.int64)),
+        pa.nulls(n, pa.int64()),
+        pa.array(low),
+        pa.array(low + 10_000),
+        pa.repeat(True, n),
+        pa.repeat(True, n),
+    ]
+    return pa.StructArray.from_arrays(values, fields=list(dtype))
+
+
+def planning(table: sx.Table, condition: str, rounds: int) -> tuple[float, sx.Plan]:
+    """Milliseconds of a warm plan, and the plan."""
+    plan = table.plan_files(condition)
+    seconds = best_seconds(lambda: table.plan_files(condition), rounds=rounds)
+    return seconds * 1e3, plan
+
+
+def small_files(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
+    """Planning over many small files with merged packs."""
+    make_small_files(folder, n_files)
+    sx.build_indexes(folder, {"key": "bit_sliced", "city": "bitmap", "day": "bitmap"})
+    table = sx.merge_packs(folder)
+    key = int(pq.read_table(folder / "000007.parquet")["key"][5].as_py())
+    named = f"{n_files:,} files"
+    for what, condition, limit in (
+        ("one-column =", f"key = {key}", 5.0 if n_files == 10_000 else None),
+        ("= of no file", "city = 'CITY 0999'", None),
+        ("clustered range", "day BETWEEN 100 AND 101", None),
+        ("range AND =", f"day BETWEEN 100 AND 120 AND key = {key}", None),
+    ):
+        ms, plan = planning(table, condition, rounds)
+        note = f"{len(plan.paths):,} files kept"
+        yield Measure(
+            what=f"{named}, {what}", figure=ms, unit="ms", limit=limit, note=note
+        )
+
+
+def statistics(n_files: int, rounds: int) -> Measure:
+    """Planning by min/max alone."""
+    table = statistics_table(n_files)
+    condition = f"x BETWEEN {1 << 38} AND {1 << 39} AND y < 100000"
+    ms, plan = planning(table, condition, rounds)
+    kept = int(plan._evaluation.possible.sum())  # noqa: SLF001 (without their names)
+    return Measure(
+        what=f"{n_files:,} files, min/max of two columns",
+        figure=ms,
+        unit="ms",
+        limit=10.0 if n_files == 1_000_000 else None,
+        note=f"{kept:,} files kept",
+    )
+
+
+def rows(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
+    """The row-level AND, and what CRoaring needs for the bitmaps of its range."""
+    make_large_files(folder, n_files)
+    sx.build_indexes(folder, {"a": "bit_sliced", "b": "bitmap"})
+    table = sx.open_table(folder)
+    value = EQUAL_STEP * 50 + EQUAL
+    kinds = ["minmax", "bit_sliced", "bitmap"]  # a file map leaves counting for later
+    for what, condition, limit in (
+        ("a range AND an =", f"a BETWEEN 300 AND 399 AND b = {value}", 70.0),
+        ("an =", f"b = {value}", None),
+        ("a range", "a BETWEEN 300 AND 399", None),
+    ):
+
+        def plan(condition: str = condition) -> tuple[int, int | None]:
+            return table.plan_files(condition, kinds=kinds).count_bounds
+
+        micros = best_seconds(plan, rounds=rounds) * 1e6 / n_files
+        read = table.plan_files(condition, kinds=kinds).stages[-1].read
+        note = f"{read.bitmaps / n_files:.0f} bitmaps, {read.n_bytes / n_files:,.0f} B"
+        named = f"a file of {ROWS:,} rows, {what}"
+        yield Measure(what=named, figure=micros, unit="us", limit=limit, note=note)
+    rng = np.random.default_rng(1)
+    dense = BitMap(np.flatnonzero(rng.random(ROWS) < 0.5).tolist()).serialize()
+    micros = best_seconds(
+        lambda: [BitMap.deserialize(dense) for _ in range(10_000)], rounds=rounds
+    )
+    what = "reference: 10 dense bitmaps deserialized"
+    yield Measure(what=what, figure=micros * 1e3, unit="us")
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, help="where to write (temporary)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the files")
+    options = parser.parse_args(arguments)
+    scale = 10 if options.quick else 1
+    rounds = 3 if options.quick else 9
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        measures: list[Measure] = []
+        for n_files in (100, 1_000, 10_000):
+            n = max(20, n_files // scale)
+            measures += small_files(folder / f"small{n_files}", n, rounds)
+        measures.append(statistics(1_000_000 // scale, rounds))
+        measures += rows(folder / "large", 1_000 // scale, rounds)
+    show("planning: warm, one process, best of a few", measures)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
