@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from skipindex.domain import ACCEPTED, Domain
@@ -102,13 +102,13 @@ def _requests(table: Table, indexes: Request | None) -> list[ColumnRequest]:
     """The columns to index; without a wish, statistics of all that have an order."""
     if indexes is None:
         return [
-            ColumnRequest(column.name, column.domain, ())
-            for column in table.columns
+            ColumnRequest(column.name, column.domain, (), column.path)
+            for column in table.leaves
             if column.domain is not None and not column.is_partition
         ]
     requests = []
     for name, wanted in indexes.items():
-        column = table.resolve(name)
+        column = table.find(name)
         single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
         wishes: Sequence[Wanted] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
         specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
@@ -122,7 +122,7 @@ def _requests(table: Table, indexes: Request | None) -> list[ColumnRequest]:
                     f"cannot build a {spec.kind} index on column {name!r}: {error}"
                 ) from error
         distinct = {spec_key(spec_to_json(spec)): spec for spec in specs}
-        requests.append(ColumnRequest(column.name, domain, tuple(distinct.values())))
+        requests.append(ColumnRequest(column.name, domain, tuple(distinct.values()), column.path))
     return requests
 
 
@@ -163,7 +163,7 @@ def _missing(
                 if i not in served.get(spec_key(spec_to_json(spec)), ())
             )
             if specs or i not in counted:
-                own.append(ColumnRequest(request.name, request.domain, specs))
+                own.append(replace(request, specs=specs))
     groups: dict[tuple[ColumnRequest, ...], list[int]] = {}
     for i, own in enumerate(per_file):
         if own:
@@ -202,7 +202,7 @@ def drop(
         PredicateError: a column does not exist.
         UnknownIndexError: there is no such kind.
     """
-    names = None if columns is None else {table.resolve(c).name for c in columns}
+    names = None if columns is None else {table.find(c).name for c in columns}
     wanted = None if kinds is None else {parse_spec(kind).kind for kind in kinds}
 
     def without(base: Snapshot) -> Snapshot:
