@@ -17,7 +17,7 @@ LEVELS = (
     {"atoms", "bounds", "predicate"},
     {"domain"},
     {"storage"},
-    {"partitions", "indexes", "table"},
+    {"partitions", "indexes", "schema", "table"},
     {"planner", "layout"},
     {"advice", "rewrite"},
     {"api"},

@@ -147,7 +147,7 @@ def test_summaries_give_the_schema_before_any_data_file(tmp_path: Path) -> None:
 def test_columns_say_why_they_have_no_index(tmp_path: Path) -> None:
     columns = {
         "i": pa.array([1], pa.int16()),
-        "u": pa.array([1], pa.uint64()),
+        "u": pa.array([1], pa.duration("us")),
         "t": pa.array([1], pa.time64("us")),
         "l": pa.array([[1]]),
         "s": pa.array([{"x": 1}]),

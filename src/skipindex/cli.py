@@ -207,7 +207,7 @@ def _facts(table: Table) -> dict[str, Any]:
     known = table.n_rows[table.n_rows >= 0]
     manifest = table.snapshot.manifest
     columns = []
-    for column in table.columns:
+    for column in table.leaves:
         kinds: dict[str, int] = {}
         for use in table.blobs(column) if column.domain is not None else ():
             kind = use.entry.meta.kind

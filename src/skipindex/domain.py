@@ -7,6 +7,7 @@ of two ``int`` or of two ``bytes``, decides every type as Spark orders it:
 column                 values   mapping
 =====================  =======  ==================================================
 int8 .. int64          int      the number (unsigned ones below 64 bits too)
+uint64                 bytes    Spark makes it decimal(20, 0)
 boolean                int      0, 1
 date                   int      days since 1970-01-01
 timestamp              int      microseconds since the epoch, UTC
@@ -144,7 +145,9 @@ def domain_of(dtype: pa.DataType, column: str = "?") -> Domain:
         return domain_of(dtype.value_type, column)
     if types.is_boolean(dtype):
         return Domain("bool")
-    if types.is_integer(dtype) and not types.is_uint64(dtype):
+    if types.is_uint64(dtype):
+        return Domain("big_decimal", digits=20)
+    if types.is_integer(dtype):
         doubled = types.is_unsigned_integer(dtype)
         return Domain("int", bits=dtype.bit_width << doubled)
     if types.is_float32(dtype) or types.is_float64(dtype):
@@ -158,7 +161,8 @@ def domain_of(dtype: pa.DataType, column: str = "?") -> Domain:
         return Domain("timestamp" if dtype.tz else "timestamp_ntz")
     if types.is_string(dtype) or types.is_large_string(dtype):
         return Domain("string")
-    if types.is_binary(dtype) or types.is_large_binary(dtype):
+    plain = types.is_binary(dtype) or types.is_large_binary(dtype)
+    if plain or types.is_fixed_size_binary(dtype):
         return Domain("binary")
     raise UnsupportedTypeError(
         f"cannot index column {column!r}: type {dtype} has no order that Spark "
@@ -213,7 +217,9 @@ def _validity(values: pa.Array) -> np.ndarray | None:
 def _decimal_words(values: pa.Array) -> np.ndarray:
     """The two little-endian 64-bit words of every decimal128, as ``[n, 2]``."""
     wide = values
-    if not pa.types.is_decimal128(values.type):
+    if pa.types.is_uint64(values.type):
+        wide = values.cast(pa.decimal128(20, 0))
+    elif not pa.types.is_decimal128(values.type):
         wide = values.cast(pa.decimal128(38, values.type.scale))
     words = np.frombuffer(wide.buffers()[1], np.int64).reshape(-1, 2)
     return words[wide.offset : wide.offset + len(wide)]

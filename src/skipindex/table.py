@@ -8,7 +8,6 @@ has no index.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skipindex.domain import Domain, domain_of
-from skipindex.errors import (
-    CorruptIndexError,
-    PredicateError,
-    TableError,
-    UnsupportedTypeError,
-)
+from skipindex.domain import Domain
+from skipindex.errors import CorruptIndexError, PredicateError, TableError
 from skipindex.indexes._file_map import FILE_MAP
 from skipindex.indexes.minmax import FileStats
-from skipindex.partitions import PartitionColumn, partition_columns, partition_domain
+from skipindex.partitions import partition_columns
+from skipindex.predicate import col
+from skipindex.schema import ColumnInfo, arrow_schema, columns_of
 from skipindex.storage.location import Found, Location, location_of
 from skipindex.storage.log import Snapshot, latest_version, read_snapshot
 from skipindex.storage.manifest import BlobUse, Manifest
@@ -39,6 +35,18 @@ if TYPE_CHECKING:
     from skipindex.planner.plan import Plan
     from skipindex.predicate import Predicate
 
+__all__ = [
+    "UNREADABLE",
+    "ColumnInfo",
+    "FileEntry",
+    "Table",
+    "arrow_schema",
+    "check_folder",
+    "column_reader",
+    "is_data_file",
+    "open_table",
+]
+
 _SUMMARIES: Final = ("_common_metadata", "_metadata")
 """Files that Spark takes the schema from before any data file."""
 
@@ -47,30 +55,6 @@ _LOOKS: Final = 20
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
-
-_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-_CHAR_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
-_SPARK_VERSION: Final = b"org.apache.spark.version"
-_HYBRID: Final = frozenset(
-    {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnInfo:
-    """One column of a table.
-
-    Args:
-        name: as the schema spells it.
-        domain: the order of its values; None if it cannot be indexed.
-        reason: why not, for explanations; empty if it can.
-        is_partition: its values stand in the paths.
-    """
-
-    name: str
-    domain: Domain | None
-    reason: str = ""
-    is_partition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +104,13 @@ class Table:
         self.partition_types = dict(partition_types)
         self.partitions = partition_columns(self.paths, partition_types)
         self._refused = refused
-        self._columns = _columns(schema, refused, self.partitions)
+        self._columns = columns_of(schema, refused, self.partitions)
+        self._nested = {
+            leaf.name: leaf
+            for column in self._columns.values()
+            for leaf in column.leaves
+            if leaf is not column
+        }
         self.rows, self.freshness = self._match(snapshot.manifest)
         counts = snapshot.manifest.files["n_rows"].combine_chunks()
         self.n_rows = np.asarray(_take(counts, self.rows).fill_null(-1))
@@ -137,6 +127,11 @@ class Table:
     def columns(self) -> list[ColumnInfo]:
         """The columns in Spark's order: those of the files, then the partitions."""
         return list(self._columns.values())
+
+    @property
+    def leaves(self) -> list[ColumnInfo]:
+        """The columns, and in the place of a struct the fields inside of it."""
+        return [leaf for column in self._columns.values() for leaf in column.leaves]
 
     @property
     def files(self) -> list[FileEntry]:
@@ -188,13 +183,16 @@ class Table:
     def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
         """The column that Spark would take ``name`` for.
 
-        A partition column hides a column of the files that has its name.
+        A partition column hides a column of the files that has its name.  With
+        ``case_sensitive``, the ``name`` of a field of a struct is that field.
 
         Raises:
             PredicateError: there is none, or more than one.
         """
         if case_sensitive:
             found = [c for c in self._columns.values() if c.name == name]
+            if not found and name in self._nested:
+                found = [self._nested[name]]
         else:
             folded = name.lower()
             found = [c for c in self._columns.values() if c.name.lower() == folded]
@@ -210,6 +208,23 @@ class Table:
             f"no column {name!r} in {self.location.full('')!r} (columns: "
             f"{', '.join(self._columns)})"
         )
+
+    def find(self, text: str) -> ColumnInfo:
+        """The column of that name, else the field that ``a.b`` reaches in a struct.
+
+        Raises:
+            PredicateError: there is none, or more than one.
+        """
+        try:
+            return self.resolve(text)
+        except PredicateError:
+            first, *inner = col(text).reference.parts
+            if not inner:
+                raise
+        column = self.resolve(first)
+        for name in inner:
+            column = column.field(name)
+        return column
 
     def stats(self, column: ColumnInfo) -> FileStats:
         """What is known of ``column`` in every file, in the order of ``paths``."""
@@ -344,44 +359,6 @@ def column_reader(
     return file, source.close
 
 
-def arrow_schema(file: pq.ParquetFile) -> tuple[pa.Schema, dict[str, str]]:
-    """The top-level columns as Spark types them, and why some cannot be indexed.
-
-    INT96 comes out as a timestamp in UTC, which is what Spark makes of it.
-    """
-    schema: pa.Schema = file.schema_arrow
-    for i in range(len(file.schema)):
-        leaf = file.schema.column(i)
-        if leaf.physical_type == "INT96" and leaf.path in schema.names:
-            at = schema.get_field_index(leaf.path)
-            instant = pa.field(leaf.path, pa.timestamp("us", "UTC"))
-            schema = schema.set(at, instant)
-    metadata = file.metadata.metadata or {}
-    refused = _not_by_bytes(metadata)
-    old = metadata.get(_SPARK_VERSION, b"9") < b"3.1"
-    for field in schema if old or _HYBRID & metadata.keys() else ():
-        if pa.types.is_temporal(field.type):
-            refused[field.name] = "the file holds dates of the old hybrid calendar"
-    return schema, refused
-
-
-def _not_by_bytes(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Text columns that Spark does not compare as they are stored, and why."""
-    text = metadata.get(_SPARK_SCHEMA, b'{"fields": []}')
-    refused = {}
-    try:
-        for field in json.loads(text)["fields"]:
-            notes = field.get("metadata", {})
-            spelled = json.dumps(field["type"]).lower()
-            if "__COLLATIONS" in notes or "collate" in spelled:
-                refused[field["name"]] = "the column has a collation"
-            elif str(notes.get(_CHAR_TYPE, field["type"])).startswith("char("):
-                refused[field["name"]] = "Spark pads a CHAR column to compare it"
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return {}  # what Spark cannot read either, it goes by the Parquet types
-    return refused
-
-
 def check_folder(location: Location) -> None:
     """Raise ``TableError`` if there is a file in the place of the folder."""
     if location.stat("") is not None:
@@ -471,28 +448,6 @@ def _nothing_there(location: Location) -> str:
     if not location.exists():
         return f"no such table: {where!r} does not exist"
     return f"no Parquet files in {where!r} (names that begin with _ or . are left out)"
-
-
-def _columns(
-    schema: pa.Schema, refused: Mapping[str, str], partitions: list[PartitionColumn]
-) -> dict[str, ColumnInfo]:
-    columns = {}
-    for field in schema:
-        reason = refused.get(field.name, "")
-        domain = None
-        if not reason:
-            try:
-                domain = domain_of(field.type, field.name)
-            except UnsupportedTypeError:
-                reason = f"type {field.type} has no order that Spark shares"
-        columns[field.name] = ColumnInfo(field.name, domain, reason)
-    for partition in partitions:
-        domain = partition_domain(partition)
-        reason = "" if domain else "only Spark can tell the partition column's type"
-        columns[partition.name] = ColumnInfo(
-            partition.name, domain, reason, is_partition=True
-        )
-    return columns
 
 
 def _take(values: pa.Array, rows: np.ndarray) -> pa.Array:

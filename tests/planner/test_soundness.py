@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
+from skipindex.domain import domain_of
 from skipindex.indexes import index_type
 from skipindex.planner.bound import unknowns
 from skipindex.planner.plan import Plan, Verdict
@@ -105,7 +106,7 @@ def specs_for(column: ColumnData, specs: Sequence[Any]) -> list[Any]:
     allowed = []
     for spec in specs:
         try:
-            index_type(spec.kind).check(sx.table.domain_of(column.dtype))
+            index_type(spec.kind).check(domain_of(column.dtype))
         except sx.UnsupportedTypeError:
             continue
         allowed.append(spec)

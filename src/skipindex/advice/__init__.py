@@ -112,7 +112,7 @@ def _indexable(table: Table, columns: Sequence[str] | None) -> list[ColumnInfo]:
     if columns is None:
         return orderly(table)
     named = [columns] if isinstance(columns, str) else columns
-    found = {(column := table.resolve(name)).name: column for name in named}
+    found = {(column := table.find(name)).name: column for name in named}
     for column in found.values():
         domain_to_index(column)
     return list(found.values())

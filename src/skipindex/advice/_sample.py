@@ -185,7 +185,9 @@ def take_sample(
             for column in columns:
                 assert column.domain is not None
                 try:
-                    values = read_column(reader, column.name, column.domain)
+                    values = read_column(
+                        reader, column.name, column.domain, path=column.path
+                    )
                 except UnsupportedTypeError as error:
                     notes.append(f"{table.paths[at]}: {error}")
                     continue

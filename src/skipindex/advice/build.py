@@ -119,7 +119,7 @@ def _remembered(table: Table, wish: Wish) -> dict[str, list[IndexSpec | MinMax]]
     choice = table.snapshot.properties.get(CHOICE)
     if not isinstance(choice, Mapping) or choice.get("wish") != wish.to_json():
         return None
-    known = {column.name for column in table.columns if column.domain is not None}
+    known = {column.name for column in table.leaves if column.domain is not None}
     try:
         request = {
             name: [spec_from_json(spec) for spec in specs]

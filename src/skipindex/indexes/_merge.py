@@ -206,7 +206,7 @@ class _Merger:
 
     def _domain(self, meta: BlobMeta) -> Domain | None:
         """The domain of a column, if the table still has it."""
-        for column in self._table.columns:
+        for column in self._table.leaves:
             domain = column.domain
             if column.name == meta.column and domain and domain.tag == meta.domain:
                 return domain

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from crc32c import crc32c
 
@@ -39,11 +41,12 @@ PACK_FILES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class ColumnRequest:
-    """What to build on one column; statistics always."""
+    """What to build on one column, or on the field at ``path``; statistics always."""
 
     name: str
     domain: Domain
     specs: tuple[IndexSpec, ...]
+    path: tuple[str, ...] = ()
 
     @property
     def has_map(self) -> bool:
@@ -233,7 +236,9 @@ def _read_and_index(
         notes = []
         for request in columns:
             try:
-                column = read_column(file, request.name, request.domain)
+                column = read_column(
+                    file, request.name, request.domain, path=request.path
+                )
             except UnsupportedTypeError as error:
                 # Said once for all: a second build finds that nothing is missing.
                 indexed.summaries[request.name] = UNKNOWN
@@ -254,8 +259,12 @@ def _read_and_index(
         close()
 
 
-def read_column(file: pq.ParquetFile, name: str, domain: Domain) -> EncodedColumn:
-    """The column of one file, encoded.
+def read_column(
+    file: pq.ParquetFile, name: str, domain: Domain, *, path: tuple[str, ...] = ()
+) -> EncodedColumn:
+    """The column of one file, or the field of a struct at ``path``, encoded.
+
+    A field is NULL where a struct around it is.
 
     Raises:
         UnsupportedTypeError: the file has no such column, or of another type.  A
@@ -263,17 +272,27 @@ def read_column(file: pq.ParquetFile, name: str, domain: Domain) -> EncodedColum
             on the session.
     """
     schema, refused = arrow_schema(file)
-    if schema.names.count(name) != 1:
-        n = schema.names.count(name)
-        raise UnsupportedTypeError(f"the file has {n} columns {name!r}")
-    if name in refused:
-        raise UnsupportedTypeError(f"column {name!r}: {refused[name]}")
-    dtype = schema.field(name).type
+    first, *inner = path or (name,)
+    if schema.names.count(first) != 1:
+        n = schema.names.count(first)
+        raise UnsupportedTypeError(f"the file has {n} columns {first!r}")
+    if first in refused:
+        raise UnsupportedTypeError(f"column {first!r}: {refused[first]}")
+    dtype = schema.field(first).type
+    for field_name in inner:
+        fields = [f.name for f in dtype] if pa.types.is_struct(dtype) else []
+        if fields.count(field_name) != 1:
+            n = fields.count(field_name)
+            raise UnsupportedTypeError(f"the file has {n} fields {name!r}")
+        dtype = dtype.field(field_name).type
     if domain_of(dtype, name).tag != domain.tag:
         raise UnsupportedTypeError(
             f"column {name!r} has type {dtype} here, and another in the table"
         )
-    values = file.read(columns=[name], use_threads=False).column(name)
+    wanted = ".".join([first, *inner])
+    values = file.read(columns=[wanted], use_threads=False).column(first)
+    if inner:
+        values = pc.struct_field(values, inner)
     return EncodedColumn(name, values, domain)
 
 

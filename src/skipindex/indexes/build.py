@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from skipindex.domain import ACCEPTED, Domain
@@ -123,7 +123,7 @@ def _merged(base: Snapshot, fresh: Manifest, news: Mapping[str, Any]) -> Snapsho
 
 def orderly(table: Table) -> list[ColumnInfo]:
     """The columns that can have an index."""
-    every = [column for column in table.columns if column.domain is not None]
+    every = [column for column in table.leaves if column.domain is not None]
     return [column for column in every if not column.is_partition]
 
 
@@ -132,7 +132,7 @@ def expanded(table: Table, indexes: Request) -> Request:
     if EVERY not in indexes:
         return indexes
     named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
-    taken = {table.resolve(name).name for name in named}
+    taken = {table.find(name).name for name in named}
     rest = [column.name for column in orderly(table) if column.name not in taken]
     return {**dict.fromkeys(rest, indexes[EVERY]), **named}
 
@@ -147,7 +147,7 @@ def column_requests(table: Table, indexes: Request) -> list[ColumnRequest]:
     """
     requests = []
     for name, wanted in expanded(table, indexes).items():
-        column = table.resolve(name)
+        column = table.find(name)
         single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
         wishes: Sequence[Wanted] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
         specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
@@ -161,7 +161,7 @@ def column_requests(table: Table, indexes: Request) -> list[ColumnRequest]:
                     f"cannot build a {spec.kind} index on column {name!r}: {error}"
                 ) from error
         distinct = {spec_key(spec_to_json(spec)): spec for spec in specs}
-        requests.append(ColumnRequest(column.name, domain, tuple(distinct.values())))
+        requests.append(ColumnRequest(column.name, domain, tuple(distinct.values()), column.path))
     return requests
 
 
@@ -207,7 +207,7 @@ def _missing(
                 if i not in served.get(spec_key(spec_to_json(spec)), ())
             )
             if specs or i not in counted:
-                own.append(ColumnRequest(request.name, request.domain, specs))
+                own.append(replace(request, specs=specs))
     groups: dict[tuple[ColumnRequest, ...], list[int]] = {}
     for i, own in enumerate(per_file):
         if own:
@@ -246,7 +246,7 @@ def drop(
         PredicateError: a column does not exist.
         UnknownIndexError: there is no such kind.
     """
-    names = None if columns is None else {table.resolve(c).name for c in columns}
+    names = None if columns is None else {table.find(c).name for c in columns}
     wanted = None if kinds is None else {parse_spec(kind).kind for kind in kinds}
 
     def without(base: Snapshot) -> Snapshot:

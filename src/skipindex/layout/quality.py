@@ -120,7 +120,7 @@ def describe(
     opened = open_table(table)
     if columns is None:
         known = opened.snapshot.manifest.stats
-        infos = [c for c in opened.columns if c.name in known or c.is_partition]
+        infos = [c for c in opened.leaves if c.name in known or c.is_partition]
     else:
         infos = [opened.resolve(name) for name in columns]
     n_rows = int(opened.n_rows[opened.n_rows >= 0].sum())

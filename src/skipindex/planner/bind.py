@@ -28,7 +28,6 @@ from skipindex.atoms import (
     successor,
 )
 from skipindex.domain import NAN, Domain
-from skipindex.errors import PredicateError
 from skipindex.planner._cuts import (
     INT64_MAX,
     INT64_MIN,
@@ -60,6 +59,8 @@ from skipindex.table import ColumnInfo
 
 _MANY: Final = 64
 """So many integers are taken as an array, and not one by one."""
+
+_REPEATED: Final = ("type list", "type large_list", "type fixed_size", "type map")
 
 Resolve = Callable[[str], ColumnInfo]
 
@@ -136,12 +137,10 @@ class Binder:
     def _column(self, reference: Reference) -> tuple[ColumnInfo | None, str]:
         """The column, or None and why it cannot be judged."""
         column = self.resolve(reference.parts[0])
-        if len(reference.parts) > 1:
-            if not column.reason.startswith("type struct"):
-                raise PredicateError(
-                    f"no field {str(reference)!r}: column {column.name!r} is no struct"
-                )
-            return None, "fields of structs have no index"
+        for part in reference.parts[1:]:
+            if column.reason.startswith(_REPEATED):
+                return None, "what is inside of lists and maps has no index"
+            column = column.field(part)
         return column, column.reason
 
 

@@ -184,7 +184,7 @@ def present_indexes(table: Table) -> Request:
         return {EVERY: "minmax"}
     wanted: dict[str, list[Wanted]] = {
         column.name: []
-        for column in table.columns
+        for column in table.leaves
         if column.name in manifest.stats and column.domain and not column.is_partition
     }
     for pack in manifest.packs:
@@ -219,7 +219,7 @@ def clustering_columns(
     if isinstance(names, str):
         raise LayoutError(f"cannot cluster by the string {names!r} (expected a list)")
     found: list[str] = []
-    known = {table.resolve(name).name for name in expanded(table, indexes)}
+    known = {table.find(name).name for name in expanded(table, indexes)}
     for name in names:
         column = table.resolve(name)
         problem = ""
