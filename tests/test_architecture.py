@@ -29,6 +29,7 @@ LEVELS = (
 LATE = {
     ("table", "skipindex.planner.plan"),
     ("planner.plan", "skipindex.spark.read"),
+    ("planner.verify", "skipindex.spark.read"),
     ("api", "skipindex.spark.build"),
 }
 """Looked up inside of a function: a method of a value that leads up the stairs."""

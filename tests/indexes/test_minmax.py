@@ -393,3 +393,14 @@ def test_columns_of_a_file_are_summarised_in_their_domain(dtype: pa.DataType) ->
     assert summary.nan_count is None
     low, high = (b"0", b"1") if domain.is_bytes else (0, 1)
     assert (summary.low, summary.high) == (low, high)
+
+
+def test_trap_c7_equal_bounds_that_were_cut_are_no_single_value() -> None:
+    """Ours never are; another writer may cut both ends to one text."""
+    domain = Domain("string")
+    cut = Summary(0, None, b"a", b"a", low_exact=True, high_exact=False)
+    whole = Summary(0, None, b"a", b"a")
+    column = summaries_to_arrow([cut, whole], domain)
+    stats = FileStats.from_arrow(column, pa.array([2, 2], pa.int64()))
+    assert stats.probe(OneOf("s", (b"a",))).lower.tolist() == [False, True]
+    assert stats.probe(NoneOf("s", (b"a",))).upper.tolist() == [True, False]

@@ -50,6 +50,11 @@ class SparkResult:
     tallies: dict[str, Tally] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
+    @property
+    def verdicts(self) -> int:
+        """How many files were judged."""
+        return sum(tally.verdicts for tally in self.tallies.values())
+
 
 def sweep_with_spark(
     spark: SparkSession,
@@ -58,10 +63,11 @@ def sweep_with_spark(
     n: int,
     kinds: int,
     seed: int,
-    ansi: bool,
     result: SparkResult,
 ) -> None:
     """Check about ``n`` conditions over one pool, each with some kinds of index.
+
+    Half of them are judged in ANSI mode, the others without it.
 
     Args:
         spark: any session; its settings are changed for a while.
@@ -69,41 +75,49 @@ def sweep_with_spark(
         n: conditions.
         kinds: how many kinds of index plan each of them, by turns.
         seed: of all choices.
-        ansi: ``spark.sql.ansi.enabled``.
         result: is added to.
     """
     _NOISY.setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
     texts = list(conditions(pool, n=n, seed=seed))
-    mode = {ZONE: pool.zone, "spark.sql.ansi.enabled": str(ansi).lower()}
-    name = f"{pool.name}, {'ANSI' if ansi else 'not ANSI'}"
-    tally = result.tallies.setdefault(name, Tally())
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        settings(spark, {**NO_PUSHDOWN, **_QUICK, **mode}),
-    ):
+    with tempfile.TemporaryDirectory() as folder:
         sample = Sample(pool, Path(folder), random_files=5, seed=seed)
-        df = spark.read.parquet(sample.table.location.spark_path())
-        truths = _count(df, sample, [text.replace("{v}", "v_minmax") for text in texts])
-        for i, (text, truth) in enumerate(zip(texts, truths, strict=True)):
-            if truth is None:
+        for ansi in (True, False):
+            name = f"{pool.name}, {'ANSI' if ansi else 'not ANSI'}"
+            mode = {ZONE: pool.zone, "spark.sql.ansi.enabled": str(ansi).lower()}
+            with settings(spark, {**NO_PUSHDOWN, **_QUICK, **mode}):
+                _sweep(spark, sample, name, texts[not ansi :: 2], kinds, result)
+
+
+def _sweep(
+    spark: SparkSession,
+    sample: Sample,
+    name: str,
+    texts: Sequence[str],
+    kinds: int,
+    result: SparkResult,
+) -> None:
+    """Check some conditions under the settings of the session as they are."""
+    zone, tally = sample.pool.zone, result.tallies.setdefault(name, Tally())
+    df = spark.read.parquet(sample.table.location.spark_path())
+    truths = _count(df, sample, [text.replace("{v}", "v_minmax") for text in texts])
+    for i, (text, truth) in enumerate(zip(texts, truths, strict=True)):
+        if truth is None:
+            continue
+        for k in range(kinds):
+            indexed = sample.columns[(i + 5 * k) % len(sample.columns)]
+            mine = text.replace("{v}", indexed.column)
+            where = f"{name}, {indexed.label}, "
+            try:
+                plan = sample.table.plan_files(mine, timezone=zone, kinds=indexed.kinds)
+            except PredicateError as error:
+                result.failures.append(f"{where}Spark takes {mine}: {error}")
                 continue
-            for k in range(kinds):
-                indexed = sample.columns[(i + 5 * k) % len(sample.columns)]
-                mine = text.replace("{v}", indexed.column)
-                where = f"{name}, {indexed.label}, "
-                try:
-                    plan = sample.table.plan_files(
-                        mine, timezone=pool.zone, kinds=indexed.kinds
-                    )
-                except PredicateError as error:
-                    result.failures.append(f"{where}Spark takes {mine}: {error}")
-                    continue
-                found, failures = judge(
-                    plan, truth, truth, sample.n_rows, n_indexed=sample.n_indexed
-                )
-                tally.add(found)
-                result.failures += [where + failure for failure in failures]
+            found, failures = judge(
+                plan, truth, truth, sample.n_rows, n_indexed=sample.n_indexed
+            )
+            tally.add(found)
+            result.failures += [where + failure for failure in failures]
     result.judged[name] = sum(truth is not None for truth in truths)
     result.refused[name] = len(truths) - result.judged[name]
 

@@ -54,7 +54,7 @@ def test_edges_of_texts_are_swept_without_their_trees() -> None:
 @pytest.mark.parametrize("name", ["int32", "timestamp in America/New_York"])
 def test_no_breach_by_spark(spark: SparkSession, name: str) -> None:
     result = SparkResult()
-    sweep_with_spark(spark, POOLS[name], n=1, kinds=1, seed=7, ansi=True, result=result)
+    sweep_with_spark(spark, POOLS[name], n=1, kinds=1, seed=7, result=result)
     assert not result.failures, "\n".join(result.failures[:20])
     assert sum(result.judged.values()) > 80
 

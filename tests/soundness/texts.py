@@ -245,7 +245,9 @@ def conditions(pool: Pool, *, n: int, seed: int) -> Iterator[str]:
         text = to_sql(renamed(tree, _MARK))
         if OPAQUE not in text:
             seen.setdefault(text.replace(f"`{_MARK}`", "{v}"))
-    yield from seen
+    listed = list(seen)
+    rng.shuffle(listed)
+    yield from listed
 
 
 _MARK: Final = "column under test"
