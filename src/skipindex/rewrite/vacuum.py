@@ -138,6 +138,7 @@ class _Run:
         self._keep = keep
         self._snapshot = snapshot
         self._cutoff = time.time() - keep
+        self._links: set[str] = set()  # hidden names of what has visible ones now
         self.n_published = 0
         self.deleted: dict[str, int] = {}
 
@@ -209,6 +210,7 @@ class _Run:
                 raise TableError(f"{target!r} was changed while it was published")
             shown[file.path] = found
         self.n_published += len(shown)
+        self._links |= shown.keys()
         return shown
 
     def _shown(
@@ -327,7 +329,8 @@ class _Run:
             folder, slash, name = file.path.rpartition("/")
             self._location.delete(file.path)
             self._location.delete(f"{folder}{slash}.{name}.crc")  # Hadoop's, if local
-            self.deleted[file.path] = file.size
+            if file.path not in self._links:
+                self.deleted[file.path] = file.size
 
 
 def _path(file: Found) -> str:
