@@ -6,17 +6,17 @@ walks a tree, so it knows nothing of AND, OR, files or tables.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom
+from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.indexes._column import EncodedColumn
 from skipindex.storage.parts import Parts, ReadCount
 
-__all__ = ["Index", "IndexSpec", "IndexType", "Parts", "ReadCount"]
+__all__ = ["Dictionary", "Index", "IndexSpec", "IndexType", "Parts", "ReadCount"]
 
 
 class Index(Protocol):
@@ -26,6 +26,17 @@ class Index(Protocol):
         """Bound the rows for which ``atom`` is TRUE, or None for no opinion.
 
         A row whose value is NULL is never in ``lower`` but for ``IsNull``.
+        """
+
+
+@runtime_checkable
+class Dictionary(Protocol):
+    """An index that knows which values the file has."""
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, NULL aside, and perhaps some that no row has.
+
+        None if there are more than ``limit``.
         """
 
 

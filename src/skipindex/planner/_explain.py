@@ -12,6 +12,7 @@ from skipindex.planner.bound import (
     AllOf,
     AnyOf,
     Bound,
+    Computed,
     Known,
     Leaf,
     Unknown,
@@ -43,7 +44,7 @@ def _refutation(found: Evaluation, node: Bound, file: int) -> str:
         case AnyOf(children):
             every = [_refutation(found, child, file) for child in children]
             return "; ".join(every) if all(every) else ""
-        case Leaf(_, text):
+        case Leaf(text=text) | Computed(text=text):
             record = found.leaves[node]
             if record.bounds.upper[file]:
                 return ""

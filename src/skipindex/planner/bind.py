@@ -5,6 +5,7 @@ What cannot be settled exactly makes that one atom ``Unknown``, never the tree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,6 +23,7 @@ from skipindex.atoms import (
 )
 from skipindex.domain import NAN, Domain
 from skipindex.errors import PredicateError
+from skipindex.planner._compile import Compiler, RefusedError
 from skipindex.planner._cuts import (
     INT64_MAX,
     INT64_MIN,
@@ -30,9 +32,22 @@ from skipindex.planner._cuts import (
     cut,
     fits_decimal,
 )
-from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
+from skipindex.planner._functions_text import after_prefix
+from skipindex.planner._sql_literals import NotJudgedError
+from skipindex.planner._terms import ColumnImage, Image, computed, pulled
+from skipindex.planner.bound import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Known,
+    Leaf,
+    Matches,
+    Unknown,
+)
 from skipindex.predicate import (
     And,
+    Call,
+    Case,
     Comparison,
     Constant,
     In,
@@ -43,6 +58,7 @@ from skipindex.predicate import (
     Or,
     Predicate,
     Reference,
+    Term,
     Unsupported,
     push_not,
     to_sql,
@@ -93,7 +109,7 @@ class Binder:
 
     def _atom(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
         text = to_sql(node)
-        column, problem = self._column(node.column)
+        image, problem = self._image(node.column)
         match node:
             case Comparison(_, Operator.NULL_SAFE_EQ, None):
                 node = IsNullPredicate(node.column)
@@ -103,22 +119,49 @@ class Binder:
                 return Known(negated)
             case In(_, values, negated) if negated and None in values:
                 return Known(value=False)
-        if column is None or column.domain is None:
+        if image is None or image.domain is None:
             return Unknown(text, problem)
-        binding = _Column(column.name, column.domain, self.zone, text)
-        match node:
-            case Comparison(_, operator, value):
-                return binding.comparison(operator, value)
-            case In(_, values, negated):
-                listed = [value for value in values if value is not None]
-                return binding.membership(listed, negated=negated)
-            case IsNullPredicate(_, negated):
-                null = IsNotNull(column.name) if negated else IsNull(column.name)
-                return Leaf(null, text)
-            case Like():
-                return binding.like(node)
+        if isinstance(image, ColumnImage):
+            return _asked(_Column(image, self.zone, text), node)
+        if _beyond_bigint(node):
+            return Unknown(text, "a function is compared with a number beyond bigint")
+        virtual = ColumnImage("", image.domain, "")
+        return pulled(_asked(_Column(virtual, self.zone, text), node), image)
+
+    def _image(self, term: Term) -> tuple[Image | None, str]:
+        """What ``term`` is, or None and why it cannot be judged."""
+        if isinstance(term, Reference):
+            column, problem = self._column(term)
+            if column is None or column.domain is None:
+                return None, problem
+            return ColumnImage(column.name, column.domain, str(term)), ""
+        self._check_names(term)
+        try:
+            return Compiler(self._column_image, self._bind, self.zone).compile(term), ""
+        except (RefusedError, NotJudgedError) as refused:
+            return None, str(refused)
+
+    def _column_image(self, reference: Reference) -> ColumnImage:
+        image, problem = self._image(reference)
+        if not isinstance(image, ColumnImage):
+            raise RefusedError(problem)
+        return image
+
+    def _check_names(self, term: Term) -> None:
+        """Every column exists, also where the function is not judged."""
+        match term:
+            case Reference():
+                self._column(term)
+            case Call(_, arguments):
+                for argument in arguments:
+                    if isinstance(argument, Reference | Call | Case):
+                        self._check_names(argument)
+            case Case(branches, otherwise):
+                for value in [*(value for _, value in branches), otherwise]:
+                    if isinstance(value, Reference | Call | Case):
+                        self._check_names(value)
             case _:
-                assert_never(node)
+                assert_never(term)
 
     def _column(self, reference: Reference) -> tuple[ColumnInfo | None, str]:
         """The column, or None and why it cannot be judged."""
@@ -132,14 +175,50 @@ class Binder:
         return column, column.reason
 
 
+def _asked(binding: _Column, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+    """The leaf over atoms; no NULL is compared with."""
+    name = binding.name
+    match node:
+        case Comparison(_, operator, value):
+            return binding.comparison(operator, value)
+        case In(_, values, negated):
+            listed = [value for value in values if value is not None]
+            return binding.membership(listed, negated=negated)
+        case IsNullPredicate(_, negated):
+            null = IsNotNull(name) if negated else IsNull(name)
+            return Leaf(null, binding.text)
+        case Like():
+            return binding.like(node)
+        case _:
+            assert_never(node)
+
+
+def _beyond_bigint(node: Comparison | In | IsNullPredicate | Like) -> bool:
+    """Whether Spark may put TRUE or FALSE in the place of the comparison."""
+    return (
+        isinstance(node, Comparison)
+        and isinstance(node.value, int | Decimal)
+        and not INT64_MIN <= node.value <= INT64_MAX
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     """One atom's column, and the words of the atom."""
 
-    name: str
-    domain: Domain
+    image: ColumnImage
     zone: str | None
     text: str
+
+    @property
+    def name(self) -> str:
+        """Of the column; empty for what a function makes of one."""
+        return self.image.name
+
+    @property
+    def domain(self) -> Domain:
+        """Of its values."""
+        return self.image.domain
 
     def comparison(self, operator: Operator, value: Literal) -> Bound:
         """``column operator value``; the value is not NULL."""
@@ -242,16 +321,19 @@ class _Column:
         if not rest:
             operator = Operator.NE if node.negated else Operator.EQ
             return self.comparison(operator, prefix_text)
-        stop = _after_prefix(prefix)
+        stop = after_prefix(prefix)
         if set(rest) == {"%"}:
             if node.negated:
                 outside = [self._range(None, prefix)]
                 return AnyOf((*outside, self._least(stop)))
             return self._range(prefix, stop)
-        unknown = Unknown(self.text, "only the pattern's prefix can be judged")
+        regex = _pattern_regex(node.pattern, node.escape)
+        if regex is None:
+            return Unknown(self.text, "the pattern ends in, or misuses, its escape")
+        matches = computed(self.image, Matches(regex, node.negated), self.text)
         if node.negated or not prefix:
-            return unknown
-        return AllOf((self._range(prefix, stop), unknown))
+            return matches
+        return AllOf((self._range(prefix, stop), matches))
 
     def _equal(self, at: Cut) -> Bound:
         if _single(at):
@@ -323,7 +405,18 @@ def _split_pattern(pattern: str, escape: str) -> tuple[str, str] | None:
     return "".join(literal), ""
 
 
-def _after_prefix(prefix: bytes) -> bytes | None:
-    """The least byte string greater than all that begin with ``prefix``."""
-    stem = prefix.rstrip(b"\xff")
-    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+def _pattern_regex(pattern: str, escape: str) -> str | None:
+    """The regular expression of a LIKE pattern, None if Spark refuses it."""
+    pieces = []
+    i = 0
+    while i < len(pattern):
+        c = pattern[i]
+        if c == escape:
+            i += 1
+            if pattern[i : i + 1] not in {"%", "_", escape}:
+                return None
+            pieces.append(re.escape(pattern[i]))
+        else:
+            pieces.append({"%": ".*", "_": "."}.get(c) or re.escape(c))
+        i += 1
+    return "".join(pieces)

@@ -7,11 +7,11 @@ an atom may be TRUE never means fewer for the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TypeAlias, TypeVar, assert_never
 
-from skipindex.atoms import Atom
+from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds, SetLike
 
 S = TypeVar("S", bound=SetLike)
@@ -38,6 +38,43 @@ class Leaf:
     atom: Atom
     text: str
 
+    @property
+    def column(self) -> str:
+        """The column that is asked about."""
+        return self.atom.column
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The text is, or is not, what a regular expression says; NULL is neither."""
+
+    regex: str
+    negated: bool = False
+
+
+Question: TypeAlias = Atom | Matches
+"""What is asked of a value that was computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A question to a function of one column: no index knows, but a value tells.
+
+    Args:
+        column: the only one that the function takes.
+        expression: the function, in SQL.
+        question: to its value.
+        text: the words of the user that it stands for.
+        test: the answer for a value of the column, in its domain; None is "may be
+            TRUE or not".
+    """
+
+    column: str
+    expression: str
+    question: Question
+    text: str
+    test: Callable[[Value | None], bool | None] = field(compare=False, repr=False)
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -54,12 +91,12 @@ class Unknown:
     reason: str
 
 
-Bound: TypeAlias = AllOf | AnyOf | Leaf | Known | Unknown
+Bound: TypeAlias = AllOf | AnyOf | Leaf | Computed | Known | Unknown
 
 
 def evaluate(
     tree: Bound,
-    answer: Callable[[Leaf], Bounds[S]],
+    answer: Callable[[Leaf | Computed], Bounds[S]],
     *,
     nothing: S,
     everything: S,
@@ -89,7 +126,7 @@ def evaluate(
                 return found
             case AnyOf(children):
                 return reduce(lambda a, b: a | b, map(walk, children))
-            case Leaf():
+            case Leaf() | Computed():
                 return answer(node)
             case Known(value):
                 one = everything if value else nothing
@@ -102,13 +139,13 @@ def evaluate(
     return walk(tree)
 
 
-def leaves(tree: Bound) -> Iterator[Leaf]:
+def leaves(tree: Bound) -> Iterator[Leaf | Computed]:
     """Every leaf of ``tree`` from left to right."""
     match tree:
         case AllOf(children) | AnyOf(children):
             for child in children:
                 yield from leaves(child)
-        case Leaf():
+        case Leaf() | Computed():
             yield tree
         case Known() | Unknown():
             pass
@@ -124,7 +161,7 @@ def unknowns(tree: Bound) -> Iterator[Unknown]:
                 yield from unknowns(child)
         case Unknown():
             yield tree
-        case Leaf() | Known():
+        case Leaf() | Computed() | Known():
             pass
         case _:
             assert_never(tree)
@@ -141,7 +178,7 @@ def text_of(tree: Bound) -> str:
             return " AND ".join(parts)
         case AnyOf(children):
             return " OR ".join(map(text_of, children))
-        case Leaf(_, text) | Unknown(text, _):
+        case Leaf(text=text) | Computed(text=text) | Unknown(text=text):
             return text
         case Known(value):
             return str(value).upper()

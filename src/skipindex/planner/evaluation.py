@@ -25,8 +25,9 @@ from pyroaring import BitMap
 
 from skipindex.bounds import Bounds
 from skipindex.indexes._column import MAX_ROWS
+from skipindex.planner._computed import probe_index, probe_stats
 from skipindex.planner._indexes import UNUSABLE, IndexReader
-from skipindex.planner.bound import Bound, Leaf, evaluate, leaves
+from skipindex.planner.bound import Bound, Computed, Leaf, evaluate, leaves
 from skipindex.storage.parts import ReadCount
 from skipindex.table import ColumnInfo, Table
 
@@ -89,9 +90,9 @@ class Evaluation:
         self.reader = IndexReader(table, kinds)
         self._nothing, self._everything = np.zeros(n, bool), np.ones(n, bool)
         unknown = Bounds(self._nothing, self._everything)
-        self.leaves: dict[Leaf, LeafRecord] = {
+        self.leaves: dict[Leaf | Computed, LeafRecord] = {
             leaf: LeafRecord(
-                table.resolve(leaf.atom.column, case_sensitive=True), unknown
+                table.resolve(leaf.column, case_sensitive=True), unknown
             )
             for leaf in leaves(tree)
         }
@@ -149,7 +150,7 @@ class Evaluation:
             lower[file] |= verdict.lower == self.table.n_rows[file]
         return Bounds(lower, upper)
 
-    def _refine(self, leaf: Leaf, bounds: Bounds[Mask], kind: str) -> None:
+    def _refine(self, leaf: Leaf | Computed, bounds: Bounds[Mask], kind: str) -> None:
         record = self.leaves[leaf]
         removed = record.bounds.upper & ~bounds.upper
         record.removed_by[kind] = record.removed_by.get(kind, self._nothing) | removed
@@ -162,7 +163,7 @@ class Evaluation:
             if record.column.is_partition == partitions:
                 stats = self.table.stats(record.column)
                 kind = "partition" if partitions else "minmax"
-                self._refine(leaf, stats.probe(leaf.atom), kind)
+                self._refine(leaf, probe_stats(stats, leaf), kind)
 
     def _why_not(self, *, positional: bool) -> str:
         if not (self.possible & ~self.certain).any():
@@ -194,7 +195,7 @@ class Evaluation:
                     record.column, file, positional=False
                 ):
                     try:
-                        found = index.probe(leaf.atom)
+                        found = probe_index(index, leaf)
                     except UNUSABLE as error:
                         self.reader.refuse(error)
                         continue
@@ -215,7 +216,7 @@ class Evaluation:
         everything = BitMap(range(int(self.table.n_rows[file])))
         used: list[str] = []
 
-        def answer(leaf: Leaf) -> Bounds[BitMap]:
+        def answer(leaf: Leaf | Computed) -> Bounds[BitMap]:
             record = self.leaves[leaf]
             if not record.bounds.upper[file]:
                 return Bounds(nothing, nothing)
@@ -226,7 +227,7 @@ class Evaluation:
                 record.column, file, positional=True
             ):
                 try:
-                    bounds = index.probe(leaf.atom)
+                    bounds = probe_index(index, leaf)
                 except UNUSABLE as error:
                     self.reader.refuse(error)
                     continue

@@ -15,7 +15,15 @@ from skipindex.errors import PredicateError
 from skipindex.indexes import parse_spec
 from skipindex.planner._explain import explain, proof
 from skipindex.planner.bind import Binder
-from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, text_of
+from skipindex.planner.bound import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Computed,
+    Known,
+    Leaf,
+    text_of,
+)
 from skipindex.planner.evaluation import Evaluation, Stage
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql import parse
@@ -241,7 +249,7 @@ class Plan:
         def walk(node: Bound) -> Bound:
             if isinstance(node, AllOf | AnyOf):
                 return type(node)(tuple(map(walk, node.children)))
-            if isinstance(node, Leaf):
+            if isinstance(node, Leaf | Computed):
                 bounds = leaves[node].bounds
                 if bounds.lower[i] or not bounds.upper[i]:
                     return Known(bool(bounds.lower[i]))
