@@ -24,6 +24,7 @@ from skipindex.planner.bound import (
     AllOf,
     AnyOf,
     Bound,
+    Computed,
     Known,
     Leaf,
     Unknown,
@@ -75,9 +76,14 @@ def rows_of(tree: Bound, column: ColumnData) -> Bounds[Rows]:
     values = domain.encode(column.to_arrow()).to_pylist()
     everything: Rows = frozenset(range(len(values)))
 
-    def answer(leaf: Leaf) -> Bounds[Rows]:
-        rows = frozenset(i for i, v in enumerate(values) if holds(leaf.atom, v))
-        return Bounds(rows, rows)
+    def answer(leaf: Leaf | Computed) -> Bounds[Rows]:
+        if isinstance(leaf, Leaf):
+            rows = frozenset(i for i, v in enumerate(values) if holds(leaf.atom, v))
+            return Bounds(rows, rows)
+        found = [leaf.test(value) for value in values]
+        certain = frozenset(i for i, truth in enumerate(found) if truth)
+        possible = frozenset(i for i, truth in enumerate(found) if truth is not False)
+        return Bounds(certain, possible)
 
     return evaluate(
         tree,
@@ -212,8 +218,8 @@ def shape(tree: Bound) -> str:
     match tree:
         case Known(value):
             return str(value).upper()
-        case Unknown():
-            return "Unknown"
+        case Unknown() | Computed():
+            return type(tree).__name__
         case Leaf(Range(_, low, high)):
             return f"Range({low!r}, {high!r})"
         case Leaf(OneOf(_, values)) | Leaf(NoneOf(_, values)):
@@ -234,10 +240,10 @@ def shape(tree: Bound) -> str:
         ("ab%", "Range(b'ab', b'ac')"),
         ("ab%%", "Range(b'ab', b'ac')"),
         ("%", "IsNotNull"),
-        ("ab%c", "Range(b'ab', b'ac') AND Unknown"),
-        ("ab_", "Range(b'ab', b'ac') AND Unknown"),
-        ("%b", "Unknown"),
-        ("_", "Unknown"),
+        ("ab%c", "Range(b'ab', b'ac') AND Computed"),
+        ("ab_", "Range(b'ab', b'ac') AND Computed"),
+        ("%b", "Computed"),
+        ("_", "Computed"),
         (r"a\%b", "OneOf(b'a%b',)"),
         (r"a\_%", "Range(b'a_', b'a`')"),
         (r"a\\%", "Range(b'a\\\\', b'a]')"),
@@ -258,7 +264,7 @@ def test_like_by_its_pattern(pattern: str, expected: str) -> None:
         ("abc", "NoneOf(b'abc',)"),
         ("ab%", "Range(None, b'ab') OR Range(b'ac', None)"),
         ("%", "FALSE"),
-        ("ab%c", "Unknown"),
+        ("ab%c", "Computed"),
         ("\x00%", "Range(None, b'\\x00') OR Range(b'\\x01', None)"),
     ],
 )

@@ -58,6 +58,8 @@ class ConditionReader(OperandReader):
         """
         if self.next.key in _NAMED and self.after.key == "(":
             return self._named()
+        if self._is_row():
+            return self._rows()
         left = self.operand()
         while self.next.key in OPERATORS:
             operator = OPERATORS[self.next.key]
@@ -132,6 +134,61 @@ class ConditionReader(OperandReader):
         if isinstance(left, Known | Condition):
             raise NotJudgedError("no column is compared with a literal")
         return In(left, tuple(values))
+
+    def _is_row(self) -> bool:
+        """Whether ``(a, b) [NOT] IN`` comes next."""
+        if self.next.key != "(":
+            return False
+        end = self.closing[self.at]
+        i = self.at + 1
+        while i < end and self.tokens[i].key != ",":
+            i = self.closing.get(i, i) + 1
+        behind = [token.key for token in self.tokens[end + 1 : end + 3]]
+        return i < end and (behind[0] == "IN" or behind == ["NOT", "IN"])
+
+    def _rows(self) -> Predicate:
+        """``(a, b) IN ((1, 'x'), …)``; NULL equals NULL inside of rows."""
+        terms = self._row()
+        negated = self.take("NOT")
+        self.at += 1
+        if self.next.key != "(":
+            raise self.expected("'('")
+        end = self.closing[self.at]
+        rows: list[list[Literal]] = []
+        while self.at < end:
+            self.at += 1
+            if self.next.key != "(":
+                raise NotJudgedError("a list of other than rows")
+            row = [o.value for o in self._row() if isinstance(o, Known)]
+            if len(row) != len(terms) or (self.next.key != "," and self.at != end):
+                raise NotJudgedError("a list of other than rows of literals")
+            rows.append(row)
+        self.at = end + 1
+        # The list has one type, so values of several types would be cast.
+        for column in zip(*rows, strict=True):
+            if len({type(value) for value in column} - {type(None)}) > 1:
+                raise NotJudgedError("the list makes Spark cast")
+        alternatives: list[Predicate] = []
+        for row in rows:
+            pairs: list[Predicate] = []
+            for term, value in zip(terms, row, strict=True):
+                if isinstance(term, Known | Condition):
+                    raise NotJudgedError("no column is compared with a literal")
+                pairs.append(Comparison(term, Operator.NULL_SAFE_EQ, value))
+            alternatives.append(conjunction(pairs))
+        return push_not(disjunction(alternatives), negate=negated)
+
+    def _row(self) -> list[Operand]:
+        """The operands in parentheses."""
+        end = self.closing[self.at]
+        operands: list[Operand] = []
+        while self.at < end:
+            self.at += 1
+            operands.append(self.operand())
+            if self.next.key != "," and self.at != end:
+                raise NotJudgedError(reason_at(self.next))
+        self.at = end + 1
+        return operands
 
     def _like(self, left: Operand) -> Predicate:
         token = self.next

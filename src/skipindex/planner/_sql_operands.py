@@ -74,6 +74,11 @@ _TOLD: Final = {
 }
 """The types of a number that its value does not tell."""
 _CHOICES: Final = {"IF", "IFF", "COALESCE", "NVL", "IFNULL", "NVL2", "NULLIF"}
+_WORDS: Final = {
+    *(("SUBSTRING", "FROM"), ("SUBSTRING", "FOR"), ("SUBSTR", "FROM")),
+    *(("SUBSTR", "FOR"), ("POSITION", "IN")),
+}
+"""Functions, and the words that may stand between their arguments."""
 _EXTRACTED: Final = {
     *("year", "quarter", "month", "day", "hour", "minute"),
 }
@@ -438,36 +443,40 @@ class OperandReader:
             if not self.take("FROM") or unit not in _EXTRACTED:
                 raise NotJudgedError(f"the function {token.text}")
             return self.called(unit, [self.operand(depth + _CALL_DEPTH)])
-        if name not in _CHOICES and name.lower() not in FUNCTIONS:
+        if name not in _CHOICES | {"TO_DATE"} and name.lower() not in FUNCTIONS:
             raise NotJudgedError(f"the function {token.text}")
         self.at += 2
         try:
-            operands = self._operands(end, depth + _CALL_DEPTH)
+            operands = self._operands(name, end, depth + _CALL_DEPTH)
         except PredicateError:  # a form that only this function has
             raise NotJudgedError(f"the function {token.text}") from None
         if name in _WITH_UNIT and len(operands) == 3:
             raise NotJudgedError(f"the function {token.text}")
         if name in _CHOICES:
             return self.chosen(name, operands)
-        if name == "TO_DATE":
-            raise NotJudgedError(f"the function {token.text}")
+        if name == "TO_DATE":  # with a pattern it is another function
+            if len(operands) != 1:
+                raise NotJudgedError(f"the function {token.text}")
+            return self._cast_to(operands[0], "DATE", [])
         return self.called(name.lower(), operands)
 
-    def _operands(self, end: int, depth: int) -> list[Operand]:
+    def _operands(self, name: str, end: int, depth: int) -> list[Operand]:
         """The arguments of a function, up to the closing parenthesis."""
         operands: list[Operand] = []
         while self.at < end:
             start = self.at
             operand = self.operand(depth)
-            if self.next.key not in {",", "FROM", "FOR"} and self.at != end:
+            if self.next.key != "," and not (
+                self.at == end or (name, self.next.key) in _WORDS
+            ):
                 self.again(start)
                 operand = Condition(self.condition_inside())
             operands.append(operand)
             if self.at == end:
                 break
-            if self.next.key in {"FROM", "FOR"}:  # substring(s FROM 1 FOR 2)
-                words = {"FROM": 1, "FOR": 2}
-                if len(operands) != words[self.next.key]:
+            if self.next.key in {"FROM", "FOR", "IN"}:
+                # substring(s FROM 1 FOR 2), position('a' IN s)
+                if (name, self.next.key) not in _WORDS:
                     raise NotJudgedError(reason_at(self.next))
             elif self.next.key != ",":
                 raise NotJudgedError(reason_at(self.next))
@@ -493,6 +502,11 @@ class OperandReader:
                 inside = self.tokens[self.at + 1 : end]
                 parameters = [int(t.text) for t in inside if t.text.isdecimal()]
                 self.at = end + 1
+        return self._cast_to(operand, type_name, parameters)
+
+    def _cast_to(
+        self, operand: Operand, type_name: str, parameters: list[int]
+    ) -> Operand:
         if isinstance(operand, Known):
             known = cast(operand.value, type_name, tuple(parameters))
             return Known(known, type_name if type_name in _TOLD else "")
