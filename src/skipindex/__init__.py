@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from skipindex.api import build_indexes, drop_indexes
+from skipindex.api import build_indexes, drop_indexes, set_derived
 from skipindex.errors import (
     CommitConflictError,
     CorruptIndexError,
@@ -37,7 +37,7 @@ from skipindex.indexes.minmax import MinMax
 from skipindex.indexes.range_bitmap import RangeBitmap
 from skipindex.planner.plan import FileTask, Plan, SkippedFile, Verdict, plan_files
 from skipindex.predicate import col
-from skipindex.table import FileEntry, Table, open_table
+from skipindex.table import Derived, FileEntry, Table, open_table
 
 if TYPE_CHECKING:
     from skipindex.spark.read import read
@@ -58,6 +58,7 @@ __all__ = [
     "BuildReport",
     "CommitConflictError",
     "CorruptIndexError",
+    "Derived",
     "FileEntry",
     "FileTask",
     "IndexVersionError",
@@ -81,6 +82,7 @@ __all__ = [
     "open_table",
     "plan_files",
     "read",
+    "set_derived",
     "write_table",
 ]
 

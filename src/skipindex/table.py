@@ -8,6 +8,7 @@ has no index.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections import Counter
@@ -35,6 +36,8 @@ from skipindex.storage.manifest import BlobUse, Manifest
 if TYPE_CHECKING:
     from skipindex.planner.plan import Plan
     from skipindex.predicate import Predicate
+
+__all__ = ["ColumnInfo", "Derived", "FileEntry", "FileStats", "Table", "open_table"]
 
 _SUMMARIES: Final = ("_common_metadata", "_metadata")
 """Files that Spark takes the schema from before any data file."""
@@ -65,6 +68,34 @@ class ColumnInfo:
     domain: Domain | None
     reason: str = ""
     is_partition: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What the partition columns of a table were made of.
+
+    Args:
+        columns: by partition column, a function of a column of the files in SQL.
+        zone: of the session that wrote; None if it is not known.
+    """
+
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    zone: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the table property ``derived``."""
+        return {"columns": dict(self.columns), "zone": self.zone}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Derived:
+        """The inverse; what is no such property declares nothing."""
+        try:
+            columns, zone = dict(value["columns"]), value["zone"]
+        except (KeyError, TypeError, ValueError):
+            return cls()
+        texts = all(isinstance(v, str) for v in [*columns, *columns.values()])
+        known = zone is None or isinstance(zone, str)
+        return cls(columns, zone) if texts and known else cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +132,7 @@ class Table:
         schema_path: str,
         partition_types: Mapping[str, pa.DataType],
         notes: tuple[str, ...] = (),
+        derived: Derived | None = None,
     ) -> None:
         """Use ``open_table``."""
         self.location = location
@@ -112,6 +144,9 @@ class Table:
         self.mtimes = np.array([found.mtime for found in listing], np.int64)
         self.schema = schema
         self.partition_types = dict(partition_types)
+        self._given = derived
+        committed = Derived.from_json(snapshot.properties.get("derived"))
+        self.derived = committed if derived is None else derived
         self.partitions = partition_columns(self.paths, partition_types)
         self._columns = _columns(schema, refused, self.partitions)
         self.rows, self.freshness = self._match(snapshot.manifest)
@@ -153,7 +188,9 @@ class Table:
 
     def refresh(self) -> Table:
         """The table as it is now."""
-        return open_table(self.location, partition_types=self.partition_types)
+        return open_table(
+            self.location, partition_types=self.partition_types, derived=self._given
+        )
 
     def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
         """The column that Spark would take ``name`` for.
@@ -246,6 +283,7 @@ def open_table(
     table: Table | Location | str | os.PathLike[str],
     *,
     partition_types: Mapping[str, pa.DataType] | None = None,
+    derived: Derived | None = None,
 ) -> Table:
     """The table below a folder: any directory of Parquet files that Spark reads.
 
@@ -253,6 +291,8 @@ def open_table(
         table: a path or URI; a ``Table`` is returned as it is.
         partition_types: types of hive partition columns, by name, where the
             reader does not let Spark infer them.
+        derived: what the partition columns were made of; by default what
+            ``set_derived`` has committed.
 
     Raises:
         TableError: there is no such folder, or no Parquet file in it.
@@ -282,6 +322,7 @@ def open_table(
         schema_path=schema_path,
         partition_types=partition_types or {},
         notes=notes,
+        derived=derived,
     )
 
 

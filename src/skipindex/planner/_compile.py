@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Final
 
 import skipindex.planner._functions_casts
@@ -67,6 +68,11 @@ _INTERVAL_MICROS: Final = {
 }
 
 
+_ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
+_OF_LITERAL: Final = Domain("decimal")
+"""Of a decimal literal, whose type depends on what it meets."""
+
+
 class RefusedError(Exception):
     """The term cannot be judged; the message is the reason."""
 
@@ -101,12 +107,18 @@ class Compiler:
             case Call("+", (Call("interval") as step, right)):
                 return self._moved(term, self.compile(right), "+", step)
             case Call(name, arguments):
-                images = [self.compile(argument) for argument in arguments]
-                return self._call(name, images, str(term))
+                images = [self._argument(name, one) for one in arguments]
+                return self._call(name, _as_doubles(images), str(term))
             case Case():
                 return self._case(term)
             case _:
                 return _literal(term)
+
+    def _argument(self, name: str, argument: Term | Literal) -> Image:
+        if name in _ARITHMETIC and isinstance(argument, Decimal):
+            # Only next to a double, which makes a double of it.
+            return ConstantImage(_OF_LITERAL, float(argument), str(argument))
+        return self.compile(argument)
 
     def _call(self, name: str, images: Sequence[Image], text: str) -> Image:
         if name == "cast":
@@ -279,6 +291,25 @@ def _applied(name: str, images: Sequence[Image], text: str) -> Image:
     if found is None:
         raise RefusedError(f"{name} of these types")
     return CallImage(found, tuple(images), text)
+
+
+def _as_doubles(images: Sequence[Image]) -> Sequence[Image]:
+    """Decimal literals as doubles, where the other operand is one.
+
+    Raises:
+        RefusedError: it is not.
+    """
+    if all(image.domain is not _OF_LITERAL for image in images):
+        return images
+    double = Domain("float", bits=64)
+    if not any(image.domain == double for image in images):
+        raise RefusedError("arithmetic with decimals")
+    return [
+        ConstantImage(double, image.value(None), image.expression)
+        if image.domain is _OF_LITERAL
+        else image
+        for image in images
+    ]
 
 
 def _through(function: Function, image: Image, text: str) -> Image:

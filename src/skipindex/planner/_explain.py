@@ -61,6 +61,8 @@ def _evidence(found: Evaluation, record: LeafRecord, file: int) -> str:
     for kind, removed in record.removed_by.items():
         if not removed[file]:
             continue
+        if kind == "derived partition":
+            return "what the partition columns were made of rules it out"
         if kind not in {"minmax", "partition"}:
             return f"{kind} index holds none of the values"
         stats = found.table.stats(record.column)

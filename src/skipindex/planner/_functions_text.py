@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from skipindex.domain import Domain
@@ -17,6 +18,7 @@ from skipindex.planner._functions import (
 
 STRING: Final = Domain("string")
 _INT: Final = integer(32)
+_TO_THE_END: Final = (1 << 31) - 1
 _LONGEST: Final = 1 << 16
 """Longer results are left to Spark."""
 
@@ -147,14 +149,20 @@ def _right(arguments: Sequence[Argument]) -> Function | None:
 def _left(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "int"):
         return None
-    return _piece([arguments[0], _constant(1), arguments[1]])
+    piece = _piece(arguments[0], _constant(1), arguments[1])
+    return replace(piece, apply=lambda text, n: substring(text, 1, n))
 
 
 @function("substring", "substr")
 def _substring(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) == 2:
-        arguments = [*arguments, _constant((1 << 31) - 1)]
-    return _piece(arguments) if _takes(arguments, "string", "int", "int") else None
+    if _takes(arguments, "string", "int"):
+        text, position = arguments
+        piece = _piece(text, position, _constant(_TO_THE_END))
+        return replace(piece, apply=lambda s, at: substring(s, at, _TO_THE_END))
+    if _takes(arguments, "string", "int", "int"):
+        text, position, length = arguments
+        return _piece(text, position, length)
+    return None
 
 
 def _constant(value: int) -> Argument:
@@ -171,14 +179,13 @@ def substring(text: str, position: int, length: int) -> str:
     return text[max(start, 0) : max(stop, 0)]
 
 
-def _piece(arguments: Sequence[Argument]) -> Function:
+def _piece(text: Argument, position: Argument, length: Argument) -> Function:
     """``substring``; a prefix of constant length rises with the text.
 
     Byte strings are ordered as their characters are, so a prefix is at least ``y``
     exactly if the whole is at least ``y``, where ``y`` is no longer than the prefix;
     where it is longer, the prefix must be above that of ``y``.
     """
-    text, position, length = arguments
     n = length.value if length.is_constant else None
     first = position.is_constant and position.value in {0, 1}
     if text.is_constant or not (first and isinstance(n, int) and n > 0):

@@ -327,6 +327,11 @@ def _compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
             return _compare_truth(tree, operator, value)
         case Known(bool() | None as value), Condition(tree):
             return _compare_truth(tree, MIRRORED.get(operator, operator), value)
+        case (Condition(tree), Condition(Constant(value))) | (
+            Condition(Constant(value)),
+            Condition(tree),
+        ) if operator in {Operator.EQ, Operator.NE, Operator.NULL_SAFE_EQ}:
+            return _compare_truth(tree, operator, value)
         case (Condition(), _) | (_, Condition()):
             raise NotJudgedError("two conditions are compared")
         case Reference() | Call() | Case(), Known(value):

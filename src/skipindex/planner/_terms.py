@@ -360,7 +360,7 @@ def computed(image: Image, question: Question, text: str) -> Bound:
     def test(value: Value | None) -> bool | None:
         try:
             return answer(question, image.domain, image.value(value))
-        except UnsureError:
+        except (UnsureError, ArithmeticError):
             return None
 
     return Computed(column.name, image.expression, question, text, test)

@@ -26,6 +26,7 @@ from pyroaring import BitMap
 from skipindex.bounds import Bounds
 from skipindex.indexes._column import MAX_ROWS
 from skipindex.planner._computed import probe_index, probe_stats
+from skipindex.planner._derived import DerivedPartitions
 from skipindex.planner._indexes import UNUSABLE, IndexReader
 from skipindex.planner.bound import Bound, Computed, Leaf, evaluate, leaves
 from skipindex.storage.parts import ReadCount
@@ -88,6 +89,7 @@ class Evaluation:
         self.table = table
         self.tree = tree
         self.reader = IndexReader(table, kinds)
+        self.derived = DerivedPartitions(table)
         self._nothing, self._everything = np.zeros(n, bool), np.ones(n, bool)
         unknown = Bounds(self._nothing, self._everything)
         self.leaves: dict[Leaf | Computed, LeafRecord] = {
@@ -164,6 +166,8 @@ class Evaluation:
                 stats = self.table.stats(record.column)
                 kind = "partition" if partitions else "minmax"
                 self._refine(leaf, probe_stats(stats, leaf), kind)
+            if partitions and (mask := self.derived.probe(leaf)) is not None:
+                self._refine(leaf, Bounds(self._nothing, mask), "derived partition")
 
     def _why_not(self, *, positional: bool) -> str:
         if not (self.possible & ~self.certain).any():

@@ -142,7 +142,8 @@ class Plan:
         table, reader = self.table, self._evaluation.reader
         kept = [f"{n} files: {reason}" for reason, n in table.index_gaps.items()]
         unused = [f"{n} times: {reason}" for reason, n in reader.notes.items()]
-        return [*table.notes, *kept, *unused]
+        declared = self._evaluation.derived.problems
+        return [*table.notes, *declared, *kept, *unused]
 
     @cached_property
     def tasks(self) -> list[FileTask]:
