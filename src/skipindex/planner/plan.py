@@ -32,6 +32,7 @@ from skipindex.storage.location import Location
 from skipindex.table import ColumnInfo, Table, open_table
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -101,13 +102,20 @@ class Plan:
     Attributes:
         where: the predicate as Spark SQL.
         session: the session settings that the plan relies on.
+        condition: the PySpark ``Column`` that ``where`` was made of, if it was one.
     """
 
     def __init__(
-        self, where: str, evaluation: Evaluation, *, session: SessionRules
+        self,
+        where: str,
+        evaluation: Evaluation,
+        *,
+        session: SessionRules,
+        condition: SparkColumn | None = None,
     ) -> None:
         """Use ``plan_files``."""
         self.where = where
+        self.condition = condition
         self.session = session
         self._evaluation = evaluation
 
@@ -260,7 +268,7 @@ class Plan:
 
 
 def plan_files(
-    predicate: str | Predicate,
+    predicate: str | Predicate | SparkColumn,
     *,
     table: Table | Location | str | os.PathLike[str],
     timezone: str | None = None,
@@ -273,7 +281,8 @@ def plan_files(
     new is kept, and the plan says so.
 
     Args:
-        predicate: a WHERE condition in Spark SQL, or one built with ``col``.
+        predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
+            PySpark ``Column``.
         table: a ``Table``, a path or a URI.
         timezone: of the session that will read; without it, timestamps that are
             written without a zone prune nothing.
@@ -290,14 +299,20 @@ def plan_files(
     if kinds is not None:
         names = [kinds] if isinstance(kinds, str) else kinds
         kinds = {parse_spec(name).kind for name in names}
+    condition = None
     if isinstance(predicate, str):
         tree, where = parse(predicate), predicate
     elif isinstance(predicate, Predicate):
         tree, where = predicate, to_sql(predicate)
+    elif hasattr(predicate, "_jc") or type(predicate).__module__.startswith("pyspark."):
+        from skipindex.spark._condition import condition_text  # noqa: PLC0415 (a JVM)
+
+        where = condition_text(predicate)
+        tree, condition = parse(where), predicate
     else:
         raise PredicateError(
             f"no predicate: {predicate!r} (accepted: SQL text, or a condition built "
-            "with skipindex.col)"
+            "with skipindex.col, or a PySpark Column)"
         )
 
     def resolve(name: str) -> ColumnInfo:
@@ -306,4 +321,4 @@ def plan_files(
     bound = simplify(Binder(resolve, timezone).bind(tree))
     evaluation = Evaluation(opened, bound, kinds=kinds)
     session = SessionRules(timezone, case_sensitive)
-    return Plan(where, evaluation, session=session)
+    return Plan(where, evaluation, session=session, condition=condition)

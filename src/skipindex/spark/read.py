@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
@@ -50,7 +50,7 @@ among them: a plan is right with it and without.
 def read(
     spark: SparkSession,
     table: Table | str | os.PathLike[str],
-    predicate: str | Predicate,
+    predicate: str | Predicate | Column,
 ) -> DataFrame:
     """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
 
@@ -90,7 +90,9 @@ def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
                 f"may be wrong (accepted: {', '.join(sorted(accepted))})"
             )
     schema = table_schema(spark, plan.table)
-    return read_files(spark, plan.table, plan.files, schema).where(plan.where)
+    # A Column may hold what no text can say, such as a Python function.
+    condition = plan.where if plan.condition is None else plan.condition
+    return read_files(spark, plan.table, plan.files, schema).where(condition)
 
 
 def read_files(
