@@ -124,7 +124,8 @@ class ConditionReader(OperandReader):
         values: list[Literal] = []
         while self.at < end:
             self.at += 1
-            operand = self.operand()
+            # Lists are long: most of their members are one token.
+            operand = self.plain_literal() or self.operand()
             if not isinstance(operand, Known):
                 raise NotJudgedError("a column in a list")
             if self.next.key != "," and self.at != end:

@@ -83,6 +83,8 @@ _EXTRACTED: Final = {
     *("year", "quarter", "month", "day", "hour", "minute"),
 }
 _IN_CONDITIONS: Final = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE"}
+_SAFE_DIGITS: Final = 10
+"""Fewer digits are an int."""
 _MAX_RETRIES: Final = 100
 _CALL_DEPTH: Final = 4
 """So many parentheses count for as much of Python's stack as one function."""
@@ -280,6 +282,18 @@ class OperandReader:
             self.at += 1
             operand = self._cast(operand)
         return operand
+
+    def plain_literal(self) -> Known | None:
+        """A number or a string, if it alone stands before a comma or parenthesis."""
+        token, after = self.tokens[self.at : self.at + 2]
+        if after.key not in {",", ")"}:
+            return None
+        if token.kind is Kind.NUMBER:
+            if token.text.isdecimal() and len(token.text) < _SAFE_DIGITS:
+                self.at += 1
+                return Known(int(token.text))
+            return self._number(negative=False)
+        return self._strings() if token.kind is Kind.STRING else None
 
     def _is_signed_number(self) -> bool:
         """Whether a sign and a number are one literal; ``::`` binds more tightly."""

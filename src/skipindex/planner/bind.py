@@ -288,8 +288,9 @@ class _Column:
             self.domain.name != "float" and not fits_decimal(self.domain, values)
         ):
             return Unknown(self.text, "the list makes Spark round")
-        exact: set[Value] = set()
-        for value in values:
+        plain = self._themselves(values)
+        exact: set[Value] = plain or set()
+        for value in values if plain is None else ():
             at = cut(self.domain, value, self.zone)
             if isinstance(at, Refusal):
                 return Unknown(self.text, at.reason)
@@ -305,6 +306,19 @@ class _Column:
         ordered = tuple(sorted(exact))
         kind = NoneOf if negated else OneOf
         return self._leaf(kind(self.name, ordered))
+
+    def _themselves(self, values: Sequence[Literal]) -> set[Value] | None:
+        """The values, where each is the domain's own: most long lists are such."""
+        if self.domain.name == "int" and {*map(type, values)} == {int}:
+            limits = range(INT64_MIN, INT64_MAX)
+            exact: set[Value] = {v for v in values if isinstance(v, int)}
+            return exact if min(exact) in limits and max(exact) in limits else None
+        if self.domain.name == "string" and {*map(type, values)} == {str}:
+            try:
+                return {v.encode() for v in values if isinstance(v, str)}
+            except UnicodeEncodeError:  # a lone surrogate is no UTF-8
+                return None
+        return None
 
     def like(self, node: Like) -> Bound:
         """``column [NOT] LIKE pattern``: exact for ``'p%'``, else by its prefix."""
