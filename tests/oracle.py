@@ -1,8 +1,8 @@
 """What Spark answers for one row: the judge of every test, slow and plain.
 
-Nothing of the library is used but the classes of the tree.  A row is a mapping
-from column name to Python value; a struct is a mapping inside of it.  NULL is
-None, UNKNOWN is None too.
+Nothing of the library is used but the classes of the tree and their text.  A row is
+a mapping from column name to Python value; a struct is a mapping inside of it.  NULL
+is None, UNKNOWN is None too.
 
 * Spark's order: NaN equals itself and is above infinity, -0.0 equals 0.0, text is
   ordered by its UTF-8 bytes, FALSE is below TRUE.
@@ -36,6 +36,7 @@ from skipindex.predicate import (
     Predicate,
     Reference,
     Unsupported,
+    to_sql,
 )
 
 Row = Mapping[str, Any]
@@ -59,13 +60,18 @@ def evaluate(
     Args:
         tree: of any shape, with and without ``Not``.
         row: a value for every column that ``tree`` names.
-        unsupported: judges an ``Unsupported`` by its text.
+        unsupported: judges an ``Unsupported``, and what is said of a function of
+            columns, by its text.
         zone: the session's time zone.
         integers: the columns of an integer type, for the sake of their NULLs.
     """
 
     def truth(node: Predicate) -> bool | None:
         match node:
+            case Comparison() | In() | IsNull() | Like() if not isinstance(
+                node.column, Reference
+            ):
+                return unsupported(to_sql(node), row)
             case And(children):
                 return _all([truth(child) for child in children])
             case Or(children):

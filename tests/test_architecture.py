@@ -30,6 +30,7 @@ LATE = {
     ("table", "skipindex.planner.plan"),
     ("planner.plan", "skipindex.spark.read"),
     ("planner.verify", "skipindex.spark.read"),
+    ("planner.plan", "skipindex.spark._condition"),
     ("api", "skipindex.spark.build"),
 }
 """Looked up inside of a function: a method of a value that leads up the stairs."""

@@ -17,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from skipindex.advice import Advice, advise
-from skipindex.api import build_indexes, drop_indexes, merge_packs
+from skipindex.api import build_indexes, drop_indexes, merge_packs, set_derived
 from skipindex.errors import (
     AdviceError,
     CommitConflictError,
@@ -50,7 +50,7 @@ from skipindex.planner.verify import VerifyReport, Violation, verify_plan
 from skipindex.predicate import col
 from skipindex.rewrite.job import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
-from skipindex.table import FileEntry, Table, open_table
+from skipindex.table import Derived, FileEntry, Table, open_table
 
 if TYPE_CHECKING:
     from skipindex.spark.append import append
@@ -79,6 +79,7 @@ __all__ = [
     "BuildReport",
     "CommitConflictError",
     "CorruptIndexError",
+    "Derived",
     "Evidence",
     "FileEntry",
     "FileTask",
@@ -119,6 +120,7 @@ __all__ = [
     "picture",
     "plan_files",
     "read",
+    "set_derived",
     "sql",
     "vacuum",
     "verify_plan",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from skipindex.advice import MAX_BYTES_RATIO
@@ -11,7 +11,9 @@ from skipindex.advice.build import Wish, build_wished
 from skipindex.indexes._merge import MAX_BYTES, MAX_FILES, merge
 from skipindex.indexes._runners import LocalRunner, Progress, Runner
 from skipindex.indexes.build import BuildReport, Request, drop
-from skipindex.table import Table, open_table
+from skipindex.planner._derived import derivation
+from skipindex.storage.log import Snapshot, commit
+from skipindex.table import Derived, Table, open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,3 +116,41 @@ def merge_packs(
     """
     opened = open_table(table).refresh()
     return merge(opened, max_files=max_files, max_bytes=max_bytes)
+
+
+def set_derived(
+    table: AnyTable, columns: Mapping[str, str], *, zone: str | None = None
+) -> Table:
+    """Declare what the partition columns were made of, in one commit; the table.
+
+    ``{"year": "year(ctime)", "month": "month(ctime)"}`` lets a condition on ``ctime``
+    leave out folders.  It must be true of every file: nobody reads them to see.
+
+    Args:
+        table: a ``Table``, a path or a URI.
+        columns: by partition column, a function of one column of the files in SQL;
+            an empty mapping takes the declaration back.
+        zone: of the session that wrote the files; without it the wall clock of a
+            timestamp is only known to a day.
+
+    Raises:
+        PredicateError: there is no such partition column, or the function cannot be
+            judged.
+        TableError: there is no such table.
+    """
+    declared = Derived(dict(columns), zone)
+    opened = open_table(table).refresh()
+    trial = open_table(
+        opened.location, partition_types=opened.partition_types, derived=declared
+    )
+    for name, text in columns.items():
+        derivation(trial, name, text)
+
+    def change(base: Snapshot) -> Snapshot:
+        properties = {k: v for k, v in base.properties.items() if k != "derived"}
+        if columns:
+            properties["derived"] = declared.to_json()
+        return Snapshot(base.version + 1, base.manifest, properties)
+
+    commit(opened.location, change, operation="set_derived")
+    return open_table(opened.location, partition_types=opened.partition_types)

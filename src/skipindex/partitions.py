@@ -28,6 +28,10 @@ _EPOCH: Final = date(1970, 1, 1)
 # What Spark might take for a number, a date or a timestamp: begins like one, in
 # the digits of any script, or is a name that Java's parseDouble knows.
 _MAYBE_NUMBER: Final = re.compile(r"[\x00-\x20]*[+-]?(\.?\d|NaN|Infinity)")
+# Begins with a digit, and is no number, date or time to any parser of Spark: letters,
+# digits and underscores, and among them a letter that is no hexadecimal digit, no
+# suffix or exponent of a number (d, f, e, x, p) and in no date (T, Z, UTC, GMT).
+_CERTAIN_TEXT: Final = re.compile(r"[0-9]\w*[gijkmoqrsuvwyIJKOQRSVWY]\w*", re.ASCII)
 _ESCAPED: Final = re.compile(r"%([0-9a-fA-F]{2})")
 
 
@@ -105,8 +109,8 @@ def infer_type(values: set[str]) -> pa.DataType | None:
     """The type that Spark infers for a partition column of these values.
 
     None where Spark's own parsers decide (decimals, doubles, timestamps, odd
-    dates, mixtures), or its version (no values at all): the column is then left
-    to Spark, and prunes nothing.
+    dates), or its version (no values at all): the column is then left to Spark, and
+    prunes nothing.
     """
     if all(map(_INTEGER.fullmatch, values)):
         for dtype in (pa.int32(), pa.int64()):
@@ -115,9 +119,17 @@ def infer_type(values: set[str]) -> pa.DataType | None:
         return None
     if all(map(_is_date, values)):
         return pa.date32()
-    if any(map(_MAYBE_NUMBER.match, values)):
-        return None
-    return pa.string()
+    # One text among the values makes a text of the column, whatever the others are.
+    if any(map(_is_text, values)):
+        return pa.string()
+    return None
+
+
+def _is_text(value: str) -> bool:
+    """Whether Spark surely takes the value alone for a string."""
+    if not _MAYBE_NUMBER.match(value):
+        return True
+    return _CERTAIN_TEXT.fullmatch(value) is not None
 
 
 def _fits(number: int, dtype: pa.DataType) -> bool:

@@ -98,6 +98,48 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A built-in function or operator of Spark, with columns and literals.
+
+    Args:
+        name: in lower case; an operator by its sign, a cast as ``cast`` with the name
+            of the type as its second argument, an interval as ``interval`` with a
+            number and a unit.
+        arguments: as Spark takes them.
+    """
+
+    name: str
+    arguments: tuple[Term | Literal, ...]
+
+    def __str__(self) -> str:
+        match self.name, [argument_sql(argument) for argument in self.arguments]:
+            case "cast", [value, _]:
+                return f"CAST({value} AS {self.arguments[1]})"
+            case "interval", [number, _]:
+                return f"INTERVAL '{number}' {self.arguments[1]}"
+            case name, [left, right] if not name[0].isalpha() or name == "div":
+                return f"({left} {name.upper()} {right})"
+            case name, texts:
+                return f"{name}({', '.join(texts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``CASE WHEN condition THEN value … ELSE otherwise END``."""
+
+    branches: tuple[tuple[Predicate, Term | Literal], ...]
+    otherwise: Term | Literal = None
+
+    def __str__(self) -> str:
+        whens = [f"WHEN {to_sql(c)} THEN {argument_sql(v)}" for c, v in self.branches]
+        return f"CASE {' '.join(whens)} ELSE {argument_sql(self.otherwise)} END"
+
+
+Term: TypeAlias = Reference | Call | Case
+"""What a literal is compared with: a column, or what is made of columns."""
+
+
+@dataclass(frozen=True, slots=True)
 class And(_Logic):
     """TRUE if all of ``children`` are."""
 
@@ -122,7 +164,7 @@ class Not(_Logic):
 class Comparison(_Logic):
     """``column operator value``."""
 
-    column: Reference
+    column: Term
     operator: Operator
     value: Literal
 
@@ -131,7 +173,7 @@ class Comparison(_Logic):
 class In(_Logic):
     """``column [NOT] IN (values)``; a NULL among the values counts as SQL says."""
 
-    column: Reference
+    column: Term
     values: tuple[Literal, ...] | IntegerSet
     negated: bool = False
 
@@ -140,7 +182,7 @@ class In(_Logic):
 class IsNull(_Logic):
     """``column IS [NOT] NULL``; never UNKNOWN."""
 
-    column: Reference
+    column: Term
     negated: bool = False
 
 
@@ -148,7 +190,7 @@ class IsNull(_Logic):
 class Like(_Logic):
     """``column [NOT] LIKE pattern ESCAPE escape``, the pattern as written."""
 
-    column: Reference
+    column: Term
     pattern: str
     escape: str = "\\"
     negated: bool = False
@@ -191,7 +233,7 @@ class Column:
     __slots__ = ("reference",)
     __hash__ = None  # type: ignore[assignment]  # == builds a predicate
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, reference: Term) -> None:
         self.reference = reference
 
     def _compare(self, operator: Operator, value: object) -> Predicate:
@@ -265,6 +307,15 @@ def col(name: str) -> Column:
     Raises:
         PredicateError: a backtick is not closed, or a part is empty.
     """
+    return Column(Reference(name_parts(name)))
+
+
+def name_parts(name: str) -> tuple[str, ...]:
+    """The names from the column inwards, of ``a.b`` or ```a.b`.c``.
+
+    Raises:
+        PredicateError: a backtick is not closed, or a part is empty.
+    """
     parts: list[str] = []
     rest = name
     while True:
@@ -283,7 +334,7 @@ def col(name: str) -> Column:
         rest = rest[1:]
     if not all(parts):
         raise PredicateError(f"no column name: {name!r} ({_NAMES})")
-    return Column(Reference(tuple(parts)))
+    return tuple(parts)
 
 
 _NAMES: Final = "expected a, a.b or `a.b`"
@@ -368,6 +419,13 @@ def to_sql(tree: Predicate) -> str:
             return f"({text})"
         case _:
             assert_never(tree)
+
+
+def argument_sql(argument: Term | Literal) -> str:
+    """A column, a function or a literal as Spark SQL."""
+    if isinstance(argument, Reference | Call | Case):
+        return str(argument)
+    return literal_sql(argument)
 
 
 def literal_sql(value: Literal) -> str:

@@ -8,6 +8,7 @@ has no index.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from skipindex.errors import CorruptIndexError, PredicateError, TableError
 from skipindex.indexes._file_map import FILE_MAP
 from skipindex.indexes.minmax import FileStats
 from skipindex.partitions import partition_columns
-from skipindex.predicate import col
+from skipindex.predicate import name_parts
 from skipindex.schema import ColumnInfo, arrow_schema, columns_of
 from skipindex.storage.location import Found, Location, location_of
 from skipindex.storage.log import Snapshot, latest_version, read_snapshot
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 __all__ = [
     "UNREADABLE",
     "ColumnInfo",
+    "Derived",
     "FileEntry",
+    "FileStats",
     "Table",
     "arrow_schema",
     "check_folder",
@@ -55,6 +58,34 @@ _LOOKS: Final = 20
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What the partition columns of a table were made of.
+
+    Args:
+        columns: by partition column, a function of a column of the files in SQL.
+        zone: of the session that wrote; None if it is not known.
+    """
+
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    zone: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the table property ``derived``."""
+        return {"columns": dict(self.columns), "zone": self.zone}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Derived:
+        """The inverse; what is no such property declares nothing."""
+        try:
+            columns, zone = dict(value["columns"]), value["zone"]
+        except (KeyError, TypeError, ValueError):
+            return cls()
+        texts = all(isinstance(v, str) for v in [*columns, *columns.values()])
+        known = zone is None or isinstance(zone, str)
+        return cls(columns, zone) if texts and known else cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +122,7 @@ class Table:
         schema_path: str,
         partition_types: Mapping[str, pa.DataType],
         notes: tuple[str, ...] = (),
+        derived: Derived | None = None,
     ) -> None:
         """Use ``open_table``."""
         self.location = location
@@ -102,6 +134,9 @@ class Table:
         self.mtimes = np.array([found.mtime for found in listing], np.int64)
         self.schema = schema
         self.partition_types = dict(partition_types)
+        self._given = derived
+        committed = Derived.from_json(snapshot.properties.get("derived"))
+        self.derived = committed if derived is None else derived
         self.partitions = partition_columns(self.paths, partition_types)
         self._refused = refused
         self._columns = columns_of(schema, refused, self.partitions)
@@ -174,11 +209,14 @@ class Table:
             Snapshot(-1, Manifest.empty()),
             schema_path=self.schema_path,
             partition_types=self.partition_types,
+            derived=self._given,
         )
 
     def refresh(self) -> Table:
         """The table as it is now."""
-        return open_table(self.location, partition_types=self.partition_types)
+        return open_table(
+            self.location, partition_types=self.partition_types, derived=self._given
+        )
 
     def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
         """The column that Spark would take ``name`` for.
@@ -218,7 +256,7 @@ class Table:
         try:
             return self.resolve(text)
         except PredicateError:
-            first, *inner = col(text).reference.parts
+            first, *inner = name_parts(text)
             if not inner:
                 raise
         column = self.resolve(first)
@@ -298,6 +336,7 @@ def open_table(
     table: Table | Location | str | os.PathLike[str],
     *,
     partition_types: Mapping[str, pa.DataType] | None = None,
+    derived: Derived | None = None,
 ) -> Table:
     """The table below a folder: any directory of Parquet files that Spark reads.
 
@@ -305,6 +344,8 @@ def open_table(
         table: a path or URI; a ``Table`` is returned as it is.
         partition_types: types of hive partition columns, by name, where the
             reader does not let Spark infer them.
+        derived: what the partition columns were made of; by default what
+            ``set_derived`` has committed.
 
     Raises:
         TableError: there is no such folder, or no Parquet file in it.
@@ -328,6 +369,7 @@ def open_table(
         schema_path=schema_path,
         partition_types=partition_types or {},
         notes=notes,
+        derived=derived,
     )
 
 

@@ -32,6 +32,7 @@ from skipindex.planner.bound import (
     AllOf,
     AnyOf,
     Bound,
+    Computed,
     Known,
     Leaf,
     Unknown,
@@ -80,9 +81,14 @@ def rows_of(tree: Bound, column: ColumnData) -> Bounds[Rows]:
     values = domain.encode(column.to_arrow()).to_pylist()
     everything: Rows = frozenset(range(len(values)))
 
-    def answer(leaf: Leaf) -> Bounds[Rows]:
-        rows = frozenset(i for i, v in enumerate(values) if holds(leaf.atom, v))
-        return Bounds(rows, rows)
+    def answer(leaf: Leaf | Computed) -> Bounds[Rows]:
+        if isinstance(leaf, Leaf):
+            rows = frozenset(i for i, v in enumerate(values) if holds(leaf.atom, v))
+            return Bounds(rows, rows)
+        found = [leaf.test(value) for value in values]
+        certain = frozenset(i for i, truth in enumerate(found) if truth)
+        possible = frozenset(i for i, truth in enumerate(found) if truth is not False)
+        return Bounds(certain, possible)
 
     return evaluate(
         tree,
@@ -217,8 +223,8 @@ def shape(tree: Bound) -> str:
     match tree:
         case Known(value):
             return str(value).upper()
-        case Unknown():
-            return "Unknown"
+        case Unknown() | Computed():
+            return type(tree).__name__
         case Leaf(Range(_, low, high)):
             return f"Range({low!r}, {high!r})"
         case Leaf(OneOf(_, values)) | Leaf(NoneOf(_, values)):

@@ -31,6 +31,11 @@ VALUES: dict[str, Sequence[str]] = {
     "no_day": ["2020-02-30", "2020-01-01"],
     "moment": ["2020-01-01 00%3A00%3A00", "2021-01-01 10%3A00%3A00"],
     "mixed": ["1", "x"],
+    "mixed_padded": ["01", "x"],
+    "mixed_days": ["2020-01-01", "k"],
+    "codes": ["1k", "2q"],
+    "weeks": ["2020w31", "2020"],
+    "hex": ["1a", "2k"],
     "text": ["a b", "é"],
     "arabic": ["\u0661", "\u0662"],
     "full_width": ["\uff11", "\uff12"],
@@ -45,7 +50,7 @@ VALUES: dict[str, Sequence[str]] = {
     "suffix": ["1d", "2f"],
 }
 LEFT_TO_SPARK = {
-    *("huge", "decimal", "double", "nan", "infinity", "no_day", "moment", "mixed"),
+    *("huge", "decimal", "double", "nan", "infinity", "no_day", "moment"),
     *("arabic", "full_width", "null", "spelled", "suffix"),
 }
 

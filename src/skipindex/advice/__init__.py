@@ -22,7 +22,7 @@ from skipindex.advice._report import Advice, advice_of
 from skipindex.advice._sample import LITTLE, MUCH, take_sample
 from skipindex.errors import AdviceError
 from skipindex.indexes.build import domain_to_index, orderly
-from skipindex.planner.bound import Leaf, leaves
+from skipindex.planner.bound import Computed, Leaf, leaves
 from skipindex.storage.location import Location
 from skipindex.table import ColumnInfo, Table, open_table
 
@@ -118,10 +118,10 @@ def _indexable(table: Table, columns: Sequence[str] | None) -> list[ColumnInfo]:
     return list(found.values())
 
 
-def _leaves(questions: Sequence[Question]) -> dict[str, list[Leaf]]:
+def _leaves(questions: Sequence[Question]) -> dict[str, list[Leaf | Computed]]:
     """The leaves of all questions by column, each once."""
-    found: dict[str, dict[Leaf, None]] = {}
+    found: dict[str, dict[Leaf | Computed, None]] = {}
     for question in questions:
         for leaf in leaves(question.tree):
-            found.setdefault(leaf.atom.column, {})[leaf] = None
+            found.setdefault(leaf.column, {})[leaf] = None
     return {name: list(each) for name, each in found.items()}

@@ -24,7 +24,8 @@ from skipindex.indexes import (
     spec_to_json,
 )
 from skipindex.indexes._base import IndexSpec
-from skipindex.planner.bound import Leaf
+from skipindex.planner._computed import probe_index
+from skipindex.planner.bound import Computed, Leaf
 from skipindex.storage.parts import ReadCount
 
 _PART_BYTES: Final = 20
@@ -49,7 +50,7 @@ _ANY: Final = 1 << 40
 Rows = BitMap | None
 """Rows that may match; None is "any"."""
 
-Answers = Mapping[Leaf, Sequence[Rows]]
+Answers = Mapping[Leaf | Computed, Sequence[Rows]]
 """Of every leaf, for every file of the sample."""
 
 
@@ -96,7 +97,9 @@ def _both(a: Rows, b: Rows) -> Rows:
     return a & b
 
 
-def candidates(column: SampledColumn, leaves: Sequence[Leaf]) -> list[Candidate]:
+def candidates(
+    column: SampledColumn, leaves: Sequence[Leaf | Computed]
+) -> list[Candidate]:
     """Ways to index ``column``, by size; the first is nothing beyond min/max.
 
     Each answers something better than any that is smaller; the last one knows all.
@@ -150,7 +153,9 @@ def _n_slices(column: SampledColumn) -> int:
     return max(widths)
 
 
-def _exact(column: SampledColumn, leaves: Sequence[Leaf]) -> Candidate | None:
+def _exact(
+    column: SampledColumn, leaves: Sequence[Leaf | Computed]
+) -> Candidate | None:
     """The smallest of the kinds that know every row, by their size on one file."""
     names = ["bit_sliced", "bitmap"]
     if column.run_length >= _RUNS:
@@ -178,11 +183,11 @@ def _spec(kind: str, **parameters: int) -> IndexSpec:
 
 
 def _built(
-    column: SampledColumn, spec: IndexSpec, leaves: Sequence[Leaf]
+    column: SampledColumn, spec: IndexSpec, leaves: Sequence[Leaf | Computed]
 ) -> Candidate | None:
     """A candidate of one spec; None if the column cannot have it."""
     kind = index_type(spec.kind)
-    answers: dict[Leaf, list[Rows]] = {leaf: [] for leaf in leaves}
+    answers: dict[Leaf | Computed, list[Rows]] = {leaf: [] for leaf in leaves}
     n_bytes = 0
     try:
         kind.check(column.domain)
@@ -191,7 +196,7 @@ def _built(
             n_bytes += sum(map(len, parts)) + _PART_BYTES * len(parts) + _FILE_BYTES
             index = kind.open(_InMemory(parts), column.domain, one.n_rows)
             for leaf, rows in answers.items():
-                bounds = index.probe(leaf.atom)
+                bounds = probe_index(index, leaf)
                 rows.append(None if bounds is None else bounds.upper)
     except UnsupportedTypeError:
         return None

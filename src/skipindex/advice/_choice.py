@@ -27,7 +27,16 @@ from pyroaring import BitMap
 from skipindex.advice._candidates import Candidate, Rows
 from skipindex.advice._questions import Question
 from skipindex.advice._sample import Sample
-from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown, leaves
+from skipindex.planner.bound import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Computed,
+    Known,
+    Leaf,
+    Unknown,
+    leaves,
+)
 
 _NEARLY: Final = 0.1
 _NO_ROW: Final = BitMap()
@@ -64,7 +73,7 @@ class Board:
 
     def __post_init__(self) -> None:
         self._stats = {
-            leaf: self.sample.stats(leaf.atom).upper.tolist()
+            leaf: self.sample.stats(leaf).upper.tolist()
             for question in self.questions
             for leaf in leaves(question.tree)
         }
@@ -89,7 +98,7 @@ class Board:
             self.matching.append(matching)
         self.of_column: dict[str, list[Pair]] = {name: [] for name in self.candidates}
         for pair in self.pairs:
-            names = {x.atom.column for x in leaves(self.questions[pair.question].tree)}
+            names = {x.column for x in leaves(self.questions[pair.question].tree)}
             for name in names & self.of_column.keys():
                 self.of_column[name].append(pair)
 
@@ -128,7 +137,7 @@ class Board:
                             return None
                         union = union | more
                     return union
-                case Leaf():
+                case Leaf() | Computed():
                     return self._leaf(node, pair.file, state)
                 case Known(value):
                     return None if value else _NO_ROW
@@ -139,10 +148,10 @@ class Board:
 
         return walk(self.questions[pair.question].tree)
 
-    def _leaf(self, leaf: Leaf, file: int, state: State) -> Rows:
+    def _leaf(self, leaf: Leaf | Computed, file: int, state: State) -> Rows:
         if not self._stats[leaf][file]:
             return _NO_ROW
-        column = leaf.atom.column
+        column = leaf.column
         if column not in state:
             return None
         return self.candidates[column][state[column]].answers[leaf][file]
@@ -167,7 +176,7 @@ class Board:
                     return math.prod(map(share, children))
                 case AnyOf(children):
                     return 1 - math.prod(1 - share(child) for child in children)
-                case Leaf():
+                case Leaf() | Computed():
                     rows = self._leaf(node, pair.file, state)
                     return 1.0 if rows is None else len(rows) / n_rows
                 case Known(value):

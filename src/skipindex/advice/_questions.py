@@ -128,7 +128,7 @@ def asked(
 
 def columns_of(questions: Iterable[Question]) -> set[str]:
     """The columns that the questions ask an index about."""
-    return {leaf.atom.column for q in questions for leaf in leaves(q.tree)}
+    return {leaf.column for q in questions for leaf in leaves(q.tree)}
 
 
 def drawn(sample: Sample) -> list[Question]:

@@ -265,7 +265,7 @@ def advice_of(
                     for at, one in enumerate(board.candidates[name])
                 }
                 for name in dict.fromkeys(
-                    leaf.atom.column for leaf in leaves(board.questions[i].tree)
+                    leaf.column for leaf in leaves(board.questions[i].tree)
                 )
                 if name in board.candidates
             },

@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.atoms import Atom, Value
+from skipindex.atoms import Value
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes._column import EncodedColumn
 from skipindex.indexes._task import read_column
 from skipindex.indexes.minmax import FileStats, summaries_to_arrow, summarize
+from skipindex.planner._computed import probe_stats
+from skipindex.planner.bound import Computed, Leaf
 from skipindex.table import UNREADABLE, ColumnInfo, Table, column_reader
 
 MIN_FILES: Final = 2
@@ -146,17 +148,17 @@ class Sample:
         """How many times the table is larger than the sample."""
         return float(self.table.sizes.sum()) / max(1, self.n_bytes)
 
-    def stats(self, atom: Atom) -> Bounds[np.ndarray]:
-        """What paths and min/max statistics say of ``atom``, for the sampled files."""
-        if atom.column in self.columns:
-            return self.columns[atom.column].stats.probe(atom)
-        column = self.table.resolve(atom.column, case_sensitive=True)
+    def stats(self, leaf: Leaf | Computed) -> Bounds[np.ndarray]:
+        """What paths and min/max statistics say of ``leaf``, for the sampled files."""
+        if leaf.column in self.columns:
+            return probe_stats(self.columns[leaf.column].stats, leaf)
+        column = self.table.resolve(leaf.column, case_sensitive=True)
         assert column.domain is not None
         if column.is_partition:
-            bounds = self.table.stats(column).probe(atom)
+            bounds = probe_stats(self.table.stats(column), leaf)
             files = list(self.files)
             return Bounds(bounds.lower[files], bounds.upper[files])
-        return FileStats.unknown(len(self.files), column.domain).probe(atom)
+        return probe_stats(FileStats.unknown(len(self.files), column.domain), leaf)
 
 
 def take_sample(

@@ -6,17 +6,25 @@ walks a tree, so it knows nothing of AND, OR, files or tables.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom
+from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.indexes._column import EncodedColumn
 from skipindex.storage.parts import Parts, ReadCount
 
-__all__ = ["ContextIndex", "Index", "IndexSpec", "IndexType", "Parts", "ReadCount"]
+__all__ = [
+    "ContextIndex",
+    "Dictionary",
+    "Index",
+    "IndexSpec",
+    "IndexType",
+    "Parts",
+    "ReadCount",
+]
 
 
 class Index(Protocol):
@@ -37,6 +45,17 @@ class ContextIndex(Index, Protocol):
 
     def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
         """Bound those of ``rows`` for which ``atom`` is TRUE, and no others."""
+
+
+@runtime_checkable
+class Dictionary(Protocol):
+    """An index that knows which values the file has."""
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, NULL aside, and perhaps some that no row has.
+
+        None if there are more than ``limit``.
+        """
 
 
 class IndexSpec(Protocol):

@@ -102,6 +102,13 @@ def select(pattern: Pattern, values: pa.LargeBinaryArray) -> tuple[_Mask, _Mask]
     return certain, possible
 
 
+def matches(pattern: Pattern, value: bytes, *, negated: bool = False) -> bool | None:
+    """Whether one value is [not] of the pattern; None if only Spark can tell."""
+    if not _is_text(value):
+        return None
+    return (_compiled(pattern).fullmatch(value) is None) == negated
+
+
 def _is_text(value: bytes) -> bool:
     try:
         value.decode()

@@ -9,7 +9,16 @@ from typing import Final, Protocol, assert_never
 import numpy as np
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom, IsNotNull, IsNull, Matches, NoneOf, OneOf, Range
+from skipindex.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+)
 from skipindex.bounds import Bounds
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes import _roaring
@@ -113,6 +122,20 @@ def answer(index: Positional, atom: Atom) -> Bounds[BitMap]:
             f"and the file has {index.head.n_rows} rows"
         )
     return bounds
+
+
+def distinct(index: Positional, limit: int) -> list[Value] | None:
+    """The values of all codes, None if there are more than ``limit``.
+
+    Raises:
+        CorruptIndexError: a part of the payload makes no sense.
+    """
+    if index.book.n_codes > limit:
+        return None
+    try:
+        return index.book.values(0, index.book.n_codes)
+    except DAMAGE as error:
+        raise CorruptIndexError(f"the dictionary is damaged ({error})") from error
 
 
 def _answer(index: Positional, atom: Atom) -> Bounds[BitMap]:

@@ -30,7 +30,7 @@ from typing import Final, Literal
 import numpy as np
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom
+from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError, UnknownIndexError
@@ -40,7 +40,7 @@ from skipindex.indexes._column import NULL_CODE, EncodedColumn
 from skipindex.indexes._dictionary import Codebook, open_codebook
 from skipindex.indexes._digits import Shape, Slices, pack_slices
 from skipindex.indexes._header import Cursor, Head, read_head
-from skipindex.indexes._positional import Interval, answer, answer_within
+from skipindex.indexes._positional import Interval, answer, answer_within, distinct
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bit_sliced"
@@ -196,6 +196,10 @@ class BitSlicedIndex:
     def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
         """Exactly those of ``rows`` for which ``atom`` is TRUE."""
         return answer_within(self, atom, rows)
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, if there are not more than ``limit``."""
+        return distinct(self, limit)
 
     def existence(self) -> BitMap:
         """The rows that have a value."""

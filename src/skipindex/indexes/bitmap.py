@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom
+from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError
@@ -41,7 +41,7 @@ from skipindex.indexes._entries import (
     row_bytes,
 )
 from skipindex.indexes._header import Cursor, Head, ascend, read_head
-from skipindex.indexes._positional import Interval, answer, load
+from skipindex.indexes._positional import Interval, answer, distinct, load
 from skipindex.indexes._roaring import (
     ARRAY_MAX,
     from_rows,
@@ -93,6 +93,10 @@ class BitmapIndex:
     def probe(self, atom: Atom) -> Bounds[BitMap]:
         """Exactly the rows for which ``atom`` is TRUE."""
         return answer(self, atom)
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, if there are not more than ``limit``."""
+        return distinct(self, limit)
 
     def existence(self) -> BitMap:
         """The rows that have a value."""

@@ -187,6 +187,19 @@ class FileStats:
         return cls._of(~there, there, there, column, column, there)
 
     @classmethod
+    def between(
+        cls,
+        lows: Sequence[Value | None],
+        highs: Sequence[Value | None],
+        domain: Domain,
+    ) -> FileStats:
+        """Bounds that no value of a file may have; NULL is always possible."""
+        kind = pa.large_binary() if domain.is_bytes else pa.int64()
+        low, high = pa.array(lows, kind), pa.array(highs, kind)
+        yes, no = np.ones(len(lows), bool), np.zeros(len(lows), bool)
+        return cls._of(yes, yes, np.asarray(low.is_valid()), low, high, no)
+
+    @classmethod
     def _of(
         cls,
         can_null: Mask,

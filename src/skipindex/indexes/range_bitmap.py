@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom
+from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError, UnknownIndexError
@@ -39,7 +39,7 @@ from skipindex.indexes._coding import rank_coding
 from skipindex.indexes._column import NULL_CODE, EncodedColumn
 from skipindex.indexes._dictionary import Codebook, open_codebook
 from skipindex.indexes._header import Cursor, Head, ascend, read_head
-from skipindex.indexes._positional import Interval, answer, load
+from skipindex.indexes._positional import Interval, answer, distinct, load
 from skipindex.indexes._ranks import Codes
 from skipindex.indexes._roaring import BITS_SIZE, blank, pack_all
 from skipindex.storage.parts import Parts
@@ -155,6 +155,10 @@ class RangeBitmapIndex:
     def probe(self, atom: Atom) -> Bounds[BitMap]:
         """The rows for which ``atom`` is TRUE: exactly, if every value has a bitmap."""
         return answer(self, atom)
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, if there are not more than ``limit``."""
+        return distinct(self, limit)
 
     def existence(self) -> BitMap:
         """The rows that have a value."""

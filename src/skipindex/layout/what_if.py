@@ -19,7 +19,7 @@ from skipindex.atoms import Atom, IsNotNull, IsNull, Matches, NoneOf, OneOf, Ran
 from skipindex.layout.cuts import FileNumbers
 from skipindex.layout.steps import Codes, Steps
 from skipindex.layout.workload import BoundWorkload
-from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
+from skipindex.planner.bound import AllOf, AnyOf, Bound, Computed, Known, Leaf, Unknown
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 CodeMatrix: TypeAlias = Codes
@@ -126,7 +126,7 @@ class WhatIf:
                 return self._may_hold(atom, boxes)
             case Known(value):
                 return np.bool_(value)
-            case Unknown():
+            case Computed() | Unknown():  # bounds say little of functions
                 return np.bool_(True)
             case _:
                 assert_never(tree)

@@ -14,7 +14,7 @@ from skipindex.atoms import NoneOf, OneOf, Range, Value, successor
 from skipindex.domain import Domain, domain_of
 from skipindex.errors import LayoutError, PredicateError, UnsupportedTypeError
 from skipindex.planner.bind import Binder
-from skipindex.planner.bound import Bound, leaves
+from skipindex.planner.bound import Bound, Leaf, leaves
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql import parse
 from skipindex.predicate import Predicate, to_sql
@@ -110,9 +110,9 @@ class Workload:
         domains: dict[str, Domain] = {}
         for tree in trees:
             for leaf in leaves(tree):
-                domain = infos[leaf.atom.column].domain
+                domain = infos[leaf.column].domain
                 assert domain is not None
-                domains[leaf.atom.column] = domain
+                domains[leaf.column] = domain
         if not domains:
             raise LayoutError(
                 "no query has a condition on one column that files could be cut by"
@@ -158,7 +158,7 @@ class BoundWorkload:
         found: dict[str, list[Value]] = {name: [] for name in self.domains}
         for tree in self.trees:
             for leaf in leaves(tree):
-                atom = leaf.atom
+                atom = leaf.atom if isinstance(leaf, Leaf) else None
                 match atom:
                     case Range(_, low, high):
                         ends = [v for v in (low, high) if v is not None]
@@ -166,7 +166,7 @@ class BoundWorkload:
                         ends = [*values, *map(successor, values)]
                     case _:
                         ends = []
-                found[atom.column] += ends
+                found[leaf.column] += ends
         return found
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from skipindex.errors import PlanError
 from skipindex.planner._counts import RowCounts
-from skipindex.predicate import Reference, col
+from skipindex.predicate import Reference, name_parts
 from skipindex.table import ColumnInfo, Table
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
         descending = (found["order"] or "ASC").upper() == "DESC"
         default = "LAST" if descending else "FIRST"
         nulls_first = (found["nulls"] or default).upper() == "FIRST"
-        keys.append(SortKey(col(found["name"]).reference, descending, nulls_first))
+        keys.append(SortKey(Reference(name_parts(found["name"])), descending, nulls_first))
     return tuple(keys)
 
 

@@ -15,8 +15,9 @@ from pyroaring import BitMap
 
 from skipindex.bounds import Bounds
 from skipindex.indexes._base import Index
+from skipindex.planner._computed import probe_index
 from skipindex.planner._indexes import UNUSABLE, IndexReader, Place
-from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
+from skipindex.planner.bound import AllOf, AnyOf, Bound, Computed, Known, Leaf, Unknown
 from skipindex.table import ColumnInfo
 
 Rows: TypeAlias = tuple[BitMap, BitMap]
@@ -60,7 +61,7 @@ class RowEvaluator:
     def __init__(
         self,
         tree: Bound,
-        known: Mapping[Leaf, LeafBounds],
+        known: Mapping[Leaf | Computed, LeafBounds],
         reader: IndexReader,
         *,
         n_rows: np.ndarray,
@@ -73,8 +74,8 @@ class RowEvaluator:
         self._wanted = wanted
         self._share = share
         self._used: list[str] = []
-        self.empty_leaves: dict[Leaf, list[int]] = {}
-        self._asked: dict[Leaf, Question] = {}
+        self.empty_leaves: dict[Leaf | Computed, list[int]] = {}
+        self._asked: dict[Leaf | Computed, Question] = {}
         children = tree.children if isinstance(tree, AllOf) else (tree,)
         *self._first, self._last = self._in_order(children)
 
@@ -107,7 +108,7 @@ class RowEvaluator:
                 return self._all_of(self._in_order(children))
             case AnyOf(children):
                 return self._any_of([self._question(child) for child in children])
-            case Leaf():
+            case Leaf() | Computed():
                 if node not in self._asked:
                     self._asked[node] = self._leaf(node)
                 return self._asked[node]
@@ -149,7 +150,7 @@ class RowEvaluator:
 
         return ask
 
-    def _leaf(self, leaf: Leaf) -> Question:
+    def _leaf(self, leaf: Leaf | Computed) -> Question:
         record = self._known[leaf]
         # Looked up one at a time, where bytes are several times faster than arrays.
         possible = record.bounds.upper.tobytes()
@@ -190,19 +191,20 @@ class RowEvaluator:
         return ask
 
     def _probe(
-        self, index: Index, leaf: Leaf, file: int, within: BitMap | None
+        self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
     ) -> Rows | None:
         """What one index says of some rows; None if it has no opinion."""
         try:
             nested = getattr(index, "probe_within", None)
             if (
                 within is not None
+                and isinstance(leaf, Leaf)
                 and nested is not None
                 and len(within) * _FEW < self._n_rows[file]
             ):
                 bounds = nested(leaf.atom, within)
                 return bounds.lower, bounds.upper
-            bounds = index.probe(leaf.atom)
+            bounds = probe_index(index, leaf)
         except UNUSABLE as error:
             self._reader.refuse(error)
             return None

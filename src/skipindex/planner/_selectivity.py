@@ -13,7 +13,7 @@ from typing import Final, assert_never
 import numpy as np
 
 from skipindex.atoms import Atom, IsNotNull, IsNull, Matches, NoneOf, OneOf, Range
-from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
+from skipindex.planner.bound import AllOf, AnyOf, Bound, Computed, Known, Leaf, Unknown
 from skipindex.table import ColumnInfo, Table
 
 _SAMPLE: Final = 256
@@ -37,6 +37,8 @@ def share_of(
                 return min(1.0, sum(map(share, children)))
             case Leaf(atom):
                 return _of_atom(table, atom, column_of(node), sample)
+            case Computed():
+                return _BETWEEN
             case Known(value):
                 return float(value)
             case Unknown():

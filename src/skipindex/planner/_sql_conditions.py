@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
 
@@ -10,13 +11,18 @@ from skipindex.planner._cuts import within_38_digits
 from skipindex.planner._sql_literals import NotJudgedError
 from skipindex.planner._sql_operands import (
     OPERATORS,
+    Condition,
     Known,
     Operand,
     OperandReader,
+    argument,
     reason_at,
 )
+from skipindex.planner._truth import is_false, is_not_true, is_true, is_unknown
 from skipindex.predicate import (
     MIRRORED,
+    Call,
+    Case,
     Column,
     Comparison,
     Constant,
@@ -29,6 +35,7 @@ from skipindex.predicate import (
     Reference,
     Unsupported,
     conjunction,
+    disjunction,
     literal_sql,
     push_not,
 )
@@ -51,11 +58,13 @@ class ConditionReader(OperandReader):
         """
         if self.next.key in _NAMED and self.after.key == "(":
             return self._named()
+        if self._is_row():
+            return self._rows()
         left = self.operand()
-        if self.next.key in OPERATORS:
+        while self.next.key in OPERATORS:
             operator = OPERATORS[self.next.key]
             self.at += 1
-            return _compare(left, operator, self.operand())
+            left = Condition(_compare(left, operator, self.operand()))
         if self.take("IS"):
             return self._is(left)
         negated = self.take("NOT")
@@ -65,7 +74,9 @@ class ConditionReader(OperandReader):
             tree = self._in(left)
         elif self.take("LIKE"):
             tree = self._like(left)
-        elif self.next.key in {"RLIKE", "REGEXP", "ILIKE"}:
+        elif self.take("ILIKE"):
+            tree = self._ilike(left)
+        elif self.next.key in {"RLIKE", "REGEXP"}:
             raise NotJudgedError(reason_at(self.next))
         elif negated:
             raise self.expected("BETWEEN, IN or LIKE")
@@ -80,9 +91,13 @@ class ConditionReader(OperandReader):
             raise self.expected("NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM")
         self.at += 1
         if word in {"NULL", "UNKNOWN"}:
-            if isinstance(left, Known):
-                return Constant((left.value is None) != negated)
-            return IsNull(left, negated)
+            match left:
+                case Known(value):
+                    return Constant((value is None) != negated)
+                case Condition(tree):
+                    return push_not(is_unknown(tree), negate=negated)
+                case _:
+                    return IsNull(left, negated)
         if word in {"TRUE", "FALSE"}:
             tree = _compare(left, Operator.NULL_SAFE_EQ, Known(word == "TRUE"))
             return push_not(tree, negate=negated)
@@ -109,16 +124,72 @@ class ConditionReader(OperandReader):
         values: list[Literal] = []
         while self.at < end:
             self.at += 1
-            operand = self.operand()
+            # Lists are long: most of their members are one token.
+            operand = self.plain_literal() or self.operand()
             if not isinstance(operand, Known):
                 raise NotJudgedError("a column in a list")
             if self.next.key != "," and self.at != end:
                 raise NotJudgedError(reason_at(self.next))
             values.append(operand.value)
         self.at = end + 1
-        if not isinstance(left, Reference):
+        if isinstance(left, Known | Condition):
             raise NotJudgedError("no column is compared with a literal")
         return In(left, tuple(values))
+
+    def _is_row(self) -> bool:
+        """Whether ``(a, b) [NOT] IN`` comes next."""
+        if self.next.key != "(":
+            return False
+        end = self.closing[self.at]
+        i = self.at + 1
+        while i < end and self.tokens[i].key != ",":
+            i = self.closing.get(i, i) + 1
+        behind = [token.key for token in self.tokens[end + 1 : end + 3]]
+        return i < end and (behind[0] == "IN" or behind == ["NOT", "IN"])
+
+    def _rows(self) -> Predicate:
+        """``(a, b) IN ((1, 'x'), …)``; NULL equals NULL inside of rows."""
+        terms = self._row()
+        negated = self.take("NOT")
+        self.at += 1
+        if self.next.key != "(":
+            raise self.expected("'('")
+        end = self.closing[self.at]
+        rows: list[list[Literal]] = []
+        while self.at < end:
+            self.at += 1
+            if self.next.key != "(":
+                raise NotJudgedError("a list of other than rows")
+            row = [o.value for o in self._row() if isinstance(o, Known)]
+            if len(row) != len(terms) or (self.next.key != "," and self.at != end):
+                raise NotJudgedError("a list of other than rows of literals")
+            rows.append(row)
+        self.at = end + 1
+        # The list has one type, so values of several types would be cast.
+        for column in zip(*rows, strict=True):
+            if len({type(value) for value in column} - {type(None)}) > 1:
+                raise NotJudgedError("the list makes Spark cast")
+        alternatives: list[Predicate] = []
+        for row in rows:
+            pairs: list[Predicate] = []
+            for term, value in zip(terms, row, strict=True):
+                if isinstance(term, Known | Condition):
+                    raise NotJudgedError("no column is compared with a literal")
+                pairs.append(Comparison(term, Operator.NULL_SAFE_EQ, value))
+            alternatives.append(conjunction(pairs))
+        return push_not(disjunction(alternatives), negate=negated)
+
+    def _row(self) -> list[Operand]:
+        """The operands in parentheses."""
+        end = self.closing[self.at]
+        operands: list[Operand] = []
+        while self.at < end:
+            self.at += 1
+            operands.append(self.operand())
+            if self.next.key != "," and self.at != end:
+                raise NotJudgedError(reason_at(self.next))
+        self.at = end + 1
+        return operands
 
     def _like(self, left: Operand) -> Predicate:
         token = self.next
@@ -129,12 +200,19 @@ class ConditionReader(OperandReader):
                 raise self.error(token, "expected a string after ESCAPE")
             escape = given
         match left, pattern, escape.value:
-            case Reference(), Known(str(text)), str(character):
+            case Reference() | Call() | Case(), Known(str(text)), str(character):
                 try:
                     return Like(left, text, character)
                 except PredicateError as problem:
                     raise self.error(token, str(problem)) from None
         raise NotJudgedError("LIKE of anything but a column and a string")
+
+    def _ilike(self, left: Operand) -> Predicate:
+        """Spark's own rewrite: LIKE, with both sides in lower case."""
+        match self.operand():
+            case Known(str(text)) if text.isascii() and self.next.key != "ESCAPE":
+                return Like(Call("lower", (argument(left),)), text.lower())
+        raise NotJudgedError("ILIKE, which ignores case")
 
     def _named(self) -> Predicate:
         """``startswith(column, 'p')`` and the other functions that say a leaf."""
@@ -147,32 +225,140 @@ class ConditionReader(OperandReader):
             raise NotJudgedError(reason_at(self.next))
         self.at += 1
         match name.key, operands:
-            case "STARTSWITH", [Reference() as column, Known(str(text))]:
+            case "STARTSWITH", [Reference() | Call() as column, Known(str(text))]:
                 return Column(column).startswith(text)
-            case "ENDSWITH", [Reference() as column, Known(str(text))]:
+            case "ENDSWITH", [Reference() | Call() as column, Known(str(text))]:
                 return Column(column).endswith(text)
-            case "CONTAINS", [Reference() as column, Known(str(text))]:
+            case "CONTAINS", [Reference() | Call() as column, Known(str(text))]:
                 return Column(column).contains(text)
-            case "ISNULL", [Reference() as column]:
+            case "ISNULL", [Reference() | Call() as column]:
                 return IsNull(column)
-            case "ISNOTNULL", [Reference() as column]:
+            case "ISNOTNULL", [Reference() | Call() as column]:
                 return IsNull(column, negated=True)
-            case "ISNAN", [Reference() as column]:
+            case "ISNAN", [Reference() | Call() as column]:
                 return Comparison(column, Operator.NULL_SAFE_EQ, float("nan"))
             case _:
                 raise NotJudgedError(f"the function {name.text}")
 
 
+    def chosen(self, name: str, operands: list[Operand]) -> Operand:
+        """``IF``, ``COALESCE`` and their like, as the CASE that they stand for."""
+        match name, operands:
+            case "IF" | "IFF", [test, value, otherwise]:
+                return choice([(_truth(test), value)], otherwise)
+            case "NVL2", [test, value, otherwise]:
+                return choice([(_is_known(test), value)], otherwise)
+            case "NVL" | "IFNULL" | "COALESCE", [*_, last] if (
+                name == "COALESCE" or len(operands) == 2
+            ):
+                return choice([(_is_known(o), o) for o in operands[:-1]], last)
+            case "NULLIF", [value, Known() as other]:
+                equal = _compare(value, Operator.EQ, other)
+                return choice([(equal, Known(None))], value)
+            case _:
+                raise NotJudgedError(f"the function {name}")
+
+    def _case(self) -> Operand:
+        self.at += 1
+        subject = None if self.next.key == "WHEN" else self.operand()
+        branches: list[tuple[Predicate, Operand]] = []
+        while self.take("WHEN"):
+            if subject is None:
+                tree = self.condition_inside()
+            else:
+                tree = _compare(subject, Operator.EQ, self.operand())
+            if not self.take("THEN"):
+                raise NotJudgedError("a CASE expression")
+            branches.append((tree, self._value_inside()))
+        otherwise: Operand = Known(None)
+        if self.take("ELSE"):
+            otherwise = self._value_inside()
+        if not self.take("END") or not branches:
+            raise NotJudgedError("a CASE expression")
+        return choice(branches, otherwise)
+
+    def _value_inside(self) -> Operand:
+        """A value of a CASE, which may be a condition."""
+        start = self.at
+        operand = self.operand()
+        if self.next.key in {"WHEN", "ELSE", "END"}:
+            return operand
+        self.again(start)
+        return Condition(self.condition_inside())
+
+
+def choice(branches: list[tuple[Predicate, Operand]], otherwise: Operand) -> Operand:
+    """A CASE: of conditions a condition, else a value."""
+    values = [value for _, value in branches] + [otherwise]
+    if any(isinstance(value, Condition) for value in values):
+        return Condition(_condition_of(branches, otherwise))
+    pairs = tuple((tree, argument(value)) for tree, value in branches)
+    return Case(pairs, argument(otherwise))
+
+
+def _condition_of(
+    branches: list[tuple[Predicate, Operand]], otherwise: Operand
+) -> Predicate:
+    """The first branch that is taken says what is TRUE, FALSE or UNKNOWN."""
+    parts: list[Predicate] = []
+    before: list[Predicate] = []
+    for tree, value in branches:
+        parts.append(conjunction([*before, is_true(tree), _truth(value)]))
+        before.append(is_not_true(tree))
+    parts.append(conjunction([*before, _truth(otherwise)]))
+    return disjunction(parts)
+
+
+def _is_known(operand: Operand) -> Predicate:
+    """The operand is not NULL."""
+    match operand:
+        case Known(value):
+            return Constant(value is not None)
+        case Condition(tree):
+            return push_not(is_unknown(tree), negate=True)
+        case _:
+            return IsNull(operand, negated=True)
+
+
 def _compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
     match left, right:
-        case Reference(), Known(value):
-            return Comparison(left, operator, value)
-        case Known(value), Reference():
-            return Comparison(right, MIRRORED.get(operator, operator), value)
         case Known(), Known():
             return Constant(_fold(left.value, operator, right.value))
+        case Condition(tree), Known(bool() | None as value):
+            return _compare_truth(tree, operator, value)
+        case Known(bool() | None as value), Condition(tree):
+            return _compare_truth(tree, MIRRORED.get(operator, operator), value)
+        case (Condition(tree), Condition(Constant(value))) | (
+            Condition(Constant(value)),
+            Condition(tree),
+        ) if operator in {Operator.EQ, Operator.NE, Operator.NULL_SAFE_EQ}:
+            return _compare_truth(tree, operator, value)
+        case (Condition(), _) | (_, Condition()):
+            raise NotJudgedError("two conditions are compared")
+        case Reference() | Call() | Case(), Known(value):
+            return Comparison(left, operator, value)
+        case Known(value), Reference() | Call() | Case():
+            return Comparison(right, MIRRORED.get(operator, operator), value)
         case _:
             raise NotJudgedError("two columns are compared")
+
+
+def _compare_truth(
+    tree: Predicate,
+    operator: Operator,
+    value: bool | None,  # noqa: FBT001 (a literal of the user)
+) -> Predicate:
+    match operator, value:
+        case Operator.NULL_SAFE_EQ, None:
+            return is_unknown(tree)
+        case Operator.NULL_SAFE_EQ, _:
+            return is_true(tree) if value else is_false(tree)
+        case _, None:
+            return Constant(None)
+        case Operator.EQ | Operator.NE, _:
+            return push_not(tree, negate=value != (operator is Operator.EQ))
+        case _:
+            raise NotJudgedError("conditions are ordered")
 
 
 def _compare_or_keep(left: Operand, operator: Operator, right: Operand) -> Predicate:
@@ -188,6 +374,8 @@ def _sql(operand: Operand) -> str:
     match operand:
         case Known(value):
             return literal_sql(value)
+        case Condition(tree):
+            return f"({tree})"
         case _:
             return str(operand)
 
@@ -199,6 +387,10 @@ def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
             return left is right
         return None
     match left, right:
+        case (date(), date()) if not (
+            isinstance(left, datetime) or isinstance(right, datetime)
+        ):
+            less, equal = left < right, left == right
         case (bool(), bool()) | (int() | Decimal(), int() | Decimal()) if isinstance(
             left, bool
         ) == isinstance(right, bool) and within_38_digits([left, right]):
@@ -226,5 +418,7 @@ def _truth(operand: Operand) -> Predicate:
             return Constant(value)
         case Known():
             raise NotJudgedError("a literal that is no condition")
+        case Condition(tree):
+            return tree
         case _:
             return Comparison(operand, Operator.EQ, value=True)

@@ -5,6 +5,7 @@ What cannot be settled exactly makes that one atom ``Unknown``, never the tree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,6 +29,8 @@ from skipindex.atoms import (
     successor,
 )
 from skipindex.domain import NAN, Domain
+from skipindex.errors import PredicateError
+from skipindex.planner._compile import Compiler, RefusedError
 from skipindex.planner._cuts import (
     INT64_MAX,
     INT64_MIN,
@@ -37,9 +40,20 @@ from skipindex.planner._cuts import (
     fits_decimal,
 )
 from skipindex.planner._like import REPLACEMENT, parse_pattern
-from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown
+from skipindex.planner._sql_literals import NotJudgedError
+from skipindex.planner._terms import ColumnImage, Image, computed, pulled
+from skipindex.planner.bound import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Known,
+    Leaf,
+    Unknown,
+)
 from skipindex.predicate import (
     And,
+    Call,
+    Case,
     Comparison,
     Constant,
     In,
@@ -50,6 +64,7 @@ from skipindex.predicate import (
     Or,
     Predicate,
     Reference,
+    Term,
     Unsupported,
     push_not,
     to_sql,
@@ -105,7 +120,7 @@ class Binder:
 
     def _atom(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
         text = to_sql(node)
-        column, problem = self._column(node.column)
+        image, problem = self._image(node.column)
         match node:
             case Comparison(_, Operator.NULL_SAFE_EQ, None):
                 node = IsNullPredicate(node.column)
@@ -115,24 +130,49 @@ class Binder:
                 return Known(negated)
             case In(_, values, negated) if negated and _has_null(values):
                 return Known(value=False)
-        if column is None or column.domain is None:
+        if image is None or image.domain is None:
             return Unknown(text, problem)
-        binding = _Column(column.name, column.domain, self.zone, text)
-        match node:
-            case Comparison(_, operator, value):
-                return binding.comparison(operator, value)
-            case In(_, values, negated):
-                if isinstance(values, IntegerSet) and column.domain.name == "int":
-                    return binding.keys(values, negated=negated)
-                listed = [value for value in values if value is not None]
-                return binding.membership(listed, negated=negated)
-            case IsNullPredicate(_, negated):
-                null = IsNotNull(column.name) if negated else IsNull(column.name)
-                return Leaf(null, text)
-            case Like():
-                return binding.like(node)
+        if isinstance(image, ColumnImage):
+            return _asked(_Column(image, self.zone, text), node)
+        if _beyond_bigint(node):
+            return Unknown(text, "a function is compared with a number beyond bigint")
+        virtual = ColumnImage("", image.domain, "")
+        return pulled(_asked(_Column(virtual, self.zone, text), node), image)
+
+    def _image(self, term: Term) -> tuple[Image | None, str]:
+        """What ``term`` is, or None and why it cannot be judged."""
+        if isinstance(term, Reference):
+            column, problem = self._column(term)
+            if column is None or column.domain is None:
+                return None, problem
+            return ColumnImage(column.name, column.domain, str(term)), ""
+        self._check_names(term)
+        try:
+            return Compiler(self._column_image, self._bind, self.zone).compile(term), ""
+        except (RefusedError, NotJudgedError) as refused:
+            return None, str(refused)
+
+    def _column_image(self, reference: Reference) -> ColumnImage:
+        image, problem = self._image(reference)
+        if not isinstance(image, ColumnImage):
+            raise RefusedError(problem)
+        return image
+
+    def _check_names(self, term: Term) -> None:
+        """Every column exists, also where the function is not judged."""
+        match term:
+            case Reference():
+                self._column(term)
+            case Call(_, arguments):
+                for argument in arguments:
+                    if isinstance(argument, Reference | Call | Case):
+                        self._check_names(argument)
+            case Case(branches, otherwise):
+                for value in [*(value for _, value in branches), otherwise]:
+                    if isinstance(value, Reference | Call | Case):
+                        self._check_names(value)
             case _:
-                assert_never(node)
+                assert_never(term)
 
     def _column(self, reference: Reference) -> tuple[ColumnInfo | None, str]:
         """The column, or None and why it cannot be judged."""
@@ -144,14 +184,52 @@ class Binder:
         return column, column.reason
 
 
+def _asked(binding: _Column, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+    """The leaf over atoms; no NULL is compared with."""
+    name = binding.name
+    match node:
+        case Comparison(_, operator, value):
+            return binding.comparison(operator, value)
+        case In(_, values, negated):
+            if isinstance(values, IntegerSet) and binding.domain.name == "int":
+                return binding.keys(values, negated=negated)
+            listed = [value for value in values if value is not None]
+            return binding.membership(listed, negated=negated)
+        case IsNullPredicate(_, negated):
+            null = IsNotNull(name) if negated else IsNull(name)
+            return Leaf(null, binding.text)
+        case Like():
+            return binding.like(node)
+        case _:
+            assert_never(node)
+
+
+def _beyond_bigint(node: Comparison | In | IsNullPredicate | Like) -> bool:
+    """Whether Spark may put TRUE or FALSE in the place of the comparison."""
+    return (
+        isinstance(node, Comparison)
+        and isinstance(node.value, int | Decimal)
+        and not INT64_MIN <= node.value <= INT64_MAX
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     """One atom's column, and the words of the atom."""
 
-    name: str
-    domain: Domain
+    image: ColumnImage
     zone: str | None
     text: str
+
+    @property
+    def name(self) -> str:
+        """Of the column; empty for what a function makes of one."""
+        return self.image.name
+
+    @property
+    def domain(self) -> Domain:
+        """Of its values."""
+        return self.image.domain
 
     def comparison(self, operator: Operator, value: Literal) -> Bound:
         """``column operator value``; the value is not NULL."""
@@ -229,8 +307,9 @@ class _Column:
             array = _as_int64(values)
             if array is not None:
                 return self.keys(IntegerSet(array), negated=negated)
-        exact: set[Value] = set()
-        for value in values:
+        plain = self._themselves(values)
+        exact: set[Value] = plain or set()
+        for value in values if plain is None else ():
             at = cut(self.domain, value, self.zone)
             if isinstance(at, Refusal):
                 return Unknown(self.text, at.reason)
@@ -246,6 +325,19 @@ class _Column:
         ordered = tuple(sorted(exact))
         kind = NoneOf if negated else OneOf
         return self._leaf(kind(self.name, ordered))
+
+    def _themselves(self, values: Sequence[Literal]) -> set[Value] | None:
+        """The values, where each is the domain's own: most long lists are such."""
+        if self.domain.name == "int" and {*map(type, values)} == {int}:
+            limits = range(INT64_MIN, INT64_MAX)
+            exact: set[Value] = {v for v in values if isinstance(v, int)}
+            return exact if min(exact) in limits and max(exact) in limits else None
+        if self.domain.name == "string" and {*map(type, values)} == {str}:
+            try:
+                return {v.encode() for v in values if isinstance(v, str)}
+            except UnicodeEncodeError:  # a lone surrogate is no UTF-8
+                return None
+        return None
 
     def like(self, node: Like) -> Bound:
         """``column [NOT] LIKE pattern``; ``'p%'`` is a range, and a constant ``=``."""

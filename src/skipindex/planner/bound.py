@@ -7,11 +7,11 @@ an atom may be TRUE never means fewer for the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from typing import Final, TypeAlias, TypeVar, assert_never
 
-from skipindex.atoms import Atom
+from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds, SetLike
 
 S = TypeVar("S", bound=SetLike)
@@ -41,6 +41,31 @@ class Leaf:
     atom: Atom
     text: str
 
+    @property
+    def column(self) -> str:
+        """The column that is asked about."""
+        return self.atom.column
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A question to a function of one column: no index knows, but a value tells.
+
+    Args:
+        column: the only one that the function takes.
+        expression: the function, in SQL.
+        question: to its value.
+        text: the words of the user that it stands for.
+        test: the answer for a value of the column, in its domain; None is "may be
+            TRUE or not".
+    """
+
+    column: str
+    expression: str
+    question: Atom
+    text: str
+    test: Callable[[Value | None], bool | None] = field(compare=False, repr=False)
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -57,12 +82,12 @@ class Unknown:
     reason: str
 
 
-Bound: TypeAlias = AllOf | AnyOf | Leaf | Known | Unknown
+Bound: TypeAlias = AllOf | AnyOf | Leaf | Computed | Known | Unknown
 
 
 def evaluate(
     tree: Bound,
-    answer: Callable[[Leaf], Bounds[S]],
+    answer: Callable[[Leaf | Computed], Bounds[S]],
     *,
     nothing: S,
     everything: S,
@@ -92,7 +117,7 @@ def evaluate(
                 return found
             case AnyOf(children):
                 return reduce(lambda a, b: a | b, map(walk, children))
-            case Leaf():
+            case Leaf() | Computed():
                 return answer(node)
             case Known(value):
                 one = everything if value else nothing
@@ -105,13 +130,13 @@ def evaluate(
     return walk(tree)
 
 
-def leaves(tree: Bound) -> Iterator[Leaf]:
+def leaves(tree: Bound) -> Iterator[Leaf | Computed]:
     """Every leaf of ``tree`` from left to right."""
     match tree:
         case AllOf(children) | AnyOf(children):
             for child in children:
                 yield from leaves(child)
-        case Leaf():
+        case Leaf() | Computed():
             yield tree
         case Known() | Unknown():
             pass
@@ -127,7 +152,7 @@ def unknowns(tree: Bound) -> Iterator[Unknown]:
                 yield from unknowns(child)
         case Unknown():
             yield tree
-        case Leaf() | Known():
+        case Leaf() | Computed() | Known():
             pass
         case _:
             assert_never(tree)
@@ -145,7 +170,7 @@ def text_of(tree: Bound) -> str:
             return " AND ".join(parts)
         case AnyOf(children):
             return " OR ".join(map(text_of, children))
-        case Leaf(_, text) | Unknown(text, _):
+        case Leaf(text=text) | Computed(text=text) | Unknown(text=text):
             return text
         case Known(value):
             return str(value).upper()

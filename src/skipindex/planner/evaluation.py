@@ -27,6 +27,8 @@ import numpy as np
 from skipindex.bounds import Bounds
 from skipindex.indexes._column import MAX_ROWS
 from skipindex.indexes._file_map import FILE_MAP
+from skipindex.planner._computed import probe_index, probe_stats
+from skipindex.planner._derived import DerivedPartitions
 from skipindex.planner._indexes import UNUSABLE, IndexReader
 from skipindex.planner._rows import RowEvaluator, RowVerdict
 from skipindex.planner._selectivity import share_of
@@ -35,6 +37,7 @@ from skipindex.planner.bound import (
     AllOf,
     AnyOf,
     Bound,
+    Computed,
     Known,
     Leaf,
     Unknown,
@@ -47,6 +50,8 @@ from skipindex.table import ColumnInfo, Table
 __all__ = ["Evaluation", "LeafRecord", "RowVerdict", "Stage"]
 
 PARTITIONS: Final = "partition values"
+DERIVED: Final = "derived partition"
+"""Named among what ruled files out, like an index kind."""
 MINMAX: Final = "min/max"
 MAPS: Final = "file maps"
 VALUES: Final = "bloom"
@@ -114,11 +119,12 @@ class Evaluation:
         self.table = table
         self.tree = tree
         self._reader = IndexReader(table, kinds)
+        self.derived = DerivedPartitions(table)
         self._nothing, self._everything = np.zeros(n, bool), np.ones(n, bool)
         unknown = Bounds(self._nothing, self._everything)
-        self.leaves: dict[Leaf, LeafRecord] = {
+        self.leaves: dict[Leaf | Computed, LeafRecord] = {
             leaf: LeafRecord(
-                table.resolve(leaf.atom.column, case_sensitive=True),
+                table.resolve(leaf.column, case_sensitive=True),
                 unknown,
                 np.zeros(n, bool),
             )
@@ -222,7 +228,7 @@ class Evaluation:
             is_empty=lambda mask: not mask.any(),
         )
 
-    def _refine(self, leaf: Leaf, bounds: Bounds[Mask], kind: str) -> None:
+    def _refine(self, leaf: Leaf | Computed, bounds: Bounds[Mask], kind: str) -> None:
         record = self.leaves[leaf]
         removed = ~bounds.upper
         if record.bounds.upper is self._everything:
@@ -242,7 +248,10 @@ class Evaluation:
             if record.column.is_partition == partitions:
                 stats = self.table.stats(record.column)
                 kind = "partition" if partitions else "minmax"
-                self._refine(leaf, stats.probe(leaf.atom), kind)
+                self._refine(leaf, probe_stats(stats, leaf), kind)
+                asked = True
+            if partitions and (mask := self.derived.probe(leaf)) is not None:
+                self._refine(leaf, Bounds(self._nothing, mask), DERIVED)
                 asked = True
         return asked
 
@@ -270,6 +279,8 @@ class Evaluation:
         """Maps of all files of a pack: "no row at all", or "some row"."""
         undecided = self._undecided()
         for leaf, record in self.leaves.items():
+            if isinstance(leaf, Computed):
+                continue
             upper = self._everything.copy()
             wanted = undecided & record.bounds.upper
             for use in self._reader.maps(record.column):
@@ -300,7 +311,7 @@ class Evaluation:
                     if index is None:
                         continue
                     try:
-                        found = index.probe(leaf.atom)
+                        found = probe_index(index, leaf)
                     except UNUSABLE as error:
                         self._reader.refuse(error)
                         continue
@@ -378,6 +389,9 @@ class Evaluation:
                 some = record.holds | record.bounds.lower | stats.holds(atom)
                 mine: Mask = files & some
                 return mine
+            case Computed():
+                whole: Mask = files & self.leaves[node].bounds.lower
+                return whole
             case AnyOf(children):
                 found = self._nothing.copy()
                 for child in children:

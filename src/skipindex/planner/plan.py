@@ -26,7 +26,15 @@ from skipindex.planner._limits import (
     needed,
 )
 from skipindex.planner.bind import Binder
-from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, text_of
+from skipindex.planner.bound import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Computed,
+    Known,
+    Leaf,
+    text_of,
+)
 from skipindex.planner.evaluation import Evaluation, Stage
 from skipindex.planner.proofs import (
     Condition,
@@ -43,6 +51,7 @@ from skipindex.storage.parts import ReadCount
 from skipindex.table import ColumnInfo, Table, open_table
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -95,6 +104,7 @@ class Plan:
         session: the session settings that the plan relies on.
         kinds: the index kinds that may be used; None is all.
         wish: the rows that are wanted of those that match.
+        condition: the PySpark ``Column`` that ``where`` was made of, if it was one.
     """
 
     def __init__(
@@ -105,9 +115,11 @@ class Plan:
         session: SessionRules,
         kinds: Collection[str] | None = None,
         wish: Wish = EVERYTHING,
+        condition: SparkColumn | None = None,
     ) -> None:
         """Use ``plan_files``."""
         self.where = where
+        self.condition = condition
         self.session = session
         self.wish = wish
         self._evaluation = evaluation
@@ -150,7 +162,8 @@ class Plan:
         table, reader = self.table, self._evaluation.reader
         kept = [f"{n} files: {reason}" for reason, n in table.index_gaps.items()]
         unused = [f"{n} times: {reason}" for reason, n in reader.notes.items()]
-        return [*table.notes, *kept, *unused]
+        declared = self._evaluation.derived.problems
+        return [*table.notes, *declared, *kept, *unused]
 
     @cached_property
     def tasks(self) -> list[FileTask]:
@@ -344,7 +357,7 @@ class Plan:
         def walk(node: Bound) -> Bound:
             if isinstance(node, AllOf | AnyOf):
                 return type(node)(tuple(map(walk, node.children)))
-            if isinstance(node, Leaf):
+            if isinstance(node, Leaf | Computed):
                 bounds = leaves[node].bounds
                 if bounds.lower[i] or not bounds.upper[i]:
                     return Known(bool(bounds.lower[i]))
@@ -354,7 +367,7 @@ class Plan:
 
 
 def plan_files(
-    predicate: str | Predicate,
+    predicate: str | Predicate | SparkColumn,
     *,
     table: Table | Location | str | os.PathLike[str],
     timezone: str | None = None,
@@ -370,14 +383,15 @@ def plan_files(
     new is kept, and the plan says so.
 
     Args:
-        predicate: a WHERE condition in Spark SQL, or one built with ``col``.
+        predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
+            PySpark ``Column``.
         table: a ``Table``, a path or a URI.
         timezone: of the session that will read; without it, timestamps that are
             written without a zone prune nothing.
         case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
         kinds: names of the index kinds that may be used (``"minmax"``,
-            ``"bloom"`` …, ``"file_map"`` for the maps), and are asked at any price; by default all that there
-            are, where asking them can be worth it.
+            ``"bloom"`` …, ``"file_map"`` for the maps), and are asked at any price; by
+            default all that there are, where asking them can be worth it.
         without: names of the kinds that may not.
         limit: so many matching rows are enough, so other files are not read.
         order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
@@ -395,14 +409,20 @@ def plan_files(
     for key in wish.order_by:
         opened.resolve(key.column.parts[0], case_sensitive=case_sensitive)
     usable = _usable(kinds, without)
+    condition = None
     if isinstance(predicate, str):
         tree, where = parse(predicate), predicate
     elif isinstance(predicate, Predicate):
         tree, where = predicate, to_sql(predicate)
+    elif hasattr(predicate, "_jc") or type(predicate).__module__.startswith("pyspark."):
+        from skipindex.spark._condition import condition_text  # noqa: PLC0415 (a JVM)
+
+        where = condition_text(predicate)
+        tree, condition = parse(where), predicate
     else:
         raise PredicateError(
             f"no predicate: {predicate!r} (accepted: SQL text, or a condition built "
-            "with skipindex.col)"
+            "with skipindex.col, or a PySpark Column)"
         )
 
     def resolve(name: str) -> ColumnInfo:
@@ -411,7 +431,14 @@ def plan_files(
     bound = simplify(Binder(resolve, timezone).bind(tree))
     evaluation = Evaluation(opened, bound, kinds=usable, forced=kinds and usable)
     session = SessionRules(timezone, case_sensitive)
-    return Plan(where, evaluation, session=session, kinds=usable, wish=wish)
+    return Plan(
+        where,
+        evaluation,
+        session=session,
+        kinds=usable,
+        wish=wish,
+        condition=condition,
+    )
 
 
 def _usable(

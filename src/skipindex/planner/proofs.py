@@ -17,6 +17,7 @@ from skipindex.planner.bound import (
     AllOf,
     AnyOf,
     Bound,
+    Computed,
     Known,
     Leaf,
     Unknown,
@@ -25,7 +26,7 @@ from skipindex.planner.bound import (
     text_of,
     unknowns,
 )
-from skipindex.planner.evaluation import ROWS, VALUES, Evaluation, LeafRecord
+from skipindex.planner.evaluation import DERIVED, ROWS, VALUES, Evaluation, LeafRecord
 
 _STATISTICS: Final = frozenset({"minmax", "partition"})
 
@@ -112,7 +113,7 @@ def _refutation(found: Evaluation, node: Bound, file: int) -> tuple[Evidence, ..
         case AnyOf(children):
             every = [_refutation(found, child, file) for child in children]
             return tuple(one for each in every for one in each) if all(every) else ()
-        case Leaf():
+        case Leaf() | Computed():
             record = found.leaves[node]
             return () if record.bounds.upper[file] else (_of(found, node, file),)
         case Known(value):
@@ -123,21 +124,24 @@ def _refutation(found: Evaluation, node: Bound, file: int) -> tuple[Evidence, ..
             assert_never(node)
 
 
-def _of(found: Evaluation, leaf: Leaf, file: int) -> Evidence:
+def _of(found: Evaluation, leaf: Leaf | Computed, file: int) -> Evidence:
     record = found.leaves[leaf]
     for kind, removed in record.removed_by.items():
         if removed[file]:
             if kind in _STATISTICS:
                 return _by_statistics(found, leaf.text, record, file, kind)
+            if kind == DERIVED:
+                words = "what the partition columns were made of rules it out"
+                return Evidence(leaf.text, (kind,), words)
             what = "file map has" if kind == FILE_MAP else f"{kind} index holds"
             words = f"{what} none of the values"
             return Evidence(leaf.text, (kind,), words, _values(leaf, record))
     return Evidence(leaf.text, (), "no evidence")  # pragma: no cover
 
 
-def _values(leaf: Leaf, record: LeafRecord) -> dict[str, Any]:
+def _values(leaf: Leaf | Computed, record: LeafRecord) -> dict[str, Any]:
     domain = record.column.domain
-    if not isinstance(leaf.atom, OneOf) or domain is None:
+    if not isinstance(leaf, Leaf) or not isinstance(leaf.atom, OneOf) or domain is None:
         return {}
     return {"absent": [domain.show(value) for value in leaf.atom.values]}
 

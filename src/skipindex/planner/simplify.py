@@ -98,7 +98,9 @@ def _merge(
                 continue
             result = combine(other.atom, new.atom)
             if result is not None:
-                text = f"({other.text}{word}{new.text})"
+                text = new.text
+                if other.text != text:
+                    text = f"({other.text}{word}{text})"
                 new = result if isinstance(result, Known) else Leaf(result, text)
                 del merged[i]
                 break

@@ -1,12 +1,12 @@
 """SQL text to the predicate tree, with the meaning that Spark gives it.
 
     >>> from skipindex.planner.sql import parse
-    >>> print(parse("5 < a AND upper(b) = 'X' AND c NOT IN (1, 2L)"))
-    a > 5 AND (upper(b) = 'X') AND c NOT IN (1, 2)
+    >>> print(parse("5 < a AND upper(b) = 'X' AND c = d OR c IN (1, 2L)"))
+    a > 5 AND upper(b) = 'X' AND (c = d) OR c IN (1, 2)
 
-AND, OR, NOT and the conditions that an index can judge, a column against a
-literal, are read by Spark's own grammar (``SqlBaseParser.g4``): a rewrite on the
-way could skip a file.  Everything else stays as written, one ``Unsupported`` for
+AND, OR, NOT and the conditions that an index can judge, a column or a function of
+columns against a literal, are read by Spark's own grammar (``SqlBaseParser.g4``): a
+rewrite on the way could skip a file.  What is made of literals alone is folded.  Everything else stays as written, one ``Unsupported`` for
 one condition, once sqlglot has found it well-formed.
 
 The settings of the session are taken to be Spark's defaults: backslash escapes in
@@ -51,6 +51,12 @@ def parse(text: str) -> Predicate:
         # Spark replaces ${name} before it reads the text, by values that we lack.
         return Unsupported(text, "Spark substitutes variables in ${...}")
     return _TreeReader(text).tree()
+
+
+_ENDING_VALUES: Final = {",", "WHEN", "THEN", "ELSE", "END"}
+"""What ends a condition in the place of a value."""
+_MAX_NESTED: Final = 10
+"""Conditions inside of values inside of conditions."""
 
 
 class _TreeReader(ConditionReader):
@@ -100,14 +106,36 @@ class _TreeReader(ConditionReader):
         behind = self.tokens[self.at + 2].key
         return self.after.key not in _QUERIES or behind in OPERATORS
 
-    @staticmethod
-    def _ends_condition(token: Token) -> bool:
-        return token.key in {"AND", "OR", ")"} or token.kind is Kind.END
+    def _ends_condition(self, token: Token) -> bool:
+        if token.key in {"AND", "OR", ")"} or token.kind is Kind.END:
+            return True
+        return self.nested > 0 and token.key in _ENDING_VALUES
+
+    def condition_inside(self) -> Predicate:
+        """A condition in the place of a value, all of it judged or none.
+
+        Raises:
+            NotJudgedError: a part of it is one for Spark alone.
+        """
+        if self.nested >= _MAX_NESTED:
+            raise NotJudgedError("a condition as a value")
+        self.nested += 1
+        try:
+            return self._disjunction(MAX_DEPTH - _MAX_NESTED)
+        except PredicateError as error:
+            raise NotJudgedError("a condition as a value") from error
+        finally:
+            self.nested -= 1
 
     def _leaf(self) -> Predicate:
         start = self.at
         if self._ends_condition(self.next):
             raise self.expected("a condition")
+        if self.nested:
+            tree = self.condition()
+            if not self._ends_condition(self.next):
+                raise NotJudgedError(reason_at(self.next))
+            return tree
         self.saw_doubled_quote = False
         tree = self._judged(start)
         if not self.saw_doubled_quote or isinstance(tree, Unsupported):

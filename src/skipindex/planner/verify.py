@@ -25,7 +25,7 @@ from skipindex.bounds import Bounds
 from skipindex.domain import domain_of
 from skipindex.errors import PlanError, UnsupportedTypeError
 from skipindex.indexes._patterns import select
-from skipindex.planner.bound import Leaf, evaluate
+from skipindex.planner.bound import Computed, Leaf, evaluate
 from skipindex.planner.plan import Plan
 from skipindex.table import UNREADABLE, ColumnInfo, arrow_schema, column_reader
 
@@ -182,11 +182,13 @@ def _count(plan: Plan, i: int) -> tuple[int, int]:
         n_rows = int(file.metadata.num_rows)
         read: dict[str, pa.Array] = {}
 
-        def answer(leaf: Leaf) -> Bounds[np.ndarray]:
-            name = leaf.atom.column
+        def answer(leaf: Leaf | Computed) -> Bounds[np.ndarray]:
+            name = leaf.column
             if name not in read:
                 column = table.resolve(name, case_sensitive=True)
                 read[name] = _values(plan, i, file, column, n_rows)
+            if isinstance(leaf, Computed):
+                return _tested(leaf, read[name])
             return _holds(leaf.atom, read[name])
 
         found = evaluate(
@@ -250,6 +252,16 @@ def _holds(atom: Atom, values: pa.Array) -> Bounds[np.ndarray]:
         case _:
             assert_never(atom)
     return Bounds(mask, mask)
+
+
+def _tested(leaf: Computed, values: pa.Array) -> Bounds[np.ndarray]:
+    """The rows for which a function's answer is TRUE, one distinct value at a time."""
+    encoded = values.dictionary_encode()
+    found = [leaf.test(value) for value in [*encoded.dictionary.to_pylist(), None]]
+    codes = np.asarray(encoded.indices.fill_null(len(found) - 1))
+    certain = np.array([one is True for one in found])
+    possible = np.array([one is not False for one in found])
+    return Bounds(certain[codes], possible[codes])
 
 
 def _is_one_of(values: pa.Array, wanted: Sequence[Any]) -> pa.Array:

@@ -16,6 +16,8 @@ from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql import parse
 from skipindex.predicate import (
     And,
+    Call,
+    Case,
     Comparison,
     In,
     IsNull,
@@ -24,6 +26,7 @@ from skipindex.predicate import (
     Or,
     Predicate,
     Reference,
+    Term,
     to_sql,
 )
 from skipindex.rewrite.planning import DataFile
@@ -81,9 +84,26 @@ def _references(tree: Predicate) -> Iterator[Reference]:
         case Not(child):
             yield from _references(child)
         case Comparison() | In() | IsNull() | Like():
-            yield tree.column
+            yield from _inside(tree.column)
         case _:  # a constant, or a condition that decides on no file
             pass
+
+
+def _inside(term: Term) -> Iterator[Reference]:
+    match term:
+        case Reference():
+            yield term
+        case Call(_, arguments):
+            for argument in arguments:
+                if isinstance(argument, Reference | Call | Case):
+                    yield from _inside(argument)
+        case Case(branches, otherwise):
+            for condition, value in branches:
+                yield from _references(condition)
+                if isinstance(value, Reference | Call | Case):
+                    yield from _inside(value)
+            if isinstance(otherwise, Reference | Call | Case):
+                yield from _inside(otherwise)
 
 
 def require_no_other_log(location: Location) -> None:

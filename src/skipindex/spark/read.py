@@ -54,7 +54,7 @@ among them: a plan is right with it and without.
 def read(
     spark: SparkSession,
     table: Table | str | os.PathLike[str],
-    predicate: str | Predicate,
+    predicate: str | Predicate | Column,
 ) -> DataFrame:
     """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
 
@@ -77,7 +77,7 @@ def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
     """The matching rows of a plan; see ``Plan.read``."""
     _check_session(spark, plan)
     schema = table_schema(spark, plan.table)
-    rows = read_files(spark, plan.table, plan.files, schema).where(plan.where)
+    rows = read_files(spark, plan.table, plan.files, schema).where(_condition(plan))
     if plan.wish.order_by:
         rows = rows.orderBy(*map(_sort_column, plan.wish.order_by))
     return rows if plan.wish.limit is None else rows.limit(plan.wish.limit)
@@ -110,7 +110,7 @@ def count_files(
     place = {_uri(path): i for path, i in zip(paths, files, strict=True)}
     schema = table_schema(spark, table)
     with session_settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
-        rows = read_files(spark, table, paths, schema).where(plan.where)
+        rows = read_files(spark, table, paths, schema).where(_condition(plan))
         counted = rows.groupBy(sf.input_file_name()).count().collect()
     found = dict.fromkeys(files, 0)
     for name, n in counted:
@@ -134,6 +134,11 @@ def _sort_column(key: SortKey) -> Column:
             return ordered.asc_nulls_first()
         case _:
             return ordered.asc_nulls_last()
+
+
+def _condition(plan: Plan) -> str | Column:
+    """A ``Column`` may hold what no text can say, such as a Python function."""
+    return plan.where if plan.condition is None else plan.condition
 
 
 def _check_session(spark: SparkSession, plan: Plan) -> None:

@@ -1,0 +1,145 @@
+"""A PySpark ``Column`` as the text of a condition, for the planner.
+
+Walks Spark's own tree (``org.apache.spark.sql.internal.ColumnNode``), which holds the
+names and literals that the user wrote.  What is no built-in function of Spark, such as
+a Python function, becomes the call of a function that nobody knows: every row may
+match it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from skipindex.errors import PredicateError
+from skipindex.predicate import Reference, literal_sql
+
+OPAQUE: Final = "opaque()"
+"""Stands for what only Spark can compute."""
+
+_OPERATORS: Final = {
+    *("=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "and", "or"),
+}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def condition_text(column: Any) -> str:
+    """The condition in SQL; parts that only Spark can compute read ``opaque()``.
+
+    Raises:
+        PredicateError: it is no ``Column`` of a session of PySpark 4 in this process.
+    """
+    try:
+        node = column._jc.node()  # noqa: SLF001 (no public name)
+    except (AttributeError, TypeError) as error:
+        raise PredicateError(
+            f"cannot read the column {column!r} (accepted: SQL text, a condition built "
+            "with skipindex.col, or a Column of PySpark 4 without Spark Connect)"
+        ) from error
+    return _text(node)
+
+
+def _text(node: Any) -> str:
+    render = _NODES.get(node.getClass().getSimpleName())
+    return OPAQUE if render is None else render(node)
+
+
+def _literal(node: Any) -> str:
+    value = node.value()
+    match value:
+        case bool() | int() | float() | str() | Decimal() | None:
+            text = literal_sql(value)
+            # A number's type decides what arithmetic does with it.
+            return f"{text}L" if _is_long(node, value) else text
+        case bytes() | bytearray():
+            return literal_sql(bytes(value))
+    name = value.getClass().getName()
+    try:
+        if name in {"java.sql.Date", "java.time.LocalDate"}:
+            return literal_sql(date.fromisoformat(value.toString()))
+        if name == "java.sql.Timestamp":
+            seconds = timedelta(seconds=value.toInstant().getEpochSecond())
+            micros = timedelta(microseconds=value.getNanos() // 1000)
+            return literal_sql(_EPOCH + seconds + micros)
+    except (ValueError, OverflowError):
+        return OPAQUE
+    return OPAQUE
+
+
+def _is_long(node: Any, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    known = node.dataType()
+    if known.isDefined():
+        return str(known.get().catalogString()) == "bigint"
+    return not -(1 << 31) <= value < 1 << 31
+
+
+def _attribute(node: Any) -> str:
+    return str(Reference(tuple(_items(node.nameParts()))))
+
+
+def _call(node: Any) -> str:
+    name = str(node.functionName())
+    if node.isUserDefinedFunction() or node.isDistinct():
+        return OPAQUE
+    arguments = [_text(argument) for argument in _items(node.arguments())]
+    match name.lower(), arguments:
+        case (("!" | "not"), [one]):
+            return f"(NOT {one})"
+        case "isnull", [one]:
+            return f"({one} IS NULL)"
+        case "isnotnull", [one]:
+            return f"({one} IS NOT NULL)"
+        case "in", [one, *some]:
+            return f"({one} IN ({', '.join(some)}))"
+        case ((("like" | "ilike") as word), [one, pattern]):
+            return f"({one} {word.upper()} {pattern})"
+        case word, [left, right] if word in _OPERATORS:
+            return f"({left} {word.upper()} {right})"
+        case word, _ if word.isidentifier():
+            return f"{word}({', '.join(arguments)})"
+        case _:
+            return OPAQUE
+
+
+def _cast(node: Any) -> str:
+    if node.evalMode().isDefined():  # try_cast
+        return OPAQUE
+    kind = node.dataType().sql()
+    return f"CAST({_text(node.child())} AS {kind})"
+
+
+def _case(node: Any) -> str:
+    whens = [
+        f"WHEN {_text(pair._1())} THEN {_text(pair._2())}"  # noqa: SLF001 (Scala's)
+        for pair in _items(node.branches())
+    ]
+    otherwise = node.otherwise()
+    ending = f" ELSE {_text(otherwise.get())}" if otherwise.isDefined() else ""
+    return f"CASE {' '.join(whens)}{ending} END"
+
+
+def _expression(node: Any) -> str:
+    return f"({node.expression()}\n)"
+
+
+def _alias(node: Any) -> str:
+    return _text(node.child())
+
+
+def _items(sequence: Any) -> Sequence[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+_NODES: Final[dict[str, Callable[[Any], str]]] = {
+    "Alias": _alias,
+    "CaseWhenOtherwise": _case,
+    "Cast": _cast,
+    "Literal": _literal,
+    "SqlExpression": _expression,
+    "UnresolvedAttribute": _attribute,
+    "UnresolvedFunction": _call,
+}
