@@ -20,7 +20,7 @@ from ssb.generate import Dataset, Log
 CLUSTER_BY: Final = ("c_city", "s_city", "p_brand1", "lo_orderdate")
 CURVE: Final = "hilbert"
 
-_SMALL: Final = sx.RangeBitmap()
+_SMALL: Final = sx.RangeBitmap(max_bitmaps=64)
 _SLICED: Final = sx.BitSliced()
 
 INDEXES: Final[Request] = {

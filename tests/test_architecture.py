@@ -15,6 +15,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LEVELS = (
     {"errors"},
     {"atoms", "bounds", "predicate"},
+    {"patterns"},
     {"domain"},
     {"storage"},
     {"partitions", "indexes", "schema", "table"},

@@ -202,7 +202,7 @@ def patterns(draw: st.DrawFn, array: pa.Array) -> Pattern:
     texts = [text for text in array.to_pylist() if text] or ["a b"]
     pieces: list[bytes | Wildcard] = []
     for _ in range(draw(st.integers(1, 5))):
-        if pieces and isinstance(pieces[-1], bytes) or draw(st.booleans()):
+        if (pieces and isinstance(pieces[-1], bytes)) or draw(st.booleans()):
             pieces.append(draw(st.sampled_from(list(Wildcard))))
             continue
         text = draw(st.sampled_from(texts))

@@ -205,11 +205,15 @@ def test_an_encoding_that_is_none() -> None:
         BitSliced(encoding="interval")
 
 
-def bounds_of(spec: BitSliced, values: list[int], low: int, high: int) -> list[list[int]]:
+def bounds_of(
+    spec: BitSliced, values: list[int], low: int, high: int
+) -> list[list[int]]:
     index, _ = opened(spec, encoded(list(values), pa.int64()))
     bounds = index.probe(Range("c", low, high))
     assert bounds is not None
-    return [sorted({values[row] for row in rows}) for rows in (bounds.lower, bounds.upper)]
+    return [
+        sorted({values[row] for row in rows}) for rows in (bounds.lower, bounds.upper)
+    ]
 
 
 def test_top_slices_enclose_the_rows_of_a_range() -> None:
@@ -270,5 +274,5 @@ def test_a_payload_that_dropped_all_digits_is_refused() -> None:
     assert head[0] == 2, "an older reader must not take bins for codes"
     for dropped in (0, 11, 255):
         parts = MemoryParts([head[:-1] + bytes([dropped]), *rest])
-        with pytest.raises(CorruptIndexError, match="were dropped|has 6 parts"):
+        with pytest.raises(CorruptIndexError, match=r"were dropped|has 6 parts"):
             kind.open(parts, column.domain, column.n_rows)

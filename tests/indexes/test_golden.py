@@ -71,7 +71,15 @@ SPECS: dict[str, IndexSpec] = {
 }
 
 
-LARGE = {"default", "bins", "base2_range", "base10_equality", "one_percent", "three", "keys"}
+LARGE = {
+    "default",
+    "bins",
+    "base2_range",
+    "base10_equality",
+    "one_percent",
+    "three",
+    "keys",
+}
 """The specs that are kept of columns large enough for chunks."""
 
 
@@ -255,9 +263,7 @@ def test_every_case_has_its_golden_payload(spec_name: str, array_name: str) -> N
     assert record["spec"] == spec_to_json(spec)
     # A zstd frame may differ from one version of the library to the next.
     if "chunks" not in array_name:
-        assert built == parts, (
-            "the payload changed: count up the version of the kind"
-        )
+        assert built == parts, "the payload changed: count up the version of the kind"
 
 
 @pytest.mark.parametrize("kind", index_types())

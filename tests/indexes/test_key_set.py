@@ -143,7 +143,9 @@ KINDS = ["key_set", "bitmap", "bit_sliced", "range_bitmap", "bloom"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", [pa.int16(), pa.int64(), pa.decimal128(9, 2)], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [pa.int16(), pa.int64(), pa.decimal128(9, 2)], ids=str
+)
 def test_a_plan_with_many_keys_is_that_with_a_list(
     tmp_path: Path, kind: str, dtype: pa.DataType
 ) -> None:

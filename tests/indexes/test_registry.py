@@ -55,7 +55,7 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespa
 
 def test_the_kinds_of_the_package_that_have_a_payload() -> None:
     assert set(index_types()) == {
-        *("bloom", "bitmap", "range_bitmap", "bit_sliced"),
+        *("bloom", "bitmap", "range_bitmap", "bit_sliced", "run_length"),
         *("ngram_bloom", "token_bloom", "key_set"),
     }
     for name, kind in index_types().items():
@@ -119,7 +119,7 @@ def test_another_package_adds_a_kind(entry_points: list[SimpleNamespace]) -> Non
     assert parse_spec("sketch") == Sketch(size=5)
     assert spec_from_json(spec_to_json(Sketch(size=8))) == Sketch(size=8)
     assert "sketch" not in index_types()
-    with pytest.raises(UnknownIndexError, match=r"range_bitmap, sketch, "):
+    with pytest.raises(UnknownIndexError, match=r"range_bitmap, run_length, sketch, "):
         index_type("other")
 
 

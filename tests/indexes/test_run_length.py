@@ -25,7 +25,9 @@ def orders(n_values: int, rows: int) -> pa.Array:
     return pa.array(np.repeat(values, lengths)[:N_ROWS])
 
 
-@pytest.mark.parametrize(("n_values", "rows", "share"), [(250, 4, 0.5), (2400, 40, 0.6)])
+@pytest.mark.parametrize(
+    ("n_values", "rows", "share"), [(250, 4, 0.5), (2400, 40, 0.6)]
+)
 def test_runs_are_smaller_than_rows(n_values: int, rows: int, share: float) -> None:
     column = column_of(orders(n_values, rows))
     size = sum(map(len, RunLength().build(column)))
@@ -84,6 +86,4 @@ def test_runs_that_make_no_sense_are_refused() -> None:
         [head, begins],
     ):
         with pytest.raises(CorruptIndexError):
-            kind.open(MemoryParts(damaged), column.domain, 400).probe(
-                Range("c", 3, 40)
-            )
+            kind.open(MemoryParts(damaged), column.domain, 400).probe(Range("c", 3, 40))

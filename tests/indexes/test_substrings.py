@@ -11,9 +11,9 @@ import skipindex as sx
 from skipindex.atoms import Matches, NoneOf, OneOf, Pattern, Range, Wildcard
 from skipindex.errors import UnknownIndexError, UnsupportedTypeError
 from skipindex.indexes import IndexSpec
-from skipindex.indexes._patterns import select, shared_prefix
 from skipindex.indexes.ngram_bloom import NGramBloom
 from skipindex.indexes.token_bloom import TokenBloom
+from skipindex.patterns import select, shared_prefix
 from skipindex.planner._like import parse_pattern
 from tests.indexes.columns import column_of, encoded
 from tests.indexes.memory_parts import opened
@@ -151,9 +151,9 @@ def test_a_length_that_no_piece_has(n: int) -> None:
 
 
 def test_an_error_rate_that_is_none() -> None:
-    for build in (NGramBloom, TokenBloom):
+    for spec in (NGramBloom, TokenBloom):
         with pytest.raises(UnknownIndexError, match="accepted: between 0 and 1"):
-            build(error_rate=1.5)
+            spec(error_rate=1.5)
 
 
 @pytest.mark.parametrize(

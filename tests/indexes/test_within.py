@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,6 @@ def test_a_damaged_slice_is_refused_inside_of_rows_too() -> None:
     parts[-2] = parts[-2][:-1]
     good, _ = opened(BitSliced(), column(range(300)))
     kind_parts = MemoryParts(parts)
-    index = type(good)(good.head, good.book, good.shape, kind_parts)
+    index = dataclasses.replace(good, parts=kind_parts)
     with pytest.raises(CorruptIndexError):
         index.probe_within(Range("c", 5, 130), BitMap(range(100)))

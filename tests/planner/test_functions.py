@@ -32,13 +32,29 @@ from tests.strategies import elements
 from tests.tables import build, kept, put, put_all
 
 INVERTED: dict[pa.DataType, list[str]] = {
-    pa.int8(): ["c + 1", "1 - c", "-c", "c * 3", "c DIV 7", "c / 3", "CAST(c AS BIGINT)"],
+    pa.int8(): [
+        "c + 1",
+        "1 - c",
+        "-c",
+        "c * 3",
+        "c DIV 7",
+        "c / 3",
+        "CAST(c AS BIGINT)",
+    ],
     pa.int32(): [
         *("c + 2147483647", "-5 - c", "c * -2", "c DIV -3", "(c + 1) * 2", "c - 1L"),
         *("CAST(c AS TINYINT)", "double(c)", "CAST(c AS DECIMAL(12,2))", "c / -7"),
     ],
     pa.int64(): ["c + 1", "-c", "CAST(c AS INT)", "c DIV 1000", "c / 3", "c * 9"],
-    pa.float64(): ["c + 0.5D", "1 - c", "c * -2", "-c", "floor(c)", "ceil(c)", "int(c)"],
+    pa.float64(): [
+        "c + 0.5D",
+        "1 - c",
+        "c * -2",
+        "-c",
+        "floor(c)",
+        "ceil(c)",
+        "int(c)",
+    ],
     pa.decimal128(10, 2): ["-c", "floor(c)", "ceil(c)", "bigint(c)", "double(c)"],
     pa.date32(): [
         *("year(c)", "trunc(c, 'MM')", "trunc(c, 'week')", "trunc(c, 'QUARTER')"),
@@ -50,7 +66,12 @@ INVERTED: dict[pa.DataType, list[str]] = {
         *("year(c)", "CAST(c AS DATE)", "date_trunc('HOUR', c)", "bigint(c)"),
         *("date_trunc('MONTH', c)", "date_format(c, 'yyyy-MM-dd')", "left(c, 13)"),
     ],
-    pa.string(): ["substring(c, 1, 2)", "left(c, 1)", "substring(c, 0, 3)", "string(c)"],
+    pa.string(): [
+        "substring(c, 1, 2)",
+        "left(c, 1)",
+        "substring(c, 0, 3)",
+        "string(c)",
+    ],
 }
 PAIRS = [(dtype, text) for dtype, texts in INVERTED.items() for text in texts]
 
@@ -97,7 +118,9 @@ def test_an_inverse_holds_where_the_function_says_so(
         pulled = image.pull(question, text)
         assert not any(isinstance(leaf, Computed) for leaf in leaves(pulled)), text
         for key, plain in found.items():
-            if plain is None or plain != plain:  # an overflow, or NaN: the row is kept, and never certain
+            if (
+                plain is None or plain != plain
+            ):  # an overflow, or NaN: the row is kept, and never certain
                 assert judged(pulled, key) is not True
                 assert plain is not None or judged(pulled, key) is None
             else:
@@ -186,7 +209,11 @@ def table(tmp_path: Path) -> sx.Table:
         ("substring(one, 6, 1) = '5' OR s = '0-a'", [0, 5], 8),
         ("coalesce(one, 'none') = 'none'", [4], None),
         ("abs(wide) = 0", [0, 1, 2, 3, 4, 5], None),
-        ("CASE WHEN x < 10 THEN 'low' WHEN s > '3' THEN 'high' END = 'high'", [3, 4, 5], 18),
+        (
+            "CASE WHEN x < 10 THEN 'low' WHEN s > '3' THEN 'high' END = 'high'",
+            [3, 4, 5],
+            18,
+        ),
         ("if(x < 7, s, 'no') LIKE '%a'", [0], 2),
     ],
 )
@@ -231,7 +258,9 @@ def test_rows_that_overflow_are_kept(tmp_path: Path) -> None:
 def test_a_summer_time_zone_is_only_trusted_to_a_day(tmp_path: Path) -> None:
     days = [date(2020, 3, 28) + timedelta(days=n) for n in range(5)]
     moment = pa.timestamp("us", "UTC")
-    put_all(tmp_path, [{"t": pa.array([day], pa.date32()).cast(moment)} for day in days])
+    put_all(
+        tmp_path, [{"t": pa.array([day], pa.date32()).cast(moment)} for day in days]
+    )
     table = build(tmp_path, {"t": "bitmap"})
     text = "CAST(t AS DATE) = DATE '2020-03-30'"
     assert kept(table, text, timezone="+02:00") == ["2.parquet"]

@@ -47,7 +47,10 @@ EXACT = (
 INEXACT = (
     *(sx.Bloom(), sx.Bloom(error_rate=0.3), sx.RangeBitmap(max_bitmaps=2)),
     *(sx.NGramBloom(n=2), sx.TokenBloom(), sx.KeySet()),
-    *(sx.BitSliced(max_slices=2), sx.BitSliced(base=4, encoding="equality", max_slices=4)),
+    *(
+        sx.BitSliced(max_slices=2),
+        sx.BitSliced(base=4, encoding="equality", max_slices=4),
+    ),
 )
 OPAQUE = ("opaque()", "NOT opaque()")
 

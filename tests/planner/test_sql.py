@@ -155,7 +155,10 @@ def value_of(literal: str) -> Any:
             "CASE WHEN a > 1 THEN b < 2 ELSE c IS NULL END",
             "a > 1 AND a IS NOT NULL AND b < 2 OR (a <= 1 OR a IS NULL) AND c IS NULL",
         ),
-        ("(a, b) IN ((1, 'x'), (2, 'y'))", "a <=> 1 AND b <=> 'x' OR a <=> 2 AND b <=> 'y'"),
+        (
+            "(a, b) IN ((1, 'x'), (2, 'y'))",
+            "a <=> 1 AND b <=> 'x' OR a <=> 2 AND b <=> 'y'",
+        ),
     ],
 )
 def test_what_an_index_can_judge(text: str, expected: str) -> None:
@@ -336,10 +339,10 @@ def test_a_quote_that_is_not_doubled_is_read_once(text: str) -> None:
         ("DATE'2020'", date(2020, 1, 1)),
         ('date "2020-03"', date(2020, 3, 1)),
         ("DATE '0001-01-01'", date(1, 1, 1)),
-        ("TIMESTAMP '2020-01-02'", datetime(2020, 1, 2)),  # noqa: DTZ001
-        ("TIMESTAMP '2020-01-02 3:4'", datetime(2020, 1, 2, 3, 4)),  # noqa: DTZ001
-        ("TIMESTAMP '2020-01-02T03:04:05.6'", datetime(2020, 1, 2, 3, 4, 5, 600000)),  # noqa: DTZ001
-        ("TIMESTAMP_NTZ '2020-01-02 03:04:05'", datetime(2020, 1, 2, 3, 4, 5)),  # noqa: DTZ001
+        ("TIMESTAMP '2020-01-02'", datetime(2020, 1, 2)),
+        ("TIMESTAMP '2020-01-02 3:4'", datetime(2020, 1, 2, 3, 4)),
+        ("TIMESTAMP '2020-01-02T03:04:05.6'", datetime(2020, 1, 2, 3, 4, 5, 600000)),
+        ("TIMESTAMP_NTZ '2020-01-02 03:04:05'", datetime(2020, 1, 2, 3, 4, 5)),
         ("TIMESTAMP_LTZ '2020-01-02 03:04:05Z'", datetime(2020, 1, 2, 3, 4, 5, 0, UTC)),
         (
             "TIMESTAMP '2020-01-02 03:04:05 -8:30'",
@@ -362,7 +365,7 @@ def test_a_quote_that_is_not_doubled_is_read_once(text: str) -> None:
         ("CAST(5 AS STRING)", "5"),
         ("CAST('é' AS BINARY)", "é".encode()),
         ("date('2020-01-01')", date(2020, 1, 1)),
-        ("CAST(DATE '2020-01-01' AS TIMESTAMP)", datetime(2020, 1, 1)),  # noqa: DTZ001
+        ("CAST(DATE '2020-01-01' AS TIMESTAMP)", datetime(2020, 1, 1)),
         ("CAST(NULL AS INT)", None),
         ("boolean(TRUE)", True),
     ],

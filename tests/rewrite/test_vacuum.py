@@ -151,7 +151,7 @@ def test_commits_of_the_retention_keep_what_they_name(tmp_path: Path) -> None:
     """Also the one that was the newest when it began."""
     folder = fill(tmp_path)
     build(folder, {"x": "bitmap"})
-    build(folder, {"x": "bloom"})
+    build(folder, {"i": "bloom"})
     newest = sx.drop_indexes(folder, kinds=["bitmap"]).snapshot.manifest.packs
     age(folder, days=10)
     sx.drop_indexes(folder)

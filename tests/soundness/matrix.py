@@ -77,7 +77,7 @@ def indexed_columns(pool: Pool) -> list[Indexed]:
 
 
 def _label(spec: IndexSpec) -> str:
-    shown = repr(spec)
+    shown = repr(spec).replace(", max_slices=None", "")
     return shown.replace("encoding=", "") if "(" in shown else spec.kind
 
 

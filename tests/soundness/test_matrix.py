@@ -19,7 +19,7 @@ from tests.tables import build, put_all
 
 POOLS = {pool.name: pool for pool in pools()}
 QUICK = ("int8", "double", "timestamp in America/New_York")
-EXACT = ("Bitmap()", "BitSliced(base=2, 'range')", "RangeBitmap(max_bitmaps=1024)")
+EXACT = ("Bitmap()", "BitSliced(base=2, 'range')", "RunLength()")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from skipindex.advice._choice import Board, choose
 from skipindex.advice._questions import Question, alike, asked, columns_of, drawn
 from skipindex.advice._report import Advice, advice_of
 from skipindex.advice._sample import LITTLE, MUCH, take_sample
-from skipindex.errors import AdviceError
+from skipindex.errors import AdviceError, PredicateError
 from skipindex.indexes.build import domain_to_index, orderly
 from skipindex.planner.bound import Computed, Leaf, leaves
 from skipindex.storage.location import Location
@@ -110,12 +110,20 @@ def advise(
 def _indexable(table: Table, columns: Sequence[str] | None) -> list[ColumnInfo]:
     """The columns of ``columns``, or all that can have an index."""
     if columns is None:
-        return orderly(table)
+        return [column for column in orderly(table) if _is_found(table, column)]
     named = [columns] if isinstance(columns, str) else columns
     found = {(column := table.find(name)).name: column for name in named}
     for column in found.values():
         domain_to_index(column)
     return list(found.values())
+
+
+def _is_found(table: Table, column: ColumnInfo) -> bool:
+    """Whether its name means the column: no partition hides it, nor a namesake."""
+    try:
+        return table.find(column.name) == column
+    except PredicateError:
+        return False
 
 
 def _leaves(questions: Sequence[Question]) -> dict[str, list[Leaf | Computed]]:

@@ -16,7 +16,7 @@ from skipindex.errors import AdviceError, UnknownIndexError
 from skipindex.indexes import spec_from_json, spec_to_json
 from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._runners import Progress, Runner
-from skipindex.indexes.build import CHOICE, BuildReport, Request, build
+from skipindex.indexes.build import CHOICE, EVERY, BuildReport, Request, build
 from skipindex.indexes.minmax import MinMax
 from skipindex.table import Table
 
@@ -95,9 +95,11 @@ def build_wished(
     chosen = {
         name: [spec_to_json(spec) for spec in specs] for name, specs in request.items()
     }
+    # A namesake that no name can mean has statistics all the same.
+    rest: Request = {EVERY: "minmax"} if wish.columns is None else {}
     report = build(
         table,
-        request,
+        {**rest, **request},
         runner=runner,
         progress=progress,
         properties={CHOICE: {"wish": wish.to_json(), "indexes": chosen}},

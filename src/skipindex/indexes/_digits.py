@@ -28,7 +28,6 @@ from skipindex.indexes._ranks import Codes
 from skipindex.indexes._roaring import Bits, blank, pack_all
 from skipindex.storage.parts import Parts
 
-
 _LIKELY: Final = 4
 """So many slices more than the logarithm of the rows are read at once."""
 
@@ -355,8 +354,10 @@ class Slices:
 def _between(
     above: BitMap, below: BitMap, low: int, high: int, i: int, zeros: Iterator[BitMap]
 ) -> BitMap:
-    """Rows of ``above`` with a code of at least ``low``, of ``below`` of at most
-    ``high``, by the bits lower than ``i``."""
+    """Rows of ``above`` from code ``low`` on, of ``below`` up to ``high``.
+
+    Only the bits lower than ``i`` are compared.
+    """
     found = BitMap()
     for bit in range(i - 1, -1, -1):
         if not above and not below:

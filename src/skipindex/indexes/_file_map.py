@@ -2,9 +2,9 @@
 
 One map stands for a column of all data files of a pack.  It is built with every index
 that knows rows, from the same values, and it only ever says "no row of this file has
-such a value", or, where it knows single values, "some row has".  Few distinct values are
-kept one by one; many are put into bins of about equally many, and a map of bins that
-nearly all files are in is not kept.
+such a value", or, where it knows single values, "some row has".  Few distinct values
+are kept one by one; many are put into bins of about equally many, and a map of bins
+that nearly all files are in is not kept.
 
 Above the sets of files of single codes are those of 16 neighbours, of 256 and so on, so
 any range unites at most 30 sets a level.

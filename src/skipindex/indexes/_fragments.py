@@ -12,8 +12,8 @@ import pyarrow as pa
 from skipindex.atoms import Atom
 from skipindex.domain import Domain
 from skipindex.errors import UnsupportedTypeError
-from skipindex.indexes._patterns import Fragment, required
 from skipindex.indexes._ranks import Ints
+from skipindex.patterns import Fragment, required
 
 
 class KeyFilter(Protocol):

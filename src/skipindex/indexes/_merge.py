@@ -176,9 +176,7 @@ class _Merger:
                 continue
         return []
 
-    def _span(
-        self, key: _Key, mine: _Refs, n_rows: int, crc: int
-    ) -> ValueSpans | None:
+    def _span(self, key: _Key, mine: _Refs, n_rows: int, crc: int) -> ValueSpans | None:
         for number, i, slot in self._places(key, mine):
             try:
                 spans = self._spans(number, i)

@@ -24,7 +24,7 @@ from skipindex.errors import CorruptIndexError
 from skipindex.indexes import _roaring
 from skipindex.indexes._dictionary import Codebook
 from skipindex.indexes._header import Head
-from skipindex.indexes._patterns import select
+from skipindex.patterns import select
 from skipindex.storage.parts import Parts
 
 Interval = tuple[int, int]

@@ -160,7 +160,6 @@ class _OpenPack:
         self._reset()
         return PackInfo(name, len(data), tuple(entries))
 
-
     def _maps(self) -> Iterator[BlobBuilder]:
         """The file maps that are worth their bytes."""
         for column in self._columns:

@@ -146,9 +146,7 @@ def _choose_coding(
     return value_coding(column, low, high)
 
 
-def _slice_bytes(
-    column: EncodedColumn, shape: Shape, max_slices: int | None
-) -> float:
+def _slice_bytes(column: EncodedColumn, shape: Shape, max_slices: int | None) -> float:
     """About the size of the bitmaps: dense, or in runs if neighbours are equal."""
     codes = column.codes
     n_runs = 1 + int(np.count_nonzero(codes[1:] != codes[:-1]))

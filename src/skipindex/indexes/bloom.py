@@ -127,8 +127,7 @@ def check_error_rate(error_rate: float, kind: str) -> None:
     """Raise ``UnknownIndexError`` if no filter has such a rate."""
     if not 2.0**-_MAX_SLICES < error_rate < 1:
         raise UnknownIndexError(
-            f"no {kind} index has error rate {error_rate!r} "
-            "(accepted: between 0 and 1)"
+            f"no {kind} index has error rate {error_rate!r} (accepted: between 0 and 1)"
         )
 
 
@@ -155,7 +154,7 @@ class BloomIndex:
 
     def probe(self, atom: Atom) -> Bounds[BitMap] | None:
         """No row, if the filter has none of the values asked for; else no opinion."""
-        # Half of the bits are set: of so many values, one in 2 ** k each, some seem here.
+        # Half of the bits are set: of so many values, one in 2 ** k each, some pass.
         if not isinstance(atom, OneOf) or len(atom.values) > _HOPELESS << self.k:
             return None
         bits = self.bits()
@@ -219,7 +218,9 @@ def open_filter(
         CorruptIndexError: it makes no sense, or another library hashed its keys.
     """
     if len(parts) != 2:
-        raise CorruptIndexError(f"a {kind} payload has {len(parts)} parts (accepted: 2)")
+        raise CorruptIndexError(
+            f"a {kind} payload has {len(parts)} parts (accepted: 2)"
+        )
     cursor = Cursor(parts[0])
     check_version(parts[0][0] if len(parts[0]) else 0, _VERSION, kind)
     _, n_tag, n_scheme, _, n_keys, k, witness, m = cursor.unpack(_HEAD)

@@ -127,14 +127,21 @@ def orderly(table: Table) -> list[ColumnInfo]:
     return [column for column in every if not column.is_partition]
 
 
-def expanded(table: Table, indexes: Request) -> Request:
-    """The request with the columns that ``*`` stands for."""
-    if EVERY not in indexes:
-        return indexes
+def requested(
+    table: Table, indexes: Request
+) -> list[tuple[ColumnInfo, Wanted | Sequence[Wanted]]]:
+    """The columns of a request, ``*`` among them, and what each is to have.
+
+    Raises:
+        PredicateError: a column does not exist.
+    """
     named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
-    taken = {table.find(name).name for name in named}
-    rest = [column.name for column in orderly(table) if column.name not in taken]
-    return {**dict.fromkeys(rest, indexes[EVERY]), **named}
+    found = [(table.find(name), wanted) for name, wanted in named.items()]
+    if EVERY in indexes:
+        taken = {column.name for column, _ in found}
+        rest = [column for column in orderly(table) if column.name not in taken]
+        found += [(column, indexes[EVERY]) for column in rest]
+    return found
 
 
 def column_requests(table: Table, indexes: Request) -> list[ColumnRequest]:
@@ -146,8 +153,7 @@ def column_requests(table: Table, indexes: Request) -> list[ColumnRequest]:
         UnknownIndexError: there is no such kind.
     """
     requests = []
-    for name, wanted in expanded(table, indexes).items():
-        column = table.find(name)
+    for column, wanted in requested(table, indexes):
         single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
         wishes: Sequence[Wanted] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
         specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
@@ -158,10 +164,13 @@ def column_requests(table: Table, indexes: Request) -> list[ColumnRequest]:
                 kind.check(domain)
             except UnsupportedTypeError as error:
                 raise UnsupportedTypeError(
-                    f"cannot build a {spec.kind} index on column {name!r}: {error}"
+                    f"cannot build a {spec.kind} index on column {column.name!r}: "
+                    f"{error}"
                 ) from error
         distinct = {spec_key(spec_to_json(spec)): spec for spec in specs}
-        requests.append(ColumnRequest(column.name, domain, tuple(distinct.values()), column.path))
+        requests.append(
+            ColumnRequest(column.name, domain, tuple(distinct.values()), column.path)
+        )
     return requests
 
 

@@ -49,6 +49,7 @@ from skipindex.indexes._roaring import load
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "key_set"
+_HALF: Final = 1 << 63
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<BBHIQQ")
 _KEYS_PER_BUCKET: Final = 8
@@ -85,9 +86,7 @@ class KeySet:
         else:
             ends, body = _pack(keys, first)
             buckets = high[first].astype("<i4").tobytes() + ends.astype("<u8").tobytes()
-        head = _HEAD.pack(
-            _VERSION, len(tag), 0, len(first), column.n_rows, len(keys)
-        )
+        head = _HEAD.pack(_VERSION, len(tag), 0, len(first), column.n_rows, len(keys))
         return [head + tag + buckets, body]
 
 
@@ -152,7 +151,8 @@ class KeySetIndex:
         """How many of ``values`` are keys; at least one, if any is enough."""
         if not self.highs:
             keys = self._plain()
-            wanted = np.array([v for v in values if -(1 << 63) <= v < 1 << 63], np.int64)  # type: ignore[operator]
+            small = [v for v in values if isinstance(v, int) and -_HALF <= v < _HALF]
+            wanted = np.array(small, np.int64)
             at = np.minimum(keys.searchsorted(wanted), max(0, len(keys) - 1))
             return int(np.count_nonzero(keys[at] == wanted)) if len(keys) else 0
         found = 0
@@ -217,7 +217,7 @@ def _check(domain: Domain) -> None:
     if domain.is_bytes:
         raise UnsupportedTypeError(
             f"a key_set index cannot be on a column of {domain.name} (accepted: "
-            "integers, booleans, dates, timestamps, floats, decimals of up to 18 digits)"
+            "integers, booleans, dates, timestamps, floats, decimals up to 18 digits)"
         )
 
 

@@ -38,7 +38,7 @@ from skipindex.atoms import (
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes._patterns import select
+from skipindex.patterns import select
 
 MAX_BYTES: Final = 64
 """Longer byte strings are cut: the low bound down, the high bound up."""
@@ -241,8 +241,7 @@ class FileStats:
         return Bounds(inside, touched)
 
     def holds(self, atom: Atom) -> Mask:
-        """Files where some row surely makes ``atom`` TRUE: that of a bound; errs to
-        fewer."""
+        """Files where the row of a bound surely makes ``atom`` TRUE; errs to fewer."""
         found = np.zeros(len(self.bounded), bool)
         if isinstance(atom, Range) and isinstance(self.low, np.ndarray):
             for bound in (self.low, self.high):
@@ -262,7 +261,9 @@ class FileStats:
             touched, inside = _at_least(self.high, low), _at_least(self.low, low)
         if high is not None:
             below, ends = _below(self.low, high), _below(self.high, high)
-            touched = below if touched is None else np.logical_and(touched, below, below)
+            touched = (
+                below if touched is None else np.logical_and(touched, below, below)
+            )
             inside = ends if inside is None else np.logical_and(inside, ends, ends)
         if touched is None or inside is None:
             return np.ones(len(self.bounded), bool), np.ones(len(self.bounded), bool)
@@ -299,9 +300,7 @@ class FileStats:
         inside[known], touched[known] = certain, possible
         return inside, touched
 
-    def _only_among(
-        self, values: Values, first: np.ndarray, stop: np.ndarray
-    ) -> Mask:
+    def _only_among(self, values: Values, first: np.ndarray, stop: np.ndarray) -> Mask:
         """Files whose every value is surely one of ``values``."""
         hit: Mask = stop > first
         if isinstance(self.low, np.ndarray):

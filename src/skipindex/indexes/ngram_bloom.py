@@ -28,13 +28,13 @@ from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._column import EncodedColumn
 from skipindex.indexes._fragments import check_is_text, none_possible, text_layout
-from skipindex.indexes._patterns import Fragment
 from skipindex.indexes.bloom import (
     BloomIndex,
     check_error_rate,
     open_filter,
     pack_filter,
 )
+from skipindex.patterns import Fragment
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "ngram_bloom"
@@ -64,7 +64,8 @@ class NGramBloom:
     def __post_init__(self) -> None:
         if self.n not in _LENGTHS:
             raise UnknownIndexError(
-                f"no ngram_bloom index has pieces of {self.n!r} bytes (accepted: 2 to 8)"
+                f"no ngram_bloom index has pieces of {self.n!r} bytes "
+                "(accepted: 2 to 8)"
             )
         check_error_rate(self.error_rate, _KIND)
 

@@ -101,9 +101,9 @@ class RangeBitmap:
 def _fitting(codes: Codes, n_codes: int) -> int:
     """About how many cumulative bitmaps fit into the bytes that a column may cost.
 
-    A bitmap has 8 KB for 65,536 rows, or 2 bytes a row, of which it has half, or 4 bytes
-    a run.  A step from code ``a`` to ``b`` begins or ends a run in each of the bitmaps
-    between.
+    A bitmap has 8 KB for 65,536 rows, or 2 bytes a row, of which it has half, or 4
+    bytes a run.  A step from code ``a`` to ``b`` begins or ends a run in each of the
+    bitmaps between.
     """
     valid = codes[codes != NULL_CODE].astype(np.int64)
     steps = int(np.abs(np.diff(valid)).sum())

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom
+from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError
@@ -41,7 +41,7 @@ from skipindex.indexes._coding import Coding, rank_coding, value_coding
 from skipindex.indexes._column import NULL_CODE, EncodedColumn
 from skipindex.indexes._dictionary import Codebook, open_codebook
 from skipindex.indexes._header import Cursor, Head, read_head
-from skipindex.indexes._positional import Interval, answer
+from skipindex.indexes._positional import Interval, answer, distinct
 from skipindex.indexes._roaring import Bits, from_rows
 from skipindex.storage.parts import Parts
 
@@ -138,6 +138,10 @@ class RunLengthIndex:
     def probe(self, atom: Atom) -> Bounds[BitMap]:
         """Exactly the rows for which ``atom`` is TRUE."""
         return answer(self, atom)
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, if there are not more than ``limit``."""
+        return distinct(self, limit)
 
     def existence(self) -> BitMap:
         """The rows that have a value."""

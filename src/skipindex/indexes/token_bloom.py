@@ -29,7 +29,6 @@ from skipindex.errors import CorruptIndexError
 from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._column import EncodedColumn
 from skipindex.indexes._fragments import check_is_text, none_possible, text_layout
-from skipindex.indexes._patterns import Fragment
 from skipindex.indexes.bloom import (
     BloomIndex,
     bloom_key,
@@ -37,6 +36,7 @@ from skipindex.indexes.bloom import (
     open_filter,
     pack_filter,
 )
+from skipindex.patterns import Fragment
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "token_bloom"

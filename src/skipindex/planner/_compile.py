@@ -18,7 +18,6 @@ from skipindex.planner._functions import (
     FUNCTIONS,
     Argument,
     Function,
-    Plain,
     UnsureError,
     integer,
 )
@@ -353,7 +352,7 @@ def _common_domain(images: Sequence[Image]) -> Domain:
     if not domains:
         raise RefusedError("a CASE of NULLs")
     names = {domain.name for domain in domains}
-    if names == {"int"} or names == {"float"}:
+    if names in ({"int"}, {"float"}):
         return max(domains, key=lambda domain: domain.bits)
     if names == {"float", "int"}:
         doubles = [domain for domain in domains if domain.name == "float"]
@@ -376,5 +375,3 @@ def _in_domain(image: Image, domain: Domain) -> Image:
         assert isinstance(number, int)
         return ConstantImage(domain, float(number), image.expression)
     return image
-
-

@@ -273,7 +273,9 @@ def _both(a: Interval, b: Interval) -> Interval:
     return low, high
 
 
-def _value_test(one: Derivation, leaf: Leaf | Computed) -> Callable[[Value], bool] | None:
+def _value_test(
+    one: Derivation, leaf: Leaf | Computed
+) -> Callable[[Value], bool] | None:
     """Whether a folder of a value may hold a row for which ``leaf`` is TRUE."""
     domain = one.image.domain
     assert domain is not None
@@ -302,5 +304,3 @@ def _value_test(one: Derivation, leaf: Leaf | Computed) -> Callable[[Value], boo
             return None
         wanted.add(from_plain(domain, plain))
     return wanted.__contains__
-
-

@@ -163,9 +163,7 @@ def _date_trunc(arguments: Sequence[Argument]) -> Function | None:
     unit, length = _UNITS.get(word), _CLOCK_UNITS.get(word)
     span = INT64_MIN + 367 * DAY, INT64_MAX
     if length is not None:
-        return Function(
-            WALL_CLOCK, lambda _, t: in_bits(t - t % length, 64), 1, span
-        )
+        return Function(WALL_CLOCK, lambda _, t: in_bits(t - t % length, 64), 1, span)
     if unit is None:
         return None
     return Function(
@@ -221,9 +219,7 @@ def _add_months(arguments: Sequence[Argument]) -> Function | None:
     span = -(1 << 31) + margin, (1 << 31) - 1 - margin
     if span[0] >= span[1]:
         return None
-    return Function(
-        DATE, lambda d, n: in_bits(calendar.add_months(d, n), 32), 1, span
-    )
+    return Function(DATE, lambda d, n: in_bits(calendar.add_months(d, n), 32), 1, span)
 
 
 @function("datediff", "date_diff")
@@ -290,5 +286,3 @@ def _date_format(arguments: Sequence[Argument]) -> Function | None:
     if arguments[0].is_a("timestamp_ntz"):
         return Function(text, lambda t, _: shown(t // DAY), 1, ISO_CLOCK_SPAN)
     return None
-
-

@@ -135,13 +135,13 @@ def _sure_span(
 
     # The operation is linear and small somewhere, so what fits is one interval.
     low, high = whole(domain)
-    middle = min(max(_root(operation, at[0], constant), low), high)
+    middle = min(max(_root(operation, constant), low), high)
     if not fits(middle):
         return None
     return _edge(fits, middle, low), _edge(fits, middle, high)
 
 
-def _root(operation: Callable[[int, int], int], at: int, constant: int) -> int:
+def _root(operation: Callable[[int, int], int], constant: int) -> int:
     """Where the operation is about 0."""
     if operation is _multiply:
         return 0

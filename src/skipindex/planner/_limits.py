@@ -87,7 +87,9 @@ def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
         descending = (found["order"] or "ASC").upper() == "DESC"
         default = "LAST" if descending else "FIRST"
         nulls_first = (found["nulls"] or default).upper() == "FIRST"
-        keys.append(SortKey(Reference(name_parts(found["name"])), descending, nulls_first))
+        keys.append(
+            SortKey(Reference(name_parts(found["name"])), descending, nulls_first)
+        )
     return tuple(keys)
 
 

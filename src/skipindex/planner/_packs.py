@@ -8,9 +8,9 @@ used packs, and the indexes that were opened first, make room for others.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
+from pathlib import Path
 from typing import Any, Final
 
 from skipindex.indexes._base import Index
@@ -110,7 +110,7 @@ def _mark(location: Location, name: str) -> tuple[int, ...]:
     """What tells a pack from one that was put in its place, where that is cheap."""
     if not location.is_local:
         return ()
-    found = os.stat(location.full(f"{PACKS}/{name}"))
+    found = Path(location.full(f"{PACKS}/{name}")).stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 

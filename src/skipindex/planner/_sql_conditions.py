@@ -240,7 +240,6 @@ class ConditionReader(OperandReader):
             case _:
                 raise NotJudgedError(f"the function {name.text}")
 
-
     def chosen(self, name: str, operands: list[Operand]) -> Operand:
         """``IF``, ``COALESCE`` and their like, as the CASE that they stand for."""
         match name, operands:

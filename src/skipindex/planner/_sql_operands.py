@@ -188,7 +188,9 @@ def folded(call: Call) -> Known:
     """
     found: tuple[Literal, str] | None
     match call:
-        case Call("+" | "-", (datetime() as moment, Call("interval", (int(n), str(u))))):
+        case Call(
+            "+" | "-", (datetime() as moment, Call("interval", (int(n), str(u))))
+        ):
             try:
                 later = _later(moment, n if call.name == "+" else -n, u)
             except (ValueError, OverflowError):  # beyond the year 9999
@@ -404,10 +406,8 @@ class OperandReader:
         negative = self.take("-")
         token = self.next
         self.at += 1
-        if token.kind is Kind.STRING:
-            text = self._string(token).strip()
-        else:
-            text = token.text
+        quoted = token.kind is Kind.STRING
+        text = self._string(token).strip() if quoted else token.text
         unit = self.next.key.removesuffix("S")
         if not re.fullmatch(r"[+-]?[0-9]{1,9}", text) or unit not in _UNITS:
             raise NotJudgedError("an interval")

@@ -29,7 +29,7 @@ from skipindex.atoms import (
     successor,
 )
 from skipindex.domain import Domain
-from skipindex.indexes._patterns import matches
+from skipindex.patterns import matches
 from skipindex.planner._functions import (
     Argument,
     Function,
@@ -372,9 +372,7 @@ def computed(image: Image, question: Atom, text: str) -> Bound:
     return Computed(column.name, image.expression, question, text, test)
 
 
-def answer(
-    question: Atom, domain: Domain | None, plain: Plain | None
-) -> bool | None:
+def answer(question: Atom, domain: Domain | None, plain: Plain | None) -> bool | None:
     """Whether ``question`` is TRUE for one value; None is "may be"."""
     if plain is None or domain is None:
         return isinstance(question, IsNull)
@@ -495,5 +493,3 @@ def _question_of(intervals: Sequence[Interval]) -> Iterator[Atom]:
             yield Range("", low, high)
     if single:
         yield OneOf("", tuple(single))
-
-

@@ -5,7 +5,6 @@ What cannot be settled exactly makes that one atom ``Unknown``, never the tree.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -29,7 +28,6 @@ from skipindex.atoms import (
     successor,
 )
 from skipindex.domain import NAN, Domain
-from skipindex.errors import PredicateError
 from skipindex.planner._compile import Compiler, RefusedError
 from skipindex.planner._cuts import (
     INT64_MAX,
@@ -41,7 +39,7 @@ from skipindex.planner._cuts import (
 )
 from skipindex.planner._like import REPLACEMENT, parse_pattern
 from skipindex.planner._sql_literals import NotJudgedError
-from skipindex.planner._terms import ColumnImage, Image, computed, pulled
+from skipindex.planner._terms import ColumnImage, Image, pulled
 from skipindex.planner.bound import (
     AllOf,
     AnyOf,

@@ -381,7 +381,7 @@ class Evaluation:
         return empty
 
     def _some_row(self, node: Bound, files: Mask) -> Mask:
-        """Those of ``files`` where some row surely makes ``node`` TRUE; errs to fewer."""
+        """Those of ``files`` with a row surely TRUE for ``node``; errs to fewer."""
         match node:
             case Leaf(atom):
                 record = self.leaves[node]

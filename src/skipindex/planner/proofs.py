@@ -49,7 +49,9 @@ class Evidence:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{brief(self.condition)}: {self.words}" if self.condition else self.words
+        return (
+            f"{brief(self.condition)}: {self.words}" if self.condition else self.words
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -97,8 +99,8 @@ def evidence(found: Evaluation, file: int) -> tuple[Evidence, ...]:
     """What proves that ``file`` holds no matching row."""
     if found.table.n_rows[file] == 0:
         return (Evidence("", ("minmax",), "the file has no rows", {"n_rows": 0}),)
-    rows = found.rows.get(file)
-    if found.stage_of[file] == ROWS and rows is not None:
+    if found.stage_of[file] == ROWS:
+        rows = found.rows[file]
         words = f"no row of the file ({', '.join(rows.kinds)})"
         facts = {"matching_rows": 0, "n_rows": int(found.table.n_rows[file])}
         return (Evidence(text_of(found.tree), rows.kinds, words, facts),)

@@ -6,8 +6,9 @@
 
 AND, OR, NOT and the conditions that an index can judge, a column or a function of
 columns against a literal, are read by Spark's own grammar (``SqlBaseParser.g4``): a
-rewrite on the way could skip a file.  What is made of literals alone is folded.  Everything else stays as written, one ``Unsupported`` for
-one condition, once sqlglot has found it well-formed.
+rewrite on the way could skip a file.  What is made of literals alone is folded.
+Everything else stays as written, one ``Unsupported`` for one condition, once sqlglot
+has found it well-formed.
 
 The settings of the session are taken to be Spark's defaults: backslash escapes in
 strings, double quotes around strings, ``1e2`` a double.  A string with a doubled

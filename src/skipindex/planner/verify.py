@@ -24,7 +24,7 @@ from skipindex.atoms import Atom, IsNotNull, IsNull, Matches, NoneOf, OneOf, Ran
 from skipindex.bounds import Bounds
 from skipindex.domain import domain_of
 from skipindex.errors import PlanError, UnsupportedTypeError
-from skipindex.indexes._patterns import select
+from skipindex.patterns import select
 from skipindex.planner.bound import Computed, Leaf, evaluate
 from skipindex.planner.plan import Plan
 from skipindex.table import UNREADABLE, ColumnInfo, arrow_schema, column_reader

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from skipindex.errors import LayoutError, PredicateError, TableError, UnknownIndexError
 from skipindex.indexes import spec_from_json
-from skipindex.indexes.build import EVERY, Request, Wanted, expanded
+from skipindex.indexes.build import EVERY, Request, Wanted, requested
 from skipindex.partitions import partition_values
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql import parse
@@ -239,7 +239,7 @@ def clustering_columns(
     if isinstance(names, str):
         raise LayoutError(f"cannot cluster by the string {names!r} (expected a list)")
     found: list[str] = []
-    known = {table.find(name).name for name in expanded(table, indexes)}
+    known = {column.name for column, _ in requested(table, indexes)}
     for name in names:
         column = table.resolve(name)
         problem = ""
