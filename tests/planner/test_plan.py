@@ -345,3 +345,13 @@ def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> No
                     residual = parse(task.residual)
                     found = oracle.matching(residual, rows, integers=integers)
                     assert found == expected, task.residual
+
+
+def test_an_or_is_certain_where_one_of_its_sides_is(tmp_path: Path) -> None:
+    """By the statistics alone: no bitmap makes up for what they lose."""
+    put_all(tmp_path, [{"a": [5, 9], "b": [1, 2]}, {"a": [1, 2], "b": [1, 2]}])
+    table = build(tmp_path, {"*": "minmax"})
+    plan = table.plan_files("a >= 5 OR b = 77")
+    assert plan.paths == ["0.parquet"]
+    assert plan.tasks[0].verdict is Verdict.ALL
+    assert plan.count_bounds == (2, 2)
