@@ -14,6 +14,7 @@ from typing import Final
 import benchmarks
 from benchmarks import _report
 
+_NO_BASELINE: Final = "no baseline on this machine yet (--save-baseline keeps one)"
 _ALONE: Final = frozenset({"layout"})
 """What ``make bench-layout`` runs, as it takes long and needs delta-rs."""
 
@@ -45,8 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ[f"BENCH_{option.upper()}"] = str(getattr(parsed, option))
     for name in parsed.names or names():
         importlib.import_module(f"benchmarks.{name}").main()
-    worse = _report.compared(_report.shown(), _report.read_baseline())
-    print("\n" + ("\n".join(worse) or "nothing is worse than the baseline"))
+    baseline = _report.read_baseline()
+    worse = _report.compared(_report.shown(), baseline)
+    verdict = "nothing is worse than the baseline" if baseline else _NO_BASELINE
+    print("\n" + ("\n".join(worse) or verdict))
     if parsed.save_baseline:
         _report.save_baseline(_report.shown())
     return 0
