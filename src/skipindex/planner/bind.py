@@ -325,11 +325,7 @@ class _Column:
         return self._leaf(kind(self.name, ordered))
 
     def _themselves(self, values: Sequence[Literal]) -> set[Value] | None:
-        """The values, where each is the domain's own: most long lists are such."""
-        if self.domain.name == "int" and {*map(type, values)} == {int}:
-            limits = range(INT64_MIN, INT64_MAX)
-            exact: set[Value] = {v for v in values if isinstance(v, int)}
-            return exact if min(exact) in limits and max(exact) in limits else None
+        """The texts of a list, where all are; a text column holds them as bytes."""
         if self.domain.name == "string" and {*map(type, values)} == {str}:
             try:
                 return {v.encode() for v in values if isinstance(v, str)}
