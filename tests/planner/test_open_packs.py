@@ -54,12 +54,12 @@ def test_little_room_changes_no_answer(
 ) -> None:
     expected = answer(table)
     forget_open_packs()
-    for name in ("MAX_PACKS", "MAX_INDEXES", "MAX_MAPS"):
+    for name in ("MAX_PACKS", "MAX_INDEXES", "MAX_PACK_INDEXES"):
         monkeypatch.setattr(_packs, name, 2)
     assert [answer(table) for _ in range(3)] == [expected] * 3
     assert len(OPENED._indexes) <= 2
     assert len(OPENED._packs) <= 2
-    assert len(OPENED._maps) <= 2
+    assert len(OPENED._pack_indexes) <= 2
 
 
 def test_a_pack_that_was_replaced_is_opened_anew(

@@ -6,8 +6,11 @@ walks a tree, so it knows nothing of AND, OR, files or tables.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.atoms import Atom, Value
@@ -19,9 +22,11 @@ from skipindex.storage.parts import Parts, ReadCount
 __all__ = [
     "ContextIndex",
     "Dictionary",
+    "GatheringType",
     "Index",
     "IndexSpec",
     "IndexType",
+    "PackIndex",
     "Parts",
     "ReadCount",
 ]
@@ -55,6 +60,25 @@ class Dictionary(Protocol):
         """Every value of the column, NULL aside, and perhaps some that no row has.
 
         None if there are more than ``limit``.
+        """
+
+
+class PackIndex(Protocol):
+    """What is known of all files of a pack, on one column, and asked at once."""
+
+    @property
+    def covered(self) -> npt.NDArray[np.bool_]:
+        """The slots of which anything is known."""
+
+    def ask(
+        self, atom: Atom
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None:
+        """The slots where no row is ruled out, and those where some row is TRUE.
+
+        None is "no opinion".  Slots that are not ``covered`` are in neither.
+
+        Raises:
+            CorruptIndexError: what was read makes no sense.
         """
 
 
@@ -100,4 +124,33 @@ class IndexType(Protocol):
 
         What is opened is kept for later plans, and threads may ask it at once: it
         holds little, and no state of a question.
+        """
+
+
+@runtime_checkable
+class GatheringType(IndexType, Protocol):
+    """A kind that can put the payloads of a pack together, to ask all files at once.
+
+    A kind has these methods or not.  It may put together some payloads and leave
+    others as they are, which are then opened one by one.
+    """
+
+    def gather(
+        self, payloads: Sequence[Sequence[bytes]], domain: Domain
+    ) -> tuple[list[bytes], set[int]]:
+        """The parts of payloads together, and the slots whose payloads are in them."""
+
+    def scatter(
+        self, shared: Parts, domain: Domain, n_files: int
+    ) -> dict[int, list[bytes]]:
+        """By slot, the payloads that were put together, as they were before.
+
+        Raises:
+            CorruptIndexError: a part makes no sense.
+        """
+
+    def open_pack(self, shared: Parts, domain: Domain, n_files: int) -> PackIndex:
+        """Read the header of ``shared``; ``CorruptIndexError`` if it makes no sense.
+
+        What is opened is kept for later plans, and threads may ask it at once.
         """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +13,6 @@ from skipindex.domain import Domain
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes._ranks import Ints
 from skipindex.patterns import Fragment, required
-
-
-class KeyFilter(Protocol):
-    """A filter of texts, some of which it only seems to hold."""
-
-    def bits(self) -> memoryview:
-        """All of its bits."""
-
-    def may_hold(self, bits: memoryview, key: str) -> bool:
-        """Whether ``key`` may be among its texts; if not, it surely is not."""
 
 
 def check_is_text(domain: Domain, kind: str) -> None:
@@ -45,13 +34,14 @@ def text_layout(values: pa.LargeBinaryArray) -> tuple[Ints, npt.NDArray[np.uint8
     return offsets[1:] - offsets[0], data[int(offsets[0]) : int(offsets[-1])]
 
 
-def none_possible(
-    found: KeyFilter, atom: Atom, keys_of: Callable[[Fragment], list[str]]
-) -> bool:
-    """Whether the filter proves that no value meets any alternative of the atom.
+def wanted_by_text(
+    atom: Atom, keys_of: Callable[[Fragment], list[str]]
+) -> list[list[str]] | None:
+    """By alternative of the atom, the keys of every value that has its fragments.
+
+    None if there is an alternative without keys, or none at all.
 
     Args:
-        found: the filter.
         atom: any.
         keys_of: the keys of every value that has the fragment.
     """
@@ -59,7 +49,6 @@ def none_possible(
     for fragments in required(atom):
         keys = [key for fragment in fragments for key in keys_of(fragment)]
         if not keys:
-            return False
+            return None
         wanted.append(keys)
-    bits = found.bits()
-    return not any(all(found.may_hold(bits, key) for key in keys) for keys in wanted)
+    return wanted

@@ -1,9 +1,10 @@
 """Merging: the payloads of many small packs, in few large ones.
 
 A build after every append leaves a pack each time, and a plan opens all of them.  Here
-payloads are copied, after their checks, without knowing what they mean; data files are
-not read.  A payload that fails a check, or is not of the file that the manifest means,
-is left behind.  File maps are made anew from those of the small packs.
+payloads are copied, after their checks, without knowing what they mean; those that a
+pack has together are taken apart first (``_pack_wide``).  Data files are not read.  A
+payload that fails a check, or is not of the file that the manifest means, is left
+behind.  File maps are made anew from those of the small packs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes._file_map import FILE_MAP, FileMap, ValueSpans, build_file_map
+from skipindex.indexes._pack_wide import gathered, scattered
 from skipindex.indexes._task import map_blob
 from skipindex.storage.log import PACKS, Snapshot, commit
 from skipindex.storage.manifest import Manifest, PackInfo, spec_key
@@ -79,6 +81,7 @@ class _Merger:
         self._max_bytes = max_bytes
         self._blobs: dict[tuple[int, int], Blob | None] = {}
         self._maps: dict[tuple[int, int], list[ValueSpans | None]] = {}
+        self._together: dict[tuple[int, int], dict[int, list[bytes]]] = {}
 
     def small(self) -> set[int]:
         """The numbers of the packs that are to be merged."""
@@ -140,7 +143,8 @@ class _Merger:
                 own.append(self._span(key, mine, counts[row], mark[1]))
             marks.append(mark)
             done.append((row, mine))
-        made = list(builders.values())
+        made = [self._gathered(builder) for builder in builders.values()]
+        self._together.clear()
         for key, own in spans.items():
             made += self._map(metas[key], own, marks, made)
         name, data, entries = write_pack(made)
@@ -168,13 +172,30 @@ class _Merger:
                 if blob is None:
                     continue
                 parts = blob.payload(slot, READS)
-                if parts is None:
+                together = self._scattered(number, i) if parts is None else {}
+                if parts is None and slot not in together:
                     continue
                 blob.check_identity(slot, n_rows=n_rows, footer_crc=crc)
+                if parts is None:
+                    return together[slot]
                 return [bytes(part) for part in parts.read(0, len(parts))]
             except _UNREADABLE:
                 continue
         return []
+
+    def _scattered(self, number: int, i: int) -> dict[int, list[bytes]]:
+        """The payloads that a blob has together, taken apart."""
+        if (number, i) not in self._together:
+            self._together[number, i] = {}
+            blob = self._blob(number, i)
+            domain = self._domain(self._manifest.packs[number].blobs[i].meta)
+            if blob is not None and domain is not None:
+                self._together[number, i] = scattered(blob, domain)
+        return self._together[number, i]
+
+    def _gathered(self, builder: BlobBuilder) -> BlobBuilder:
+        domain = self._domain(builder.meta)
+        return builder if domain is None else gathered(builder, domain)
 
     def _span(self, key: _Key, mine: _Refs, n_rows: int, crc: int) -> ValueSpans | None:
         for number, i, slot in self._places(key, mine):

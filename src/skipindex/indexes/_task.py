@@ -27,6 +27,7 @@ from skipindex.indexes._file_map import (
     build_file_map,
 )
 from skipindex.indexes._file_map import VERSION as MAP_VERSION
+from skipindex.indexes._pack_wide import gathered
 from skipindex.indexes.minmax import UNKNOWN, Summary, summaries_to_arrow, summarize
 from skipindex.storage.location import Found, Location
 from skipindex.storage.log import PACKS
@@ -154,7 +155,12 @@ class _OpenPack:
         """Write the pack and begin a new one; None if there is nothing in it."""
         if not self._builders or not self.n_files:
             return None
-        builders = [*self._builders.values(), *self._maps()]
+        domains = {column.name: column.domain for column in self._columns}
+        payloads = [
+            gathered(builder, domains[name])
+            for (name, _), builder in self._builders.items()
+        ]
+        builders = [*payloads, *self._maps()]
         name, data, entries = write_pack(builders)
         location.write(f"{PACKS}/{name}", data)
         self._reset()

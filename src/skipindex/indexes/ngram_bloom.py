@@ -6,8 +6,8 @@ whose filter lacks one of them has no such value.  LIKE with any number of piece
 of a negation, nor of a text of fewer than ``n`` bytes.  Letters are told from capitals,
 as LIKE does.
 
-The payload is that of ``bloom``, with u64 ``n`` and u64 rows of the file at the end of
-part 0.  A key is the decimal number whose bytes, the highest first, are the piece.
+The payload is drawn in ``_filter``, with u64 ``n`` and u64 rows of the file at the end
+of part 0.  A key is the decimal number whose bytes, the highest first, are the piece.
 """
 
 from __future__ import annotations
@@ -19,26 +19,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyroaring import BitMap
 
-from skipindex.atoms import Atom
-from skipindex.bounds import Bounds
-from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError, UnknownIndexError
-from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes._fragments import check_is_text, none_possible, text_layout
-from skipindex.indexes.bloom import (
-    BloomIndex,
-    check_error_rate,
-    open_filter,
-    pack_filter,
-)
+from skipindex.indexes._filter import Wanted, check_error_rate, pack_filter
+from skipindex.indexes._filter_kind import ROWS, FilterType
+from skipindex.indexes._fragments import check_is_text, text_layout, wanted_by_text
 from skipindex.patterns import Fragment
-from skipindex.storage.parts import Parts
 
 _KIND: Final = "ngram_bloom"
-_OWN: Final = struct.Struct("<QQ")
+_OWN: Final = struct.Struct("<Q")
 _LENGTHS: Final = range(2, 9)
 _BATCH: Final = 1 << 16
 _TABLE_LENGTH: Final = 3
@@ -84,7 +74,7 @@ class NGramBloom:
         values = column.some_distinct
         assert not isinstance(values, np.ndarray)
         keys = [b"%d" % number for number in _pieces(values, self.n).tolist()]
-        own = _OWN.pack(self.n, column.n_rows)
+        own = _OWN.pack(self.n) + ROWS.pack(column.n_rows)
         return pack_filter(keys, self.error_rate, column.domain, own=own)
 
 
@@ -125,48 +115,24 @@ def _windows(values: pa.LargeBinaryArray, n: int) -> _Numbers:
     return pieces
 
 
-@dataclass(frozen=True, slots=True)
-class NGramBloomIndex:
-    """The filter of one column of one file."""
+def _wanted_by(own: bytes) -> Wanted:
+    """What an atom requires of a filter whose header has these own bytes."""
+    (n,) = _OWN.unpack(own)
+    if n not in _LENGTHS:
+        raise CorruptIndexError(f"an ngram_bloom of pieces of {n} bytes makes no sense")
 
-    filter: BloomIndex
-    n: int
-
-    def probe(self, atom: Atom) -> Bounds[BitMap] | None:
-        """No row, if no value can contain what the atom requires; else no opinion."""
-        if none_possible(self.filter, atom, self._keys):
-            return Bounds(BitMap(), BitMap())
-        return None
-
-    def _keys(self, fragment: Fragment) -> list[str]:
+    def keys_of(fragment: Fragment) -> list[str]:
         text = fragment.text
-        pieces = {text[i : i + self.n] for i in range(len(text) - self.n + 1)}
+        pieces = {text[i : i + n] for i in range(len(text) - n + 1)}
         return [str(int.from_bytes(piece, "big")) for piece in sorted(pieces)]
 
-
-@dataclass(frozen=True, slots=True)
-class NGramBloomType:
-    """The kind ``ngram_bloom``."""
-
-    name: str = _KIND
-    version: int = 1
-    positional: bool = False
-    spec: type[IndexSpec] = NGramBloom
-
-    def check(self, domain: Domain) -> None:
-        """Accept text alone."""
-        check_is_text(domain, _KIND)
-
-    def open(self, parts: Parts, domain: Domain, n_rows: int) -> NGramBloomIndex:
-        """Read the header; the bits only when asked."""
-        found = open_filter(parts, domain, _KIND, n_own=_OWN.size)
-        n, rows = _OWN.unpack(found.own)
-        if n not in _LENGTHS or rows != n_rows:
-            raise CorruptIndexError(
-                f"an ngram_bloom of pieces of {n} bytes of {rows} rows makes no sense "
-                f"for a file of {n_rows}"
-            )
-        return NGramBloomIndex(found, n)
+    return lambda atom: wanted_by_text(atom, keys_of)
 
 
-INDEX_TYPE: Final = NGramBloomType()
+INDEX_TYPE: Final = FilterType(
+    name=_KIND,
+    spec=NGramBloom,
+    wanted=_wanted_by,
+    check_domain=lambda domain: check_is_text(domain, _KIND),
+    n_own=_OWN.size,
+)

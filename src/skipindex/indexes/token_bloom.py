@@ -7,40 +7,31 @@ end.  So ``LIKE '%error: disk full%'`` looks for ``disk``, and ``LIKE '%disk%'``
 no opinion, because it is true of ``disks``.  Smaller than ``ngram_bloom``, and made for
 log lines, paths and sentences; nothing is said of a negation.
 
-The payload is that of ``bloom``, with u64 rows of the file at the end of part 0.  The
-words are the keys.
+The payload is drawn in ``_filter``, with u64 rows of the file at the end of part 0.
+The words are the keys.
 """
 
 from __future__ import annotations
 
 import re
-import struct
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
-from skipindex.atoms import Atom
-from skipindex.bounds import Bounds
-from skipindex.domain import Domain
-from skipindex.errors import CorruptIndexError
-from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes._fragments import check_is_text, none_possible, text_layout
-from skipindex.indexes.bloom import (
-    BloomIndex,
+from skipindex.indexes._filter import (
+    Wanted,
     bloom_key,
     check_error_rate,
-    open_filter,
     pack_filter,
 )
+from skipindex.indexes._filter_kind import ROWS, FilterType
+from skipindex.indexes._fragments import check_is_text, text_layout, wanted_by_text
 from skipindex.patterns import Fragment
-from skipindex.storage.parts import Parts
 
 _KIND: Final = "token_bloom"
-_OWN: Final = struct.Struct("<Q")
 _TOKEN: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
 _IN_TOKEN: Final = np.array(
     [_TOKEN.fullmatch(bytes([byte])) is not None for byte in range(256)]
@@ -77,7 +68,7 @@ class TokenBloom:
         # Words of bytes that are no UTF-8 may share a text with others.
         keys = sorted({bloom_key(word) for word in _tokens(values)})
         encoded = [key.encode() for key in keys]
-        own = _OWN.pack(column.n_rows)
+        own = ROWS.pack(column.n_rows)
         return pack_filter(encoded, self.error_rate, column.domain, own=own)
 
 
@@ -101,19 +92,6 @@ def _tokens(values: pa.LargeBinaryArray) -> list[bytes]:
     return distinct
 
 
-@dataclass(frozen=True, slots=True)
-class TokenBloomIndex:
-    """The filter of one column of one file."""
-
-    filter: BloomIndex
-
-    def probe(self, atom: Atom) -> Bounds[BitMap] | None:
-        """No row, if no value can contain what the atom requires; else no opinion."""
-        if none_possible(self.filter, atom, _keys):
-            return Bounds(BitMap(), BitMap())
-        return None
-
-
 def _keys(fragment: Fragment) -> list[str]:
     """The words that are surely whole in every value with the fragment."""
     text = fragment.text
@@ -125,28 +103,13 @@ def _keys(fragment: Fragment) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class TokenBloomType:
-    """The kind ``token_bloom``."""
-
-    name: str = _KIND
-    version: int = 1
-    positional: bool = False
-    spec: type[IndexSpec] = TokenBloom
-
-    def check(self, domain: Domain) -> None:
-        """Accept text alone."""
-        check_is_text(domain, _KIND)
-
-    def open(self, parts: Parts, domain: Domain, n_rows: int) -> TokenBloomIndex:
-        """Read the header; the bits only when asked."""
-        found = open_filter(parts, domain, _KIND, n_own=_OWN.size)
-        (rows,) = _OWN.unpack(found.own)
-        if rows != n_rows:
-            raise CorruptIndexError(
-                f"a token_bloom of {rows} rows is not of a file of {n_rows}"
-            )
-        return TokenBloomIndex(found)
+def _wanted_by(_own: bytes) -> Wanted:
+    return lambda atom: wanted_by_text(atom, _keys)
 
 
-INDEX_TYPE: Final = TokenBloomType()
+INDEX_TYPE: Final = FilterType(
+    name=_KIND,
+    spec=TokenBloom,
+    wanted=_wanted_by,
+    check_domain=lambda domain: check_is_text(domain, _KIND),
+)

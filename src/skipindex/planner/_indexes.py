@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.atoms import Atom
+from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.indexes import index_type
-from skipindex.indexes._base import Index, IndexType
+from skipindex.indexes._base import GatheringType, Index, IndexType, PackIndex
 from skipindex.indexes._file_map import FILE_MAP, FileMap
 from skipindex.planner._packs import OPENED, OpenPack
 from skipindex.storage.manifest import BlobUse
 from skipindex.storage.pack import Blob
-from skipindex.storage.parts import READS
+from skipindex.storage.parts import READS, Parts
 from skipindex.table import ColumnInfo, Table
 
 UNUSABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
@@ -75,6 +76,8 @@ class IndexReader:
             if blob is None:
                 continue
             files, slots = source.use.rows[mine], source.use.slots[mine]
+            own = blob.has_payload(slots)
+            files, slots = files[own], slots[own]
             fits = blob.fits(slots, *self.identity(files))
             for file, slot, fit in zip(
                 files.tolist(), slots.tolist(), fits.tolist(), strict=True
@@ -97,6 +100,36 @@ class IndexReader:
         A file of which the map is not, or that has changed, is in neither.
         None is "no opinion".
         """
+        return self._ask(use, FileMap.open, "file map", atom, column, wanted)
+
+    def ask_packs(
+        self, atom: Atom, column: ColumnInfo, wanted: np.ndarray
+    ) -> Iterator[tuple[IndexType, np.ndarray]]:
+        """By kind and pack, those of the ``wanted`` files that are ruled out.
+
+        Of the kinds that know no rows, where a pack has their payloads together.
+        """
+        for source in self._of(column):
+            kind = source.kind
+            if kind.positional or not isinstance(kind, GatheringType):
+                continue
+            blob = self.blob(source.use)
+            if blob is None or not blob.has_shared:
+                continue
+            found = self._ask(source.use, kind.open_pack, "index", atom, column, wanted)
+            if found is not None:
+                yield kind, found[0]
+
+    def _ask(
+        self,
+        use: BlobUse,
+        open_shared: Callable[[Parts, Domain, int], PackIndex],
+        what: str,
+        atom: Atom,
+        column: ColumnInfo,
+        wanted: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """What a pack knows of its files: as ``ask_map``."""
         assert column.domain is not None
         mine = wanted[use.rows]
         if not mine.any():
@@ -105,23 +138,23 @@ class IndexReader:
         if blob is None:
             return None
         try:
-            file_map = OPENED.map(blob)
-            if file_map is None:
+            index = OPENED.pack_index(blob)
+            if index is None:
                 parts, n_files = blob.shared(READS), len(blob.n_rows)
-                file_map = FileMap.open(parts, column.domain, n_files)
-                OPENED.keep_map(blob, file_map)
-            found = file_map.ask(atom)
+                index = open_shared(parts, column.domain, n_files)
+                OPENED.keep_pack_index(blob, index)
+            found = index.ask(atom)
         except UNUSABLE as error:
-            self.refuse(error, "file map")
+            self.refuse(error, what)
             return None
         if found is None:
             return None
         files, slots = use.rows[mine], use.slots[mine]
         fits = blob.fits(slots, *self.identity(files))
         if not fits.all():
-            self.note("file map not used: it is of another data file")
+            self.note(f"{what} not used: it is of another data file")
             files, slots = files[fits], slots[fits]
-        speaks = file_map.covered[slots]
+        speaks = index.covered[slots]
         files, slots = files[speaks], slots[speaks]
         possible, sure = found
         return files[~possible[slots]], files[sure[slots]]

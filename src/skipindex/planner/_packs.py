@@ -13,8 +13,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Final
 
-from skipindex.indexes._base import Index
-from skipindex.indexes._file_map import FileMap
+from skipindex.indexes._base import Index, PackIndex
 from skipindex.storage.location import ByteSource, Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.pack import Blob, BlobEntry
@@ -24,8 +23,8 @@ MAX_PACKS: Final = 128
 MAX_INDEXES: Final = 8192
 """A few hundred bytes each; with a dictionary up to 32 KB more."""
 
-MAX_MAPS: Final = 1024
-"""As large as an opened index."""
+MAX_PACK_INDEXES: Final = 1024
+"""As large as an opened index, and a few bytes a file."""
 
 
 class OpenPack:
@@ -55,7 +54,7 @@ class PackCache:
         self._lock = threading.Lock()
         self._packs: OrderedDict[tuple[Any, ...], OpenPack] = OrderedDict()
         self._indexes: dict[tuple[Blob, int], Index] = {}
-        self._maps: dict[Blob, FileMap] = {}
+        self._pack_indexes: dict[Blob, PackIndex] = {}
 
     def pack(self, location: Location, name: str) -> OpenPack:
         """The pack of that name; opened anew where the file is another one.
@@ -87,23 +86,23 @@ class PackCache:
                     del self._indexes[old]
             self._indexes[blob, slot] = index
 
-    def map(self, blob: Blob) -> FileMap | None:
-        """The file map of a blob, if it has been opened before."""
-        return self._maps.get(blob)
+    def pack_index(self, blob: Blob) -> PackIndex | None:
+        """What a blob knows of all its files, if it has been opened before."""
+        return self._pack_indexes.get(blob)
 
-    def keep_map(self, blob: Blob, file_map: FileMap) -> None:
-        """Keep an opened file map, whose reads are counted by the thread."""
+    def keep_pack_index(self, blob: Blob, index: PackIndex) -> None:
+        """Keep what was opened, whose reads are counted by the thread."""
         with self._lock:
-            while len(self._maps) >= MAX_MAPS:
-                del self._maps[next(iter(self._maps))]
-            self._maps[blob] = file_map
+            while len(self._pack_indexes) >= MAX_PACK_INDEXES:
+                del self._pack_indexes[next(iter(self._pack_indexes))]
+            self._pack_indexes[blob] = index
 
     def clear(self) -> None:
         """Forget everything, as after a pack that turned out to be damaged."""
         with self._lock:
             self._packs.clear()
             self._indexes.clear()
-            self._maps.clear()
+            self._pack_indexes.clear()
 
 
 def _mark(location: Location, name: str) -> tuple[int, ...]:

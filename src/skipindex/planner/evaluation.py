@@ -301,6 +301,7 @@ class Evaluation:
         for leaf, record in self.leaves.items():
             if not self._reader.has(record.column, positional=False):
                 continue
+            self._ask_packs(leaf, record, undecided)
             places = self._reader.places(
                 record.column, undecided & record.bounds.upper, positional=False
             )
@@ -323,6 +324,19 @@ class Evaluation:
             for name, mask in absent.items():
                 self._refine(leaf, Bounds(self._nothing, ~mask), name)
         return True
+
+    def _ask_packs(
+        self, leaf: Leaf | Computed, record: LeafRecord, undecided: Mask
+    ) -> None:
+        """The same kinds, where a pack has their payloads together."""
+        if isinstance(leaf, Computed):
+            return
+        wanted = undecided & record.bounds.upper
+        for kind, files in self._reader.ask_packs(leaf.atom, record.column, wanted):
+            upper = self._everything.copy()
+            upper[files] = False
+            wanted &= upper
+            self._refine(leaf, Bounds(self._nothing, upper), kind.name)
 
     def _ask_rows(self) -> bool:
         """Bitmaps, of files that they may rule out; of others when it is asked for.

@@ -31,6 +31,7 @@ import hashlib
 import json
 import struct
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -108,8 +109,16 @@ class BlobBuilder:
         """Append the payload of the next data file; no parts means no index."""
         self._parts.extend(parts)
         self._first.append(len(self._parts))
-        self._rows.append(n_rows & _MAX_U32 if parts or self.shared else 0)
+        self._rows.append(n_rows & _MAX_U32)
         self._identity.append(identity)
+
+    def payloads(self) -> list[list[bytes]]:
+        """The parts of every data file."""
+        return [self._parts[a:b] for a, b in pairwise(self._first)]
+
+    def marks(self) -> list[tuple[int, int]]:
+        """The row count, modulo 2^32, and the identity of every data file."""
+        return list(zip(self._rows, self._identity, strict=True))
 
     @property
     def n_bytes(self) -> int:
@@ -121,6 +130,10 @@ class BlobBuilder:
         header = _HEADER.pack(_MAGIC, CONTAINER, self.meta.version, 0)
         out = [header]
         parts = [*self.shared, *self._parts]
+        rows = [
+            n_rows if own or self.shared else 0
+            for n_rows, own in zip(self._rows, self.payloads(), strict=True)
+        ]
         first = [len(self.shared) + i for i in self._first]
         starts = np.empty(len(parts), "<u8")
         position = len(header)
@@ -134,7 +147,7 @@ class BlobBuilder:
             [
                 _COUNTS.pack(len(self._rows), len(parts), len(meta), 0),
                 np.array(first, "<u4").tobytes(),
-                np.array(self._rows, "<u4").tobytes(),
+                np.array(rows, "<u4").tobytes(),
                 np.array(self._identity, "<u4").tobytes(),
                 starts.tobytes(),
                 np.array([len(p) for p in parts], "<u4").tobytes(),
@@ -213,6 +226,7 @@ class Blob:
             columns.append(np.frombuffer(raw, code, n, at))
             at += columns[-1].nbytes
         self.n_rows, self.identity = columns[1], columns[2]
+        self._has_parts = columns[0][1:] > columns[0][:-1]
         # Looked up one at a time, where lists are several times faster than arrays.
         self._first, self._start, self._length, self._crc = (
             columns[i].tolist() for i in (0, 3, 4, 5)
@@ -235,6 +249,18 @@ class Blob:
     def shared(self, count: ReadCount) -> BlobParts:
         """The parts that are of no data file, but of all of them."""
         return BlobParts(self, 0, self._first[0], count)
+
+    @property
+    def has_shared(self) -> bool:
+        """Whether some parts are of all data files."""
+        return bool(self._first[0])
+
+    def has_payload(self, slots: np.ndarray) -> np.ndarray:
+        """For each slot, whether there is a payload of its own, or no such slot."""
+        found: np.ndarray = np.ones(len(slots), np.bool_)
+        inside = (slots >= 0) & (slots < len(self._has_parts))
+        found[inside] = self._has_parts[slots[inside]]
+        return found
 
     def fits(
         self, slots: np.ndarray, n_rows: np.ndarray, footer_crcs: np.ndarray

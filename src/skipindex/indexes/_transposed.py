@@ -1,0 +1,385 @@
+"""Filters of many files, turned: a row is a bit of the filter, a column is a file.
+
+A key has ``k`` bits in every filter of one size.  Of turned filters it takes ``k``
+rows of one bit a file, instead of a whole filter a file, to know which files may have
+it; so a point query reads some kilobytes of a pack of any size.
+
+Filters are put together that have the same size and hashing, in eights, so that no
+bit is wasted; where an incomplete eight costs little, all of them are.  The others
+stay payloads of their own.
+
+The parts, version 1, which are of all data files of the blob together::
+
+    part 0    u8   version
+              u8   t, length of the domain's tag
+              u16  b, the number of blocks
+              u32  f, the number of files
+              t    the domain's tag
+              ..   for every block
+                   u32  n, its filters
+                   u32  k, slices
+                   u64  m, bits of a slice
+                   u32  crc32c of the bits of the witness key
+                   u32  r, rows in a part
+                   f64  error rate
+                   u64  capacity
+                   u16  s, length of the scheme
+                   u16  o, length of the kind's own bytes
+                   s    the scheme
+                   o    the kind's own bytes
+                   n    times u32, the slots, ascending
+    part 1    for every block n times u64, the keys, then n times u64, the rows of the
+              file or zero: what only taking filters apart again needs
+    then      the k * m rows of every block, r to a part, each of one bit a filter, the
+              lowest of a byte first
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from skipindex.atoms import Atom
+from skipindex.domain import Domain
+from skipindex.errors import CorruptIndexError
+from skipindex.indexes._filter import (
+    FILE_HEAD,
+    Alternatives,
+    FilterHead,
+    Wanted,
+    check_scheme,
+    check_size,
+    hopeless,
+    places_of,
+    split_bits,
+)
+from skipindex.indexes._header import Cursor, ascend, check_tag, check_version
+from skipindex.indexes._positional import DAMAGE, intervals_of
+from skipindex.storage.parts import Parts
+
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct("<BBHI")
+_BLOCK: Final = struct.Struct("<IIQIIdQHH")
+_PART_BYTES: Final = 1 << 13
+_BATCH_BYTES: Final = 1 << 12
+"""Of a filter, turned at once."""
+_TAIL: Final = 8
+_WASTE: Final = 8
+"""An incomplete eight is taken where it adds at most one bit in so many."""
+
+Mask = npt.NDArray[np.bool_]
+Matrix = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Filters of one size.
+
+    Args:
+        size: what their headers have in common, without a number of keys.
+        error_rate: that was asked for.
+        capacity: the keys that they have room for.
+        slots: of the filters.
+    """
+
+    size: FilterHead
+    error_rate: float
+    capacity: int
+    slots: npt.NDArray[np.int64]
+
+    @property
+    def width(self) -> int:
+        """The bytes of a row."""
+        return (len(self.slots) + 7) // 8
+
+    @property
+    def rows_per_part(self) -> int:
+        """A multiple of 8, of about 8 KB."""
+        return max(8, _PART_BYTES // self.width // 8 * 8)
+
+    @property
+    def n_parts(self) -> int:
+        """How many parts its rows take."""
+        return -(-self.size.k * self.size.m // self.rows_per_part)
+
+    def to_bytes(self) -> bytes:
+        """Its place in part 0."""
+        fixed = _BLOCK.pack(
+            len(self.slots),
+            self.size.k,
+            self.size.m,
+            self.size.witness,
+            self.rows_per_part,
+            self.error_rate,
+            self.capacity,
+            len(self.size.scheme),
+            len(self.size.own),
+        )
+        own = self.size.scheme + self.size.own
+        return fixed + own + self.slots.astype("<u4").tobytes()
+
+
+def gather(
+    payloads: Sequence[Sequence[bytes]],
+    domain: Domain,
+    kind: str,
+    *,
+    n_own: int,
+    n_tail: int,
+) -> tuple[list[bytes], set[int]]:
+    """The parts of all filters that can be put together, and their slots.
+
+    Args:
+        payloads: of every slot; empty where there is none.
+        domain: of the column.
+        kind: its name.
+        n_own: the kind's own bytes of a header that all files have in common.
+        n_tail: those after them, 8 or none: the rows of the file.
+    """
+    filters: dict[int, tuple[FilterHead, memoryview]] = {}
+    sizes: dict[tuple[FilterHead, float, int], list[int]] = {}
+    for slot, parts in enumerate(payloads):
+        if len(parts) != 2:
+            continue
+        try:
+            head = FilterHead.read(parts[0], domain, kind, n_own=n_own + n_tail)
+            check_scheme(head, kind)
+            (error_rate, capacity), bits = split_bits(parts[1], head)
+        except CorruptIndexError:
+            continue  # such as one of another library: it stays by itself
+        filters[slot] = head, bits
+        size = replace(head, n_keys=0, own=head.own[:n_own])
+        sizes.setdefault((size, error_rate, capacity), []).append(slot)
+    blocks, tails, rows = [], [], []
+    for (size, error_rate, capacity), slots in sizes.items():
+        if -len(slots) % 8 * _WASTE > len(slots):
+            del slots[len(slots) // 8 * 8 :]
+        if not slots:
+            continue
+        block = Block(size, error_rate, capacity, np.array(slots, np.int64))
+        heads = [filters[slot][0] for slot in slots]
+        blocks.append(block)
+        tails.append(np.array([head.n_keys for head in heads], "<u8").tobytes())
+        tails += [head.own[n_own:].ljust(_TAIL, b"\0") for head in heads]
+        rows += _parts_of(block, [filters[slot][1] for slot in slots])
+    if not blocks:
+        return [], set()
+    tag = domain.tag.encode()
+    fixed = _HEAD.pack(_VERSION, len(tag), len(blocks), len(payloads))
+    header = fixed + tag + b"".join(block.to_bytes() for block in blocks)
+    together = {int(slot) for block in blocks for slot in block.slots}
+    return [header, b"".join(tails), *rows], together
+
+
+def scatter(
+    shared: Parts, domain: Domain, kind: str, n_files: int, *, n_tail: int
+) -> dict[int, list[bytes]]:
+    """By slot, the payloads that ``gather`` put together, as they were.
+
+    Raises:
+        CorruptIndexError: a part makes no sense.
+    """
+    found: dict[int, list[bytes]] = {}
+    tails, first = Cursor(shared[1]), 2
+    for block in _read_blocks(shared, domain, kind, n_files):
+        size, n = block.size, len(block.slots)
+        counts = tails.numbers("Q", n)
+        own = [size.own + bytes(tails.bytes(_TAIL))[:n_tail] for _ in range(n)]
+        raw = b"".join(shared.read(first, first + block.n_parts))
+        first += block.n_parts
+        if len(raw) != size.k * size.m * block.width:
+            raise CorruptIndexError(f"the rows of turned {kind} filters are cut off")
+        for slot, n_keys, ends, bits in zip(
+            block.slots.tolist(), counts, own, _columns(block, raw), strict=True
+        ):
+            head = replace(size, n_keys=n_keys, own=ends)
+            file_head = FILE_HEAD.pack(
+                block.error_rate, size.k, size.m, block.capacity, n_keys
+            )
+            found[slot] = [head.to_bytes(domain), file_head + bits]
+    return found
+
+
+def _parts_of(block: Block, filters: Sequence[memoryview]) -> Iterator[bytes]:
+    """The rows of filters, in parts."""
+    arrays = [np.frombuffer(bits, np.uint8) for bits in filters]
+    n_bits = block.size.k * block.size.m
+    per_part = block.rows_per_part
+    step = per_part * max(1, 8 * _BATCH_BYTES // per_part)
+    for start in range(0, n_bits, step):
+        stop = min(n_bits, start + step)
+        n_bytes = (stop - start + 7) // 8
+        rows = np.empty((8 * n_bytes, block.width), np.uint8)
+        for i in range(block.width):
+            eight = np.zeros((n_bytes, 8), np.uint8)
+            for j, bits in enumerate(arrays[8 * i : 8 * i + 8]):
+                eight[:, j] = bits[start // 8 : start // 8 + n_bytes]
+            rows[:, i] = _turn(eight)
+        for at in range(0, stop - start, per_part):
+            yield rows[at : min(at + per_part, stop - start)].tobytes()
+
+
+def _columns(block: Block, raw: bytes) -> Iterator[bytes]:
+    """The filters whose rows these are."""
+    n_bits = block.size.k * block.size.m
+    rows = np.zeros((-(-n_bits // 8) * 8, block.width), np.uint8)
+    rows[:n_bits] = np.frombuffer(raw, np.uint8).reshape(n_bits, block.width)
+    for i in range(block.width):
+        eight = _turn(np.ascontiguousarray(rows[:, i]).reshape(-1, 8)).reshape(-1, 8)
+        for j in range(min(8, len(block.slots) - 8 * i)):
+            yield eight[:, j].tobytes()
+
+
+def _turn(eight: Matrix) -> npt.NDArray[np.uint8]:
+    """Matrices of 8 times 8 bits, each turned about its diagonal, as one row of bytes.
+
+    Bit ``i`` of byte ``j`` becomes bit ``j`` of byte ``i`` (Hacker's Delight, 7-3).
+    """
+    x = eight.view("<u8").reshape(-1)
+    for shift, mask in (
+        (7, 0x00AA00AA00AA00AA),
+        (14, 0x0000CCCC0000CCCC),
+        (28, 0x00000000F0F0F0F0),
+    ):
+        moved = (x ^ (x >> np.uint64(shift))) & np.uint64(mask)
+        x = x ^ moved ^ (moved << np.uint64(shift))
+    return x.view(np.uint8)
+
+
+def _read_blocks(
+    shared: Parts, domain: Domain, kind: str, n_files: int
+) -> Iterator[Block]:
+    raw = shared[0]
+    check_version(raw[0] if len(raw) else 0, _VERSION, f"turned {kind}")
+    cursor = Cursor(raw)
+    _, n_tag, n_blocks, found = cursor.unpack(_HEAD)
+    check_tag(cursor.bytes(n_tag), domain, kind)
+    if found != n_files:
+        raise CorruptIndexError(f"turned filters of {found} files are not of {n_files}")
+    n_parts = 2
+    for _ in range(n_blocks):
+        n, k, m, witness, per_part, error_rate, capacity, n_scheme, n_own = (
+            cursor.unpack(_BLOCK)
+        )
+        scheme, own = bytes(cursor.bytes(n_scheme)), bytes(cursor.bytes(n_own))
+        slots = np.frombuffer(cursor.bytes(4 * n), "<u4").astype(np.int64)
+        size = FilterHead(0, k, m, scheme, witness, own)
+        check_size(size, kind)
+        block = Block(size, error_rate, capacity, slots)
+        if not n or not ascend(slots.tolist()) or slots[-1] >= n_files:
+            raise CorruptIndexError(f"the slots of turned {kind} filters make no sense")
+        if per_part != block.rows_per_part:
+            raise CorruptIndexError(
+                f"turned {kind} filters have {per_part} rows in a part, and should "
+                f"have {block.rows_per_part}"
+            )
+        n_parts += block.n_parts
+        yield block
+    cursor.end()
+    if n_parts != len(shared):
+        raise CorruptIndexError(
+            f"turned {kind} filters have {len(shared)} parts, and their header says "
+            f"{n_parts}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Transposed:
+    """The turned filters of a pack, ready to be asked.
+
+    Args:
+        covered: the slots of which they speak.
+        blocks: the filters of each size, the first of their parts, and what an atom
+            requires of them.
+        parts: of all.
+    """
+
+    covered: Mask
+    blocks: Sequence[tuple[Block, int, Wanted]]
+    parts: Parts
+
+    @classmethod
+    def open(
+        cls,
+        shared: Parts,
+        domain: Domain,
+        kind: str,
+        n_files: int,
+        wanted: Callable[[bytes], Wanted],
+    ) -> Transposed:
+        """Read part 0.
+
+        Raises:
+            CorruptIndexError: it makes no sense, or another library hashed the keys.
+            IndexVersionError: a newer library wrote it.
+        """
+        covered = np.zeros(n_files, np.bool_)
+        blocks, first = [], 2
+        for block in _read_blocks(shared, domain, kind, n_files):
+            check_scheme(block.size, kind)
+            covered[block.slots] = True
+            blocks.append((block, first, wanted(block.size.own)))
+            first += block.n_parts
+        return cls(covered, blocks, shared)
+
+    def ask(self, atom: Atom) -> tuple[Mask, Mask] | None:
+        """The slots where no row is ruled out, and, of none, those where one is TRUE.
+
+        None is "no opinion".  Slots that are not ``covered`` are in neither.
+
+        Raises:
+            CorruptIndexError: a part makes no sense.
+        """
+        possible, opinion = self.covered.copy(), False
+        try:
+            for block, first, wanted in self.blocks:
+                if hopeless(atom, block.size.k):
+                    continue
+                alternatives = wanted(atom)
+                if alternatives is not None:
+                    opinion = True
+                    possible[block.slots] = self._among(block, first, alternatives)
+        except CorruptIndexError:
+            raise
+        except DAMAGE as error:
+            raise CorruptIndexError(
+                f"the turned filters of column {atom.column!r} are damaged ({error})"
+            ) from error
+        return (possible, np.zeros_like(possible)) if opinion else None
+
+    def _among(self, block: Block, first: int, alternatives: Alternatives) -> Mask:
+        """Of a block's filters, those that may have all keys of an alternative."""
+        if not alternatives:
+            return np.zeros(len(block.slots), np.bool_)
+        keys = {key: i for i, key in enumerate({k: 0 for a in alternatives for k in a})}
+        k, m = block.size.k, block.size.m
+        places = np.array([places_of(key, k, m) for key in keys], np.int64)
+        rows = self._rows(block, first, places.reshape(-1))
+        have = np.bitwise_and.reduce(rows.reshape(len(keys), k, block.width), axis=1)
+        found = np.zeros(block.width, np.uint8)
+        for own in alternatives:
+            mine = [keys[key] for key in own]
+            found |= np.bitwise_and.reduce(have[mine], axis=0)
+        bits = np.unpackbits(found, count=len(block.slots), bitorder="little")
+        return bits.view(np.bool_)
+
+    def _rows(self, block: Block, first: int, places: npt.NDArray[np.int64]) -> Matrix:
+        """Rows of a block, each part of it read once, neighbours in one read."""
+        found = np.empty((len(places), block.width), np.uint8)
+        numbers, within = np.divmod(places, block.rows_per_part)
+        order = np.argsort(numbers, kind="stable")
+        needed, begins = np.unique(numbers[order], return_index=True)
+        ends = np.append(begins[1:], len(order)).tolist()
+        at = iter(zip(begins.tolist(), ends, strict=True))
+        for start, stop in intervals_of(needed.tolist()):
+            for raw in self.parts.read(first + start, first + stop):
+                begin, end = next(at)
+                mine = order[begin:end]
+                matrix = np.frombuffer(raw, np.uint8).reshape(-1, block.width)
+                found[mine] = matrix[within[mine]]
+        return found
