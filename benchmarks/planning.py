@@ -47,6 +47,7 @@ def make_small_files(folder: Path, n_files: int) -> None:
             "key": keys,
             "day": days[i] + rng.integers(0, 5, 30),
             "city": [f"CITY {n:03}" for n in rng.integers(0, 250, 30)],
+            "id": rng.integers(0, 1 << 62, 30),
         }
         pq.write_table(pa.table(columns), folder / f"{i:06}.parquet")
 
@@ -131,15 +132,18 @@ def planning(table: sx.Table, condition: str, rounds: int) -> tuple[float, sx.Pl
 def small_files(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
     """Planning over many small files with merged packs."""
     make_small_files(folder, n_files)
-    sx.build_indexes(folder, {"key": "bit_sliced", "city": "bitmap", "day": "bitmap"})
+    kinds = {"key": "bit_sliced", "city": "bitmap", "day": "bitmap", "id": "bloom"}
+    sx.build_indexes(folder, kinds)
     table = sx.merge_packs(folder)
-    key = int(pq.read_table(folder / "000007.parquet")["key"][5].as_py())
+    some = pq.read_table(folder / "000007.parquet").slice(5, 1).to_pylist()[0]
+    key, number = some["key"], some["id"]
     named = f"{n_files:,} files"
     for what, condition, limit in (
         ("one-column =", f"key = {key}", 5.0 if n_files == 10_000 else None),
         ("= of no file", "city = 'CITY 0999'", None),
         ("clustered range", "day BETWEEN 100 AND 101", None),
         ("range AND =", f"day BETWEEN 100 AND 120 AND key = {key}", None),
+        ("= of a bloom", f"id = {number}", 5.0 if n_files == 10_000 else None),
     ):
         ms, plan = planning(table, condition, rounds)
         note = f"{len(plan.paths):,} files kept"

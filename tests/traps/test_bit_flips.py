@@ -71,6 +71,35 @@ def check_every_flip(kind: str, parts: list[bytes]) -> None:
     assert refused == 8 * (entry.length - padding)
 
 
+def read_shared(source: Memory, entry: BlobEntry) -> list[bytes]:
+    """All parts that are of all data files."""
+    shared = Blob(source, entry).shared(ReadCount())
+    return [bytes(part) for part in shared.read(0, len(shared))]
+
+
+@pytest.mark.parametrize("path", sorted((GOLDEN / "pack").glob("v*/*.bin")), ids=str)
+def test_a_flipped_bit_of_what_a_pack_shares_is_refused(path: Path) -> None:
+    """Every bit of the header and the directory, and bits all over the rest."""
+    _, parts = read_golden(path)
+    builder = BlobBuilder(BlobMeta("file_map", 1, "c", "int", {}), shared=parts)
+    for i in range(12):
+        builder.add([], n_rows=9, identity=i)
+    _, data, (entry,) = write_pack([builder])
+    source = Memory(data)
+    assert read_shared(source, entry) == parts
+    n_head = 8 * (16 + len(parts[0]))
+    places = {*range(n_head), *range(n_head, 8 * entry.length, 211)}
+    refused = 0
+    for bit in sorted(places):
+        source.flip(8 * entry.offset + bit)
+        try:
+            assert read_shared(source, entry) == parts, bit
+        except CorruptIndexError:
+            refused += 1
+        source.flip(8 * entry.offset + bit)
+    assert refused > 0.98 * len(places), "the rest is padding"
+
+
 def golden_payloads(kind: str) -> Iterator[list[bytes]]:
     for path in sorted((GOLDEN / kind).glob("v*/*.bin")):
         if path.stat().st_size < 1500:

@@ -36,6 +36,8 @@ The parts, version 1, which are of all data files of the blob together::
 
 from __future__ import annotations
 
+import functools
+import operator
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +49,7 @@ import numpy.typing as npt
 from skipindex.atoms import Atom
 from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError
+from skipindex.indexes._bit_matrix import pack_rows, unpack_columns
 from skipindex.indexes._filter import (
     FILE_HEAD,
     Alternatives,
@@ -66,14 +69,11 @@ _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<BBHI")
 _BLOCK: Final = struct.Struct("<IIQIIdQHH")
 _PART_BYTES: Final = 1 << 13
-_BATCH_BYTES: Final = 1 << 12
-"""Of a filter, turned at once."""
 _TAIL: Final = 8
 _WASTE: Final = 8
 """An incomplete eight is taken where it adds at most one bit in so many."""
 
 Mask = npt.NDArray[np.bool_]
-Matrix = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,9 @@ def gather(
         filters[slot] = head, bits
         size = replace(head, n_keys=0, own=head.own[:n_own])
         sizes.setdefault((size, error_rate, capacity), []).append(slot)
-    blocks, tails, rows = [], [], []
+    blocks: list[Block] = []
+    tails: list[bytes] = []
+    rows: list[bytes] = []
     for (size, error_rate, capacity), slots in sizes.items():
         if -len(slots) % 8 * _WASTE > len(slots):
             del slots[len(slots) // 8 * 8 :]
@@ -166,7 +168,11 @@ def gather(
         blocks.append(block)
         tails.append(np.array([head.n_keys for head in heads], "<u8").tobytes())
         tails += [head.own[n_own:].ljust(_TAIL, b"\0") for head in heads]
-        rows += _parts_of(block, [filters[slot][1] for slot in slots])
+        rows += pack_rows(
+            [filters[slot][1] for slot in slots],
+            n_bits=size.k * size.m,
+            rows_per_part=block.rows_per_part,
+        )
     if not blocks:
         return [], set()
     tag = domain.tag.encode()
@@ -194,8 +200,9 @@ def scatter(
         first += block.n_parts
         if len(raw) != size.k * size.m * block.width:
             raise CorruptIndexError(f"the rows of turned {kind} filters are cut off")
+        columns = unpack_columns(raw, n_bits=size.k * size.m, n_columns=n)
         for slot, n_keys, ends, bits in zip(
-            block.slots.tolist(), counts, own, _columns(block, raw), strict=True
+            block.slots.tolist(), counts, own, columns, strict=True
         ):
             head = replace(size, n_keys=n_keys, own=ends)
             file_head = FILE_HEAD.pack(
@@ -203,52 +210,6 @@ def scatter(
             )
             found[slot] = [head.to_bytes(domain), file_head + bits]
     return found
-
-
-def _parts_of(block: Block, filters: Sequence[memoryview]) -> Iterator[bytes]:
-    """The rows of filters, in parts."""
-    arrays = [np.frombuffer(bits, np.uint8) for bits in filters]
-    n_bits = block.size.k * block.size.m
-    per_part = block.rows_per_part
-    step = per_part * max(1, 8 * _BATCH_BYTES // per_part)
-    for start in range(0, n_bits, step):
-        stop = min(n_bits, start + step)
-        n_bytes = (stop - start + 7) // 8
-        rows = np.empty((8 * n_bytes, block.width), np.uint8)
-        for i in range(block.width):
-            eight = np.zeros((n_bytes, 8), np.uint8)
-            for j, bits in enumerate(arrays[8 * i : 8 * i + 8]):
-                eight[:, j] = bits[start // 8 : start // 8 + n_bytes]
-            rows[:, i] = _turn(eight)
-        for at in range(0, stop - start, per_part):
-            yield rows[at : min(at + per_part, stop - start)].tobytes()
-
-
-def _columns(block: Block, raw: bytes) -> Iterator[bytes]:
-    """The filters whose rows these are."""
-    n_bits = block.size.k * block.size.m
-    rows = np.zeros((-(-n_bits // 8) * 8, block.width), np.uint8)
-    rows[:n_bits] = np.frombuffer(raw, np.uint8).reshape(n_bits, block.width)
-    for i in range(block.width):
-        eight = _turn(np.ascontiguousarray(rows[:, i]).reshape(-1, 8)).reshape(-1, 8)
-        for j in range(min(8, len(block.slots) - 8 * i)):
-            yield eight[:, j].tobytes()
-
-
-def _turn(eight: Matrix) -> npt.NDArray[np.uint8]:
-    """Matrices of 8 times 8 bits, each turned about its diagonal, as one row of bytes.
-
-    Bit ``i`` of byte ``j`` becomes bit ``j`` of byte ``i`` (Hacker's Delight, 7-3).
-    """
-    x = eight.view("<u8").reshape(-1)
-    for shift, mask in (
-        (7, 0x00AA00AA00AA00AA),
-        (14, 0x0000CCCC0000CCCC),
-        (28, 0x00000000F0F0F0F0),
-    ):
-        moved = (x ^ (x >> np.uint64(shift))) & np.uint64(mask)
-        x = x ^ moved ^ (moved << np.uint64(shift))
-    return x.view(np.uint8)
 
 
 def _read_blocks(
@@ -354,32 +315,40 @@ class Transposed:
 
     def _among(self, block: Block, first: int, alternatives: Alternatives) -> Mask:
         """Of a block's filters, those that may have all keys of an alternative."""
-        if not alternatives:
-            return np.zeros(len(block.slots), np.bool_)
-        keys = {key: i for i, key in enumerate({k: 0 for a in alternatives for k in a})}
         k, m = block.size.k, block.size.m
-        places = np.array([places_of(key, k, m) for key in keys], np.int64)
-        rows = self._rows(block, first, places.reshape(-1))
-        have = np.bitwise_and.reduce(rows.reshape(len(keys), k, block.width), axis=1)
-        found = np.zeros(block.width, np.uint8)
-        for own in alternatives:
-            mine = [keys[key] for key in own]
-            found |= np.bitwise_and.reduce(have[mine], axis=0)
-        bits = np.unpackbits(found, count=len(block.slots), bitorder="little")
+        keys = {key for alternative in alternatives for key in alternative}
+        places = {key: places_of(key, k, m) for key in keys}
+        rows = self._rows(
+            block, first, sorted({p for own in places.values() for p in own})
+        )
+        have = {
+            key: functools.reduce(operator.and_, [rows[place] for place in own])
+            for key, own in places.items()
+        }
+        found = 0
+        for alternative in alternatives:
+            found |= functools.reduce(operator.and_, [have[key] for key in alternative])
+        raw = np.frombuffer(found.to_bytes(block.width, "little"), np.uint8)
+        bits = np.unpackbits(raw, count=len(block.slots), bitorder="little")
         return bits.view(np.bool_)
 
-    def _rows(self, block: Block, first: int, places: npt.NDArray[np.int64]) -> Matrix:
-        """Rows of a block, each part of it read once, neighbours in one read."""
-        found = np.empty((len(places), block.width), np.uint8)
-        numbers, within = np.divmod(places, block.rows_per_part)
-        order = np.argsort(numbers, kind="stable")
-        needed, begins = np.unique(numbers[order], return_index=True)
-        ends = np.append(begins[1:], len(order)).tolist()
-        at = iter(zip(begins.tolist(), ends, strict=True))
-        for start, stop in intervals_of(needed.tolist()):
-            for raw in self.parts.read(first + start, first + stop):
-                begin, end = next(at)
-                mine = order[begin:end]
-                matrix = np.frombuffer(raw, np.uint8).reshape(-1, block.width)
-                found[mine] = matrix[within[mine]]
+    def _rows(self, block: Block, first: int, places: Sequence[int]) -> dict[int, int]:
+        """The rows at ascending places, as numbers: bit ``i`` is of filter ``i``.
+
+        Each part is read once, and neighbours in one read.
+        """
+        width, per_part = block.width, block.rows_per_part
+        by_part: dict[int, list[int]] = {}
+        for place in places:
+            by_part.setdefault(place // per_part, []).append(place)
+        found: dict[int, int] = {}
+        for start, stop in intervals_of(list(by_part)):
+            parts = self.parts.read(first + start, first + stop)
+            for number, raw in enumerate(parts, start):
+                n_rows = min(per_part, block.size.k * block.size.m - number * per_part)
+                if len(raw) != n_rows * width:
+                    raise CorruptIndexError("a part of turned filters is cut off")
+                for place in by_part[number]:
+                    at = (place - number * per_part) * width
+                    found[place] = int.from_bytes(raw[at : at + width], "little")
         return found

@@ -1,0 +1,68 @@
+"""Bits of many filters turned into rows of one bit a filter, and back.
+
+Eight filters at a time: a byte of each is a matrix of 8 times 8 bits in one word, and
+three exchanges turn all of these matrices in numpy at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+_BATCH_BYTES: Final = 1 << 12
+"""Of a filter, turned at once."""
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def pack_rows(
+    filters: Sequence[bytes | memoryview], *, n_bits: int, rows_per_part: int
+) -> Iterator[bytes]:
+    """The rows of some filters of so many bits, in parts.
+
+    Bit ``i`` of a row, the lowest of a byte first, is of filter ``i``.
+    """
+    arrays = [np.frombuffer(bits, np.uint8) for bits in filters]
+    width = (len(filters) + 7) // 8
+    step = rows_per_part * max(1, 8 * _BATCH_BYTES // rows_per_part)
+    for start in range(0, n_bits, step):
+        stop = min(n_bits, start + step)
+        n_bytes = (stop - start + 7) // 8
+        rows = np.empty((8 * n_bytes, width), np.uint8)
+        for i in range(width):
+            eight = np.zeros((n_bytes, 8), np.uint8)
+            for j, bits in enumerate(arrays[8 * i : 8 * i + 8]):
+                eight[:, j] = bits[start // 8 : start // 8 + n_bytes]
+            rows[:, i] = turn(eight)
+        for at in range(0, stop - start, rows_per_part):
+            yield rows[at : min(at + rows_per_part, stop - start)].tobytes()
+
+
+def unpack_columns(raw: bytes, *, n_bits: int, n_columns: int) -> Iterator[bytes]:
+    """The filters whose rows these are."""
+    width = (n_columns + 7) // 8
+    rows = np.zeros((-(-n_bits // 8) * 8, width), np.uint8)
+    rows[:n_bits] = np.frombuffer(raw, np.uint8).reshape(n_bits, width)
+    for i in range(width):
+        eight = turn(np.ascontiguousarray(rows[:, i]).reshape(-1, 8)).reshape(-1, 8)
+        for j in range(min(8, n_columns - 8 * i)):
+            yield eight[:, j].tobytes()
+
+
+def turn(eight: Bytes) -> Bytes:
+    """Matrices of 8 times 8 bits, each turned about its diagonal, as one row of bytes.
+
+    Bit ``i`` of byte ``j`` becomes bit ``j`` of byte ``i`` (Hacker's Delight, 7-3).
+    """
+    x = eight.view("<u8").reshape(-1)
+    for shift, mask in (
+        (7, 0x00AA00AA00AA00AA),
+        (14, 0x0000CCCC0000CCCC),
+        (28, 0x00000000F0F0F0F0),
+    ):
+        moved = (x ^ (x >> np.uint64(shift))) & np.uint64(mask)
+        x = x ^ moved ^ (moved << np.uint64(shift))
+    return x.view(np.uint8)
