@@ -335,8 +335,8 @@ MUTANTS: Final = (
     Mutant(
         "touch-by-low",
         "indexes/minmax.py",
-        "touched, inside = _at_least(self.high, low), _at_least(self.low, low)",
-        "touched, inside = _at_least(self.low, low), _at_least(self.low, low)",
+        "touched[block] = _at_least(highs, low)",
+        "touched[block] = _at_least(lows, low)",
         "a range touches a file only where the file begins in it",
         _MINMAX,
     ),

@@ -41,6 +41,7 @@ from skipindex.indexes._column import EncodedColumn
 from skipindex.patterns import select
 
 MAX_BYTES: Final = 64
+_BLOCK: Final = 1 << 15
 """Longer byte strings are cut: the low bound down, the high bound up."""
 
 Mask = np.ndarray
@@ -255,18 +256,24 @@ class FileStats:
 
     def _range(self, low: Value | None, high: Value | None) -> tuple[Mask, Mask]:
         """Whether ``[low, high)`` encloses, and whether it touches, each file."""
-        # [ min ... max ]--- low --->   is missed, and so is   --- high ---[ min ...
-        touched = inside = None
-        if low is not None:
-            touched, inside = _at_least(self.high, low), _at_least(self.low, low)
-        if high is not None:
-            below, ends = _below(self.low, high), _below(self.high, high)
-            touched = (
-                below if touched is None else np.logical_and(touched, below, below)
-            )
-            inside = ends if inside is None else np.logical_and(inside, ends, ends)
-        if touched is None or inside is None:
-            return np.ones(len(self.bounded), bool), np.ones(len(self.bounded), bool)
+        n = len(self.bounded)
+        touched, inside = np.ones(n, bool), np.ones(n, bool)
+        # Blocks of files whose bounds stay in the cache while they are compared.
+        for start in range(0, n, _BLOCK) if low is not None or high is not None else ():
+            block = slice(start, start + _BLOCK)
+            lows, highs = self.low[block], self.high[block]
+            # [ min ... max ]--- low --->  is missed, and so is  --- high ---[ min ...
+            if low is not None:
+                touched[block] = _at_least(highs, low)
+            if high is not None:
+                touched[block] &= _below(lows, high)
+            if not touched[block].any():
+                inside[block] = False
+                continue
+            if low is not None:
+                inside[block] = _at_least(lows, low)
+            if high is not None:
+                inside[block] &= _below(highs, high)
         return inside, touched
 
     def _positions(self, values: Values) -> tuple[np.ndarray, np.ndarray]:

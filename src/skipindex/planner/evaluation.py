@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, assert_never
 
@@ -82,6 +82,17 @@ class Stage:
 
 
 @dataclass(slots=True)
+class _Ran:
+    """A stage that was run, or not, and the files that may match after it."""
+
+    name: str
+    possible: Mask
+    seconds: float
+    read: ReadCount
+    note: str
+
+
+@dataclass(slots=True)
 class LeafRecord:
     """What the stages found out about one leaf.
 
@@ -89,13 +100,28 @@ class LeafRecord:
         column: that it is about.
         bounds: the files whose every row makes it TRUE, and where some row may.
         holds: files where some row surely makes it TRUE.
-        removed_by: the files that each kind ruled out.
     """
 
     column: ColumnInfo
     bounds: Bounds[Mask]
     holds: Mask
-    removed_by: dict[str, Mask] = field(default_factory=dict)
+    _removed: dict[str, Mask] = field(default_factory=dict, init=False)
+    _refined: list[tuple[str, Mask, Mask]] = field(default_factory=list, init=False)
+
+    def refine(self, bounds: Bounds[Mask], kind: str, *, first: bool) -> None:
+        """Believe a kind too; ``first`` if nothing was known before."""
+        self._refined.append((kind, self.bounds.upper, bounds.upper))
+        self.bounds = bounds if first else self.bounds.refine(bounds)
+
+    @property
+    def removed_by(self) -> dict[str, Mask]:
+        """The files that each kind ruled out; made when somebody asks."""
+        for kind, before, after in self._refined:
+            removed = before & ~after
+            earlier = self._removed.get(kind)
+            self._removed[kind] = removed if earlier is None else earlier | removed
+        self._refined.clear()
+        return self._removed
 
 
 class Evaluation:
@@ -130,13 +156,11 @@ class Evaluation:
             )
             for leaf in leaves(tree)
         }
-        self._stages: list[Stage] = []
+        self._ran: list[_Ran] = []
         self._rows: dict[int, RowVerdict] = {}
         self._later = np.empty(0, np.int64)
         self._certain, self.possible = self._nothing, self._everything
         self._without_rows: Mask | None = None
-        self._left: list[tuple[str, Mask]] = []
-        self._kept = n, table.n_bytes
         self._open = n > 0
         use_stats = kinds is None or "minmax" in kinds
         self._run(PARTITIONS, lambda: self._ask_stats(partitions=True))
@@ -165,7 +189,17 @@ class Evaluation:
     def stages(self) -> Sequence[Stage]:
         """What each stage achieved."""
         self._settle()
-        return self._stages
+        return [
+            Stage(
+                ran.name,
+                int(np.count_nonzero(ran.possible)),
+                int(self.table.sizes[ran.possible].sum()),
+                ran.seconds,
+                ran.read,
+                ran.note,
+            )
+            for ran in self._ran
+        ]
 
     @property
     def reader(self) -> IndexReader:
@@ -178,9 +212,9 @@ class Evaluation:
         """For every file the stage that skipped it, or an empty string."""
         stages = np.full(len(self.table), "", object)
         before = self._everything
-        for name, possible in self._left:
-            stages[before & ~possible] = name
-            before = possible
+        for ran in self._ran:
+            stages[before & ~ran.possible] = ran.name
+            before = ran.possible
         return stages
 
     def _run(self, name: str, ask: Callable[[], bool], *, skip: str = "") -> None:
@@ -188,29 +222,20 @@ class Evaluation:
         before, began = reads_so_far(), time.perf_counter()
         if not skip and ask():
             found = self._evaluate()
-            self._certain = self._certain | found.lower
-            self._narrow(name, self.possible & found.upper)
-            left = np.flatnonzero(self.possible)
-            self._open = not self._certain[left].all()
-        self._stages.append(
-            Stage(
-                name,
-                *self._kept,
-                time.perf_counter() - began,
-                reads_so_far().since(before),
-                skip,
-            )
-        )
-
-    def _narrow(self, name: str, possible: Mask) -> None:
-        files, sizes = int(np.count_nonzero(possible)), self.table.sizes
-        if files * 2 < len(sizes):
-            self._kept = files, int(sizes[np.flatnonzero(possible)].sum())
-        else:
-            gone = sizes[np.flatnonzero(~possible)]
-            self._kept = files, self.table.n_bytes - int(gone.sum())
-        self.possible = possible
-        self._left.append((name, possible))
+            # The first answers are taken as they are: a new mask costs a page fault
+            # for every 4,096 files.
+            if self._certain is self._nothing:
+                self._certain = found.lower
+            else:
+                self._certain = self._certain | found.lower
+            if self.possible is self._everything:
+                self.possible = found.upper
+            else:
+                self.possible = self.possible & found.upper
+            self._open = bool(np.any(self.possible > self._certain))
+        seconds = time.perf_counter() - began
+        read = reads_so_far().since(before)
+        self._ran.append(_Ran(name, self.possible, seconds, read, skip))
 
     def _evaluate(self) -> Bounds[Mask]:
         """The tree over all files, from what is known of its leaves."""
@@ -230,15 +255,8 @@ class Evaluation:
 
     def _refine(self, leaf: Leaf | Computed, bounds: Bounds[Mask], kind: str) -> None:
         record = self.leaves[leaf]
-        removed = ~bounds.upper
-        if record.bounds.upper is self._everything:
-            record.removed_by[kind] = removed
-            record.bounds = bounds
-            return
-        removed &= record.bounds.upper
-        earlier = record.removed_by.get(kind)
-        record.removed_by[kind] = removed if earlier is None else earlier | removed
-        record.bounds = record.bounds.refine(bounds)
+        first = record.bounds.upper is self._everything
+        record.refine(bounds, kind, first=first)
 
     def _ask_stats(self, *, partitions: bool) -> bool:
         if not partitions:
@@ -348,7 +366,7 @@ class Evaluation:
         self._later = np.flatnonzero(later)
         files = np.flatnonzero(wanted & ~later)
         empty = self._look_at_rows(files)
-        self._narrow(ROWS, self.possible & ~empty)
+        self.possible = self.possible & ~empty
         return False
 
     def _settle(self) -> None:
@@ -358,13 +376,9 @@ class Evaluation:
             return
         before, began = reads_so_far(), time.perf_counter()
         self._look_at_rows(files)
-        stage = self._stages[-1]
-        read = reads_so_far().since(before)
-        self._stages[-1] = replace(
-            stage,
-            seconds=stage.seconds + time.perf_counter() - began,
-            read=stage.read.plus(read),
-        )
+        rows = self._ran[-1]
+        rows.seconds += time.perf_counter() - began
+        rows.read = rows.read.plus(reads_so_far().since(before))
 
     def _look_at_rows(self, files: np.ndarray) -> Mask:
         """Count the matching rows of some files; those that have none."""
