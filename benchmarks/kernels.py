@@ -233,10 +233,14 @@ def questions(values: pa.Array) -> Iterator[tuple[str, Atom]]:
     """``=``, IN and ranges over integers."""
     known = np.unique(values.to_numpy())
     middle, count = int(known[len(known) // 2]), len(known)
-    ten = tuple(int(v) for v in known[:: max(1, count // 10)][:10])
+    ten, thousand = (
+        tuple(int(v) for v in known[:: max(1, count // n)][:n]) for n in (10, 1000)
+    )
     yield "=", OneOf("c", (middle,))
     yield "= absent", OneOf("c", (middle + 1,))
     yield "IN 10", OneOf("c", ten)
+    if count > len(thousand):
+        yield "IN 1000", OneOf("c", thousand)
     yield "<", Range("c", None, middle)
     yield "6 %", Range("c", int(known[count // 3]), int(known[count * 40 // 100]))
 

@@ -357,6 +357,22 @@ MUTANTS: Final = (
         ("tests/indexes/test_bloom.py", *_KINDS),
     ),
     Mutant(
+        "decoded-nulls",
+        "indexes/_digits.py",
+        "return rows if self.full else rows & self._at(self.shape.n_slices)",
+        "return rows",
+        "a row without a value is taken for one of the highest code: not tight",
+        ("tests/indexes/test_decode.py",),
+    ),
+    Mutant(
+        "decoded-table",
+        "indexes/_decode.py",
+        "table[n_codes - stop : n_codes - start] = True",
+        "table[n_codes - stop + 1 : n_codes - start] = True",
+        "the last code of an interval is not looked for",
+        ("tests/indexes/test_decode.py",),
+    ),
+    Mutant(
         "turned-all",
         "indexes/_transposed.py",
         "found |= functools.reduce(operator.and_, [have[key] for key in alternative])",

@@ -22,12 +22,16 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from skipindex.indexes import _roaring
 from skipindex.indexes._column import NULL_CODE
+from skipindex.indexes._decode import rows_among
 from skipindex.indexes._positional import Interval, load
 from skipindex.indexes._ranks import Codes
 from skipindex.indexes._roaring import Bits, blank, pack_all
 from skipindex.storage.parts import Parts
 
+_MANY: Final = 16
+"""From so many intervals on decoding is faster, where slices are dense."""
 _LIKELY: Final = 4
 """So many slices more than the logarithm of the rows are read at once."""
 
@@ -240,12 +244,21 @@ class Slices:
         return [BitMap.deserialize(cast(bytes, one)) for one in raw]
 
     def among(self, intervals: Sequence[Interval]) -> BitMap:
-        """The rows with a code of one of many intervals: prefixes are shared."""
+        """The rows with a code of one of some intervals.
+
+        Of a few, the prefixes are shared; for many all rows are decoded, which costs
+        the same however many there are.
+        """
         reach = self.shape.base**self.shape.n_digits
         if intervals[-1][1] == self.shape.n_codes:  # no row is beyond
             intervals = [*intervals[:-1], (intervals[-1][0], reach)]
         if self.shape.per_digit == 1:
-            self._bitmaps = dict(enumerate(self._zeros(0)))
+            raw = self.parts.read(self.first, self.first + self.shape.n_digits)
+            self.parts.count.bitmaps += len(raw)
+            if len(intervals) * sum(map(len, raw)) > _MANY * len(raw) * self.n_rows / 8:
+                rows = rows_among(raw, intervals, self.n_rows)
+                return rows if self.full else rows & self._at(self.shape.n_slices)
+            self._bitmaps = {i: _roaring.load(one) for i, one in enumerate(raw)}
         return self._walk(self.shape.n_digits - 1, None, intervals)
 
     def _at(self, i: int) -> BitMap:

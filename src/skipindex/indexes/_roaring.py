@@ -139,7 +139,8 @@ def _with_arrays(
             pieces.append(words[i].tobytes())
         else:
             mask = np.unpackbits(words[i].view(np.uint8), bitorder="little")
-            pieces.append(np.flatnonzero(mask).astype("<u2").tobytes())
+            rows = np.flatnonzero(mask.view(np.bool_))  # several times faster so
+            pieces.append(rows.astype("<u2").tobytes())
     return b"".join(pieces)
 
 
