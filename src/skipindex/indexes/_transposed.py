@@ -85,22 +85,19 @@ class Block:
         error_rate: that was asked for.
         capacity: the keys that they have room for.
         slots: of the filters.
+        rows_per_part: a multiple of 8.
     """
 
     size: FilterHead
     error_rate: float
     capacity: int
     slots: npt.NDArray[np.int64]
+    rows_per_part: int
 
     @property
     def width(self) -> int:
         """The bytes of a row."""
-        return (len(self.slots) + 7) // 8
-
-    @property
-    def rows_per_part(self) -> int:
-        """A multiple of 8, of about 8 KB."""
-        return max(8, _PART_BYTES // self.width // 8 * 8)
+        return _width(len(self.slots))
 
     @property
     def n_parts(self) -> int:
@@ -122,6 +119,10 @@ class Block:
         )
         own = self.size.scheme + self.size.own
         return fixed + own + self.slots.astype("<u4").tobytes()
+
+
+def _width(n_filters: int) -> int:
+    return (n_filters + 7) // 8
 
 
 def gather(
@@ -163,7 +164,8 @@ def gather(
             del slots[len(slots) // 8 * 8 :]
         if not slots:
             continue
-        block = Block(size, error_rate, capacity, np.array(slots, np.int64))
+        per_part = max(8, _PART_BYTES // _width(len(slots)) // 8 * 8)
+        block = Block(size, error_rate, capacity, np.array(slots, np.int64), per_part)
         heads = [filters[slot][0] for slot in slots]
         blocks.append(block)
         tails.append(np.array([head.n_keys for head in heads], "<u8").tobytes())
@@ -171,7 +173,7 @@ def gather(
         rows += pack_rows(
             [filters[slot][1] for slot in slots],
             n_bits=size.k * size.m,
-            rows_per_part=block.rows_per_part,
+            rows_per_part=per_part,
         )
     if not blocks:
         return [], set()
@@ -231,14 +233,13 @@ def _read_blocks(
         slots = np.frombuffer(cursor.bytes(4 * n), "<u4").astype(np.int64)
         size = FilterHead(0, k, m, scheme, witness, own)
         check_size(size, kind)
-        block = Block(size, error_rate, capacity, slots)
         if not n or not ascend(slots.tolist()) or slots[-1] >= n_files:
             raise CorruptIndexError(f"the slots of turned {kind} filters make no sense")
-        if per_part != block.rows_per_part:
+        if not per_part or per_part % 8:
             raise CorruptIndexError(
-                f"turned {kind} filters have {per_part} rows in a part, and should "
-                f"have {block.rows_per_part}"
+                f"turned {kind} filters have {per_part} rows a part"
             )
+        block = Block(size, error_rate, capacity, slots, per_part)
         n_parts += block.n_parts
         yield block
     cursor.end()
