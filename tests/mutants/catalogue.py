@@ -45,7 +45,7 @@ class Mutant:
 MUTANTS: Final = (
     Mutant(
         "de-morgan",
-        "predicate.py",
+        "predicate/_tree.py",
         "return disjunction(parts) if negate else conjunction(parts)",
         "return conjunction(parts)",
         "NOT of an AND keeps the AND",
@@ -53,7 +53,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "de-morgan-or",
-        "predicate.py",
+        "predicate/_tree.py",
         "return conjunction(parts) if negate else disjunction(parts)",
         "return disjunction(parts)",
         "NOT of an OR keeps the OR",
@@ -61,7 +61,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-less",
-        "predicate.py",
+        "predicate/_operators.py",
         "Operator.LT: Operator.GE,\n    Operator.GE: Operator.LT,",
         "Operator.LT: Operator.GT,\n    Operator.GE: Operator.LT,",
         "NOT (v < x) taken for v > x",
@@ -69,7 +69,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-null-safe",
-        "predicate.py",
+        "predicate/_tree.py",
         "return Or((IsNull(column), differs))",
         "return differs",
         "NOT (v <=> x) loses the NULL rows",
@@ -77,7 +77,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-in-stays-in",
-        "predicate.py",
+        "predicate/_tree.py",
         "return replace(tree, negated=not tree.negated)",
         "return tree",
         "NOT above IN, LIKE and IS NULL is dropped",
