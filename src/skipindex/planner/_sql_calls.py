@@ -7,7 +7,7 @@ from typing import Final
 
 from skipindex.errors import PredicateError
 from skipindex.planner._functions import FUNCTIONS
-from skipindex.planner._sql_literals import NotJudgedError, cast
+from skipindex.planner._sql_casts import cast
 from skipindex.planner._sql_operands import (
     TOLD_TYPES,
     Condition,
@@ -17,7 +17,7 @@ from skipindex.planner._sql_operands import (
     folded,
 )
 from skipindex.planner._sql_reader import MAX_DEPTH, TokenReader
-from skipindex.planner._sql_reasons import reason_at
+from skipindex.planner._sql_reasons import NotJudgedError, reason_at
 from skipindex.planner._sql_tokens import Token
 from skipindex.predicate import Call, Case, Literal, Predicate, Reference, Term
 

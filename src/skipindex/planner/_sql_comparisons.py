@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Final
 
 from skipindex.planner._cuts import within_38_digits
-from skipindex.planner._sql_literals import NotJudgedError
 from skipindex.planner._sql_operands import Condition, Known, Operand, argument
+from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner._truth import is_false, is_not_true, is_true, is_unknown
 from skipindex.predicate import (
     MIRRORED,

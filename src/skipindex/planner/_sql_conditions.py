@@ -14,9 +14,8 @@ from skipindex.planner._sql_comparisons import (
     truth,
 )
 from skipindex.planner._sql_expressions import ExpressionReader
-from skipindex.planner._sql_literals import NotJudgedError
 from skipindex.planner._sql_operands import Condition, Known, Operand, argument
-from skipindex.planner._sql_reasons import reason_at
+from skipindex.planner._sql_reasons import NotJudgedError, reason_at
 from skipindex.planner._truth import is_unknown
 from skipindex.predicate import (
     Call,

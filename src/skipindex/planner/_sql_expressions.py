@@ -9,10 +9,9 @@ from typing import Final
 
 from skipindex.planner._sql_calls import CallReader
 from skipindex.planner._sql_comparisons import OPERATORS
-from skipindex.planner._sql_literals import NotJudgedError
 from skipindex.planner._sql_operands import Condition, Known, Operand
 from skipindex.planner._sql_reader import MAX_DEPTH
-from skipindex.planner._sql_reasons import SESSION_VALUES, reason_at
+from skipindex.planner._sql_reasons import SESSION_VALUES, NotJudgedError, reason_at
 from skipindex.planner._sql_tokens import Kind, Token
 
 _IN_CONDITIONS: Final = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE"}

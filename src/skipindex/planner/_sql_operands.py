@@ -12,8 +12,7 @@ from typing import Final, TypeAlias
 
 from skipindex.planner._calendar import add_months
 from skipindex.planner._compile import fold
-from skipindex.planner._sql_literals import NotJudgedError
-from skipindex.planner._sql_reasons import REASONS
+from skipindex.planner._sql_reasons import REASONS, NotJudgedError
 from skipindex.predicate import Call, Literal, Predicate, Term
 
 SUFFIX_TYPES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT"}

@@ -10,14 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from skipindex.errors import PredicateError
-from skipindex.planner._sql_literals import (
-    NotJudgedError,
-    has_doubled_quote,
-    number,
-    string,
-    typed,
-)
+from skipindex.planner._sql_literals import has_doubled_quote, number, string, typed
 from skipindex.planner._sql_operands import SUFFIX_TYPES, Known
+from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner._sql_tokens import (
     Kind,
     Token,

@@ -11,7 +11,6 @@ SESSION_VALUES: Final = {
     *("CURRENT_USER", "LOCALTIME", "SESSION_USER"),
 }
 """Functions that need no parentheses.  USER is one too, but more often a column."""
-
 REASONS: Final = {
     **dict.fromkeys(SESSION_VALUES, "a value of the session"),
     **dict.fromkeys("+-*/%&|^~", "arithmetic"),
@@ -29,6 +28,10 @@ REASONS: Final = {
     "SELECT": "a subquery",
 }
 """By the token, or by the name of the function."""
+
+
+class NotJudgedError(Exception):
+    """The condition is one for Spark alone; the message is the reason."""
 
 
 def reason_at(token: Token) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from skipindex.planner._sql_literals import NotJudgedError
+from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.predicate import (
     And,
     Comparison,

@@ -38,7 +38,7 @@ from skipindex.planner._cuts import (
     fits_decimal,
 )
 from skipindex.planner._like import REPLACEMENT, parse_pattern
-from skipindex.planner._sql_literals import NotJudgedError
+from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner._terms import ColumnImage, Image, pulled
 from skipindex.planner.bound import (
     AllOf,
