@@ -14,6 +14,7 @@ import skipindex.planner._functions_numbers
 import skipindex.planner._functions_text  # noqa: F401 (they register functions)
 from skipindex.domain import Domain
 from skipindex.planner._calendar import DAY
+from skipindex.planner._cases import CaseImage, Choice
 from skipindex.planner._functions import (
     FUNCTIONS,
     Argument,
@@ -21,16 +22,14 @@ from skipindex.planner._functions import (
     UnsureError,
     integer,
 )
-from skipindex.planner._terms import (
-    CallImage,
-    CaseImage,
-    Choice,
+from skipindex.planner._images import (
     ColumnImage,
     ConstantImage,
     Image,
     argument_of,
     merged_columns,
 )
+from skipindex.planner._inversion import CallImage
 from skipindex.planner._truth import is_not_true
 from skipindex.planner.bound import Bound, leaves
 from skipindex.predicate import (

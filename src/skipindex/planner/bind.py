@@ -37,9 +37,9 @@ from skipindex.planner._cuts import (
     cut,
     fits_decimal,
 )
+from skipindex.planner._images import ColumnImage, Image, pulled
 from skipindex.planner._like import REPLACEMENT, parse_pattern
 from skipindex.planner._sql_reasons import NotJudgedError
-from skipindex.planner._terms import ColumnImage, Image, pulled
 from skipindex.planner.bound import (
     AllOf,
     AnyOf,
