@@ -149,7 +149,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "range-end",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         "return self._range(None, at.gt)",
         "return self._range(None, at.ge)",
         "<= is asked as <",
@@ -157,7 +157,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "range-start",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         "return self._least(at.gt)",
         "return self._least(at.ge)",
         "> is asked as >=",
@@ -181,7 +181,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "list-of-doubles",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         'return Unknown(self.text, "the list makes Spark cast the column")',
         "pass",
         "a bigint column is compared exactly with a list that Spark casts to double",
@@ -189,7 +189,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-like-infix",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         "leaf = self._leaf(Matches(self.name, pattern, node.negated))",
         "leaf = self._leaf(Matches(self.name, pattern))",
         "NOT LIKE 'a%b' is asked as if it were LIKE 'a%b'",
@@ -197,7 +197,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "like-as-prefix",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         "case (bytes(prefix), Wildcard.ANY_TEXT):",
         "case (bytes(prefix), Wildcard.ANY_TEXT, *_):",
         "LIKE 'a%b' is certain for all that begins with a",
