@@ -231,7 +231,7 @@ MUTANTS: Final = (
     Mutant(
         "clocks-exact",
         "planner/_cuts.py",
-        "return Cut(instant, instant + 1, slack=_DAY)",
+        "return Cut(instant, instant + 1, slack=DAY)",
         "return Cut(instant, instant + 1)",
         "our rules of summer time are taken for those of the session's Java",
         ("tests/planner/test_cuts.py", "tests/planner/test_bind.py"),

@@ -20,13 +20,13 @@ import numpy as np
 
 from skipindex.atoms import Value, successor
 from skipindex.domain import NAN, Domain, big_decimal_key, float_key
+from skipindex.planner._calendar import DAY
 from skipindex.predicate import Literal
 
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_DAY: Final = 86_400_000_000
 _INTEGER_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 """Digits of the decimal type that Spark widens an integer to, by its width."""
 CAST_DIGITS: Final = 18
@@ -306,7 +306,7 @@ def _near(moment: datetime, zone: str) -> Cut | Refusal:
         instant = _microseconds(moment.replace(tzinfo=ZoneInfo(zone)))
     except (ZoneInfoNotFoundError, ValueError, OSError, OverflowError):
         return Refusal(f"the session's time zone {zone!r} is not known here")
-    return Cut(instant, instant + 1, slack=_DAY)
+    return Cut(instant, instant + 1, slack=DAY)
 
 
 def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:

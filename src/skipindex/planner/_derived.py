@@ -28,11 +28,12 @@ from skipindex.domain import Domain
 from skipindex.errors import PredicateError
 from skipindex.planner import _calendar as calendar
 from skipindex.planner._answers import answer
-from skipindex.planner._calendar import DAY
-from skipindex.planner._compile import Compiler, RefusedError
+from skipindex.planner._calendar import DAY, EPOCH
+from skipindex.planner._compile import Compiler
 from skipindex.planner._computed import probe_stats
 from skipindex.planner._functions import UnsureError, from_plain, whole
 from skipindex.planner._images import ColumnImage, Image, Interval
+from skipindex.planner._settled import RefusedError
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Computed, Leaf
 from skipindex.planner.sql import parse
 from skipindex.predicate import Call, Comparison, Predicate, Reference, Term
@@ -43,7 +44,6 @@ _PARTS: Final = ("year", "month", "day", "hour")
 _MAX_LISTED: Final = 1000
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_EPOCH: Final = date(1970, 1, 1)
 _HOUR: Final = 3_600_000_000
 
 
@@ -125,7 +125,7 @@ def _typed(text: str | None, domain: Domain) -> Value | None:
         return int(text)
     if domain.name == "date" and _DATE.fullmatch(text):
         try:
-            return (date.fromisoformat(text) - _EPOCH).days
+            return (date.fromisoformat(text) - EPOCH).days
         except ValueError:
             return None
     return None

@@ -13,7 +13,7 @@ from typing import Final
 
 from skipindex.domain import Domain
 from skipindex.planner import _calendar as calendar
-from skipindex.planner._calendar import DAY
+from skipindex.planner._calendar import DAY, SECOND
 from skipindex.planner._cuts import fixed_offset
 from skipindex.planner._functions import (
     INT64_MAX,
@@ -30,7 +30,6 @@ DATE: Final = Domain("date")
 WALL_CLOCK: Final = Domain("timestamp_ntz")
 INSTANT: Final = Domain("timestamp")
 _INT: Final = integer(32)
-_SECOND: Final = 1_000_000
 _UNITS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     "QUARTER": "QUARTER",
@@ -39,9 +38,9 @@ _UNITS: Final = {
 }
 _CLOCK_UNITS: Final = {
     **dict.fromkeys(("DAY", "DD"), DAY),
-    "HOUR": 3600 * _SECOND,
-    "MINUTE": 60 * _SECOND,
-    "SECOND": _SECOND,
+    "HOUR": 3600 * SECOND,
+    "MINUTE": 60 * SECOND,
+    "SECOND": SECOND,
     "MILLISECOND": 1000,
     "MICROSECOND": 1,
 }
@@ -118,9 +117,9 @@ def _clock(name: str, unit: int, modulus: int) -> None:
         return Function(_INT, lambda t: t // unit % modulus)
 
 
-_clock("hour", 3600 * _SECOND, 24)
-_clock("minute", 60 * _SECOND, 60)
-_clock("second", _SECOND, 60)
+_clock("hour", 3600 * SECOND, 24)
+_clock("minute", 60 * SECOND, 60)
+_clock("second", SECOND, 60)
 
 
 @function("unix_date")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final, TypeAlias
 
-from skipindex.planner._calendar import add_months
+from skipindex.planner._calendar import EPOCH, add_months
 from skipindex.planner._compile import fold
 from skipindex.planner._sql_reasons import REASONS, NotJudgedError
 from skipindex.predicate import Call, Literal, Predicate, Term
@@ -21,7 +21,7 @@ TOLD_TYPES: Final = {
     *("FLOAT", "REAL"),
 }
 """The types of a number that its value does not tell."""
-_EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
+_EPOCH_ORDINAL: Final = EPOCH.toordinal()
 
 
 @dataclass(frozen=True, slots=True)

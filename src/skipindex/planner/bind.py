@@ -12,9 +12,10 @@ from typing import Final, assert_never
 
 from skipindex.atoms import IntegerSet
 from skipindex.planner._column_binding import ColumnBinding
-from skipindex.planner._compile import Compiler, RefusedError
+from skipindex.planner._compile import Compiler
 from skipindex.planner._cuts import INT64_MAX, INT64_MIN
 from skipindex.planner._images import ColumnImage, Image, pulled
+from skipindex.planner._settled import RefusedError
 from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Unknown
 from skipindex.predicate import (
