@@ -407,7 +407,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "stale-files",
-        "table.py",
+        "table/_freshness.py",
         "same[there] &= then[rows[there]] == now[there]",
         "same[there] &= then[rows[there]] >= 0",
         "a file that changed keeps its index: traps C-42 to C-45",
@@ -415,7 +415,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "other-domain",
-        "table.py",
+        "table/_table.py",
         "return [use for use in uses if use.entry.meta.domain == tag]",
         "return uses if tag else []",
         "an index of the column's old type is used: traps C-20, C-46",
@@ -423,7 +423,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "statistics-of-another-type",
-        "table.py",
+        "table/_table.py",
         "if stats is None or stats.domain != domain.tag:",
         "if stats is None:",
         "statistics of the column's old type are used: traps C-20, C-46",
@@ -439,7 +439,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "hidden-files",
-        "table.py",
+        "table/_files.py",
         'or part.startswith(".")',
         'or part.startswith("\\0")',
         "files that Spark does not read are files of the table: trap C-37",
