@@ -21,14 +21,13 @@ from skipindex.rewrite.candidates import (
     data_files,
     present_indexes,
 )
+from skipindex.rewrite.cubes import cubes_of
 from skipindex.rewrite.planning import (
-    CUBE_SIZE,
-    Target,
-    cubes_of,
     mode_named,
     plan_clustering,
     plan_joining,
 )
+from skipindex.rewrite.target import CUBE_SIZE, Target
 from skipindex.rewrite.transaction import Rewritten, Writer, rewrite
 from skipindex.table import Table
 
