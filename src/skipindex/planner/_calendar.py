@@ -6,10 +6,8 @@ Days are counted from 1970-01-01.  The two conversions are those of Howard Hinna
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Final
 
-EPOCH: Final = date(1970, 1, 1)
 DAY: Final = 86_400_000_000
 """Microseconds of a day."""
 SECOND: Final = 1_000_000

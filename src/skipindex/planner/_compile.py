@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Final
 
 import skipindex.planner._functions_dates as dates
-from skipindex.domain import Domain
-from skipindex.planner._calendar import EPOCH, SECOND
+from skipindex.domain import EPOCH, Domain
+from skipindex.planner._calendar import SECOND
 from skipindex.planner._cases import CaseImage, Choice
 from skipindex.planner._functions import Function, UnsureError, integer
 from skipindex.planner._images import ColumnImage, ConstantImage, Image, merged_columns

@@ -24,11 +24,11 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from skipindex.atoms import OneOf, Range, Value, successor
-from skipindex.domain import Domain
+from skipindex.domain import EPOCH, Domain
 from skipindex.errors import PredicateError
 from skipindex.planner import _calendar as calendar
 from skipindex.planner._answers import answer
-from skipindex.planner._calendar import DAY, EPOCH
+from skipindex.planner._calendar import DAY
 from skipindex.planner._compile import Compiler
 from skipindex.planner._computed import probe_stats
 from skipindex.planner._functions import UnsureError, from_plain, whole

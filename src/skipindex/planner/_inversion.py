@@ -27,6 +27,7 @@ from skipindex.atoms import (
     successor,
 )
 from skipindex.domain import Domain
+from skipindex.planner._bisection import least_integer
 from skipindex.planner._functions import Function, Plain, from_plain, to_plain, whole
 from skipindex.planner._images import (
     ColumnImage,
@@ -170,8 +171,6 @@ class CallImage:
         begin, end = self._sure
         start = start if start is not None else begin
         stop = stop if stop is not None else end
-        if start is not None and start == begin:
-            start = begin
         if start is not None and stop is not None and start >= stop:  # type: ignore[operator]
             return None
         return start, stop
@@ -197,14 +196,7 @@ class CallImage:
             return at_least == (function.direction > 0)
 
         child_domain = child.domain
-        stop = high + 1
-        while low < stop:
-            middle = (low + stop) // 2
-            if reached(middle):
-                stop = middle
-            else:
-                low = middle + 1
-        return low if low <= high else None
+        return least_integer(low, high, reached)
 
 
 def _question_of(intervals: Sequence[Interval]) -> Iterator[Atom]:

@@ -13,8 +13,7 @@ import skipindex.planner._functions_casts
 import skipindex.planner._functions_dates
 import skipindex.planner._functions_numbers
 import skipindex.planner._functions_text  # noqa: F401 (they register functions)
-from skipindex.domain import Domain
-from skipindex.planner._calendar import EPOCH
+from skipindex.domain import EPOCH, Domain
 from skipindex.planner._functions import FUNCTIONS, Function, integer
 from skipindex.planner._images import ConstantImage, Image, argument_of
 from skipindex.planner._inversion import CallImage

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final, TypeAlias
 
-from skipindex.planner._calendar import EPOCH, add_months
+from skipindex.domain import EPOCH
+from skipindex.planner._calendar import add_months
 from skipindex.planner._compile import fold
 from skipindex.planner._sql_reasons import REASONS, NotJudgedError
 from skipindex.predicate import Call, Literal, Predicate, Term
