@@ -414,6 +414,14 @@ MUTANTS: Final = (
         _STALE,
     ),
     Mutant(
+        "unknown-after-merge",
+        "storage/manifest.py",
+        "nothing = pa.nulls(len(kept), new.values.type)",
+        "nothing = new.values.take(pa.array([0] * len(kept), pa.int64()))",
+        "what is known of new files is taken to hold of old ones: trap C-48",
+        ("tests/traps/test_upgrades.py",),
+    ),
+    Mutant(
         "other-domain",
         "table/_table.py",
         "return [use for use in uses if use.entry.meta.domain == tag]",
