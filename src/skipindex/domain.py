@@ -42,6 +42,9 @@ ACCEPTED: Final = (
     "integers, float, double, decimal, date, timestamp in ms or us, string, binary, "
     "boolean"
 )
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+"""The ends of every domain of integers."""
 EPOCH: Final = date(1970, 1, 1)
 EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_WALL: Final = datetime(1970, 1, 1)  # noqa: DTZ001 (a wall clock has no zone)

@@ -29,15 +29,8 @@ from skipindex.atoms import (
     after_prefix,
     successor,
 )
-from skipindex.domain import NAN, Domain
-from skipindex.planner._cuts import (
-    INT64_MAX,
-    INT64_MIN,
-    Cut,
-    Refusal,
-    cut,
-    fits_decimal,
-)
+from skipindex.domain import INT64_MAX, INT64_MIN, NAN, Domain
+from skipindex.planner._cuts import Cut, Refusal, cut, fits_decimal
 from skipindex.planner._images import ColumnImage
 from skipindex.planner._like import REPLACEMENT, parse_pattern
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf, Unknown

@@ -19,13 +19,20 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from skipindex.atoms import Value, successor
-from skipindex.domain import EPOCH, EPOCH_UTC, NAN, Domain, big_decimal_key, float_key
+from skipindex.domain import (
+    EPOCH,
+    EPOCH_UTC,
+    INT64_MAX,
+    INT64_MIN,
+    NAN,
+    Domain,
+    big_decimal_key,
+    float_key,
+)
 from skipindex.planner._bisection import least_integer
 from skipindex.planner._calendar import DAY
 from skipindex.predicate import Literal
 
-INT64_MIN: Final = -(1 << 63)
-INT64_MAX: Final = (1 << 63) - 1
 _MICROSECOND: Final = timedelta(microseconds=1)
 _INTEGER_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 """Digits of the decimal type that Spark widens an integer to, by its width."""

@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
-from skipindex.domain import Domain
+from skipindex.domain import INT64_MAX, INT64_MIN, Domain
 from skipindex.planner import _calendar as calendar
-from skipindex.planner._calendar import DAY, SECOND
+from skipindex.planner._calendar import CLOCK_UNITS, DAY, SECOND
 from skipindex.planner._cuts import fixed_offset
 from skipindex.planner._functions import (
-    INT64_MAX,
-    INT64_MIN,
     Argument,
     Function,
     UnsureError,
@@ -36,11 +34,9 @@ _UNITS: Final = {
     **dict.fromkeys(("MONTH", "MM", "MON"), "MONTH"),
     "WEEK": "WEEK",
 }
-_CLOCK_UNITS: Final = {
-    **dict.fromkeys(("DAY", "DD"), DAY),
-    "HOUR": 3600 * SECOND,
-    "MINUTE": 60 * SECOND,
-    "SECOND": SECOND,
+_TRUNCATED: Final = {
+    **CLOCK_UNITS,
+    "DD": DAY,
     "MILLISECOND": 1000,
     "MICROSECOND": 1,
 }
@@ -159,7 +155,7 @@ def _date_trunc(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or not arguments[1].is_a("timestamp_ntz"):
         return None
     word = _word(arguments[0])
-    unit, length = _UNITS.get(word), _CLOCK_UNITS.get(word)
+    unit, length = _UNITS.get(word), _TRUNCATED.get(word)
     span = INT64_MIN + 367 * DAY, INT64_MAX
     if length is not None:
         return Function(WALL_CLOCK, lambda _, t: in_bits(t - t % length, 64), 1, span)

@@ -13,7 +13,7 @@ import skipindex.planner._functions_casts
 import skipindex.planner._functions_dates
 import skipindex.planner._functions_numbers
 import skipindex.planner._functions_text  # noqa: F401 (they register functions)
-from skipindex.domain import EPOCH, Domain
+from skipindex.domain import EPOCH, INT64_MAX, INT64_MIN, Domain
 from skipindex.planner._functions import FUNCTIONS, Function, integer
 from skipindex.planner._images import ConstantImage, Image, argument_of
 from skipindex.planner._inversion import CallImage
@@ -39,7 +39,7 @@ def constant(value: Literal) -> ConstantImage:
             return ConstantImage(None, None, text)
         case bool():
             return ConstantImage(Domain("bool"), int(value), text)
-        case int() if -(1 << 63) <= value < 1 << 63:
+        case int() if INT64_MIN <= value <= INT64_MAX:
             bits = 32 if -(1 << 31) <= value < 1 << 31 else 64
             return ConstantImage(integer(bits), value, text)
         case float():

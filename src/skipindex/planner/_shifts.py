@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from skipindex.planner._calendar import DAY, SECOND
+from skipindex.planner._calendar import CLOCK_UNITS
 from skipindex.planner._functions import FUNCTIONS, Argument, Function, integer
 from skipindex.planner._images import ConstantImage, Image, argument_of
 from skipindex.planner._inversion import CallImage
@@ -13,12 +13,6 @@ from skipindex.planner._settled import RefusedError, applied, is_of
 from skipindex.predicate import Call
 
 _INTERVAL_MONTHS: Final = {"MONTH": 1, "YEAR": 12}
-_INTERVAL_MICROS: Final = {
-    "DAY": DAY,
-    "HOUR": 3600 * SECOND,
-    "MINUTE": 60 * SECOND,
-    "SECOND": SECOND,
-}
 
 
 def shifted(sign: str, images: Sequence[Image], text: str) -> Image | None:
@@ -52,9 +46,9 @@ def moved(term: Call, image: Image, sign: str, step: Call) -> Image:
     if name == "date" and unit == "DAY":
         distance = ConstantImage(integer(32), number, str(number))
         return applied("date_add", [image, distance], str(term))
-    if name == "timestamp_ntz" and unit in _INTERVAL_MICROS:
+    if name == "timestamp_ntz" and unit in CLOCK_UNITS:
         distance = ConstantImage(
-            integer(64), number * _INTERVAL_MICROS[str(unit)], str(number)
+            integer(64), number * CLOCK_UNITS[str(unit)], str(number)
         )
         sum_ = FUNCTIONS["+"]([Argument(integer(64)), argument_of(distance)])
         assert sum_ is not None

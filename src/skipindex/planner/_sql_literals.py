@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from skipindex.domain import INT64_MAX, INT64_MIN
 from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner._sql_times import date_of, timestamp_of, wall_clock_of
 from skipindex.predicate import Literal
@@ -76,7 +77,7 @@ def number(text: str, *, negative: bool) -> int | Decimal | float:
         return double
     value = _decimal(signed)
     whole = not suffix and digits.isdecimal()
-    return int(value) if whole and -(1 << 63) <= value < 1 << 63 else value
+    return int(value) if whole and INT64_MIN <= value <= INT64_MAX else value
 
 
 def string(text: str, *, doubled: bool) -> str:

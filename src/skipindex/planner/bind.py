@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import Final, assert_never
 
 from skipindex.atoms import IntegerSet
+from skipindex.domain import INT64_MAX, INT64_MIN
 from skipindex.planner._column_binding import ColumnBinding
 from skipindex.planner._compile import Compiler
-from skipindex.planner._cuts import INT64_MAX, INT64_MIN
 from skipindex.planner._images import ColumnImage, Image, pulled
 from skipindex.planner._settled import RefusedError
 from skipindex.planner._sql_reasons import NotJudgedError
