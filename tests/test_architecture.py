@@ -28,7 +28,7 @@ LEVELS = (
 """From the cellar to the roof; a part imports its own level and those below."""
 
 LATE = {
-    ("table", "skipindex.planner.plan"),
+    ("table._table", "skipindex.planner.plan"),
     ("planner.plan", "skipindex.spark.read"),
     ("planner.verify", "skipindex.spark.read"),
     ("planner.plan", "skipindex.spark._condition"),

@@ -42,8 +42,11 @@ ACCEPTED: Final = (
     "integers, float, double, decimal, date, timestamp in ms or us, string, binary, "
     "boolean"
 )
-_EPOCH: Final = date(1970, 1, 1)
-_EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+"""The ends of every domain of integers."""
+EPOCH: Final = date(1970, 1, 1)
+EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_WALL: Final = datetime(1970, 1, 1)  # noqa: DTZ001 (a wall clock has no zone)
 _SIGN_128: Final = 1 << 127
 _LOW_63: Final = 0x7FFF_FFFF_FFFF_FFFF
@@ -122,9 +125,9 @@ class Domain:
                 case "float":
                     return repr(float_from_key(value))
                 case "date":
-                    return str(_EPOCH + timedelta(days=value))
+                    return str(EPOCH + timedelta(days=value))
                 case "timestamp":
-                    return str(_EPOCH_UTC + timedelta(microseconds=value))
+                    return str(EPOCH_UTC + timedelta(microseconds=value))
                 case "timestamp_ntz":
                     return str(_EPOCH_WALL + timedelta(microseconds=value))
         except OverflowError:  # Spark's years go beyond Python's 9999

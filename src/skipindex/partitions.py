@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from skipindex.atoms import Value
-from skipindex.domain import Domain, domain_of
+from skipindex.domain import EPOCH, Domain, domain_of
 from skipindex.errors import TableError
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -24,7 +24,6 @@ DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_EPOCH: Final = date(1970, 1, 1)
 # What Spark might take for a number, a date or a timestamp: begins like one, in
 # the digits of any script, or is a name that Java's parseDouble knows.
 _MAYBE_NUMBER: Final = re.compile(r"[\x00-\x20]*[+-]?(\.?\d|NaN|Infinity)")
@@ -152,7 +151,7 @@ def _typed(value: str, domain: Domain) -> Value:
         case "int":
             return int(value)
         case "date":
-            return (date.fromisoformat(value) - _EPOCH).days
+            return (date.fromisoformat(value) - EPOCH).days
         case _:
             return value.encode()
 

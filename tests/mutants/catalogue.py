@@ -45,7 +45,7 @@ class Mutant:
 MUTANTS: Final = (
     Mutant(
         "de-morgan",
-        "predicate.py",
+        "predicate/_tree.py",
         "return disjunction(parts) if negate else conjunction(parts)",
         "return conjunction(parts)",
         "NOT of an AND keeps the AND",
@@ -53,7 +53,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "de-morgan-or",
-        "predicate.py",
+        "predicate/_tree.py",
         "return conjunction(parts) if negate else disjunction(parts)",
         "return disjunction(parts)",
         "NOT of an OR keeps the OR",
@@ -61,7 +61,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-less",
-        "predicate.py",
+        "predicate/_operators.py",
         "Operator.LT: Operator.GE,\n    Operator.GE: Operator.LT,",
         "Operator.LT: Operator.GT,\n    Operator.GE: Operator.LT,",
         "NOT (v < x) taken for v > x",
@@ -69,7 +69,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-null-safe",
-        "predicate.py",
+        "predicate/_tree.py",
         "return Or((IsNull(column), differs))",
         "return differs",
         "NOT (v <=> x) loses the NULL rows",
@@ -77,7 +77,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-in-stays-in",
-        "predicate.py",
+        "predicate/_tree.py",
         "return replace(tree, negated=not tree.negated)",
         "return tree",
         "NOT above IN, LIKE and IS NULL is dropped",
@@ -149,7 +149,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "range-end",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         "return self._range(None, at.gt)",
         "return self._range(None, at.ge)",
         "<= is asked as <",
@@ -157,7 +157,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "range-start",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         "return self._least(at.gt)",
         "return self._least(at.ge)",
         "> is asked as >=",
@@ -181,7 +181,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "list-of-doubles",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         'return Unknown(self.text, "the list makes Spark cast the column")',
         "pass",
         "a bigint column is compared exactly with a list that Spark casts to double",
@@ -189,7 +189,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-like-infix",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         "leaf = self._leaf(Matches(self.name, pattern, node.negated))",
         "leaf = self._leaf(Matches(self.name, pattern))",
         "NOT LIKE 'a%b' is asked as if it were LIKE 'a%b'",
@@ -197,7 +197,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "like-as-prefix",
-        "planner/bind.py",
+        "planner/_column_binding.py",
         "case (bytes(prefix), Wildcard.ANY_TEXT):",
         "case (bytes(prefix), Wildcard.ANY_TEXT, *_):",
         "LIKE 'a%b' is certain for all that begins with a",
@@ -231,7 +231,7 @@ MUTANTS: Final = (
     Mutant(
         "clocks-exact",
         "planner/_cuts.py",
-        "return Cut(instant, instant + 1, slack=_DAY)",
+        "return Cut(instant, instant + 1, slack=DAY)",
         "return Cut(instant, instant + 1)",
         "our rules of summer time are taken for those of the session's Java",
         ("tests/planner/test_cuts.py", "tests/planner/test_bind.py"),
@@ -447,15 +447,23 @@ MUTANTS: Final = (
     ),
     Mutant(
         "stale-files",
-        "table.py",
+        "table/_freshness.py",
         "same[there] &= then[rows[there]] == now[there]",
         "same[there] &= then[rows[there]] >= 0",
         "a file that changed keeps its index: traps C-42 to C-45",
         _STALE,
     ),
     Mutant(
+        "unknown-after-merge",
+        "storage/manifest.py",
+        "nothing = pa.nulls(len(kept), new.values.type)",
+        "nothing = new.values.take(pa.array([0] * len(kept), pa.int64()))",
+        "what is known of new files is taken to hold of old ones: trap C-48",
+        ("tests/traps/test_upgrades.py",),
+    ),
+    Mutant(
         "other-domain",
-        "table.py",
+        "table/_table.py",
         "return [use for use in uses if use.entry.meta.domain == tag]",
         "return uses if tag else []",
         "an index of the column's old type is used: traps C-20, C-46",
@@ -463,7 +471,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "statistics-of-another-type",
-        "table.py",
+        "table/_table.py",
         "if stats is None or stats.domain != domain.tag:",
         "if stats is None:",
         "statistics of the column's old type are used: traps C-20, C-46",
@@ -479,7 +487,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "hidden-files",
-        "table.py",
+        "table/_files.py",
         'or part.startswith(".")',
         'or part.startswith("\\0")',
         "files that Spark does not read are files of the table: trap C-37",

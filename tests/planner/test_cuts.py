@@ -14,16 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.domain import NAN, Domain, domain_of, float_key
-from skipindex.planner._cuts import (
-    INT64_MAX,
-    INT64_MIN,
-    Cut,
-    Refusal,
-    cut,
-    fits_decimal,
-    fixed_offset,
-)
+from skipindex.domain import INT64_MAX, INT64_MIN, NAN, Domain, domain_of, float_key
+from skipindex.planner._cuts import Cut, Refusal, cut, fits_decimal, fixed_offset
 from tests.oracle import compare
 from tests.strategies import TYPES, ColumnData, elements, literals, neighbours
 

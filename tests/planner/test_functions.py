@@ -19,9 +19,10 @@ import skipindex as sx
 from skipindex.atoms import NoneOf, OneOf, Range, successor
 from skipindex.domain import domain_of
 from skipindex.planner import _calendar as calendar
+from skipindex.planner._answers import answer, judged
 from skipindex.planner._compile import Compiler
 from skipindex.planner._functions import UnsureError, from_plain
-from skipindex.planner._terms import ColumnImage, answer, judged
+from skipindex.planner._images import ColumnImage
 from skipindex.planner.bind import Binder
 from skipindex.planner.bound import Computed, Leaf, leaves, unknowns
 from skipindex.planner.simplify import simplify

@@ -104,13 +104,30 @@ def test_trap_c30_values_are_typed_as_spark_types_them(
     ],
     ids=str,
 )
-def test_traps_c30_to_c32_and_c38_to_c40(
+def test_partitions_of_every_spelling_are_read_as_from_the_whole_table(
     spark: SparkSession, tmp_path: Path, folders: list[str], conditions: list[str]
 ) -> None:
     for i, name in enumerate(folders):
         put(tmp_path / name / "f.parquet", {"id": [i, 7]})
     for condition in conditions:
         check_law_7(spark, tmp_path, condition)
+
+
+@pytest.mark.parametrize("condition", ["id = 1", "p = 2", "id > 0", "id < 0"])
+def test_trap_c31_files_that_are_named_keep_their_partition_columns(
+    spark: SparkSession, tmp_path: Path, condition: str
+) -> None:
+    """Spark itself loses them, as it sees no folder above a file that is named."""
+    for p in (1, 2):
+        put(tmp_path / f"p={p}" / "f.parquet", {"id": [p], "z": [p * 10]})
+    plan = check_law_7(spark, tmp_path, condition)
+    if plan.files:
+        assert spark.read.parquet(*plan.files).columns == ["id", "z"]
+    read = plan.read(spark)
+    assert read.columns == ["id", "z", "p"]
+    assert [(row.id, row.z, row.p) for row in read.orderBy("id").collect()] == [
+        (int(path[2]), int(path[2]) * 10, int(path[2])) for path in plan.paths
+    ]
 
 
 def test_trap_c32_the_type_is_that_of_all_partitions(

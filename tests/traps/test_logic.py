@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
@@ -41,6 +42,30 @@ def test_trap_c12_a_filter_holds_bytes_and_not_how_they_look(tmp_path: Path) -> 
     table = build(tmp_path, {"v": sx.Bloom(error_rate=1e-9)})
     assert len(kept(table, "concat(v, 'x') = 'ABx'", **only)) == 2
     assert "0.parquet" in kept(table, "upper(v) = 'AB'", **only)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trap_c17_int96_is_judged_by_its_values(tmp_path: Path, kind: str) -> None:
+    """Its footer has no bounds, and nanoseconds would not reach the year 9999."""
+    moments = [
+        datetime(1, 1, 2),
+        datetime(1993, 5, 6, 7, 8, 9, 10),
+        datetime(9999, 9, 9),
+    ]
+    for i, moment in enumerate(moments):
+        column = pa.array([moment], pa.timestamp("us"))
+        path = tmp_path / f"{i}.parquet"
+        put(path, {"t": column}, use_deprecated_int96_timestamps=True)
+        footer = pq.read_metadata(path).row_group(0).column(0)
+        assert footer.physical_type == "INT96"
+        assert footer.statistics is None or not footer.statistics.has_min_max
+    assert kept(tmp_path, "t > TIMESTAMP '1990-01-01 00:00:00Z'") == [
+        *("0.parquet", "1.parquet", "2.parquet")
+    ]
+    table = build(tmp_path, {"t": kind})
+    for i, moment in enumerate(moments):
+        text = f"t = TIMESTAMP '{moment.isoformat(sep=' ')}Z'"
+        assert kept(table, text, kinds=[kind, "minmax"]) == [f"{i}.parquet"], text
 
 
 def test_trap_c18_milliseconds_are_not_rounded_to(tmp_path: Path) -> None:
@@ -92,6 +117,25 @@ def test_trap_c28_constants_and_lists_in_an_or(
     for kind in KINDS:
         table = build(tmp_path, {"a": kind, "b": kind})
         assert kept(table, condition) == expected
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        *("v < 9223372036854775807.5", "v <= 9223372036854775808"),
+        *("v > -9223372036854775808.5", "v >= -9223372036854775809"),
+    ],
+)
+@pytest.mark.parametrize(
+    "test", ["IS TRUE", "IS NOT UNKNOWN", "IS NOT FALSE", "<=> TRUE"]
+)
+def test_no_null_is_lost_where_spark_puts_true_for_a_comparison(
+    tmp_path: Path, beyond: str, test: str
+) -> None:
+    """Spark's analyzer makes TRUE of it, of NULL too, also between two integers."""
+    put_all(tmp_path, [{"v": pa.array([value], pa.int64())} for value in (None, 7)])
+    table = build(tmp_path, {"v": ["minmax", "bitmap"]})
+    assert kept(table, f"({beyond}) {test}") == ["0.parquet", "1.parquet"]
 
 
 @pytest.mark.parametrize(

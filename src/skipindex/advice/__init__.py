@@ -17,8 +17,9 @@ from typing import Final
 
 from skipindex.advice._candidates import candidates
 from skipindex.advice._choice import Board, choose
+from skipindex.advice._findings import advice_of
 from skipindex.advice._questions import Question, alike, asked, columns_of, drawn
-from skipindex.advice._report import Advice, advice_of
+from skipindex.advice._report import Advice
 from skipindex.advice._sample import LITTLE, MUCH, take_sample
 from skipindex.errors import AdviceError, PredicateError
 from skipindex.indexes.build import domain_to_index, orderly

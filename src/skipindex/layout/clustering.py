@@ -160,15 +160,7 @@ class Clustering:
         *,
         salt: Salt | None = None,
     ) -> Placement:
-        """Return the key and the file of every row.
-
-        Args:
-            arrays: one for each of ``columns``, all of one length.
-            salt: a hash of each row, see ``FileCuts.assign``.
-
-        Raises:
-            LayoutError: if an array's type does not fit its column.
-        """
+        """Return the key and the file of every row; see ``Layout.assign``."""
         keys = _keys(self.curve, self.groups, self.axes, arrays)
         return Placement(keys, self.cuts.assign(keys, salt=salt))
 

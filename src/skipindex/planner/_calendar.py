@@ -10,6 +10,15 @@ from typing import Final
 
 DAY: Final = 86_400_000_000
 """Microseconds of a day."""
+SECOND: Final = 1_000_000
+"""Microseconds of a second."""
+CLOCK_UNITS: Final = {
+    "DAY": DAY,
+    "HOUR": 3600 * SECOND,
+    "MINUTE": 60 * SECOND,
+    "SECOND": SECOND,
+}
+"""Microseconds of the units of a wall clock, which are always as long."""
 
 _ERA_YEARS: Final = 400
 _ERA_DAYS: Final = 146_097

@@ -19,14 +19,21 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from skipindex.atoms import Value, successor
-from skipindex.domain import NAN, Domain, big_decimal_key, float_key
+from skipindex.domain import (
+    EPOCH,
+    EPOCH_UTC,
+    INT64_MAX,
+    INT64_MIN,
+    NAN,
+    Domain,
+    big_decimal_key,
+    float_key,
+)
+from skipindex.planner._bisection import least_integer
+from skipindex.planner._calendar import DAY
 from skipindex.predicate import Literal
 
-INT64_MIN: Final = -(1 << 63)
-INT64_MAX: Final = (1 << 63) - 1
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_DAY: Final = 86_400_000_000
 _INTEGER_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 """Digits of the decimal type that Spark widens an integer to, by its width."""
 CAST_DIGITS: Final = 18
@@ -138,14 +145,7 @@ def _preimage(value: float, to_double: Callable[[int], float]) -> Cut:
         return Cut(None, None)
 
     def least(reached: Callable[[float], bool]) -> int | None:
-        low, high = INT64_MIN, INT64_MAX + 1
-        while low < high:
-            middle = (low + high) // 2
-            if reached(to_double(middle)):
-                high = middle
-            else:
-                low = middle + 1
-        return low if low <= INT64_MAX else None
+        return least_integer(INT64_MIN, INT64_MAX, lambda i: reached(to_double(i)))
 
     return Cut(least(lambda d: d >= value), least(lambda d: d > value))
 
@@ -257,7 +257,7 @@ def _date(value: Literal) -> Cut | None:
             return None
     if isinstance(value, datetime) or not isinstance(value, date):
         return None
-    return _at((value - _EPOCH.date()).days)
+    return _at((value - EPOCH).days)
 
 
 def _moment(value: Literal) -> datetime | None:
@@ -279,7 +279,7 @@ def _moment(value: Literal) -> datetime | None:
 def _microseconds(moment: datetime) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MICROSECOND
+    return (moment - EPOCH_UTC) // _MICROSECOND
 
 
 def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
@@ -306,7 +306,7 @@ def _near(moment: datetime, zone: str) -> Cut | Refusal:
         instant = _microseconds(moment.replace(tzinfo=ZoneInfo(zone)))
     except (ZoneInfoNotFoundError, ValueError, OSError, OverflowError):
         return Refusal(f"the session's time zone {zone!r} is not known here")
-    return Cut(instant, instant + 1, slack=_DAY)
+    return Cut(instant, instant + 1, slack=DAY)
 
 
 def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:

@@ -6,7 +6,7 @@ bounds ``ctime`` itself, and every question to ``ctime`` is asked of these bound
 literal that cannot be read asks nothing, and no condition is added to the query.
 
 * ``year``, ``month``, ``day`` and ``hour`` of one column bound it together.
-* Any other function that rises or falls is inverted (``planner/_terms.py``).
+* Any other function that rises or falls is inverted (``planner/_inversion.py``).
 * Of a function that does neither, a listed value tells the one folder that it is in,
   and a condition on the very function is answered by the folder's value.
 
@@ -24,19 +24,16 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from skipindex.atoms import OneOf, Range, Value, successor
-from skipindex.domain import Domain
+from skipindex.domain import EPOCH, Domain
 from skipindex.errors import PredicateError
 from skipindex.planner import _calendar as calendar
+from skipindex.planner._answers import answer
 from skipindex.planner._calendar import DAY
-from skipindex.planner._compile import Compiler, RefusedError
+from skipindex.planner._compile import Compiler
 from skipindex.planner._computed import probe_stats
 from skipindex.planner._functions import UnsureError, from_plain, whole
-from skipindex.planner._terms import (
-    ColumnImage,
-    Image,
-    Interval,
-    answer,
-)
+from skipindex.planner._images import ColumnImage, Image, Interval
+from skipindex.planner._settled import RefusedError
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Computed, Leaf
 from skipindex.planner.sql import parse
 from skipindex.predicate import Call, Comparison, Predicate, Reference, Term
@@ -47,7 +44,6 @@ _PARTS: Final = ("year", "month", "day", "hour")
 _MAX_LISTED: Final = 1000
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_EPOCH: Final = date(1970, 1, 1)
 _HOUR: Final = 3_600_000_000
 
 
@@ -129,7 +125,7 @@ def _typed(text: str | None, domain: Domain) -> Value | None:
         return int(text)
     if domain.name == "date" and _DATE.fullmatch(text):
         try:
-            return (date.fromisoformat(text) - _EPOCH).days
+            return (date.fromisoformat(text) - EPOCH).days
         except ValueError:
             return None
     return None

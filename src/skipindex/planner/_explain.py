@@ -1,4 +1,4 @@
-"""Explanations in words: the funnel of a plan, and the story of one file."""
+"""A plan for people and for JSON: the funnel, and the story of one file."""
 
 from __future__ import annotations
 
@@ -45,6 +45,33 @@ def explain(plan: Plan) -> str:
     if plan.notes:
         lines += ["notes", *(f"  {note}" for note in plan.notes)]
     return "\n".join(lines)
+
+
+def as_dict(plan: Plan) -> dict[str, Any]:
+    """All of the plan as plain values for JSON."""
+    return {
+        "where": plan.where,
+        "limit": plan.wish.limit,
+        "order_by": list(map(str, plan.wish.order_by)),
+        "count_bounds": plan.count_bounds,
+        "files": plan.paths,
+        "tasks": [task.to_dict() for task in plan.tasks],
+        "skipped": [skipped.to_dict() for skipped in plan.skipped],
+        "conditions": [condition.to_dict() for condition in plan.conditions],
+        "stages": [
+            {
+                "name": stage.name,
+                "files": stage.files,
+                "bytes": stage.n_bytes,
+                "seconds": stage.seconds,
+                "index_bytes": stage.read.n_bytes,
+                "bitmaps": stage.read.bitmaps,
+                "note": stage.note,
+            }
+            for stage in plan.stages
+        ],
+        "notes": plan.notes,
+    }
 
 
 def _of_condition(condition: Condition) -> list[str]:

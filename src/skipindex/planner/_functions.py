@@ -18,6 +18,8 @@ from typing import Final, TypeAlias
 
 from skipindex.atoms import Value
 from skipindex.domain import (
+    INT64_MAX,
+    INT64_MIN,
     NAN,
     Domain,
     big_decimal_key,
@@ -26,8 +28,6 @@ from skipindex.domain import (
 )
 
 Plain: TypeAlias = int | float | str | bytes
-INT64_MIN: Final = -(1 << 63)
-INT64_MAX: Final = (1 << 63) - 1
 _SIGN_128: Final = 1 << 127
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from skipindex.domain import Domain, float_key
 from skipindex.planner import _calendar as calendar
-from skipindex.planner._calendar import DAY
+from skipindex.planner._calendar import DAY, SECOND
 from skipindex.planner._functions import (
     Argument,
     Function,
@@ -40,7 +40,6 @@ INTEGER_BITS: Final = {
 _DECIMAL: Final = re.compile(r"(?:DECIMAL|DEC|NUMERIC)\((\d+)(?:,(\d+))?\)")
 _INTEGER_TEXT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_SECOND: Final = 1_000_000
 
 
 @function("cast")
@@ -168,7 +167,7 @@ def iso_moment(moment: int) -> str:
     text = calendar.iso_date(day)
     if text is None:
         raise UnsureError
-    seconds, fraction = divmod(micros, _SECOND)
+    seconds, fraction = divmod(micros, SECOND)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     tail = f".{fraction:06}".rstrip("0") if fraction else ""
     return f"{text} {clock}{tail}"

@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
-from skipindex.domain import Domain
+from skipindex.domain import INT64_MAX, INT64_MIN, Domain
 from skipindex.planner import _calendar as calendar
-from skipindex.planner._calendar import DAY
+from skipindex.planner._calendar import CLOCK_UNITS, DAY, SECOND
 from skipindex.planner._cuts import fixed_offset
 from skipindex.planner._functions import (
-    INT64_MAX,
-    INT64_MIN,
     Argument,
     Function,
     UnsureError,
@@ -30,18 +28,15 @@ DATE: Final = Domain("date")
 WALL_CLOCK: Final = Domain("timestamp_ntz")
 INSTANT: Final = Domain("timestamp")
 _INT: Final = integer(32)
-_SECOND: Final = 1_000_000
 _UNITS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     "QUARTER": "QUARTER",
     **dict.fromkeys(("MONTH", "MM", "MON"), "MONTH"),
     "WEEK": "WEEK",
 }
-_CLOCK_UNITS: Final = {
-    **dict.fromkeys(("DAY", "DD"), DAY),
-    "HOUR": 3600 * _SECOND,
-    "MINUTE": 60 * _SECOND,
-    "SECOND": _SECOND,
+_TRUNCATED: Final = {
+    **CLOCK_UNITS,
+    "DD": DAY,
     "MILLISECOND": 1000,
     "MICROSECOND": 1,
 }
@@ -118,9 +113,9 @@ def _clock(name: str, unit: int, modulus: int) -> None:
         return Function(_INT, lambda t: t // unit % modulus)
 
 
-_clock("hour", 3600 * _SECOND, 24)
-_clock("minute", 60 * _SECOND, 60)
-_clock("second", _SECOND, 60)
+_clock("hour", 3600 * SECOND, 24)
+_clock("minute", 60 * SECOND, 60)
+_clock("second", SECOND, 60)
 
 
 @function("unix_date")
@@ -160,7 +155,7 @@ def _date_trunc(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or not arguments[1].is_a("timestamp_ntz"):
         return None
     word = _word(arguments[0])
-    unit, length = _UNITS.get(word), _CLOCK_UNITS.get(word)
+    unit, length = _UNITS.get(word), _TRUNCATED.get(word)
     span = INT64_MIN + 367 * DAY, INT64_MAX
     if length is not None:
         return Function(WALL_CLOCK, lambda _, t: in_bits(t - t % length, 64), 1, span)

@@ -12,20 +12,20 @@ other rows than the file's (ClickHouse 107309, DataFusion 24352).
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import PlanError
 from skipindex.planner._counts import RowCounts
+from skipindex.planner.evaluation import Evaluation, Stage
 from skipindex.predicate import Reference, name_parts
+from skipindex.storage.parts import ReadCount
 from skipindex.table import ColumnInfo, Table
-
-if TYPE_CHECKING:
-    from skipindex.planner.evaluation import Evaluation
 
 LIMIT: Final = "limit"
 """The name of the stage."""
@@ -138,6 +138,32 @@ class Needed:
     mask: np.ndarray
     reason: str = ""
     note: str = ""
+
+
+def limited(
+    found: Evaluation, counts: RowCounts, wish: Wish, column: ColumnInfo | None
+) -> tuple[Needed, Stage]:
+    """The files that ``wish``, which has a limit, needs, and the stage that tells.
+
+    Args:
+        found: what the stages before it found out.
+        counts: rows that match, file by file.
+        wish: the rows that are wanted.
+        column: of the first sort key; None if no statistics can be of it.
+    """
+    assert wish.limit is not None
+    began = time.perf_counter()
+    key = wish.order_by[0] if wish.order_by else None
+    files = needed(found, counts, limit=wish.limit, key=key, column=column)
+    stage = Stage(
+        LIMIT,
+        int(files.mask.sum()),
+        int(found.table.sizes[files.mask].sum()),
+        time.perf_counter() - began,
+        ReadCount(),
+        files.note,
+    )
+    return files, stage
 
 
 def needed(

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Final
 
 from skipindex.errors import PredicateError
-from skipindex.planner._cuts import within_38_digits
-from skipindex.planner._sql_literals import NotJudgedError
-from skipindex.planner._sql_operands import (
+from skipindex.planner._sql_comparisons import (
     OPERATORS,
-    Condition,
-    Known,
-    Operand,
-    OperandReader,
-    argument,
-    reason_at,
+    choice,
+    compare,
+    compare_or_keep,
+    is_known,
+    truth,
 )
-from skipindex.planner._truth import is_false, is_not_true, is_true, is_unknown
+from skipindex.planner._sql_expressions import ExpressionReader
+from skipindex.planner._sql_operands import Condition, Known, Operand, argument
+from skipindex.planner._sql_reasons import NotJudgedError, reason_at
+from skipindex.planner._truth import is_unknown
 from skipindex.predicate import (
-    MIRRORED,
     Call,
     Case,
     Column,
@@ -36,7 +33,6 @@ from skipindex.predicate import (
     Unsupported,
     conjunction,
     disjunction,
-    literal_sql,
     push_not,
 )
 
@@ -46,7 +42,7 @@ _NAMED: Final = {
 }
 
 
-class ConditionReader(OperandReader):
+class ConditionReader(ExpressionReader):
     """Reads ``a = 1``, ``a BETWEEN 1 AND 2`` and the other leaves of the tree."""
 
     def condition(self) -> Predicate:
@@ -64,7 +60,7 @@ class ConditionReader(OperandReader):
         while self.next.key in OPERATORS:
             operator = OPERATORS[self.next.key]
             self.at += 1
-            left = Condition(_compare(left, operator, self.operand()))
+            left = Condition(compare(left, operator, self.operand()))
         if self.take("IS"):
             return self._is(left)
         negated = self.take("NOT")
@@ -81,7 +77,7 @@ class ConditionReader(OperandReader):
         elif negated:
             raise self.expected("BETWEEN, IN or LIKE")
         else:
-            return _truth(left)
+            return truth(left)
         return push_not(tree, negate=negated)
 
     def _is(self, left: Operand) -> Predicate:
@@ -99,11 +95,11 @@ class ConditionReader(OperandReader):
                 case _:
                     return IsNull(left, negated)
         if word in {"TRUE", "FALSE"}:
-            tree = _compare(left, Operator.NULL_SAFE_EQ, Known(word == "TRUE"))
+            tree = compare(left, Operator.NULL_SAFE_EQ, Known(word == "TRUE"))
             return push_not(tree, negate=negated)
         if not self.take("FROM"):
             raise self.expected("FROM")
-        tree = _compare(left, Operator.NULL_SAFE_EQ, self.operand())
+        tree = compare(left, Operator.NULL_SAFE_EQ, self.operand())
         return push_not(tree, negate=not negated)
 
     def _between(self, value: Operand) -> Predicate:
@@ -111,8 +107,8 @@ class ConditionReader(OperandReader):
         if not self.take("AND"):
             raise NotJudgedError(reason_at(self.next))
         high = self.operand()
-        lower = _compare_or_keep(value, Operator.GE, low)
-        upper = _compare_or_keep(value, Operator.LE, high)
+        lower = compare_or_keep(value, Operator.GE, low)
+        upper = compare_or_keep(value, Operator.LE, high)
         if isinstance(lower, Unsupported) and isinstance(upper, Unsupported):
             raise NotJudgedError(upper.reason)
         return conjunction([lower, upper])
@@ -244,15 +240,15 @@ class ConditionReader(OperandReader):
         """``IF``, ``COALESCE`` and their like, as the CASE that they stand for."""
         match name, operands:
             case "IF" | "IFF", [test, value, otherwise]:
-                return choice([(_truth(test), value)], otherwise)
+                return choice([(truth(test), value)], otherwise)
             case "NVL2", [test, value, otherwise]:
-                return choice([(_is_known(test), value)], otherwise)
+                return choice([(is_known(test), value)], otherwise)
             case "NVL" | "IFNULL" | "COALESCE", [*_, last] if (
                 name == "COALESCE" or len(operands) == 2
             ):
-                return choice([(_is_known(o), o) for o in operands[:-1]], last)
+                return choice([(is_known(o), o) for o in operands[:-1]], last)
             case "NULLIF", [value, Known() as other]:
-                equal = _compare(value, Operator.EQ, other)
+                equal = compare(value, Operator.EQ, other)
                 return choice([(equal, Known(None))], value)
             case _:
                 raise NotJudgedError(f"the function {name}")
@@ -265,7 +261,7 @@ class ConditionReader(OperandReader):
             if subject is None:
                 tree = self.condition_inside()
             else:
-                tree = _compare(subject, Operator.EQ, self.operand())
+                tree = compare(subject, Operator.EQ, self.operand())
             if not self.take("THEN"):
                 raise NotJudgedError("a CASE expression")
             branches.append((tree, self._value_inside()))
@@ -284,140 +280,3 @@ class ConditionReader(OperandReader):
             return operand
         self.again(start)
         return Condition(self.condition_inside())
-
-
-def choice(branches: list[tuple[Predicate, Operand]], otherwise: Operand) -> Operand:
-    """A CASE: of conditions a condition, else a value."""
-    values = [value for _, value in branches] + [otherwise]
-    if any(isinstance(value, Condition) for value in values):
-        return Condition(_condition_of(branches, otherwise))
-    pairs = tuple((tree, argument(value)) for tree, value in branches)
-    return Case(pairs, argument(otherwise))
-
-
-def _condition_of(
-    branches: list[tuple[Predicate, Operand]], otherwise: Operand
-) -> Predicate:
-    """The first branch that is taken says what is TRUE, FALSE or UNKNOWN."""
-    parts: list[Predicate] = []
-    before: list[Predicate] = []
-    for tree, value in branches:
-        parts.append(conjunction([*before, is_true(tree), _truth(value)]))
-        before.append(is_not_true(tree))
-    parts.append(conjunction([*before, _truth(otherwise)]))
-    return disjunction(parts)
-
-
-def _is_known(operand: Operand) -> Predicate:
-    """The operand is not NULL."""
-    match operand:
-        case Known(value):
-            return Constant(value is not None)
-        case Condition(tree):
-            return push_not(is_unknown(tree), negate=True)
-        case _:
-            return IsNull(operand, negated=True)
-
-
-def _compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
-    match left, right:
-        case Known(), Known():
-            return Constant(_fold(left.value, operator, right.value))
-        case Condition(tree), Known(bool() | None as value):
-            return _compare_truth(tree, operator, value)
-        case Known(bool() | None as value), Condition(tree):
-            return _compare_truth(tree, MIRRORED.get(operator, operator), value)
-        case (Condition(tree), Condition(Constant(value))) | (
-            Condition(Constant(value)),
-            Condition(tree),
-        ) if operator in {Operator.EQ, Operator.NE, Operator.NULL_SAFE_EQ}:
-            return _compare_truth(tree, operator, value)
-        case (Condition(), _) | (_, Condition()):
-            raise NotJudgedError("two conditions are compared")
-        case Reference() | Call() | Case(), Known(value):
-            return Comparison(left, operator, value)
-        case Known(value), Reference() | Call() | Case():
-            return Comparison(right, MIRRORED.get(operator, operator), value)
-        case _:
-            raise NotJudgedError("two columns are compared")
-
-
-def _compare_truth(
-    tree: Predicate,
-    operator: Operator,
-    value: bool | None,  # noqa: FBT001 (a literal of the user)
-) -> Predicate:
-    match operator, value:
-        case Operator.NULL_SAFE_EQ, None:
-            return is_unknown(tree)
-        case Operator.NULL_SAFE_EQ, _:
-            return is_true(tree) if value else is_false(tree)
-        case _, None:
-            return Constant(None)
-        case Operator.EQ | Operator.NE, _:
-            return push_not(tree, negate=value != (operator is Operator.EQ))
-        case _:
-            raise NotJudgedError("conditions are ordered")
-
-
-def _compare_or_keep(left: Operand, operator: Operator, right: Operand) -> Predicate:
-    """One side of a BETWEEN, whose other side may still be judged."""
-    try:
-        return _compare(left, operator, right)
-    except NotJudgedError as not_judged:
-        text = f"{_sql(left)} {operator.value} {_sql(right)}"
-        return Unsupported(text, str(not_judged))
-
-
-def _sql(operand: Operand) -> str:
-    match operand:
-        case Known(value):
-            return literal_sql(value)
-        case Condition(tree):
-            return f"({tree})"
-        case _:
-            return str(operand)
-
-
-def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
-    """The comparison of two literals, of types that no setting of Spark touches."""
-    if left is None or right is None:
-        if operator is Operator.NULL_SAFE_EQ:
-            return left is right
-        return None
-    match left, right:
-        case (date(), date()) if not (
-            isinstance(left, datetime) or isinstance(right, datetime)
-        ):
-            less, equal = left < right, left == right
-        case (bool(), bool()) | (int() | Decimal(), int() | Decimal()) if isinstance(
-            left, bool
-        ) == isinstance(right, bool) and within_38_digits([left, right]):
-            less, equal = left < right, left == right
-        case _:
-            raise NotJudgedError("no column is compared with a literal")
-    match operator:
-        case Operator.EQ | Operator.NULL_SAFE_EQ:
-            return equal
-        case Operator.NE:
-            return not equal
-        case Operator.LT:
-            return less
-        case Operator.LE:
-            return less or equal
-        case Operator.GT:
-            return not (less or equal)
-        case Operator.GE:
-            return not less
-
-
-def _truth(operand: Operand) -> Predicate:
-    match operand:
-        case Known(bool() | None as value):
-            return Constant(value)
-        case Known():
-            raise NotJudgedError("a literal that is no condition")
-        case Condition(tree):
-            return tree
-        case _:
-            return Comparison(operand, Operator.EQ, value=True)

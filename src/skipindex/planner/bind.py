@@ -10,44 +10,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, assert_never
 
-import numpy as np
-import numpy.typing as npt
-
-from skipindex.atoms import (
-    Atom,
-    IntegerSet,
-    IsNotNull,
-    IsNull,
-    Matches,
-    NoneOf,
-    OneOf,
-    Range,
-    Value,
-    Wildcard,
-    after_prefix,
-    successor,
-)
-from skipindex.domain import NAN, Domain
-from skipindex.planner._compile import Compiler, RefusedError
-from skipindex.planner._cuts import (
-    INT64_MAX,
-    INT64_MIN,
-    Cut,
-    Refusal,
-    cut,
-    fits_decimal,
-)
-from skipindex.planner._like import REPLACEMENT, parse_pattern
-from skipindex.planner._sql_literals import NotJudgedError
-from skipindex.planner._terms import ColumnImage, Image, pulled
-from skipindex.planner.bound import (
-    AllOf,
-    AnyOf,
-    Bound,
-    Known,
-    Leaf,
-    Unknown,
-)
+from skipindex.atoms import IntegerSet
+from skipindex.domain import INT64_MAX, INT64_MIN
+from skipindex.planner._column_binding import ColumnBinding
+from skipindex.planner._compile import Compiler
+from skipindex.planner._images import ColumnImage, Image, pulled
+from skipindex.planner._settled import RefusedError
+from skipindex.planner._sql_reasons import NotJudgedError
+from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Unknown
 from skipindex.predicate import (
     And,
     Call,
@@ -69,9 +39,6 @@ from skipindex.predicate import (
 )
 from skipindex.predicate import IsNull as IsNullPredicate
 from skipindex.table import ColumnInfo
-
-_MANY: Final = 64
-"""So many integers are taken as an array, and not one by one."""
 
 _REPEATED: Final = ("type list", "type large_list", "type fixed_size", "type map")
 
@@ -131,11 +98,11 @@ class Binder:
         if image is None or image.domain is None:
             return Unknown(text, problem)
         if isinstance(image, ColumnImage):
-            return _asked(_Column(image, self.zone, text), node)
+            return ColumnBinding(image, self.zone, text).ask(node)
         if _beyond_bigint(node):
             return Unknown(text, "a function is compared with a number beyond bigint")
         virtual = ColumnImage("", image.domain, "")
-        return pulled(_asked(_Column(virtual, self.zone, text), node), image)
+        return pulled(ColumnBinding(virtual, self.zone, text).ask(node), image)
 
     def _image(self, term: Term) -> tuple[Image | None, str]:
         """What ``term`` is, or None and why it cannot be judged."""
@@ -182,26 +149,6 @@ class Binder:
         return column, column.reason
 
 
-def _asked(binding: _Column, node: Comparison | In | IsNullPredicate | Like) -> Bound:
-    """The leaf over atoms; no NULL is compared with."""
-    name = binding.name
-    match node:
-        case Comparison(_, operator, value):
-            return binding.comparison(operator, value)
-        case In(_, values, negated):
-            if isinstance(values, IntegerSet) and binding.domain.name == "int":
-                return binding.keys(values, negated=negated)
-            listed = [value for value in values if value is not None]
-            return binding.membership(listed, negated=negated)
-        case IsNullPredicate(_, negated):
-            null = IsNotNull(name) if negated else IsNull(name)
-            return Leaf(null, binding.text)
-        case Like():
-            return binding.like(node)
-        case _:
-            assert_never(node)
-
-
 def _beyond_bigint(node: Comparison | In | IsNullPredicate | Like) -> bool:
     """Whether Spark may put TRUE or FALSE in the place of the comparison."""
     return (
@@ -211,217 +158,5 @@ def _beyond_bigint(node: Comparison | In | IsNullPredicate | Like) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One atom's column, and the words of the atom."""
-
-    image: ColumnImage
-    zone: str | None
-    text: str
-
-    @property
-    def name(self) -> str:
-        """Of the column; empty for what a function makes of one."""
-        return self.image.name
-
-    @property
-    def domain(self) -> Domain:
-        """Of its values."""
-        return self.image.domain
-
-    def comparison(self, operator: Operator, value: Literal) -> Bound:
-        """``column operator value``; the value is not NULL."""
-        folded = self._folded(operator, value)
-        if folded is not None:
-            return folded
-        at = cut(self.domain, value, self.zone)
-        if isinstance(at, Refusal):
-            return Unknown(self.text, at.reason)
-        if at.slack:
-            return self._nearly(operator, at)
-        match operator:
-            case Operator.LT:
-                return self._range(None, at.ge)
-            case Operator.LE:
-                return self._range(None, at.gt)
-            case Operator.GE:
-                return self._least(at.ge)
-            case Operator.GT:
-                return self._least(at.gt)
-            case Operator.EQ | Operator.NULL_SAFE_EQ:
-                return self._equal(at)
-            case Operator.NE:
-                if _single(at):
-                    assert at.ge is not None
-                    return self._leaf(NoneOf(self.name, (at.ge,)))
-                if at.ge == at.gt:  # no value equals it
-                    return self._leaf(IsNotNull(self.name))
-                return AnyOf((self._range(None, at.ge), self._least(at.gt)))
-            case _:
-                assert_never(operator)
-
-    def _folded(self, operator: Operator, value: Literal) -> Known | None:
-        """Spark's own folding: an integer column against a number beyond bigint.
-
-        ``i < 9223372036854775808`` is TRUE even where ``i`` is NULL, as Spark's
-        analyzer replaces the four inequalities by a constant.
-        """
-        if self.domain.name != "int" or not isinstance(value, int | Decimal):
-            return None
-        if INT64_MIN <= value <= INT64_MAX:
-            return None
-        match operator:
-            case Operator.LT | Operator.LE:
-                return Known(value > 0)
-            case Operator.GT | Operator.GE:
-                return Known(value < 0)
-            case _:
-                return None
-
-    def keys(self, keys: IntegerSet, *, negated: bool) -> Bound:
-        """``column [NOT] IN (keys)`` of an integer column, whose values they are."""
-        return self._leaf((NoneOf if negated else OneOf)(self.name, keys))
-
-    def membership(self, values: Sequence[Literal], *, negated: bool) -> Bound:
-        """``column [NOT] IN (values)``; no value is NULL."""
-        # Spark compares all of them in one common type; where a list mixes
-        # numbers with doubles that type is double, for the integers too.
-        if any(isinstance(value, float) for value in values):
-            if self.domain.name != "float":
-                return Unknown(self.text, "the list makes Spark cast the column")
-        elif any(isinstance(v, str) for v in values) and not all(
-            isinstance(v, str) for v in values
-        ):
-            return Unknown(self.text, "the list mixes text with other types")
-        if self.domain.name.startswith("timestamp") and any(
-            isinstance(value, str) for value in values
-        ):
-            return Unknown(self.text, "Spark may compare the list as text")
-        if any(isinstance(value, Decimal) for value in values) and (
-            self.domain.name != "float" and not fits_decimal(self.domain, values)
-        ):
-            return Unknown(self.text, "the list makes Spark round")
-        if self.domain.name == "int" and len(values) >= _MANY:
-            array = _as_int64(values)
-            if array is not None:
-                return self.keys(IntegerSet(array), negated=negated)
-        plain = self._themselves(values)
-        exact: set[Value] = plain or set()
-        for value in values if plain is None else ():
-            at = cut(self.domain, value, self.zone)
-            if isinstance(at, Refusal):
-                return Unknown(self.text, at.reason)
-            if at.slack:
-                return Unknown(self.text, "instants of a zone with summer time")
-            if _single(at):
-                assert at.ge is not None
-                exact.add(at.ge)
-            elif at.ge is not None and at.ge != at.gt:
-                return Unknown(self.text, "several values equal one of the list")
-        if not exact:  # no row equals any of them
-            return self._leaf(IsNotNull(self.name)) if negated else Known(value=False)
-        ordered = tuple(sorted(exact))
-        kind = NoneOf if negated else OneOf
-        return self._leaf(kind(self.name, ordered))
-
-    def _themselves(self, values: Sequence[Literal]) -> set[Value] | None:
-        """The texts of a list, where all are; a text column holds them as bytes."""
-        if self.domain.name == "string" and {*map(type, values)} == {str}:
-            try:
-                return {v.encode() for v in values if isinstance(v, str)}
-            except UnicodeEncodeError:  # a lone surrogate is no UTF-8
-                return None
-        return None
-
-    def like(self, node: Like) -> Bound:
-        """``column [NOT] LIKE pattern``; ``'p%'`` is a range, and a constant ``=``."""
-        if self.domain.name != "string":
-            return Unknown(self.text, "LIKE on this type needs a cast")
-        try:
-            pattern = parse_pattern(node.pattern, node.escape)
-        except UnicodeEncodeError:
-            return Unknown(self.text, "the pattern is no valid text")
-        match pattern:
-            case None:
-                return Unknown(self.text, "the pattern ends in, or misuses, its escape")
-            case () | (bytes(),):
-                text = pattern[0].decode() if pattern else ""  # type: ignore[union-attr]
-                return self.comparison(
-                    Operator.NE if node.negated else Operator.EQ, text
-                )
-            case _ if REPLACEMENT in node.pattern:
-                return Unknown(self.text, "bytes that are no UTF-8 may match U+FFFD")
-            case (Wildcard.ANY_TEXT,):
-                return Known(value=False) if node.negated else self._range(b"", None)
-            case (bytes(prefix), Wildcard.ANY_TEXT):
-                stop = after_prefix(prefix)
-                if node.negated:
-                    return AnyOf((self._range(None, prefix), self._least(stop)))
-                return self._range(prefix, stop)
-        leaf = self._leaf(Matches(self.name, pattern, node.negated))
-        if isinstance(pattern[0], bytes) and not node.negated:
-            return AllOf((self._range(pattern[0], after_prefix(pattern[0])), leaf))
-        return leaf
-
-    def _equal(self, at: Cut) -> Bound:
-        if _single(at):
-            assert at.ge is not None
-            return self._leaf(OneOf(self.name, (at.ge,)))
-        if at.ge is None or at.ge == at.gt:
-            return Known(value=False)
-        return self._range(at.ge, at.gt)
-
-    def _least(self, low: Value | None) -> Bound:
-        return Known(value=False) if low is None else self._range(low, None)
-
-    def _range(self, low: Value | None, high: Value | None) -> Bound:
-        if low in {INT64_MIN, b""}:
-            low = None
-        if high in {INT64_MIN, b""}:
-            return Known(value=False)
-        if low is None and high is None:
-            return self._leaf(IsNotNull(self.name))
-        return self._leaf(Range(self.name, low, high))
-
-    def _nearly(self, operator: Operator, at: Cut) -> Bound:
-        """The atom, widened by the cut's slack: possible rows, none certain."""
-        assert isinstance(at.ge, int)
-        low, high = at.ge - at.slack, at.ge + at.slack + 1
-        unknown = Unknown(self.text, "the time zone's rules are only known nearly")
-        match operator:
-            case Operator.LT | Operator.LE:
-                return AllOf((self._range(None, high), unknown))
-            case Operator.GT | Operator.GE:
-                return AllOf((self._range(low, None), unknown))
-            case Operator.EQ | Operator.NULL_SAFE_EQ:
-                return AllOf((self._range(low, high), unknown))
-            case Operator.NE:
-                return unknown
-            case _:
-                assert_never(operator)
-
-    def _leaf(self, atom: Atom) -> Leaf:
-        return Leaf(atom, self.text)
-
-
-def _as_int64(values: Sequence[Literal]) -> npt.NDArray[np.int64] | None:
-    """The values, if they are all integers of 64 bits."""
-    if not all(type(value) is int for value in values):
-        return None
-    try:
-        return np.array(values, np.int64)
-    except OverflowError:
-        return None
-
-
 def _has_null(values: Sequence[Literal]) -> bool:
     return not isinstance(values, IntegerSet) and None in values
-
-
-def _single(at: Cut) -> bool:
-    """Whether exactly one value of the domain equals the literal."""
-    if at.ge is None:
-        return False
-    # The greatest values have no successor.
-    last = at.gt is None and at.ge in {INT64_MAX, NAN}
-    return last or at.gt == successor(at.ge)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,71 +14,40 @@ from skipindex.errors import PlanError, PredicateError
 from skipindex.indexes import index_types, parse_spec
 from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner._counts import RowCounts, row_counts
-from skipindex.planner._explain import explain, story
-from skipindex.planner._limits import (
-    EVERYTHING,
-    LIMIT,
-    Needed,
-    SortKey,
-    Wish,
-    needed,
-)
+from skipindex.planner._explain import as_dict, explain, story
+from skipindex.planner._limits import EVERYTHING, Needed, SortKey, Wish, limited
+from skipindex.planner._tasks import FileTask, Verdict, task_of
 from skipindex.planner.bind import Binder
-from skipindex.planner.bound import (
-    AllOf,
-    AnyOf,
-    Bound,
-    Computed,
-    Known,
-    Leaf,
-    text_of,
-)
+from skipindex.planner.bound import Bound
 from skipindex.planner.evaluation import Evaluation, Stage
 from skipindex.planner.proofs import (
     Condition,
     Evidence,
     SkippedFile,
     conditions,
-    evidence,
+    skipped_file,
 )
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql import parse
 from skipindex.predicate import Predicate, to_sql
 from skipindex.storage.location import Location
-from skipindex.storage.parts import ReadCount
 from skipindex.table import ColumnInfo, Table, open_table
+
+__all__ = [
+    "Condition",
+    "Evidence",
+    "FileTask",
+    "Plan",
+    "SessionRules",
+    "SkippedFile",
+    "Stage",
+    "Verdict",
+    "plan_files",
+]
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
-
-
-class Verdict(Enum):
-    """What is known of a file that is read."""
-
-    ALL = "all rows match"
-    READ = "some rows may match"
-
-
-@dataclass(frozen=True, slots=True)
-class FileTask:
-    """A file to read.
-
-    Args:
-        path: relative to the table.
-        size: in bytes.
-        n_rows: None if no index knows the file.
-        verdict: whether every row is known to match.
-        residual: the SQL that the reader must still check, ``TRUE`` if none.
-        matching: between how many and how many rows match; None if unknown.
-    """
-
-    path: str
-    size: int
-    n_rows: int | None
-    verdict: Verdict
-    residual: str
-    matching: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +135,17 @@ class Plan:
     @cached_property
     def tasks(self) -> list[FileTask]:
         """The files to read, with what is known of them."""
-        return [self._task(int(i)) for i in np.flatnonzero(self._kept)]
+        found, counts = self._evaluation, self.row_counts
+        return [task_of(found, counts, int(i)) for i in np.flatnonzero(self._kept)]
 
     @cached_property
     def skipped(self) -> list[SkippedFile]:
         """The files that are not read, each with its proof."""
-        return [self._skipped(int(i)) for i in np.flatnonzero(~self._kept)]
+        beyond = "" if self.wish.limit is None else self._limit[0].reason
+        return [
+            skipped_file(self._evaluation, int(i), limit=beyond)
+            for i in np.flatnonzero(~self._kept)
+        ]
 
     @property
     def conditions(self) -> list[Condition]:
@@ -231,39 +203,7 @@ class Plan:
         """
         if file is not None:
             return story(self, file).to_dict()
-        return {
-            "where": self.where,
-            "limit": self.wish.limit,
-            "order_by": list(map(str, self.wish.order_by)),
-            "count_bounds": self.count_bounds,
-            "files": self.paths,
-            "tasks": [
-                {
-                    "path": task.path,
-                    "size": task.size,
-                    "n_rows": task.n_rows,
-                    "verdict": task.verdict.value,
-                    "residual": task.residual,
-                    "matching": task.matching,
-                }
-                for task in self.tasks
-            ],
-            "skipped": [skipped.to_dict() for skipped in self.skipped],
-            "conditions": [condition.to_dict() for condition in self.conditions],
-            "stages": [
-                {
-                    "name": stage.name,
-                    "files": stage.files,
-                    "bytes": stage.n_bytes,
-                    "seconds": stage.seconds,
-                    "index_bytes": stage.read.n_bytes,
-                    "bitmaps": stage.read.bitmaps,
-                    "note": stage.note,
-                }
-                for stage in self.stages
-            ],
-            "notes": self.notes,
-        }
+        return as_dict(self)
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The matching rows: those of the whole table under the same filter.
@@ -286,26 +226,10 @@ class Plan:
     @cached_property
     def _limit(self) -> tuple[Needed, Stage]:
         """The files that LIMIT needs, and the stage that found out."""
-        assert self.wish.limit is not None
-        began = time.perf_counter()
-        key = self.wish.order_by[0] if self.wish.order_by else None
+        first = self.wish.order_by[:1]
         by_statistics = self.kinds is None or "minmax" in self.kinds
-        found = needed(
-            self._evaluation,
-            self.row_counts,
-            limit=self.wish.limit,
-            key=key,
-            column=self._column_of(key) if key and by_statistics else None,
-        )
-        stage = Stage(
-            LIMIT,
-            int(found.mask.sum()),
-            int(self.table.sizes[found.mask].sum()),
-            time.perf_counter() - began,
-            ReadCount(),
-            found.note,
-        )
-        return found, stage
+        column = self._column_of(first[0]) if first and by_statistics else None
+        return limited(self._evaluation, self.row_counts, self.wish, column)
 
     def _column_of(self, key: SortKey) -> ColumnInfo | None:
         """The column of a sort key, if it is one with an order of its own."""
@@ -314,56 +238,6 @@ class Plan:
             parts[0], case_sensitive=self.session.case_sensitive
         )
         return column if len(parts) == 1 else None
-
-    def _skipped(self, i: int) -> SkippedFile:
-        table, found = self.table, self._evaluation
-        footers = table.snapshot.manifest.files["footer_crc"]
-        row, n_rows = int(table.rows[i]), int(table.n_rows[i])
-        stage = LIMIT
-        reasons: tuple[Evidence, ...] = ()
-        if not found.possible[i]:
-            stage, reasons = str(found.stage_of[i]), evidence(found, i)
-        words = "; ".join(map(str, reasons))
-        return SkippedFile(
-            path=table.paths[i],
-            size=int(table.sizes[i]),
-            mtime=int(table.mtimes[i]),
-            stage=stage,
-            reason=words if stage != LIMIT else self._limit[0].reason,
-            footer_crc=None if row < 0 else int(footers[row].as_py()),
-            n_rows=n_rows if n_rows >= 0 else None,
-            evidence=reasons,
-        )
-
-    def _task(self, i: int) -> FileTask:
-        found = self._evaluation
-        n_rows = int(self.table.n_rows[i])
-        known = n_rows if n_rows >= 0 else None
-        counts = self.row_counts
-        matching = int(counts.lower[i]), int(counts.upper[i])
-        return FileTask(
-            path=self.table.paths[i],
-            size=int(self.table.sizes[i]),
-            n_rows=known,
-            verdict=Verdict.ALL if found.certain[i] else Verdict.READ,
-            residual="TRUE" if found.certain[i] else text_of(self._residual(i)),
-            matching=None if known is None else matching,
-        )
-
-    def _residual(self, i: int) -> Bound:
-        """The tree without what is certain of the file's every row."""
-        leaves = self._evaluation.leaves
-
-        def walk(node: Bound) -> Bound:
-            if isinstance(node, AllOf | AnyOf):
-                return type(node)(tuple(map(walk, node.children)))
-            if isinstance(node, Leaf | Computed):
-                bounds = leaves[node].bounds
-                if bounds.lower[i] or not bounds.upper[i]:
-                    return Known(bool(bounds.lower[i]))
-            return node
-
-        return simplify(walk(self._evaluation.tree))
 
 
 def plan_files(

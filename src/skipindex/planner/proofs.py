@@ -13,6 +13,7 @@ from skipindex.domain import Domain
 from skipindex.errors import UnknownIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes._file_map import FILE_MAP
+from skipindex.planner._limits import LIMIT
 from skipindex.planner.bound import (
     AllOf,
     AnyOf,
@@ -93,6 +94,30 @@ class SkippedFile:
         """Plain values for JSON."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         return {**plain, "evidence": [e.to_dict() for e in self.evidence]}
+
+
+def skipped_file(found: Evaluation, file: int, *, limit: str) -> SkippedFile:
+    """The proof that ``file``, by its place in the table, need not be read.
+
+    Args:
+        found: what the stages found out.
+        file: one that is not kept.
+        limit: why LIMIT does not need a file that may hold a match.
+    """
+    table = found.table
+    row, n_rows = int(table.rows[file]), int(table.n_rows[file])
+    footers = table.snapshot.manifest.files["footer_crc"]
+    against = () if found.possible[file] else evidence(found, file)
+    return SkippedFile(
+        path=table.paths[file],
+        size=int(table.sizes[file]),
+        mtime=int(table.mtimes[file]),
+        stage=LIMIT if found.possible[file] else str(found.stage_of[file]),
+        reason=limit if found.possible[file] else "; ".join(map(str, against)),
+        footer_crc=None if row < 0 else int(footers[row].as_py()),
+        n_rows=n_rows if n_rows >= 0 else None,
+        evidence=against,
+    )
 
 
 def evidence(found: Evaluation, file: int) -> tuple[Evidence, ...]:

@@ -20,9 +20,10 @@ from __future__ import annotations
 from typing import Final
 
 from skipindex.errors import PredicateError
+from skipindex.planner._sql_comparisons import OPERATORS
 from skipindex.planner._sql_conditions import ConditionReader
-from skipindex.planner._sql_literals import NotJudgedError
-from skipindex.planner._sql_operands import MAX_DEPTH, OPERATORS, reason_at
+from skipindex.planner._sql_reader import MAX_DEPTH
+from skipindex.planner._sql_reasons import NotJudgedError, reason_at
 from skipindex.planner._sql_syntax import SyntaxMistakeError, check_syntax
 from skipindex.planner._sql_tokens import Kind, Token
 from skipindex.predicate import (

@@ -29,7 +29,7 @@ from skipindex.predicate import (
     Term,
     to_sql,
 )
-from skipindex.rewrite.planning import DataFile
+from skipindex.rewrite.target import DataFile
 from skipindex.storage.location import Found, Location
 from skipindex.table import UNREADABLE, Table, arrow_schema, column_reader
 

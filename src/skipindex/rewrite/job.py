@@ -21,14 +21,13 @@ from skipindex.rewrite.candidates import (
     data_files,
     present_indexes,
 )
+from skipindex.rewrite.cubes import cubes_of
 from skipindex.rewrite.planning import (
-    CUBE_SIZE,
-    Target,
-    cubes_of,
     mode_named,
     plan_clustering,
     plan_joining,
 )
+from skipindex.rewrite.target import CUBE_SIZE, Target
 from skipindex.rewrite.transaction import Rewritten, Writer, rewrite
 from skipindex.table import Table
 
@@ -120,13 +119,7 @@ def optimize_files(
         timezone: of the session, for ``where``.
         progress: called with the number of index tasks done and of all.
 
-    Raises:
-        TableError: the table cannot be rewritten, or not in place.
-        LayoutError: the layout is impossible.
-        PredicateError: ``where`` asks for more than partition values.
-        UnsupportedTypeError: a column cannot have an index of that kind.
-        UnknownIndexError: there is no such kind.
-        CommitConflictError: somebody else changed the same files meanwhile.
+    It raises what ``skipindex.optimize`` does, but for the settings of a session.
     """
     began = time.perf_counter()
     require_own(table, in_place=wish.in_place)

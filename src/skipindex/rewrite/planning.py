@@ -7,22 +7,32 @@ with nothing new finds nothing to do.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
 
 from skipindex.errors import LayoutError
-from skipindex.partitions import partition_values
+from skipindex.rewrite.cubes import PROPERTY, Cube, cubes_of, cubes_of_write
 from skipindex.rewrite.packing import pack, runs
+from skipindex.rewrite.target import CUBE_SIZE, DataFile, Target
 from skipindex.storage.replacements import is_hidden_copy, published
 
-PROPERTY: Final = "cubes"
-"""Of the table, in every commit."""
-
-CUBE_SIZE: Final = 150_000_000_000
-"""Bytes; the larger a cube, the better its rows can be separated."""
+__all__ = [
+    "CUBE_SIZE",
+    "PROPERTY",
+    "Cube",
+    "DataFile",
+    "Group",
+    "Mode",
+    "Target",
+    "by_partition",
+    "cubes_of",
+    "cubes_of_write",
+    "mode_named",
+    "plan_clustering",
+    "plan_joining",
+    "rounds",
+]
 
 
 class Mode(Enum):
@@ -43,166 +53,6 @@ def mode_named(name: str) -> Mode:
     except ValueError:
         accepted = ", ".join(repr(mode.value) for mode in Mode)
         raise LayoutError(f"no mode {name!r} (accepted: {accepted})") from None
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A file that may be rewritten.
-
-    Args:
-        path: relative to the table.
-        values: of the partition columns, as the folders spell them.
-        size: in bytes.
-        n_rows: its rows.
-    """
-
-    path: str
-    values: tuple[tuple[str, str | None], ...]
-    size: int
-    n_rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """How the rewritten files are to be.
-
-    Args:
-        cluster_by: columns to cluster by; none to join small files only.
-        curve: how.
-        sort_within: order of the rows of a file; none is along the curve.
-        rows_per_file: rows of a file, about.
-        bytes_per_file: bytes of a file, about; in the place of rows.
-        cube_size: bytes from which on a cube is sealed.
-    """
-
-    cluster_by: tuple[str, ...]
-    curve: str
-    sort_within: tuple[str, ...] = ()
-    rows_per_file: int | None = None
-    bytes_per_file: int | None = None
-    cube_size: int = CUBE_SIZE
-
-    def __post_init__(self) -> None:
-        """Refuse what makes no files.
-
-        Raises:
-            LayoutError: not exactly one of the sizes is given, or it is below 1.
-        """
-        match self.rows_per_file, self.bytes_per_file:
-            case (int(), None) | (None, int()):
-                pass
-            case _:
-                raise LayoutError(
-                    "expected one of rows_per_file and bytes_per_file, not both"
-                )
-        for what, size in (("files", self.limit), ("cubes", self.cube_size)):
-            if size < 1:
-                raise LayoutError(f"cannot make {what} of {size} (at least 1)")
-
-    @property
-    def limit(self) -> int:
-        """Rows or bytes of a file."""
-        return self.rows_per_file or self.bytes_per_file or 0
-
-    def weight(self, file: DataFile) -> int:
-        """Rows or bytes of ``file``."""
-        return file.size if self.rows_per_file is None else file.n_rows
-
-    def n_files(self, files: Iterable[DataFile]) -> int:
-        """How many files to make of these: ``max(1, total / target)``.
-
-        Rows are rounded up, so that a file has no more than it should; bytes are
-        rounded down, because clustered rows take fewer of them.
-        """
-        total = sum(map(self.weight, files))
-        if self.rows_per_file is None:
-            return max(1, total // self.limit)
-        return max(1, -(-total // self.limit))
-
-    def shape(self) -> dict[str, Any]:
-        """What makes two cubes alike: the order of rows, not the size of files."""
-        return {
-            "cluster_by": list(self.cluster_by),
-            "curve": self.curve if self.cluster_by else None,
-            "sort_within": list(self.sort_within),
-        }
-
-    def size(self) -> dict[str, Any]:
-        """How large files and cubes are to be, as JSON."""
-        return {
-            "rows_per_file": self.rows_per_file,
-            "bytes_per_file": self.bytes_per_file,
-            "cube_size": self.cube_size if self.cluster_by else None,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Cube:
-    """Files that were clustered together, or that joining has left behind.
-
-    Args:
-        shape: of the target.
-        size: of the target.
-        run: that made it.
-        sealed: no incremental run touches it.
-        paths: of its files.
-    """
-
-    shape: Mapping[str, Any]
-    size: Mapping[str, Any]
-    run: str
-    sealed: bool
-    paths: frozenset[str]
-
-    def to_json(self) -> dict[str, Any]:
-        """For the properties of the table."""
-        return {
-            "shape": dict(self.shape),
-            "size": dict(self.size),
-            "run": self.run,
-            "sealed": self.sealed,
-            "paths": sorted(self.paths),
-        }
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Cube:
-        """The inverse of ``to_json``."""
-        paths = frozenset(record["paths"])
-        return cls(
-            record["shape"], record["size"], record["run"], record["sealed"], paths
-        )
-
-    @property
-    def is_clustered(self) -> bool:
-        """Its rows follow a curve."""
-        return bool(self.shape["cluster_by"])
-
-
-def cubes_of(properties: Mapping[str, Any]) -> list[Cube]:
-    """The cubes that the properties of a commit tell of."""
-    return [Cube.from_json(record) for record in properties.get(PROPERTY, ())]
-
-
-def cubes_of_write(
-    paths: Sequence[str], sizes: Sequence[int], target: Target
-) -> list[Cube]:
-    """The cubes of a table that was written whole: one a partition."""
-    if not target.cluster_by:
-        return []
-    partitions: dict[tuple[tuple[str, str | None], ...], dict[str, int]] = {}
-    for path, size in zip(paths, sizes, strict=True):
-        partitions.setdefault(partition_values(path), {})[path] = size
-    run = uuid.uuid4().hex
-    return [
-        Cube(
-            target.shape(),
-            target.size(),
-            run,
-            sum(files.values()) >= target.cube_size,
-            frozenset(files),
-        )
-        for files in partitions.values()
-    ]
 
 
 @dataclass(frozen=True, slots=True)

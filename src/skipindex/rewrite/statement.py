@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from skipindex.errors import PredicateError
-from skipindex.planner._sql_literals import NotJudgedError, string
+from skipindex.planner._sql_literals import string
+from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner._sql_tokens import (
     OPENING,
     Kind,

@@ -22,7 +22,9 @@ from typing import Any, Final
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.partitions import partition_values
 from skipindex.rewrite.candidates import count_rows
-from skipindex.rewrite.planning import PROPERTY, Cube, Group, Target, cubes_of, rounds
+from skipindex.rewrite.cubes import PROPERTY, Cube, cubes_of
+from skipindex.rewrite.planning import Group, rounds
+from skipindex.rewrite.target import Target
 from skipindex.storage.location import Found, Location
 from skipindex.storage.log import FOLDER, Snapshot, commit
 from skipindex.storage.manifest import Manifest

@@ -14,7 +14,6 @@ Whoever dies on the way is followed by the next vacuum, which does the rest.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +22,11 @@ from datetime import timedelta
 from typing import Final
 
 from skipindex.errors import CommitConflictError, CorruptIndexError, TableError
-from skipindex.rewrite.planning import PROPERTY, cubes_of
+from skipindex.rewrite.cubes import PROPERTY, cubes_of
+from skipindex.rewrite.references import NS, is_commit, referenced
 from skipindex.rewrite.transaction import STAGING
 from skipindex.storage.location import Found, Location, location_of
 from skipindex.storage.log import (
-    LOG,
     MANIFESTS,
     PACKS,
     Snapshot,
@@ -49,8 +48,6 @@ RETENTION: Final = timedelta(days=7)
 _LOG_AGE: Final = 3600.0
 """Seconds.  The number of a commit is free again once its file is deleted, so a
 writer who takes longer than this between two steps could take it for the next."""
-
-_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,53 +252,31 @@ class _Run:
         self._snapshot = _newest(self._location)
         cutoff = time.time() - self._keep
         listing = list(self._location.list())
-        needed = self._needed(listing, cutoff)
+        needed = referenced(
+            self._location, self._snapshot, listing, keep=self._keep, since=cutoff
+        )
         swept = [
             file
             for file in listing
             if file.path not in needed
-            and file.mtime <= cutoff * _NS
+            and file.mtime <= cutoff * NS
             and (
                 is_hidden_copy(file.path)
                 or file.path.startswith((f"{MANIFESTS}/", f"{PACKS}/", f"{STAGING}/"))
-                or (_is_commit(file) and file.mtime <= (time.time() - _LOG_AGE) * _NS)
+                or (is_commit(file) and file.mtime <= (time.time() - _LOG_AGE) * NS)
             )
         ]
         if dry_run:
             self.deleted |= {file.path: file.size for file in swept}
             return
         self._delete(swept)
-        for folder in sorted(self._location.list_folders(), reverse=True, key=_path):
+        for folder in sorted(
+            self._location.list_folders(), reverse=True, key=lambda file: file.path
+        ):
             is_ours = is_hidden_copy(f"{folder.path}/")
             is_ours |= folder.path.startswith(f"{STAGING}/")
-            if is_ours and folder.mtime <= (time.time() - self._keep) * _NS:
+            if is_ours and folder.mtime <= (time.time() - self._keep) * NS:
                 self._location.delete_folder(folder.path)
-
-    def _needed(self, listing: Iterable[Found], cutoff: float) -> set[str]:
-        """Paths that the newest commit refers to, or one within the retention."""
-        rewrites = Rewrites.of(self._snapshot.properties)
-        needed = {file.path for r in rewrites.replacements for file in r.new}
-        needed |= {path for path, _ in rewrites.trash}
-        commits = sorted((f for f in listing if _is_commit(f)), key=_path)
-        recent = [f for f in commits if f.mtime > cutoff * _NS]
-        older = [f for f in commits if f.mtime <= cutoff * _NS]
-        if self._keep and older:  # it was the newest when the retention began
-            recent.append(older[-1])
-        for file in {*commits[-1:], *(recent if self._keep else ())}:
-            needed.add(file.path)
-            needed |= self._parts(file)
-        return needed
-
-    def _parts(self, file: Found) -> set[str]:
-        """Manifest and packs of one commit; none if it cannot be read."""
-        try:
-            version = int(file.path.rpartition("/")[2].removesuffix(".json"))
-            manifest = read_snapshot(self._location, version).manifest
-            outer = json.loads(self._location.read(file.path))
-        except CorruptIndexError:
-            return set()
-        packs = {f"{PACKS}/{pack.name}" for pack in manifest.packs}
-        return {f"{MANIFESTS}/{outer['commit']['manifest']['name']}", *packs}
 
     def foretell(self) -> None:
         """Count what publishing and emptying the trash would do."""
@@ -331,12 +306,3 @@ class _Run:
             self._location.delete(f"{folder}{slash}.{name}.crc")  # Hadoop's, if local
             if file.path not in self._links:
                 self.deleted[file.path] = file.size
-
-
-def _path(file: Found) -> str:
-    return file.path
-
-
-def _is_commit(file: Found) -> bool:
-    name = file.path.removeprefix(f"{LOG}/")
-    return name != file.path and name.removesuffix(".json").isdigit()

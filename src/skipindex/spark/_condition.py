@@ -9,10 +9,11 @@ match it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from skipindex.domain import EPOCH_UTC
 from skipindex.errors import PredicateError
 from skipindex.predicate import Reference, literal_sql
 
@@ -22,7 +23,6 @@ OPAQUE: Final = "opaque()"
 _OPERATORS: Final = {
     *("=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "and", "or"),
 }
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def condition_text(column: Any) -> str:
@@ -62,7 +62,7 @@ def _literal(node: Any) -> str:
         if name == "java.sql.Timestamp":
             seconds = timedelta(seconds=value.toInstant().getEpochSecond())
             micros = timedelta(microseconds=value.getNanos() // 1000)
-            return literal_sql(_EPOCH + seconds + micros)
+            return literal_sql(EPOCH_UTC + seconds + micros)
     except (ValueError, OverflowError):
         return OPAQUE
     return OPAQUE

@@ -20,14 +20,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.storage.pack import BlobEntry, BlobMeta
+from skipindex.storage.blobs import BlobUse, PackInfo, spec_key
+from skipindex.storage.pack import BlobEntry
+
+__all__ = [
+    "BlobUse",
+    "Manifest",
+    "PackInfo",
+    "StatsColumn",
+    "spec_key",
+]
 
 _FILE_FIELDS: Final = pa.schema(
     [
@@ -41,44 +50,8 @@ _FILE_FIELDS: Final = pa.schema(
         pa.field("slots", pa.list_(pa.int32()), nullable=False),
     ]
 )
+
 _IDENTITY: Final = ["size", "mtime", "footer_crc"]
-
-
-@dataclass(frozen=True, slots=True)
-class PackInfo:
-    """One pack and the blobs of it that are in use."""
-
-    name: str
-    size: int
-    blobs: tuple[BlobEntry, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """For the manifest's metadata."""
-        blobs = [
-            {
-                **blob.meta.to_json(),
-                "version": blob.meta.version,
-                "offset": blob.offset,
-                "length": blob.length,
-                "crc32c": blob.crc,
-            }
-            for blob in self.blobs
-        ]
-        return {"name": self.name, "size": self.size, "blobs": blobs}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PackInfo:
-        """The inverse of ``to_json``."""
-        blobs = tuple(
-            BlobEntry(
-                BlobMeta(b["kind"], b["version"], b["column"], b["domain"], b["spec"]),
-                b["offset"],
-                b["length"],
-                b["crc32c"],
-            )
-            for b in data["blobs"]
-        )
-        return cls(data["name"], data["size"], blobs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +60,6 @@ class StatsColumn:
 
     domain: str
     values: pa.StructArray
-
-
-@dataclass(frozen=True, slots=True)
-class BlobUse:
-    """Which files of a manifest have their payload in one blob, and in which slot.
-
-    Args:
-        number: of the pack in the manifest; two may have one name, where two
-            builders wrote the same bytes.
-        pack: the pack.
-        entry: the blob.
-        rows: the files.
-        slots: of each of them.
-    """
-
-    number: int
-    pack: PackInfo
-    entry: BlobEntry
-    rows: np.ndarray = field(repr=False)
-    slots: np.ndarray = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -359,11 +312,6 @@ class Manifest:
             stats[name] = StatsColumn(metadata[b"domain"].decode(), values)
         files = table.select(_FILE_FIELDS.names).cast(_FILE_FIELDS)
         return cls(files, stats, tuple(map(PackInfo.from_json, packs)))
-
-
-def spec_key(spec: Mapping[str, Any]) -> str:
-    """A spec as text that is equal for equal specs."""
-    return json.dumps(spec, sort_keys=True)
 
 
 def _with_column(files: pa.Table, name: str, values: pa.Array) -> pa.Table:

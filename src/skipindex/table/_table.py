@@ -1,91 +1,38 @@
-"""A table: Parquet files below one folder, and what our indexes know of them.
+"""The files of a table, and what its indexes know of them.
 
-The files are those that Spark would read: everything below the root that is not
-empty and whose path has no part that begins with ``_`` or ``.`` (trap C-37).  A
-file that the newest commit does not know, or knows with another identity, simply
-has no index.
+The files are those that Spark would read.  A file that the newest commit does not
+know, or knows with another identity, simply has no index.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from skipindex.domain import Domain
-from skipindex.errors import CorruptIndexError, PredicateError, TableError
+from skipindex.errors import PredicateError
 from skipindex.indexes._file_map import FILE_MAP
 from skipindex.indexes.minmax import FileStats
 from skipindex.partitions import partition_columns
 from skipindex.predicate import name_parts
-from skipindex.schema import ColumnInfo, arrow_schema, columns_of
+from skipindex.schema import ColumnInfo, columns_of
 from skipindex.storage.location import Found, Location, location_of
-from skipindex.storage.log import Snapshot, latest_version, read_snapshot
+from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import BlobUse, Manifest
-from skipindex.storage.replacements import Rewrites
+from skipindex.table._derived import Derived
+from skipindex.table._freshness import fresh_blobs, match, take
+from skipindex.table._observe import observe
 
 if TYPE_CHECKING:
     from skipindex.planner.plan import Plan
     from skipindex.predicate import Predicate
-
-__all__ = [
-    "UNREADABLE",
-    "ColumnInfo",
-    "Derived",
-    "FileEntry",
-    "FileStats",
-    "Table",
-    "arrow_schema",
-    "check_folder",
-    "column_reader",
-    "is_data_file",
-    "open_table",
-]
-
-_SUMMARIES: Final = ("_common_metadata", "_metadata")
-"""Files that Spark takes the schema from before any data file."""
-
-_LOOKS: Final = 20
-"""How often a table is listed anew that others rewrite meanwhile."""
-
-UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
-"""What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """What the partition columns of a table were made of.
-
-    Args:
-        columns: by partition column, a function of a column of the files in SQL.
-        zone: of the session that wrote; None if it is not known.
-    """
-
-    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    zone: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As the table property ``derived``."""
-        return {"columns": dict(self.columns), "zone": self.zone}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Derived:
-        """The inverse; what is no such property declares nothing."""
-        try:
-            columns, zone = dict(value["columns"]), value["zone"]
-        except (KeyError, TypeError, ValueError):
-            return cls()
-        texts = all(isinstance(v, str) for v in [*columns, *columns.values()])
-        known = zone is None or isinstance(zone, str)
-        return cls(columns, zone) if texts and known else cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +93,10 @@ class Table:
             for leaf in column.leaves
             if leaf is not column
         }
-        self.rows, self.freshness = self._match(snapshot.manifest)
+        marks = {"size": self.sizes, "mtime": self.mtimes}
+        self.rows, self.freshness = match(snapshot.manifest, self.paths, marks)
         counts = snapshot.manifest.files["n_rows"].combine_chunks()
-        self.n_rows = np.asarray(_take(counts, self.rows).fill_null(-1))
+        self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
         self._stats: dict[str, FileStats] = {}
         self._blobs: dict[str, list[BlobUse]] | None = None
 
@@ -181,7 +129,7 @@ class Table:
     @property
     def index_gaps(self) -> dict[str, int]:
         """Why files have no index, or not all of it, with the number of files."""
-        notes = _take(self.snapshot.manifest.files["note"].combine_chunks(), self.rows)
+        notes = take(self.snapshot.manifest.files["note"].combine_chunks(), self.rows)
         reasons = (
             reason or note
             for reason, note in zip(self.freshness, notes.to_pylist(), strict=True)
@@ -281,7 +229,7 @@ class Table:
 
     def _blobs_of(self, column: ColumnInfo) -> list[BlobUse]:
         if self._blobs is None:
-            self._blobs = self._load_blobs()
+            self._blobs = fresh_blobs(self.snapshot.manifest, self.rows)
         assert column.domain is not None
         tag = column.domain.tag
         uses = self._blobs.get(column.name, [])
@@ -293,20 +241,6 @@ class Table:
 
         return plan_files(predicate, table=self, **options)
 
-    def _match(self, manifest: Manifest) -> tuple[np.ndarray, list[str]]:
-        """For every file its row in the manifest or -1, and why there is none."""
-        known = {path: i for i, path in enumerate(manifest.paths)}
-        rows = np.array([known.get(path, -1) for path in self.paths], np.int64)
-        there = rows >= 0
-        same = there.copy()
-        for name, now in (("size", self.sizes), ("mtime", self.mtimes)):
-            then = manifest.files[name].to_numpy()
-            same[there] &= then[rows[there]] == now[there]
-        never = "never indexed" if len(manifest) else "the table has no index"
-        changed = "changed since it was indexed"
-        reasons = np.select([same, there], ["", changed], default=never)
-        return np.where(same, rows, -1), [str(reason) for reason in reasons]
-
     def _load_stats(self, column: ColumnInfo, domain: Domain) -> FileStats:
         for partition in self.partitions:
             if partition.name == column.name:
@@ -314,22 +248,10 @@ class Table:
         stats = self.snapshot.manifest.stats.get(column.name)
         if stats is None or stats.domain != domain.tag:
             return FileStats.unknown(len(self), domain)
-        n_rows = _take(
+        n_rows = take(
             self.snapshot.manifest.files["n_rows"].combine_chunks(), self.rows
         )
-        return FileStats.from_arrow(_take(stats.values, self.rows), n_rows)
-
-    def _load_blobs(self) -> dict[str, list[BlobUse]]:
-        file_of_row = np.full(len(self.snapshot.manifest) + 1, -1, np.int64)
-        file_of_row[self.rows] = np.arange(len(self))
-        file_of_row[-1] = -1  # where rows is -1
-        found: dict[str, list[BlobUse]] = {}
-        for use in reversed(self.snapshot.manifest.blobs()):
-            files = file_of_row[use.rows]
-            fresh = files >= 0
-            mine = replace(use, rows=files[fresh], slots=use.slots[fresh])
-            found.setdefault(use.entry.meta.column, []).append(mine)
-        return found
+        return FileStats.from_arrow(take(stats.values, self.rows), n_rows)
 
 
 def open_table(
@@ -353,145 +275,15 @@ def open_table(
     if isinstance(table, Table):
         return table
     location = table if isinstance(table, Location) else location_of(table)
-    everything, snapshot, notes = _observe(location)
-    listing, remarks = Rewrites.of(snapshot.properties).live(everything, is_visible)
-    notes = (*notes, *remarks)
-    if not listing:
-        raise TableError(_nothing_there(location))
-    schema_path = _schema_path(location, everything, listing)
-    schema, refused = _read_schema(location, schema_path)
+    observed = observe(location)
     return Table(
         location,
-        listing,
-        schema,
-        refused,
-        snapshot,
-        schema_path=schema_path,
+        observed.listing,
+        observed.schema,
+        observed.refused,
+        observed.snapshot,
+        schema_path=observed.schema_path,
         partition_types=partition_types or {},
-        notes=notes,
+        notes=observed.notes,
         derived=derived,
     )
-
-
-def is_data_file(path: str) -> bool:
-    """Whether Spark would read the file at this relative path, if it is not empty."""
-    return not any(
-        (part.startswith("_") and "=" not in part)
-        or part.startswith(".")
-        or part.endswith("._COPYING_")
-        for part in path.split("/")
-    )
-
-
-def is_visible(found: Found) -> bool:
-    """Whether Spark would read the file."""
-    return found.size > 0 and is_data_file(found.path)
-
-
-def column_reader(
-    location: Location, path: str
-) -> tuple[pq.ParquetFile, Callable[[], None]]:
-    """The Parquet file at ``path``, and the call that closes it."""
-    source = location.open_input(path)
-    try:
-        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-    except BaseException:
-        source.close()
-        raise
-    return file, source.close
-
-
-def check_folder(location: Location) -> None:
-    """Raise ``TableError`` if there is a file in the place of the folder."""
-    if location.stat("") is not None:
-        raise TableError(
-            f"{location.full('')!r} is a file (expected the folder of a table)"
-        )
-
-
-def _list(location: Location) -> list[Found]:
-    """All files below the folder, by path."""
-    check_folder(location)
-    try:
-        return sorted(location.list(), key=lambda found: found.path)
-    except OSError as error:
-        raise TableError(f"cannot list {location.full('')!r}: {error}") from error
-
-
-def _observe(location: Location) -> tuple[list[Found], Snapshot, tuple[str, ...]]:
-    """All files and the newest commit, in a state that goes together.
-
-    Files that a rewrite replaces come and go with commits, so a listing is good
-    only if the same rewrites were committed before it and after it.
-    """
-    check_folder(location)
-    snapshot, notes = _newest(location)
-    for _ in range(_LOOKS):
-        everything = _list(location)
-        before = Rewrites.of(snapshot.properties)
-        if latest_version(location) != snapshot.version:
-            snapshot, notes = _newest(location)
-        if Rewrites.of(snapshot.properties) == before:
-            return everything, snapshot, notes
-    raise TableError(
-        f"{location.full('')!r} was rewritten {_LOOKS} times while it was listed; try "
-        "again when that is done"
-    )
-
-
-def _newest(location: Location) -> tuple[Snapshot, tuple[str, ...]]:
-    """The newest commit; a damaged or newer one is no index, with a note."""
-    try:
-        return read_snapshot(location), ()
-    except CorruptIndexError as error:
-        return Snapshot(-1, Manifest.empty()), (f"indexes ignored: {error}",)
-    except OSError as error:
-        raise TableError(f"cannot list {location.full('')!r}: {error}") from error
-
-
-def _schema_path(
-    location: Location, everything: list[Found], listing: list[Found]
-) -> str:
-    """The file that Spark takes the schema from: a summary, else the first by path."""
-
-    def java_order(path: str) -> bytes:
-        return location.spark_path(path).encode("utf-16-be", "surrogatepass")
-
-    shown = [
-        found.path
-        for found in everything
-        if found.size > 0 and is_data_file(found.path.rpartition("/")[0])
-    ]
-    for name in _SUMMARIES:
-        summaries = [path for path in shown if path.rpartition("/")[2] == name]
-        if summaries:
-            return min(summaries, key=java_order)
-    visible = list(filter(is_data_file, shown))
-    return min(visible or [file.path for file in listing], key=java_order)
-
-
-def _read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, str]]:
-    try:
-        file, close = column_reader(location, path)
-        try:
-            return arrow_schema(file)
-        finally:
-            close()
-    except UNREADABLE as error:
-        reason = str(error).partition("\n")[0]
-        raise TableError(
-            f"{location.full(path)!r} is no readable Parquet file: {reason} "
-            "(names that begin with _ or . are left out)"
-        ) from error
-
-
-def _nothing_there(location: Location) -> str:
-    where = location.full("")
-    if not location.exists():
-        return f"no such table: {where!r} does not exist"
-    return f"no Parquet files in {where!r} (names that begin with _ or . are left out)"
-
-
-def _take(values: pa.Array, rows: np.ndarray) -> pa.Array:
-    """``values`` at ``rows``; null where the row is -1."""
-    return values.take(pa.array(rows, mask=rows < 0))

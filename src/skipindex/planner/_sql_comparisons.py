@@ -1,0 +1,191 @@
+"""Comparisons and choices of operands, as predicates with Spark's meaning.
+
+What Spark would cast, or compare column with column, is not judged.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Final
+
+from skipindex.planner._cuts import within_38_digits
+from skipindex.planner._sql_operands import Condition, Known, Operand, argument
+from skipindex.planner._sql_reasons import NotJudgedError
+from skipindex.planner._truth import is_false, is_not_true, is_true, is_unknown
+from skipindex.predicate import (
+    MIRRORED,
+    Call,
+    Case,
+    Comparison,
+    Constant,
+    IsNull,
+    Literal,
+    Operator,
+    Predicate,
+    Reference,
+    Unsupported,
+    conjunction,
+    disjunction,
+    literal_sql,
+    push_not,
+)
+
+OPERATORS: Final = {
+    **{operator.value: operator for operator in Operator},
+    "==": Operator.EQ,
+    "<>": Operator.NE,
+    "!>": Operator.LE,
+    "!<": Operator.GE,
+}
+
+
+def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
+    """``left operator right``.
+
+    Raises:
+        NotJudgedError: two columns or two conditions are compared, or literals of
+            types that Spark would cast.
+    """
+    match left, right:
+        case Known(), Known():
+            return Constant(_fold(left.value, operator, right.value))
+        case Condition(tree), Known(bool() | None as value):
+            return _compare_truth(tree, operator, value)
+        case Known(bool() | None as value), Condition(tree):
+            return _compare_truth(tree, MIRRORED.get(operator, operator), value)
+        case (Condition(tree), Condition(Constant(value))) | (
+            Condition(Constant(value)),
+            Condition(tree),
+        ) if operator in {Operator.EQ, Operator.NE, Operator.NULL_SAFE_EQ}:
+            return _compare_truth(tree, operator, value)
+        case (Condition(), _) | (_, Condition()):
+            raise NotJudgedError("two conditions are compared")
+        case Reference() | Call() | Case(), Known(value):
+            return Comparison(left, operator, value)
+        case Known(value), Reference() | Call() | Case():
+            return Comparison(right, MIRRORED.get(operator, operator), value)
+        case _:
+            raise NotJudgedError("two columns are compared")
+
+
+def _compare_truth(
+    tree: Predicate,
+    operator: Operator,
+    value: bool | None,  # noqa: FBT001 (a literal of the user)
+) -> Predicate:
+    match operator, value:
+        case Operator.NULL_SAFE_EQ, None:
+            return is_unknown(tree)
+        case Operator.NULL_SAFE_EQ, _:
+            return is_true(tree) if value else is_false(tree)
+        case _, None:
+            return Constant(None)
+        case Operator.EQ | Operator.NE, _:
+            return push_not(tree, negate=value != (operator is Operator.EQ))
+        case _:
+            raise NotJudgedError("conditions are ordered")
+
+
+def compare_or_keep(left: Operand, operator: Operator, right: Operand) -> Predicate:
+    """``left operator right``, ``Unsupported`` if it is not judged.
+
+    For one side of a BETWEEN, whose other side may still be judged.
+    """
+    try:
+        return compare(left, operator, right)
+    except NotJudgedError as not_judged:
+        text = f"{_sql(left)} {operator.value} {_sql(right)}"
+        return Unsupported(text, str(not_judged))
+
+
+def _sql(operand: Operand) -> str:
+    match operand:
+        case Known(value):
+            return literal_sql(value)
+        case Condition(tree):
+            return f"({tree})"
+        case _:
+            return str(operand)
+
+
+def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
+    """The comparison of two literals, of types that no setting of Spark touches."""
+    if left is None or right is None:
+        if operator is Operator.NULL_SAFE_EQ:
+            return left is right
+        return None
+    match left, right:
+        case (date(), date()) if not (
+            isinstance(left, datetime) or isinstance(right, datetime)
+        ):
+            less, equal = left < right, left == right
+        case (bool(), bool()) | (int() | Decimal(), int() | Decimal()) if isinstance(
+            left, bool
+        ) == isinstance(right, bool) and within_38_digits([left, right]):
+            less, equal = left < right, left == right
+        case _:
+            raise NotJudgedError("no column is compared with a literal")
+    match operator:
+        case Operator.EQ | Operator.NULL_SAFE_EQ:
+            return equal
+        case Operator.NE:
+            return not equal
+        case Operator.LT:
+            return less
+        case Operator.LE:
+            return less or equal
+        case Operator.GT:
+            return not (less or equal)
+        case Operator.GE:
+            return not less
+
+
+def truth(operand: Operand) -> Predicate:
+    """The operand in the place of a condition.
+
+    Raises:
+        NotJudgedError: it is a literal and no boolean.
+    """
+    match operand:
+        case Known(bool() | None as value):
+            return Constant(value)
+        case Known():
+            raise NotJudgedError("a literal that is no condition")
+        case Condition(tree):
+            return tree
+        case _:
+            return Comparison(operand, Operator.EQ, value=True)
+
+
+def is_known(operand: Operand) -> Predicate:
+    """The operand is not NULL."""
+    match operand:
+        case Known(value):
+            return Constant(value is not None)
+        case Condition(tree):
+            return push_not(is_unknown(tree), negate=True)
+        case _:
+            return IsNull(operand, negated=True)
+
+
+def choice(branches: list[tuple[Predicate, Operand]], otherwise: Operand) -> Operand:
+    """A CASE: of conditions a condition, else a value."""
+    values = [value for _, value in branches] + [otherwise]
+    if any(isinstance(value, Condition) for value in values):
+        return Condition(_condition_of(branches, otherwise))
+    pairs = tuple((tree, argument(value)) for tree, value in branches)
+    return Case(pairs, argument(otherwise))
+
+
+def _condition_of(
+    branches: list[tuple[Predicate, Operand]], otherwise: Operand
+) -> Predicate:
+    """The first branch that is taken says what is TRUE, FALSE or UNKNOWN."""
+    parts: list[Predicate] = []
+    before: list[Predicate] = []
+    for tree, value in branches:
+        parts.append(conjunction([*before, is_true(tree), truth(value)]))
+        before.append(is_not_true(tree))
+    parts.append(conjunction([*before, truth(otherwise)]))
+    return disjunction(parts)

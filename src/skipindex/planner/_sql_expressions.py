@@ -1,0 +1,140 @@
+"""Operands of a condition: columns, literals, and what arithmetic makes of them.
+
+Read from left to right by the precedence of Spark's grammar.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skipindex.planner._sql_calls import CallReader
+from skipindex.planner._sql_comparisons import OPERATORS
+from skipindex.planner._sql_operands import Condition, Known, Operand
+from skipindex.planner._sql_reader import MAX_DEPTH
+from skipindex.planner._sql_reasons import SESSION_VALUES, NotJudgedError, reason_at
+from skipindex.planner._sql_tokens import Kind, Token
+
+_IN_CONDITIONS: Final = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE"}
+_CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
+_BETWEEN_VALUES: Final = {
+    *("AND", "OR", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN"),
+    *("ESCAPE", "THEN", "ELSE", "WHEN", "AS"),
+}
+_BEFORE_VALUES: Final = {"(", "-", "+", "~", "!", "*", "?", ":", "[", "{"}
+_OPENING_WORDS: Final = {"NOT", "EXISTS", "SELECT", "ALL", "ANY", "SOME"}
+_SUMS: Final = {"+", "-", "||"}
+_PRODUCTS: Final = {"*", "/", "%", "DIV"}
+
+
+class ExpressionReader(CallReader):
+    """Reads the operand that comes next, however deep it is nested."""
+
+    def operand(self, depth: int = 0) -> Operand:
+        """The column, the literal or the function of them that comes next.
+
+        Raises:
+            NotJudgedError: it is something else, or a part of something larger.
+            PredicateError: no value can begin like this.
+        """
+        left = self._product(depth)
+        while self.next.key in _SUMS:
+            sign = self._step()
+            left = self.called(sign, [left, self._product(depth)])
+        return left
+
+    def _product(self, depth: int) -> Operand:
+        left = self._factor(depth)
+        while self.next.key in _PRODUCTS:
+            sign = self._step().lower()
+            left = self.called(sign, [left, self._factor(depth)])
+        return left
+
+    def _factor(self, depth: int) -> Operand:
+        if self.next.key in {"-", "+"} and not self._is_signed_number():
+            if depth >= MAX_DEPTH:
+                raise NotJudgedError(reason_at(self.next))
+            name = "negative" if self._step() == "-" else "positive"
+            return self.called(name, [self._factor(depth + 1)])
+        operand = self._primary(depth)
+        while self.next.key == "::":
+            self.at += 1
+            operand = self._cast(operand)
+        return operand
+
+    def _is_signed_number(self) -> bool:
+        """Whether a sign and a number are one literal; ``::`` binds more tightly."""
+        behind = self.tokens[min(self.at + 2, len(self.tokens) - 1)]
+        return self.after.kind is Kind.NUMBER and behind.key != "::"
+
+    def _primary(self, depth: int) -> Operand:
+        token = self.next
+        match token.kind:
+            case Kind.NUMBER:
+                return self._number(negative=False)
+            case Kind.STRING:
+                return self._strings()
+            case Kind.QUOTED:
+                return self._column()
+            case Kind.WORD:
+                return self._after_word(token, depth)
+            case Kind.SYMBOL if token.key == "(" and depth < MAX_DEPTH:
+                return self._in_parentheses(depth)
+            case Kind.SYMBOL if token.key in {"-", "+"}:
+                self.at += 1
+                return self._number(negative=token.key == "-")
+            case Kind.SYMBOL if token.key in _BEFORE_VALUES:
+                raise NotJudgedError(reason_at(token))
+            case _:
+                raise self.expected("a value")
+
+    def _after_word(self, token: Token, depth: int) -> Operand:
+        before_operator = self.after.key in OPERATORS
+        if token.key in _BETWEEN_VALUES and not (
+            before_operator or self.after.key == "("
+        ):
+            raise self.expected("a value")
+        if token.key in SESSION_VALUES or (
+            token.key in _OPENING_WORDS and not before_operator
+        ):
+            raise NotJudgedError(reason_at(token))
+        if token.key == "CASE" and not before_operator:
+            return self._case()
+        if token.key == "INTERVAL" and not before_operator:
+            return self._interval()
+        if self.after.kind is Kind.STRING:
+            return self._typed(token)
+        if self.after.key == "(":
+            return self._function(token, depth)
+        if token.key in _CONSTANTS:
+            self.at += 1
+            return Known(_CONSTANTS[token.key])
+        return self._column()
+
+    def _in_parentheses(self, depth: int) -> Operand:
+        start, end = self.at, self.closing[self.at]
+        self.at += 1
+        if self._holds_condition(start, end):
+            operand: Operand = Condition(self.condition_inside())
+        else:
+            operand = self.operand(depth + 1)
+        if self.at != end:
+            raise NotJudgedError(reason_at(self.next))
+        self.at += 1
+        return operand
+
+    def _holds_condition(self, start: int, end: int) -> bool:
+        """Whether these parentheses hold one condition, and no list or query."""
+        i, found, cases = start + 1, False, 0
+        while i < end:
+            key = self.tokens[i].key
+            if key in {",", "SELECT", "->"}:
+                return False
+            cases += (key == "CASE") - (key == "END")
+            if not cases:
+                found |= key in OPERATORS or key in _IN_CONDITIONS
+            i = self.closing.get(i, i) + 1
+        return found
+
+    def _case(self) -> Operand:
+        """``CASE WHEN …``."""
+        raise NotImplementedError

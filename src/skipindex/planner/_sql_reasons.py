@@ -1,0 +1,39 @@
+"""Why a condition is one for Spark alone, told by the token that stands in the way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skipindex.planner._sql_tokens import Token
+
+SESSION_VALUES: Final = {
+    *("CURRENT_DATE", "CURRENT_PATH", "CURRENT_TIME", "CURRENT_TIMESTAMP"),
+    *("CURRENT_USER", "LOCALTIME", "SESSION_USER"),
+}
+"""Functions that need no parentheses.  USER is one too, but more often a column."""
+REASONS: Final = {
+    **dict.fromkeys(SESSION_VALUES, "a value of the session"),
+    **dict.fromkeys("+-*/%&|^~", "arithmetic"),
+    **dict.fromkeys(("||", "<<", ">>", ">>>", "DIV"), "arithmetic"),
+    **dict.fromkeys(("ALL", "ANY", "SOME"), "LIKE with several patterns"),
+    **dict.fromkeys("?:", "a parameter"),
+    **dict.fromkeys(("RLIKE", "REGEXP"), "a regular expression"),
+    "ILIKE": "ILIKE, which ignores case",
+    "[": "an element of an array or a map",
+    "::": "a cast of the column",
+    "COLLATE": "a collation",
+    "CASE": "a CASE expression",
+    "EXISTS": "EXISTS",
+    "INTERVAL": "an interval",
+    "SELECT": "a subquery",
+}
+"""By the token, or by the name of the function."""
+
+
+class NotJudgedError(Exception):
+    """The condition is one for Spark alone; the message is the reason."""
+
+
+def reason_at(token: Token) -> str:
+    """Why a condition with ``token`` at this place is not judged."""
+    return REASONS.get(token.key, "no column is compared with a literal")

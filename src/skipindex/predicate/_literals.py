@@ -1,0 +1,92 @@
+"""The values that a predicate compares with, as Python and as Spark SQL write them.
+
+What Spark cannot hold (an infinite decimal, a time finer than microseconds, another
+type) is refused and never rounded.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Final, TypeAlias, assert_never
+
+import numpy as np
+
+from skipindex.errors import PredicateError
+
+Literal: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | None
+"""A value as written.  A datetime without a zone is a wall clock of the session."""
+
+
+def literal_of(value: object) -> Literal:
+    """``value``, or the Python value that a numpy scalar is.
+
+    Raises:
+        PredicateError: it is no literal.
+    """
+    item = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.datetime64) and isinstance(item, int):  # nanoseconds
+        micros = value.astype("datetime64[us]")
+        item = micros.item() if micros == value else value
+    match item:
+        case None if not isinstance(value, np.datetime64):
+            return None
+        case bool() | int() | float() | str() | bytes():
+            return item
+        case Decimal() if item.is_finite():
+            return item
+        case datetime() if item != item or getattr(item, "nanosecond", False):  # noqa: PLR0124
+            pass  # pandas: not a time, or finer than Spark's timestamps
+        case date():
+            return item
+    raise PredicateError(
+        f"no literal: {value!r} of type {type(value).__name__} (accepted: bool, int, "
+        "float, Decimal, str, bytes, date, datetime, None)"
+    )
+
+
+def literal_sql(value: Literal) -> str:
+    """``value`` as a Spark SQL literal of the same type."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case float():
+            return _double_sql(value)
+        case Decimal():
+            return f"{value:f}BD"
+        case int():
+            return str(value)
+        case bytes():
+            return f"X'{value.hex().upper()}'"
+        case str():
+            return _string_sql(value)
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            assert_never(value)
+
+
+def _double_sql(value: float) -> str:
+    if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124
+        return f"CAST('{value}' AS DOUBLE)"
+    return f"{value!r}D"
+
+
+_ESCAPES: Final = str.maketrans(
+    {
+        "\\": "\\\\",
+        "'": "\\'",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\0": "\\u0000",  # "\\0" and two digits are another character
+    }
+)
+
+
+def _string_sql(value: str) -> str:
+    # Spark would replace ${name}, also inside of a string.
+    return "'" + value.translate(_ESCAPES).replace("${", "$\\{") + "'"

@@ -1,0 +1,39 @@
+"""The comparisons of SQL, and what each is when it is negated or turned round."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+
+class Operator(Enum):
+    """The comparisons of SQL; the value is how Spark writes it."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    NULL_SAFE_EQ = "<=>"
+
+
+NEGATED: Final = {
+    Operator.EQ: Operator.NE,
+    Operator.NE: Operator.EQ,
+    Operator.LT: Operator.GE,
+    Operator.GE: Operator.LT,
+    Operator.GT: Operator.LE,
+    Operator.LE: Operator.GT,
+}
+"""``NOT (a op b)`` is ``a NEGATED[op] b``, also for NULL and NaN: Spark orders all
+values, so exactly one of ``<``, ``=`` and ``>`` is TRUE unless one side is NULL."""
+
+
+MIRRORED: Final = {
+    Operator.LT: Operator.GT,
+    Operator.GT: Operator.LT,
+    Operator.LE: Operator.GE,
+    Operator.GE: Operator.LE,
+}
+"""``a op b`` is ``b MIRRORED[op] a``; the operators that are missing stay."""

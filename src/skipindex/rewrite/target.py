@@ -1,0 +1,103 @@
+"""How rewritten files are to be: their order and their size, by rows or by bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from skipindex.errors import LayoutError
+
+CUBE_SIZE: Final = 150_000_000_000
+"""Bytes; the larger a cube, the better its rows can be separated."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file that may be rewritten.
+
+    Args:
+        path: relative to the table.
+        values: of the partition columns, as the folders spell them.
+        size: in bytes.
+        n_rows: its rows.
+    """
+
+    path: str
+    values: tuple[tuple[str, str | None], ...]
+    size: int
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """How the rewritten files are to be.
+
+    Args:
+        cluster_by: columns to cluster by; none to join small files only.
+        curve: how.
+        sort_within: order of the rows of a file; none is along the curve.
+        rows_per_file: rows of a file, about.
+        bytes_per_file: bytes of a file, about; in the place of rows.
+        cube_size: bytes from which on a cube is sealed.
+    """
+
+    cluster_by: tuple[str, ...]
+    curve: str
+    sort_within: tuple[str, ...] = ()
+    rows_per_file: int | None = None
+    bytes_per_file: int | None = None
+    cube_size: int = CUBE_SIZE
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no files.
+
+        Raises:
+            LayoutError: not exactly one of the sizes is given, or it is below 1.
+        """
+        match self.rows_per_file, self.bytes_per_file:
+            case (int(), None) | (None, int()):
+                pass
+            case _:
+                raise LayoutError(
+                    "expected one of rows_per_file and bytes_per_file, not both"
+                )
+        for what, size in (("files", self.limit), ("cubes", self.cube_size)):
+            if size < 1:
+                raise LayoutError(f"cannot make {what} of {size} (at least 1)")
+
+    @property
+    def limit(self) -> int:
+        """Rows or bytes of a file."""
+        return self.rows_per_file or self.bytes_per_file or 0
+
+    def weight(self, file: DataFile) -> int:
+        """Rows or bytes of ``file``."""
+        return file.size if self.rows_per_file is None else file.n_rows
+
+    def n_files(self, files: Iterable[DataFile]) -> int:
+        """How many files to make of these: ``max(1, total / target)``.
+
+        Rows are rounded up, so that a file has no more than it should; bytes are
+        rounded down, because clustered rows take fewer of them.
+        """
+        total = sum(map(self.weight, files))
+        if self.rows_per_file is None:
+            return max(1, total // self.limit)
+        return max(1, -(-total // self.limit))
+
+    def shape(self) -> dict[str, Any]:
+        """What makes two cubes alike: the order of rows, not the size of files."""
+        return {
+            "cluster_by": list(self.cluster_by),
+            "curve": self.curve if self.cluster_by else None,
+            "sort_within": list(self.sort_within),
+        }
+
+    def size(self) -> dict[str, Any]:
+        """How large files and cubes are to be, as JSON."""
+        return {
+            "rows_per_file": self.rows_per_file,
+            "bytes_per_file": self.bytes_per_file,
+            "cube_size": self.cube_size if self.cluster_by else None,
+        }

@@ -1,0 +1,36 @@
+"""What the partition columns of a table were made of, as the table remembers it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What the partition columns of a table were made of.
+
+    Args:
+        columns: by partition column, a function of a column of the files in SQL.
+        zone: of the session that wrote; None if it is not known.
+    """
+
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    zone: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the table property ``derived``."""
+        return {"columns": dict(self.columns), "zone": self.zone}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Derived:
+        """The inverse; what is no such property declares nothing."""
+        try:
+            columns, zone = dict(value["columns"]), value["zone"]
+        except (KeyError, TypeError, ValueError):
+            return cls()
+        texts = all(isinstance(v, str) for v in [*columns, *columns.values()])
+        known = zone is None or isinstance(zone, str)
+        return cls(columns, zone) if texts and known else cls()

@@ -1,0 +1,62 @@
+"""Which files are still those that were indexed, and what is stored of them.
+
+A file that the newest commit does not know, or knows with another size or modification
+mark, has no index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from skipindex.storage.manifest import BlobUse, Manifest
+
+
+def match(
+    manifest: Manifest, paths: Sequence[str], marks: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, list[str]]:
+    """For every file its row in the manifest or -1, and why there is none.
+
+    Args:
+        manifest: what was committed.
+        paths: of the files as they are listed.
+        marks: ``size`` and ``mtime`` of the files, which must be those committed.
+    """
+    known = {path: i for i, path in enumerate(manifest.paths)}
+    rows = np.array([known.get(path, -1) for path in paths], np.int64)
+    there = rows >= 0
+    same = there.copy()
+    for name, now in marks.items():
+        then = manifest.files[name].to_numpy()
+        same[there] &= then[rows[there]] == now[there]
+    never = "never indexed" if len(manifest) else "the table has no index"
+    changed = "changed since it was indexed"
+    reasons = np.select([same, there], ["", changed], default=never)
+    return np.where(same, rows, -1), [str(reason) for reason in reasons]
+
+
+def take(values: pa.Array, rows: np.ndarray) -> pa.Array:
+    """``values`` at ``rows``; null where the row is -1."""
+    return values.take(pa.array(rows, mask=rows < 0))
+
+
+def fresh_blobs(manifest: Manifest, rows: np.ndarray) -> dict[str, list[BlobUse]]:
+    """The index blobs of files that did not change, by column and newest first.
+
+    Args:
+        manifest: what was committed.
+        rows: of every file its row in the manifest or -1, as ``match`` says.
+    """
+    file_of_row = np.full(len(manifest) + 1, -1, np.int64)
+    file_of_row[rows] = np.arange(len(rows))
+    file_of_row[-1] = -1  # where rows is -1
+    found: dict[str, list[BlobUse]] = {}
+    for use in reversed(manifest.blobs()):
+        files = file_of_row[use.rows]
+        fresh = files >= 0
+        mine = replace(use, rows=files[fresh], slots=use.slots[fresh])
+        found.setdefault(use.entry.meta.column, []).append(mine)
+    return found

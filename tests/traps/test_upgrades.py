@@ -1,0 +1,194 @@
+"""Trap C-48, upgrades: what an older version did not know is not empty today.
+
+``tests/golden/table/without_file_maps`` was written when there were no file maps, no
+top slices and no hidden copies of files.  Its files 0 to 2 are indexed on ``n``, ``s``
+and ``x``, nothing is known of ``unasked``, and file 3 came after the build.  The bytes
+are never written anew; only the modification marks are, as git does not keep them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import skipindex as sx
+from skipindex.indexes import index_type
+from skipindex.indexes._runners import LocalRunner
+from skipindex.indexes.build import index_files
+from skipindex.planner.sql import parse
+from skipindex.storage.location import location_of
+from skipindex.storage.log import Snapshot, commit
+from tests.oracle import matching
+from tests.tables import build, kept, put_all, rewrite_commit, set_mtime
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "table" / "without_file_maps"
+WRITTEN = 1_600_000_000.0
+"""Seconds since 1970: the modification mark of all its files."""
+
+EVERY = [f"{i}.parquet" for i in range(4)]
+ANSWERS = {
+    "n = 20": [1, 3],
+    "n IS NULL": [0, 2, 3],
+    "n IS NOT NULL": [0, 1, 3],
+    "n NOT IN (1, 2)": [0, 1, 3],
+    "n > 45": [3],
+    "s = 'k'": [1, 3],
+    "s < 'c' OR n = 40": [0, 1, 3],
+    "x > 3.5": [0, 1, 3],
+    "x = CAST('NaN' AS DOUBLE)": [0, 3],
+}
+"""The files that the version which wrote the table kept."""
+UNASKED = (
+    *("unasked = 7", "NOT unasked = 7", "unasked > 100", "unasked IN (1, 2)"),
+    *("unasked IS NULL", "unasked IS NOT NULL"),
+)
+UPGRADES: dict[str, Callable[[Path], object]] = {
+    "nothing is done": lambda _: None,
+    "a kind of today": lambda older: build(older, {"s": "ngram_bloom"}),
+    "an older kind": lambda older: build(older, {"n": "bitmap"}),
+    "statistics of another column": lambda older: build(older, {"x": "minmax"}),
+    "packs are merged": sx.merge_packs,
+    "an index is dropped": lambda older: sx.drop_indexes(older, kinds=["bloom"]),
+}
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    folder = shutil.copytree(GOLDEN, tmp_path / "table")
+    for path in folder.glob("*.parquet"):
+        set_mtime(path, WRITTEN)
+    return folder
+
+
+def check(folder: Path, condition: str) -> sx.Plan:
+    """Files and rows that match are within what the plan says of them."""
+    plan = sx.plan_files(condition, table=folder)
+    tree = parse(condition)
+    for i, path in enumerate(plan.table.paths):
+        n = len(matching(tree, pq.read_table(folder / path).to_pydict()))
+        assert path in plan.paths or not n, f"{path} holds a row: {condition}"
+        low, high = plan.row_counts.lower[i], plan.row_counts.upper[i]
+        assert low <= n, (path, condition)
+        assert high < 0 or n <= high, (path, condition)
+    return plan
+
+
+def test_trap_c48_an_older_table_answers_as_it_did(older: Path) -> None:
+    assert sx.open_table(older).index_gaps == {"never indexed": 1}
+    for condition, files in ANSWERS.items():
+        plan = check(older, condition)
+        assert plan.paths == [EVERY[i] for i in files], condition
+        assert plan.notes == ["1 files: never indexed"], condition
+
+
+def test_trap_c48_payloads_of_an_older_version_are_still_exact(older: Path) -> None:
+    uses = sx.open_table(older).snapshot.manifest.blobs()
+    versions = {use.entry.meta.kind: use.entry.meta.version for use in uses}
+    assert versions["bit_sliced"] == 1 < index_type("bit_sliced").version
+    for kind in ("bitmap", "range_bitmap", "bit_sliced"):
+        plan = sx.plan_files("n >= 2 AND n < 20", table=older, kinds=[kind])
+        assert plan.paths == ["0.parquet", "1.parquet", "3.parquet"], kind
+        assert plan.row_counts.lower.tolist() == [2, 1, 0, 0], kind
+        assert plan.row_counts.upper.tolist() == [2, 1, 0, -1], kind
+
+
+@pytest.mark.parametrize("upgrade", UPGRADES)
+def test_trap_c48_what_was_unknown_is_not_empty_after_an_upgrade(
+    older: Path, upgrade: str
+) -> None:
+    """Lance 7372: a legacy "unknown" became an exact set of no rows."""
+    UPGRADES[upgrade](older)
+    for condition in UNASKED:
+        plan = check(older, condition)
+        assert plan.paths == EVERY, condition
+        assert not plan.row_counts.lower.any(), condition
+        assert not plan.row_counts.exact.any(), condition
+    for condition in ANSWERS:
+        check(older, condition)
+
+
+def test_trap_c48_what_is_known_of_new_files_is_not_known_of_old_ones(
+    older: Path,
+) -> None:
+    """The manifests become one whose older rows have no such statistics."""
+    table = sx.open_table(older)
+    last = [file for file in table.location.list() if file.path == EVERY[3]]
+    fresh = index_files(
+        table.over(last), {"unasked": ["minmax", "bitmap"]}, runner=LocalRunner(1)
+    )
+
+    def merged(base: Snapshot) -> Snapshot:
+        return Snapshot(base.version + 1, base.manifest.merge(fresh), base.properties)
+
+    commit(table.location, merged, operation="test")
+    for condition in UNASKED:
+        plan = check(older, condition)
+        assert plan.paths[:3] == EVERY[:3], condition
+        assert not plan.row_counts.lower[:3].any(), condition
+        assert not plan.row_counts.exact[:3].any(), condition
+        assert plan.row_counts.exact[3], condition
+    assert kept(older, "unasked > 100") == EVERY[:3]
+
+
+STATISTICS = ("null_count", "nan_count", "low", "high", "low_exact", "high_exact")
+
+
+@pytest.mark.parametrize("upgrade", ["nothing is done", "a kind of today"])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_trap_c48_a_statistic_that_was_not_kept_is_not_zero(
+    tmp_path: Path, name: str, upgrade: str
+) -> None:
+    """As a version would have left it that did not write this statistic yet."""
+    folder = put_all(
+        tmp_path,
+        [
+            {"n": pa.array([1.5, None, float("nan")]), "s": ["a", "b", "c"]},
+            {"n": pa.array([None, None], pa.float64()), "s": ["d", "e"]},
+            {"n": pa.array([2.5, 2.5]), "s": ["f", "g"]},
+        ],
+    )
+    build(folder, {"n": "minmax"})
+    asked = ("n IS NULL", "n IS NOT NULL", "n = 2.5", "n < 2", "n > 1e300", "n <> 2.5")
+    whole = {condition: check(folder, condition).paths for condition in asked}
+    forget(folder, name)
+    UPGRADES[upgrade](folder)
+    for condition in asked:
+        assert set(whole[condition]) <= set(check(folder, condition).paths), condition
+    if name == "null_count":
+        assert kept(folder, "n IS NULL") == EVERY[:3]
+
+
+def forget(folder: Path, name: str) -> None:
+    """Make one statistic of ``n`` unknown in all files."""
+
+    def change(base: Snapshot) -> Snapshot:
+        column = base.manifest.stats["n"]
+        fields = list(column.values.type)
+        assert name in {field.name for field in fields}
+        arrays = [
+            pa.nulls(len(column.values), field.type)
+            if field.name == name
+            else column.values.field(i)
+            for i, field in enumerate(fields)
+        ]
+        values = pa.StructArray.from_arrays(arrays, fields=fields)
+        stats = {**base.manifest.stats, "n": replace(column, values=values)}
+        manifest = replace(base.manifest, stats=stats)
+        return Snapshot(base.version + 1, manifest, base.properties)
+
+    commit(location_of(folder), change, operation="test")
+
+
+def test_trap_c48_a_table_of_a_newer_version_is_not_empty(older: Path) -> None:
+    rewrite_commit(older, format=2)
+    for condition in (*ANSWERS, *UNASKED):
+        plan = check(older, condition)
+        assert plan.paths == EVERY, condition
+        assert plan.count_bounds == (0, None), condition
+        assert "format 2, newer than ours (1)" in plan.notes[0]
