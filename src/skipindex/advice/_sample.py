@@ -175,7 +175,10 @@ def take_sample(
     found: dict[str, list[EncodedColumn]] = {column.name: [] for column in columns}
     for at in _places(len(table), extent.files):
         try:
-            reader, close = column_reader(table.location, table.paths[at])
+            names = {column.name for column in columns}
+            reader, close = column_reader(
+                table.location, table.paths[at], encoded=names
+            )
         except UNREADABLE as error:
             reason = str(error).partition("\n")[0]
             notes.append(f"{table.paths[at]}: not readable: {reason}")

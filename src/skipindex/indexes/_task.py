@@ -234,7 +234,8 @@ def _read_and_index(
     blank: dict[str, Any],
 ) -> _Indexed:
     crc = footer_crc(location, found)
-    file, close = column_reader(location, found.path)
+    names = {request.name for request in columns}
+    file, close = column_reader(location, found.path, encoded=names)
     try:
         n_rows = int(file.metadata.num_rows)
         indexed = _Indexed({**blank, "footer_crc": crc, "n_rows": n_rows})
