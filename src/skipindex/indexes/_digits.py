@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap
+from pyroaring import BitMap, FrozenBitMap
 
 from skipindex.indexes._column import NULL_CODE
-from skipindex.indexes._positional import Interval, load
+from skipindex.indexes._positional import Interval
 from skipindex.indexes._ranks import Codes
-from skipindex.indexes._roaring import Bits, blank, pack_all
+from skipindex.indexes._roaring import Bits, blank, pack_all, thawed
 from skipindex.storage.parts import Parts
 
 _LIKELY: Final = 4
@@ -155,7 +155,7 @@ class Slices:
     shape: Shape
     n_rows: int
     full: bool
-    _bitmaps: dict[int, BitMap] = field(default_factory=dict, init=False)
+    _bitmaps: dict[int, FrozenBitMap] = field(default_factory=dict, init=False)
 
     def existence(self) -> BitMap:
         """The rows that have a value."""
@@ -164,7 +164,7 @@ class Slices:
         if not self.shape.n_digits:
             return BitMap()
         if self.shape.ranged:
-            return self._at(self.shape.n_slices).copy()
+            return thawed(self._at(self.shape.n_slices))
         return self._within(self.shape.n_digits - 1, 0, self.shape.base - 1, None)
 
     def between(self, start: int, stop: int) -> BitMap:
@@ -220,24 +220,24 @@ class Slices:
             rows = rows - next(zeros) if low >> i & 1 else rows & next(zeros)
         return rows
 
-    def _zeros_from_the_top(self, n_likely: int) -> Iterator[BitMap]:
+    def _zeros_from_the_top(self, n_likely: int) -> Iterator[FrozenBitMap]:
         """In base 2, the rows whose bit is zero, from the highest bit downwards."""
         stop, n_seen = self.first + self.shape.n_digits, 0
         try:
             while stop > self.first:
                 start = max(self.first, stop - n_likely)
-                for raw in reversed(self.parts.read(start, stop)):
+                for zeros in reversed(self.parts.bitmaps(start, stop)):
                     n_seen += 1
-                    yield BitMap.deserialize(cast(bytes, raw))
+                    yield zeros
                 stop = start
         finally:
             self.parts.count.bitmaps += n_seen
 
-    def _zeros(self, lowest: int) -> list[BitMap]:
+    def _zeros(self, lowest: int) -> list[FrozenBitMap]:
         """In base 2, the rows whose bit is zero, from the bit ``lowest`` upwards."""
-        raw = self.parts.read(self.first + lowest, self.first + self.shape.n_digits)
-        self.parts.count.bitmaps += len(raw)
-        return [BitMap.deserialize(cast(bytes, one)) for one in raw]
+        start, stop = self.first + lowest, self.first + self.shape.n_digits
+        self.parts.count.bitmaps += stop - start
+        return self.parts.bitmaps(start, stop)
 
     def among(self, intervals: Sequence[Interval]) -> BitMap:
         """The rows with a code of one of many intervals: prefixes are shared."""
@@ -248,15 +248,16 @@ class Slices:
             self._bitmaps = dict(enumerate(self._zeros(0)))
         return self._walk(self.shape.n_digits - 1, None, intervals)
 
-    def _at(self, i: int) -> BitMap:
-        """Slice ``i``, not to be changed."""
+    def _at(self, i: int) -> FrozenBitMap:
+        """Slice ``i``."""
         bitmap = self._bitmaps.get(i)
         if bitmap is None:
-            bitmap = load(self.parts, self.parts[self.first + i])
+            (bitmap,) = self.parts.bitmaps(self.first + i, self.first + i + 1)
+            self.parts.count.bitmaps += 1
             self._bitmaps[i] = bitmap
         return bitmap
 
-    def _digit(self, i: int, v: int) -> BitMap:
+    def _digit(self, i: int, v: int) -> FrozenBitMap:
         return self._at(i * self.shape.per_digit + v)
 
     def _at_most(self, code: int) -> BitMap:
@@ -298,20 +299,22 @@ class Slices:
         return BitMap() if rows is None else rows
 
     def _equal_in_base_2(self, code: int) -> BitMap:
-        raw = self.parts.read(self.first, self.first + self.shape.n_digits)
+        zeros = self.parts.bitmaps(self.first, self.first + self.shape.n_digits)
         # Existence is needed only where every bit is one.
-        order = range(len(raw) - 1, -1, -1)
+        order = range(len(zeros) - 1, -1, -1)
         begin = next((i for i in order if not code >> i & 1), None)
-        rows = self.existence() if begin is None else load(self.parts, raw[begin])
+        rows = self.existence() if begin is None else thawed(zeros[begin])
+        n_seen = 0 if begin is None else 1
         for i in order:
             if not rows:
                 break
             if i != begin:
-                zeros = load(self.parts, raw[i])
+                n_seen += 1
                 if code >> i & 1:
-                    rows -= zeros
+                    rows -= zeros[i]
                 else:
-                    rows &= zeros
+                    rows &= zeros[i]
+        self.parts.count.bitmaps += n_seen
         return rows
 
     def _within(self, i: int, low: int, high: int, rows: BitMap | None) -> BitMap:
@@ -320,7 +323,7 @@ class Slices:
         The result is a new bitmap.
         """
         if not self.shape.ranged:
-            found = self._digit(i, low).copy()
+            found = thawed(self._digit(i, low))
             for v in range(low + 1, high + 1):
                 found |= self._digit(i, v)
             if rows is not None:
@@ -329,7 +332,7 @@ class Slices:
         below = self._digit(i, low - 1) if low else None
         if high < self.shape.base - 1:
             upto = self._digit(i, high)
-            found = upto.copy() if rows is None else rows & upto
+            found = thawed(upto) if rows is None else rows & upto
         elif rows is None:
             found = self.existence()
         else:
@@ -352,7 +355,12 @@ class Slices:
 
 
 def _between(
-    above: BitMap, below: BitMap, low: int, high: int, i: int, zeros: Iterator[BitMap]
+    above: BitMap,
+    below: BitMap,
+    low: int,
+    high: int,
+    i: int,
+    zeros: Iterator[FrozenBitMap],
 ) -> BitMap:
     """Rows of ``above`` from code ``low`` on, of ``below`` up to ``high``.
 
@@ -380,10 +388,10 @@ def _between(
     return found
 
 
-def _below(code: int, zeros: Sequence[BitMap], lowest: int) -> BitMap:
+def _below(code: int, zeros: Sequence[FrozenBitMap], lowest: int) -> BitMap:
     """The rows with a code below ``code``, which is not zero."""
     first = (code & -code).bit_length() - 1
-    rows = zeros[first - lowest].copy()
+    rows = thawed(zeros[first - lowest])
     for i, bitmap in enumerate(zeros[first - lowest + 1 :], first + 1):
         if code >> i & 1:
             rows |= bitmap

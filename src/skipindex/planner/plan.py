@@ -257,6 +257,7 @@ class Plan:
                     "bytes": stage.n_bytes,
                     "seconds": stage.seconds,
                     "index_bytes": stage.read.n_bytes,
+                    "cached_bytes": stage.read.cached_bytes,
                     "bitmaps": stage.read.bitmaps,
                     "note": stage.note,
                 }
