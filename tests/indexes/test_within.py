@@ -19,7 +19,14 @@ from skipindex.indexes._column import EncodedColumn
 from skipindex.indexes.bit_sliced import BitSliced
 from tests.indexes.memory_parts import MemoryParts, opened
 
-SPECS = (BitSliced(), BitSliced(base=10), BitSliced(encoding="equality"))
+SPECS = (
+    BitSliced(),
+    BitSliced(base=10),
+    BitSliced(encoding="equality"),
+    BitSliced(max_slices=1),
+    BitSliced(max_slices=3),
+    BitSliced(base=4, encoding="equality", max_slices=4),
+)
 
 
 def column(values: Any, mask: Any = None) -> EncodedColumn:
@@ -61,10 +68,14 @@ def test_some_rows_are_judged_as_all_are(
 
 @pytest.mark.parametrize("n_rows", [60_000, 150_000])
 @pytest.mark.parametrize("null_share", [0.0, 0.1])
-def test_files_of_many_rows(n_rows: int, null_share: float) -> None:
+@pytest.mark.parametrize("max_slices", [None, 4])
+def test_files_of_many_rows(
+    n_rows: int, null_share: float, max_slices: int | None
+) -> None:
     rng = np.random.default_rng(n_rows)
     mask = rng.random(n_rows) < null_share
-    index, _ = opened(BitSliced(), column(rng.integers(0, 1000, n_rows), mask))
+    spec = BitSliced(max_slices=max_slices)
+    index, _ = opened(spec, column(rng.integers(0, 1000, n_rows), mask))
     for n in (1, 60, 5_000):
         rows = BitMap(rng.choice(n_rows, n, replace=False).tolist())
         for low, high in ((300, 400), (0, 1), (999, 1000), (511, 513), (-5, 512)):

@@ -192,7 +192,7 @@ class BitSlicedIndex:
         return answer(self, atom)
 
     def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
-        """Exactly those of ``rows`` for which ``atom`` is TRUE."""
+        """Those of ``rows`` for which ``atom`` is TRUE: as exactly as ``probe``."""
         return answer_within(self, atom, rows)
 
     def distinct(self, limit: int) -> list[Value] | None:
@@ -204,8 +204,11 @@ class BitSlicedIndex:
         return self._slices().existence()
 
     def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
-        """Those of ``rows`` with a code of the interval, if digits are single bits."""
-        if self.shape.per_digit > 1:
+        """Those of ``rows`` with a code of the interval, if digits are single bits.
+
+        None where digits were dropped too: then the slices know bins, and no codes.
+        """
+        if self.shape.per_digit > 1 or self.unit > 1:
             return None
         return self._slices().inside(*interval, rows)
 
