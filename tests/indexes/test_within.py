@@ -39,6 +39,9 @@ def check(index: Any, atom: Atom, rows: BitMap) -> None:
     found = index.probe_within(atom, rows)
     assert found.upper == whole.upper & rows, atom
     assert found.lower == whole.lower & rows, atom
+    counted = index.count_within(atom, rows)
+    assert counted is None or whole.lower is whole.upper
+    assert counted in (None, len(whole.upper & rows)), atom
     assert rows == before, "the rows that were asked about are not changed"
 
 
@@ -82,6 +85,16 @@ def test_files_of_many_rows(
             check(index, Range("c", low, high), rows)
 
 
+def test_one_interval_of_exact_codes_is_counted() -> None:
+    index: Any = opened(BitSliced(), column([*range(100), None]))[0]
+    rows = BitMap([3, 50, 99, 100])
+    assert index.count_within(Range("c", 3, 51), rows) == 2
+    assert index.count_within(OneOf("c", (99,)), rows) == 1
+    assert index.count_within(OneOf("c", (1000,)), rows) == 0
+    assert index.count_within(OneOf("c", (3, 99)), rows) is None
+    assert index.count_within(Range("c", None, None), rows) is None
+
+
 def test_few_rows_need_few_slices() -> None:
     """The cost follows the rows that are asked about, from the highest bit down."""
     rng = np.random.default_rng(1)
@@ -102,5 +115,6 @@ def test_a_damaged_slice_is_refused_inside_of_rows_too() -> None:
     good, _ = opened(BitSliced(), column(range(300)))
     kind_parts = MemoryParts(parts)
     index = dataclasses.replace(good, parts=kind_parts)
-    with pytest.raises(CorruptIndexError):
-        index.probe_within(Range("c", 5, 130), BitMap(range(100)))
+    for ask in (index.probe_within, index.count_within):  # type: ignore[attr-defined]
+        with pytest.raises(CorruptIndexError):
+            ask(Range("c", 5, 130), BitMap(range(100)))

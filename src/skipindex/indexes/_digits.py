@@ -201,24 +201,33 @@ class Slices:
         rows -= below[0]
         return rows
 
-    def inside(self, start: int, stop: int, rows: BitMap) -> BitMap:
+    def inside(self, start: int, stop: int, rows: BitMap, found: BitMap | None) -> int:
         """Those of ``rows`` with a code of ``start .. stop - 1``, in base 2, ranged.
 
         From the highest bit down, and no further than there are rows that it could
         decide, so the cost follows the number of ``rows`` and not of the file's.
+
+        Args:
+            start: the first code.
+            stop: above the last.
+            rows: that are asked about; they are not changed.
+            found: a bitmap to add them to, or None if they are only counted.
         """
-        if not self.full:
-            rows = rows & self._at(self.shape.n_slices)
-        low, high = start, stop - 1
+        rows = rows.copy() if self.full else rows & self._at(self.shape.n_slices)
+        low, high, i = start, stop - 1, self.shape.n_digits
         zeros = self._zeros_from_the_top(len(rows).bit_length() + _LIKELY)
-        for i in range(self.shape.n_digits - 1, -1, -1):
-            if not rows:
-                return BitMap()
+        while i and rows:
+            i -= 1
+            zero = next(zeros)
             if low >> i & 1 != high >> i & 1:
-                zero = next(zeros)
-                return _between(rows & zero, rows - zero, low, high, i, zeros)
-            rows = rows - next(zeros) if low >> i & 1 else rows & next(zeros)
-        return rows
+                return _between(rows & zero, rows - zero, low, high, i, zeros, found)
+            if low >> i & 1:
+                rows -= zero
+            else:
+                rows &= zero
+        if found is not None:
+            found |= rows
+        return len(rows)
 
     def _zeros_from_the_top(self, n_likely: int) -> Iterator[FrozenBitMap]:
         """In base 2, the rows whose bit is zero, from the highest bit downwards."""
@@ -361,31 +370,40 @@ def _between(
     high: int,
     i: int,
     zeros: Iterator[FrozenBitMap],
-) -> BitMap:
+    found: BitMap | None,
+) -> int:
     """Rows of ``above`` from code ``low`` on, of ``below`` up to ``high``.
 
-    Only the bits lower than ``i`` are compared.
+    Only the bits lower than ``i`` are compared.  Both sets are used up: changing one
+    takes half as long as making one.  Gives the number of rows, and adds them to
+    ``found``.
     """
-    found = BitMap()
-    for bit in range(i - 1, -1, -1):
-        if not above and not below:
-            break
+    n_found = 0
+    while i and (above or below):
+        i -= 1
         zero = next(zeros)
         if above:
-            if low >> bit & 1:
-                above = above - zero
+            if low >> i & 1:
+                above -= zero
             else:
-                found |= above - zero
-                above = above & zero
+                if found is not None:
+                    found |= above - zero
+                n_found += len(above)
+                above &= zero
+                n_found -= len(above)
         if below:
-            if high >> bit & 1:
-                found |= below & zero
-                below = below - zero
+            if high >> i & 1:
+                if found is not None:
+                    found |= below & zero
+                n_found += len(below)
+                below -= zero
+                n_found -= len(below)
             else:
-                below = below & zero
-    found |= above
-    found |= below
-    return found
+                below &= zero
+    if found is not None:
+        found |= above
+        found |= below
+    return n_found + len(above) + len(below)
 
 
 def _below(code: int, zeros: Sequence[FrozenBitMap], lowest: int) -> BitMap:

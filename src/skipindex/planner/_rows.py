@@ -2,7 +2,7 @@
 
 An AND asks its most selective child first and every other one only about the rows that
 are left, so most of the work follows the number of those rows.  A set whose two bounds
-are one is carried once, and the two bounds of a whole AND are only counted.
+are one is carried once, and of the last child the rows are only counted.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ Rows: TypeAlias = tuple[BitMap, BitMap]
 
 Question: TypeAlias = Callable[[int, BitMap | None], Rows]
 """Of a file, and of some of its rows (None: all): which of them make a node TRUE."""
+
+Count: TypeAlias = Callable[[int, BitMap, BitMap], tuple[int, int]]
+"""Of a file, and of rows certainly and possibly TRUE for the rest of an AND, one
+object where they are the same: how many make a node TRUE too, from .. to."""
 
 _FEW: Final = 64
 """Below one row in so many, an index is asked inside of the rows that are left."""
@@ -70,14 +74,18 @@ class RowEvaluator:
     ) -> None:
         self._known = known
         self._reader = reader
-        self._n_rows = n_rows
+        self._n_rows = n_rows.data  # plain integers, looked up one at a time
         self._wanted = wanted
         self._share = share
         self._used: list[str] = []
         self.empty_leaves: dict[Leaf | Computed, list[int]] = {}
         self._asked: dict[Leaf | Computed, Question] = {}
+        self._places: dict[str, dict[int, list[Place]]] = {}
         children = tree.children if isinstance(tree, AllOf) else (tree,)
-        *self._first, self._last = self._in_order(children)
+        *first, last = sorted(children, key=share)
+        self._first = [self._question(child) for child in first]
+        self._last = self._question(last)
+        self._count = self._counting(last)
 
     def verdict(self, file: int) -> RowVerdict:
         """Between how many and how many rows of a file match."""
@@ -88,24 +96,19 @@ class RowEvaluator:
             lower, upper = _narrowed(lower, upper, *ask(file, upper))
             if not upper:
                 return RowVerdict(0, 0, self._kinds())
-        low, high = self._last(file, upper)
-        n_upper = len(high)
-        if low is high and lower is upper:
-            n_lower = n_upper
-        else:
-            n_lower = len(low) if lower is None else lower.intersection_cardinality(low)
-        return RowVerdict(n_lower, n_upper, self._kinds())
+        if lower is None or upper is None:
+            low, high = self._last(file, None)
+            return RowVerdict(len(low), len(high), self._kinds())
+        return RowVerdict(*self._count(file, lower, upper), self._kinds())
 
     def _kinds(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._used))
 
-    def _in_order(self, children: Sequence[Bound]) -> list[Question]:
-        return [self._question(child) for child in sorted(children, key=self._share)]
-
     def _question(self, node: Bound) -> Question:
         match node:
             case AllOf(children):
-                return self._all_of(self._in_order(children))
+                ordered = sorted(children, key=self._share)
+                return self._all_of([self._question(child) for child in ordered])
             case AnyOf(children):
                 return self._any_of([self._question(child) for child in children])
             case Leaf() | Computed():
@@ -155,21 +158,15 @@ class RowEvaluator:
         # Looked up one at a time, where bytes are several times faster than arrays.
         possible = record.bounds.upper.tobytes()
         certain = record.bounds.lower.tobytes()
-        places: dict[int, list[Place]] | None = None
 
         def ask(file: int, within: BitMap | None) -> Rows:
-            nonlocal places
             if not possible[file]:
                 return _NONE
             if certain[file]:
                 return self._everything(file, within)
-            if places is None:
-                places = self._reader.places(
-                    record.column, self._wanted, positional=True
-                )
             lower: BitMap | None = None
             upper = within
-            for place in places.get(file, ()):
+            for place in self._places_of(record.column).get(file, ()):
                 index = self._reader.open(place, file, record.column)
                 if index is None:
                     continue
@@ -190,21 +187,80 @@ class RowEvaluator:
 
         return ask
 
+    def _counting(self, node: Bound) -> Count:
+        """The question to the last child of an AND, whose rows nobody needs."""
+        question = self._question(node)
+
+        def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
+            low, high = question(file, upper)
+            if low is high and lower is upper:
+                return (len(high),) * 2
+            return lower.intersection_cardinality(low), len(high)
+
+        if isinstance(node, Leaf | Computed):
+            return self._counting_leaf(node, count)
+        return count
+
+    def _counting_leaf(self, leaf: Leaf | Computed, otherwise: Count) -> Count:
+        record = self._known[leaf]
+        undecided = (record.bounds.upper & ~record.bounds.lower).tobytes()
+
+        def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
+            places = self._places_of(record.column).get(file, ())
+            if not undecided[file] or len(places) != 1:
+                return otherwise(file, lower, upper)
+            (place,) = places
+            index = self._reader.open(place, file, record.column)
+            if index is None:
+                return 0, len(upper)
+            try:
+                found = self._counted(index, leaf, file, lower, upper)
+            except UNUSABLE as error:
+                self._reader.refuse(error)
+                return 0, len(upper)
+            if found is None:
+                return 0, len(upper)
+            self._used.append(place[0].name)
+            return found
+
+        return count
+
+    def _counted(
+        self,
+        index: Index,
+        leaf: Leaf | Computed,
+        file: int,
+        lower: BitMap,
+        upper: BitMap,
+    ) -> tuple[int, int] | None:
+        """Of how many rows an index says that they make a leaf TRUE."""
+        if lower is upper and isinstance(leaf, Leaf) and self._are_few(upper, file):
+            count_within = getattr(index, "count_within", None)
+            n = None if count_within is None else count_within(leaf.atom, upper)
+            if n is not None:
+                return n, n
+        bounds = self._ask(index, leaf, file, upper)
+        if bounds is None:
+            return None
+        n_upper = bounds.upper.intersection_cardinality(upper)
+        if bounds.lower is bounds.upper and lower is upper:
+            return n_upper, n_upper
+        return bounds.lower.intersection_cardinality(lower), n_upper
+
+    def _places_of(self, column: ColumnInfo) -> dict[int, list[Place]]:
+        """Where the indexes on a column are; looked up when the first is asked."""
+        places = self._places.get(column.name)
+        if places is None:
+            places = self._reader.places(column, self._wanted, positional=True)
+            self._places[column.name] = places
+        return places
+
     def _probe(
         self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
     ) -> Rows | None:
         """What one index says of some rows; None if it has no opinion."""
         try:
-            nested = getattr(index, "probe_within", None)
-            if (
-                within is not None
-                and isinstance(leaf, Leaf)
-                and nested is not None
-                and len(within) * _FEW < self._n_rows[file]
-            ):
-                bounds = nested(leaf.atom, within)
-                return bounds.lower, bounds.upper
-            bounds = probe_index(index, leaf)
+            bounds = self._ask(index, leaf, file, within)
         except UNUSABLE as error:
             self._reader.refuse(error)
             return None
@@ -216,6 +272,22 @@ class RowEvaluator:
         if bounds.lower is bounds.upper:
             return upper, upper
         return bounds.lower & within, upper
+
+    def _ask(
+        self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
+    ) -> Bounds[BitMap] | None:
+        """The bounds of at least the rows ``within``; None is "no opinion"."""
+        if within is None or not self._are_few(within, file):
+            return probe_index(index, leaf)
+        probe_within = getattr(index, "probe_within", None)
+        if probe_within is None or not isinstance(leaf, Leaf):
+            return probe_index(index, leaf)
+        bounds: Bounds[BitMap] = probe_within(leaf.atom, within)
+        return bounds
+
+    def _are_few(self, rows: BitMap, file: int) -> bool:
+        """Whether looking at these rows alone is faster than looking at all."""
+        return len(rows) * _FEW < self._n_rows[file]
 
 
 def _narrowed(
