@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from skipindex.bounds import Bounds
 from skipindex.indexes._base import Index
 from skipindex.planner._computed import probe_index
-from skipindex.planner._indexes import UNUSABLE, IndexReader, Place
+from skipindex.planner._indexes import UNUSABLE, Place
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Computed, Known, Leaf, Unknown
 from skipindex.table import ColumnInfo
 
@@ -46,43 +46,70 @@ class RowVerdict(NamedTuple):
 class LeafBounds(Protocol):
     """What is known of a leaf in every file before rows are looked at."""
 
-    column: ColumnInfo
-    bounds: Bounds[np.ndarray]
+    @property
+    def column(self) -> ColumnInfo:
+        """That it is about."""
+
+    @property
+    def bounds(self) -> Bounds[np.ndarray]:
+        """The files whose every row makes it TRUE, and where some row may."""
+
+
+class Opener(Protocol):
+    """Opens indexes, and notes those that are not fit for use."""
+
+    def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
+        """The index of one file, or None if it has none that is fit for use."""
+
+    def refuse(self, error: Exception) -> None:
+        """Note that what was read is no index."""
+
+
+def in_order(tree: Bound, share: Callable[[Bound], float]) -> Bound:
+    """The tree with the children of every AND in the order in which they are asked.
+
+    Args:
+        tree: any bound tree.
+        share: about which share of the rows a node leaves; the least is asked first.
+    """
+    match tree:
+        case AllOf(children):
+            ordered = sorted(children, key=share)
+            return AllOf(tuple(in_order(child, share) for child in ordered))
+        case AnyOf(children):
+            return AnyOf(tuple(in_order(child, share) for child in children))
+        case _:
+            return tree
 
 
 class RowEvaluator:
     """Bounds the matching rows of files, one file at a time.
 
     Args:
-        tree: any bound tree.
+        tree: any bound tree; the first child of an AND is asked first.
         known: what is known of its leaves.
-        reader: where indexes come from.
+        opener: opens their indexes.
+        places: of every column by name, where the indexes of the files are.
         n_rows: of every file.
-        wanted: the files that will be asked about.
-        share: about which share of the rows a node leaves; the least is asked first.
     """
 
     def __init__(
         self,
         tree: Bound,
         known: Mapping[Leaf | Computed, LeafBounds],
-        reader: IndexReader,
+        opener: Opener,
         *,
+        places: Mapping[str, Mapping[int, Sequence[Place]]],
         n_rows: np.ndarray,
-        wanted: np.ndarray,
-        share: Callable[[Bound], float],
     ) -> None:
         self._known = known
-        self._reader = reader
+        self._opener = opener
+        self._places = places
         self._n_rows = n_rows.data  # plain integers, looked up one at a time
-        self._wanted = wanted
-        self._share = share
         self._used: list[str] = []
         self.empty_leaves: dict[Leaf | Computed, list[int]] = {}
         self._asked: dict[Leaf | Computed, Question] = {}
-        self._places: dict[str, dict[int, list[Place]]] = {}
-        children = tree.children if isinstance(tree, AllOf) else (tree,)
-        *first, last = sorted(children, key=share)
+        *first, last = tree.children if isinstance(tree, AllOf) else (tree,)
         self._first = [self._question(child) for child in first]
         self._last = self._question(last)
         self._count = self._counting(last)
@@ -107,8 +134,7 @@ class RowEvaluator:
     def _question(self, node: Bound) -> Question:
         match node:
             case AllOf(children):
-                ordered = sorted(children, key=self._share)
-                return self._all_of([self._question(child) for child in ordered])
+                return self._all_of([self._question(child) for child in children])
             case AnyOf(children):
                 return self._any_of([self._question(child) for child in children])
             case Leaf() | Computed():
@@ -158,6 +184,7 @@ class RowEvaluator:
         # Looked up one at a time, where bytes are several times faster than arrays.
         possible = record.bounds.upper.tobytes()
         certain = record.bounds.lower.tobytes()
+        places = self._places[record.column.name]
 
         def ask(file: int, within: BitMap | None) -> Rows:
             if not possible[file]:
@@ -166,8 +193,8 @@ class RowEvaluator:
                 return self._everything(file, within)
             lower: BitMap | None = None
             upper = within
-            for place in self._places_of(record.column).get(file, ()):
-                index = self._reader.open(place, file, record.column)
+            for place in places.get(file, ()):
+                index = self._opener.open(place, file, record.column)
                 if index is None:
                     continue
                 found = self._probe(index, leaf, file, upper)
@@ -204,19 +231,20 @@ class RowEvaluator:
     def _counting_leaf(self, leaf: Leaf | Computed, otherwise: Count) -> Count:
         record = self._known[leaf]
         undecided = (record.bounds.upper & ~record.bounds.lower).tobytes()
+        places = self._places[record.column.name]
 
         def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
-            places = self._places_of(record.column).get(file, ())
-            if not undecided[file] or len(places) != 1:
+            mine = places.get(file, ())
+            if not undecided[file] or len(mine) != 1:
                 return otherwise(file, lower, upper)
-            (place,) = places
-            index = self._reader.open(place, file, record.column)
+            (place,) = mine
+            index = self._opener.open(place, file, record.column)
             if index is None:
                 return 0, len(upper)
             try:
                 found = self._counted(index, leaf, file, lower, upper)
             except UNUSABLE as error:
-                self._reader.refuse(error)
+                self._opener.refuse(error)
                 return 0, len(upper)
             if found is None:
                 return 0, len(upper)
@@ -247,14 +275,6 @@ class RowEvaluator:
             return n_upper, n_upper
         return bounds.lower.intersection_cardinality(lower), n_upper
 
-    def _places_of(self, column: ColumnInfo) -> dict[int, list[Place]]:
-        """Where the indexes on a column are; looked up when the first is asked."""
-        places = self._places.get(column.name)
-        if places is None:
-            places = self._reader.places(column, self._wanted, positional=True)
-            self._places[column.name] = places
-        return places
-
     def _probe(
         self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
     ) -> Rows | None:
@@ -262,7 +282,7 @@ class RowEvaluator:
         try:
             bounds = self._ask(index, leaf, file, within)
         except UNUSABLE as error:
-            self._reader.refuse(error)
+            self._opener.refuse(error)
             return None
         if bounds is None:
             return None

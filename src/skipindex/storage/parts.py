@@ -61,6 +61,14 @@ def reads_so_far() -> ReadCount:
     return ReadCount(READS.parts, READS.n_bytes, READS.bitmaps, READS.cached_bytes)
 
 
+def add_reads(count: ReadCount) -> None:
+    """Count what another process has read for this thread."""
+    READS.parts += count.parts
+    READS.n_bytes += count.n_bytes
+    READS.bitmaps += count.bitmaps
+    READS.cached_bytes += count.cached_bytes
+
+
 class Parts(Protocol):
     """The payload of one index: byte strings, fetched on demand and verified.
 
