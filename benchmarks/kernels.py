@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from crc32c import crc32c
 from pybloom_live import BloomFilter
-from pyroaring import BitMap
+from pyroaring import BitMap, FrozenBitMap
 
 import skipindex as sx
 from benchmarks._report import Measure, show
@@ -25,6 +25,7 @@ from skipindex.indexes import EncodedColumn, Index, IndexSpec, ReadCount, index_
 from skipindex.indexes._bloom_bulk import fill
 from skipindex.indexes._digits import Shape, pack_slices
 from skipindex.indexes.minmax import summarize
+from skipindex.storage.parts import bitmap_of
 
 SPECS: tuple[IndexSpec, ...] = (
     sx.BitSliced(),
@@ -59,6 +60,10 @@ class MemoryParts:
             self.count.parts += 1
             self.count.n_bytes += len(self._parts[i])
         return [memoryview(part) for part in self._parts[start:stop]]
+
+    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
+        """Parts ``start .. stop - 1`` as bitmaps."""
+        return list(map(bitmap_of, self.read(start, stop)))
 
 
 def encoded(values: pa.Array) -> EncodedColumn:

@@ -44,6 +44,7 @@ from skipindex.indexes.token_bloom import TokenBloom
 from skipindex.layout.picture import picture
 from skipindex.layout.quality import Quality, describe
 from skipindex.layout.workload import Workload
+from skipindex.planner._packs import set_cache_bytes
 from skipindex.planner.plan import FileTask, Plan, Verdict, plan_files
 from skipindex.planner.proofs import Evidence, SkippedFile
 from skipindex.planner.verify import VerifyReport, Violation, verify_plan
@@ -120,6 +121,7 @@ __all__ = [
     "picture",
     "plan_files",
     "read",
+    "set_cache_bytes",
     "set_derived",
     "sql",
     "vacuum",

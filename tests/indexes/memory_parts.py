@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crc32c import crc32c
+from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes import Index, IndexSpec, ReadCount, index_type
 from skipindex.indexes._column import EncodedColumn
+from skipindex.storage.parts import bitmap_of
 
 
 class MemoryParts:
@@ -35,6 +37,9 @@ class MemoryParts:
             if self._crcs is not None and crc32c(self._parts[i]) != self._crcs[i]:
                 raise CorruptIndexError(f"part {i} does not have its crc32c")
         return [memoryview(part) for part in self._parts[start:stop]]
+
+    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
+        return list(map(bitmap_of, self.read(start, stop)))
 
 
 def opened(spec: IndexSpec, column: EncodedColumn) -> tuple[Index, ReadCount]:

@@ -19,7 +19,14 @@ from skipindex.indexes._column import EncodedColumn
 from skipindex.indexes.bit_sliced import BitSliced
 from tests.indexes.memory_parts import MemoryParts, opened
 
-SPECS = (BitSliced(), BitSliced(base=10), BitSliced(encoding="equality"))
+SPECS = (
+    BitSliced(),
+    BitSliced(base=10),
+    BitSliced(encoding="equality"),
+    BitSliced(max_slices=1),
+    BitSliced(max_slices=3),
+    BitSliced(base=4, encoding="equality", max_slices=4),
+)
 
 
 def column(values: Any, mask: Any = None) -> EncodedColumn:
@@ -32,6 +39,9 @@ def check(index: Any, atom: Atom, rows: BitMap) -> None:
     found = index.probe_within(atom, rows)
     assert found.upper == whole.upper & rows, atom
     assert found.lower == whole.lower & rows, atom
+    counted = index.count_within(atom, rows)
+    assert counted is None or whole.lower is whole.upper
+    assert counted in (None, len(whole.upper & rows)), atom
     assert rows == before, "the rows that were asked about are not changed"
 
 
@@ -61,14 +71,28 @@ def test_some_rows_are_judged_as_all_are(
 
 @pytest.mark.parametrize("n_rows", [60_000, 150_000])
 @pytest.mark.parametrize("null_share", [0.0, 0.1])
-def test_files_of_many_rows(n_rows: int, null_share: float) -> None:
+@pytest.mark.parametrize("max_slices", [None, 4])
+def test_files_of_many_rows(
+    n_rows: int, null_share: float, max_slices: int | None
+) -> None:
     rng = np.random.default_rng(n_rows)
     mask = rng.random(n_rows) < null_share
-    index, _ = opened(BitSliced(), column(rng.integers(0, 1000, n_rows), mask))
+    spec = BitSliced(max_slices=max_slices)
+    index, _ = opened(spec, column(rng.integers(0, 1000, n_rows), mask))
     for n in (1, 60, 5_000):
         rows = BitMap(rng.choice(n_rows, n, replace=False).tolist())
         for low, high in ((300, 400), (0, 1), (999, 1000), (511, 513), (-5, 512)):
             check(index, Range("c", low, high), rows)
+
+
+def test_one_interval_of_exact_codes_is_counted() -> None:
+    index: Any = opened(BitSliced(), column([*range(100), None]))[0]
+    rows = BitMap([3, 50, 99, 100])
+    assert index.count_within(Range("c", 3, 51), rows) == 2
+    assert index.count_within(OneOf("c", (99,)), rows) == 1
+    assert index.count_within(OneOf("c", (1000,)), rows) == 0
+    assert index.count_within(OneOf("c", (3, 99)), rows) is None
+    assert index.count_within(Range("c", None, None), rows) is None
 
 
 def test_few_rows_need_few_slices() -> None:
@@ -91,5 +115,6 @@ def test_a_damaged_slice_is_refused_inside_of_rows_too() -> None:
     good, _ = opened(BitSliced(), column(range(300)))
     kind_parts = MemoryParts(parts)
     index = dataclasses.replace(good, parts=kind_parts)
-    with pytest.raises(CorruptIndexError):
-        index.probe_within(Range("c", 5, 130), BitMap(range(100)))
+    for ask in (index.probe_within, index.count_within):  # type: ignore[attr-defined]
+        with pytest.raises(CorruptIndexError):
+            ask(Range("c", 5, 130), BitMap(range(100)))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import skipindex as sx
 from skipindex.planner import _packs
-from skipindex.planner._packs import OPENED
+from skipindex.planner._packs import OPENED, PackCache
+from skipindex.storage.parts import ReadCount
 from tests.tables import build, forget_open_packs, packs, put_all
 
 CONDITION = "a BETWEEN 3 AND 40 AND s = 'v1'"
+KINDS = ["minmax", "bit_sliced", "bitmap"]
 
 
 @pytest.fixture
@@ -74,3 +80,97 @@ def test_a_pack_that_was_replaced_is_opened_anew(
     paths, _, notes = answer(table)
     assert paths == table.paths
     assert notes
+
+
+@pytest.fixture
+def own_limit() -> Iterator[None]:
+    """The limit of the process, put back at the end."""
+    before = OPENED.parts.limit
+    yield
+    sx.set_cache_bytes(before)
+
+
+def reads(table: sx.Table) -> ReadCount:
+    return table.plan_files(CONDITION, without="file_map").stages[-1].read
+
+
+@pytest.mark.usefixtures("own_limit")
+def test_a_warm_plan_reads_nothing_and_counts_the_same(table: sx.Table) -> None:
+    expected = answer(table)
+    sx.set_cache_bytes(1 << 20)
+    reads(table)
+    warm = reads(table)
+    assert warm.cached_bytes == warm.n_bytes > 0
+    record = table.plan_files(CONDITION, without="file_map").to_dict()["stages"][-1]
+    assert record["cached_bytes"] == record["index_bytes"] == warm.n_bytes
+    sx.set_cache_bytes(0)
+    assert OPENED.parts.n_bytes == 0
+    read = reads(table)
+    assert read.cached_bytes == 0
+    assert replace(read, cached_bytes=warm.cached_bytes) == warm
+    assert answer(table) == expected
+
+
+@pytest.mark.usefixtures("own_limit")
+@pytest.mark.parametrize("limit", [0, 700, 3_000])
+def test_any_room_for_parts_changes_no_answer(table: sx.Table, limit: int) -> None:
+    expected = answer(table)
+    sx.set_cache_bytes(limit)
+    for _ in range(3):
+        assert answer(table) == expected
+        assert OPENED.parts.n_bytes <= limit
+
+
+def test_a_pack_that_is_let_go_takes_its_parts_with_it(
+    table: sx.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = answer(table)
+    assert OPENED.parts.n_bytes > 0
+    forget_open_packs()
+    assert OPENED.parts.n_bytes == 0
+    monkeypatch.setattr(_packs, "MAX_PACKS", 0)
+    assert answer(table) == expected
+    assert OPENED.parts.n_bytes == 0
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "256MB", None])
+def test_no_number_of_bytes_is_refused(limit: Any) -> None:
+    before = OPENED.parts.limit
+    with pytest.raises(sx.PlanError, match=re.escape(repr(limit))):
+        sx.set_cache_bytes(limit)
+    assert OPENED.parts.limit == before
+
+
+def test_the_environment_sets_the_limit(
+    table: sx.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKIPINDEX_CACHE_BYTES", "1234")
+    assert PackCache().parts.limit == 1234
+    monkeypatch.delenv("SKIPINDEX_CACHE_BYTES")
+    assert PackCache().parts.limit == 256 << 20
+    for text in ("much", "-5", "1e6", ""):
+        monkeypatch.setenv("SKIPINDEX_CACHE_BYTES", text)
+        monkeypatch.setattr(OPENED, "_parts", None)
+        with pytest.raises(sx.PlanError, match="SKIPINDEX_CACHE_BYTES"):
+            table.plan_files(CONDITION)
+
+
+def test_what_is_kept_is_what_was_written(table: sx.Table) -> None:
+    """No question changes a bitmap that others share."""
+    questions = (
+        "a >= 3",
+        "a < 17 OR a > 40",
+        "a IN (1, 5, 6, 30)",
+        "a = 31",
+        "a IS NULL OR s IS NOT NULL",
+        "NOT (a BETWEEN 7 AND 9) AND s <> 'v2'",
+    )
+
+    def counts() -> list[tuple[int, int | None]]:
+        return [table.plan_files(q, kinds=KINDS).count_bounds for q in questions]
+
+    forget_open_packs()
+    first = counts()
+    assert [counts() for _ in range(2)] == [first] * 2
+    forget_open_packs()
+    assert counts() == first

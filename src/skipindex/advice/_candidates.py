@@ -13,7 +13,7 @@ from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap
+from pyroaring import BitMap, FrozenBitMap
 
 from skipindex.advice._sample import SampledColumn
 from skipindex.errors import UnsupportedTypeError
@@ -26,7 +26,7 @@ from skipindex.indexes import (
 from skipindex.indexes._base import IndexSpec
 from skipindex.planner._computed import probe_index
 from skipindex.planner.bound import Computed, Leaf
-from skipindex.storage.parts import ReadCount
+from skipindex.storage.parts import ReadCount, bitmap_of
 
 _PART_BYTES: Final = 20
 _FILE_BYTES: Final = 12
@@ -223,6 +223,9 @@ class _InMemory:
 
     def read(self, start: int, stop: int) -> list[memoryview]:
         return self._parts[start:stop]
+
+    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
+        return list(map(bitmap_of, self._parts[start:stop]))
 
 
 def spec_text(spec: IndexSpec) -> str:

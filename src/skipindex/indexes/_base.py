@@ -45,11 +45,17 @@ class Index(Protocol):
 class ContextIndex(Index, Protocol):
     """An index whose answers inside of few rows are cheaper than over the file.
 
-    An index has this method or not; the planner looks for it by its name.
+    An index has each of these methods or not; the planner looks for them by name.
     """
 
     def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
         """Bound those of ``rows`` for which ``atom`` is TRUE, and no others."""
+
+    def count_within(self, atom: Atom, rows: BitMap) -> int | None:
+        """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``probe_within``.
+
+        For the last condition of an AND, whose rows nobody needs.
+        """
 
 
 @runtime_checkable

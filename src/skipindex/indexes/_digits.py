@@ -16,18 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap
+from pyroaring import BitMap, FrozenBitMap
 
-from skipindex.indexes import _roaring
 from skipindex.indexes._column import NULL_CODE
 from skipindex.indexes._decode import rows_among
-from skipindex.indexes._positional import Interval, load
+from skipindex.indexes._positional import Interval
 from skipindex.indexes._ranks import Codes
-from skipindex.indexes._roaring import Bits, blank, pack_all
+from skipindex.indexes._roaring import Bits, blank, pack_all, thawed
 from skipindex.storage.parts import Parts
 
 _MANY: Final = 16
@@ -159,7 +158,7 @@ class Slices:
     shape: Shape
     n_rows: int
     full: bool
-    _bitmaps: dict[int, BitMap] = field(default_factory=dict, init=False)
+    _bitmaps: dict[int, FrozenBitMap] = field(default_factory=dict, init=False)
 
     def existence(self) -> BitMap:
         """The rows that have a value."""
@@ -168,7 +167,7 @@ class Slices:
         if not self.shape.n_digits:
             return BitMap()
         if self.shape.ranged:
-            return self._at(self.shape.n_slices).copy()
+            return thawed(self._at(self.shape.n_slices))
         return self._within(self.shape.n_digits - 1, 0, self.shape.base - 1, None)
 
     def between(self, start: int, stop: int) -> BitMap:
@@ -205,43 +204,52 @@ class Slices:
         rows -= below[0]
         return rows
 
-    def inside(self, start: int, stop: int, rows: BitMap) -> BitMap:
+    def inside(self, start: int, stop: int, rows: BitMap, found: BitMap | None) -> int:
         """Those of ``rows`` with a code of ``start .. stop - 1``, in base 2, ranged.
 
         From the highest bit down, and no further than there are rows that it could
         decide, so the cost follows the number of ``rows`` and not of the file's.
-        """
-        if not self.full:
-            rows = rows & self._at(self.shape.n_slices)
-        low, high = start, stop - 1
-        zeros = self._zeros_from_the_top(len(rows).bit_length() + _LIKELY)
-        for i in range(self.shape.n_digits - 1, -1, -1):
-            if not rows:
-                return BitMap()
-            if low >> i & 1 != high >> i & 1:
-                zero = next(zeros)
-                return _between(rows & zero, rows - zero, low, high, i, zeros)
-            rows = rows - next(zeros) if low >> i & 1 else rows & next(zeros)
-        return rows
 
-    def _zeros_from_the_top(self, n_likely: int) -> Iterator[BitMap]:
+        Args:
+            start: the first code.
+            stop: above the last.
+            rows: that are asked about; they are not changed.
+            found: a bitmap to add them to, or None if they are only counted.
+        """
+        rows = rows.copy() if self.full else rows & self._at(self.shape.n_slices)
+        low, high, i = start, stop - 1, self.shape.n_digits
+        zeros = self._zeros_from_the_top(len(rows).bit_length() + _LIKELY)
+        while i and rows:
+            i -= 1
+            zero = next(zeros)
+            if low >> i & 1 != high >> i & 1:
+                return _between(rows & zero, rows - zero, low, high, i, zeros, found)
+            if low >> i & 1:
+                rows -= zero
+            else:
+                rows &= zero
+        if found is not None:
+            found |= rows
+        return len(rows)
+
+    def _zeros_from_the_top(self, n_likely: int) -> Iterator[FrozenBitMap]:
         """In base 2, the rows whose bit is zero, from the highest bit downwards."""
         stop, n_seen = self.first + self.shape.n_digits, 0
         try:
             while stop > self.first:
                 start = max(self.first, stop - n_likely)
-                for raw in reversed(self.parts.read(start, stop)):
+                for zeros in reversed(self.parts.bitmaps(start, stop)):
                     n_seen += 1
-                    yield BitMap.deserialize(cast(bytes, raw))
+                    yield zeros
                 stop = start
         finally:
             self.parts.count.bitmaps += n_seen
 
-    def _zeros(self, lowest: int) -> list[BitMap]:
+    def _zeros(self, lowest: int) -> list[FrozenBitMap]:
         """In base 2, the rows whose bit is zero, from the bit ``lowest`` upwards."""
-        raw = self.parts.read(self.first + lowest, self.first + self.shape.n_digits)
-        self.parts.count.bitmaps += len(raw)
-        return [BitMap.deserialize(cast(bytes, one)) for one in raw]
+        start, stop = self.first + lowest, self.first + self.shape.n_digits
+        self.parts.count.bitmaps += stop - start
+        return self.parts.bitmaps(start, stop)
 
     def among(self, intervals: Sequence[Interval]) -> BitMap:
         """The rows with a code of one of some intervals.
@@ -253,23 +261,36 @@ class Slices:
         if intervals[-1][1] == self.shape.n_codes:  # no row is beyond
             intervals = [*intervals[:-1], (intervals[-1][0], reach)]
         if self.shape.per_digit == 1:
-            raw = self.parts.read(self.first, self.first + self.shape.n_digits)
-            self.parts.count.bitmaps += len(raw)
-            if len(intervals) * sum(map(len, raw)) > _MANY * len(raw) * self.n_rows / 8:
-                rows = rows_among(raw, intervals, self.n_rows)
-                return rows if self.full else rows & self._at(self.shape.n_slices)
-            self._bitmaps = {i: _roaring.load(one) for i, one in enumerate(raw)}
+            if (
+                len(intervals) > _MANY
+                and (rows := self._decoded(intervals)) is not None
+            ):
+                return rows
+            self._bitmaps = dict(enumerate(self._zeros(0)))
         return self._walk(self.shape.n_digits - 1, None, intervals)
 
-    def _at(self, i: int) -> BitMap:
-        """Slice ``i``, not to be changed."""
+    def _decoded(self, intervals: Sequence[Interval]) -> BitMap | None:
+        """In base 2, the same by the code of every row; None where slices are sparse.
+
+        What a walk costs grows with the bytes of the slices and with the intervals.
+        """
+        raw = self.parts.read(self.first, self.first + self.shape.n_digits)
+        if len(intervals) * sum(map(len, raw)) < _MANY * len(raw) * self.n_rows / 8:
+            return None
+        self.parts.count.bitmaps += len(raw)
+        rows = rows_among(raw, intervals, self.n_rows)
+        return rows if self.full else rows & self._at(self.shape.n_slices)
+
+    def _at(self, i: int) -> FrozenBitMap:
+        """Slice ``i``."""
         bitmap = self._bitmaps.get(i)
         if bitmap is None:
-            bitmap = load(self.parts, self.parts[self.first + i])
+            (bitmap,) = self.parts.bitmaps(self.first + i, self.first + i + 1)
+            self.parts.count.bitmaps += 1
             self._bitmaps[i] = bitmap
         return bitmap
 
-    def _digit(self, i: int, v: int) -> BitMap:
+    def _digit(self, i: int, v: int) -> FrozenBitMap:
         return self._at(i * self.shape.per_digit + v)
 
     def _at_most(self, code: int) -> BitMap:
@@ -311,20 +332,22 @@ class Slices:
         return BitMap() if rows is None else rows
 
     def _equal_in_base_2(self, code: int) -> BitMap:
-        raw = self.parts.read(self.first, self.first + self.shape.n_digits)
+        zeros = self.parts.bitmaps(self.first, self.first + self.shape.n_digits)
         # Existence is needed only where every bit is one.
-        order = range(len(raw) - 1, -1, -1)
+        order = range(len(zeros) - 1, -1, -1)
         begin = next((i for i in order if not code >> i & 1), None)
-        rows = self.existence() if begin is None else load(self.parts, raw[begin])
+        rows = self.existence() if begin is None else thawed(zeros[begin])
+        n_seen = 0 if begin is None else 1
         for i in order:
             if not rows:
                 break
             if i != begin:
-                zeros = load(self.parts, raw[i])
+                n_seen += 1
                 if code >> i & 1:
-                    rows -= zeros
+                    rows -= zeros[i]
                 else:
-                    rows &= zeros
+                    rows &= zeros[i]
+        self.parts.count.bitmaps += n_seen
         return rows
 
     def _within(self, i: int, low: int, high: int, rows: BitMap | None) -> BitMap:
@@ -333,7 +356,7 @@ class Slices:
         The result is a new bitmap.
         """
         if not self.shape.ranged:
-            found = self._digit(i, low).copy()
+            found = thawed(self._digit(i, low))
             for v in range(low + 1, high + 1):
                 found |= self._digit(i, v)
             if rows is not None:
@@ -342,7 +365,7 @@ class Slices:
         below = self._digit(i, low - 1) if low else None
         if high < self.shape.base - 1:
             upto = self._digit(i, high)
-            found = upto.copy() if rows is None else rows & upto
+            found = thawed(upto) if rows is None else rows & upto
         elif rows is None:
             found = self.existence()
         else:
@@ -365,38 +388,52 @@ class Slices:
 
 
 def _between(
-    above: BitMap, below: BitMap, low: int, high: int, i: int, zeros: Iterator[BitMap]
-) -> BitMap:
+    above: BitMap,
+    below: BitMap,
+    low: int,
+    high: int,
+    i: int,
+    zeros: Iterator[FrozenBitMap],
+    found: BitMap | None,
+) -> int:
     """Rows of ``above`` from code ``low`` on, of ``below`` up to ``high``.
 
-    Only the bits lower than ``i`` are compared.
+    Only the bits lower than ``i`` are compared.  Both sets are used up: changing one
+    takes half as long as making one.  Gives the number of rows, and adds them to
+    ``found``.
     """
-    found = BitMap()
-    for bit in range(i - 1, -1, -1):
-        if not above and not below:
-            break
+    n_found = 0
+    while i and (above or below):
+        i -= 1
         zero = next(zeros)
         if above:
-            if low >> bit & 1:
-                above = above - zero
+            if low >> i & 1:
+                above -= zero
             else:
-                found |= above - zero
-                above = above & zero
+                if found is not None:
+                    found |= above - zero
+                n_found += len(above)
+                above &= zero
+                n_found -= len(above)
         if below:
-            if high >> bit & 1:
-                found |= below & zero
-                below = below - zero
+            if high >> i & 1:
+                if found is not None:
+                    found |= below & zero
+                n_found += len(below)
+                below -= zero
+                n_found -= len(below)
             else:
-                below = below & zero
-    found |= above
-    found |= below
-    return found
+                below &= zero
+    if found is not None:
+        found |= above
+        found |= below
+    return n_found + len(above) + len(below)
 
 
-def _below(code: int, zeros: Sequence[BitMap], lowest: int) -> BitMap:
+def _below(code: int, zeros: Sequence[FrozenBitMap], lowest: int) -> BitMap:
     """The rows with a code below ``code``, which is not zero."""
     first = (code & -code).bit_length() - 1
-    rows = zeros[first - lowest].copy()
+    rows = thawed(zeros[first - lowest])
     for i, bitmap in enumerate(zeros[first - lowest + 1 :], first + 1):
         if code >> i & 1:
             rows |= bitmap

@@ -30,6 +30,9 @@ from skipindex.storage.parts import Parts
 Interval = tuple[int, int]
 """The codes ``start .. stop - 1``."""
 
+_NOWHERE: Final = (0, 0)
+"""The interval of no code."""
+
 DAMAGE: Final = (ValueError, IndexError, OverflowError, MemoryError, struct.error)
 """What reading nonsense may raise."""
 
@@ -64,6 +67,9 @@ class Nested(Positional, Protocol):
         ``rows`` is not changed.
         """
 
+    def count_inside(self, interval: Interval, rows: BitMap) -> int | None:
+        """How many they are; None: ask ``among``."""
+
 
 def answer_within(index: Nested, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
     """Bound those of ``rows`` for which ``atom`` is TRUE.
@@ -72,19 +78,9 @@ def answer_within(index: Nested, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
         CorruptIndexError: a part of the payload makes no sense.
     """
     try:
-        intervals: list[Interval] = []
-        match atom:
-            case Range(low=low, high=high):
-                start, stop = index.book.locate(low, high)
-                if start >= stop:
-                    return _exactly(BitMap())
-                intervals = [(start, stop)]
-            case OneOf(values=values):
-                intervals = intervals_of(index.book.find_all(values))
-                if not intervals:
-                    return _exactly(BitMap())
-        if len(intervals) == 1 and intervals != [(0, index.book.n_codes)]:
-            found = index.inside(intervals[0], rows)
+        interval = _only_interval(index, atom)
+        if interval is not None:
+            found = index.inside(interval, rows) if interval != _NOWHERE else BitMap()
             if found is not None:
                 return _exactly(found)
     except CorruptIndexError:
@@ -96,6 +92,44 @@ def answer_within(index: Nested, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
     if bounds.lower is bounds.upper:
         return _exactly(upper)
     return Bounds(bounds.lower & rows, upper)
+
+
+def count_within(index: Nested, atom: Atom, rows: BitMap) -> int | None:
+    """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``answer_within``.
+
+    Raises:
+        CorruptIndexError: a part of the payload makes no sense.
+    """
+    try:
+        interval = _only_interval(index, atom)
+        if interval is None:
+            return None
+        if interval == _NOWHERE:
+            return 0
+        return index.count_inside(interval, rows)
+    except CorruptIndexError:
+        raise
+    except DAMAGE as error:
+        raise _damaged(atom, error) from error
+
+
+def _only_interval(index: Nested, atom: Atom) -> Interval | None:
+    """The codes that make ``atom`` TRUE, if they are one interval and not all."""
+    match atom:
+        case Range(low=low, high=high):
+            start, stop = index.book.locate(low, high)
+            if start >= stop:
+                return _NOWHERE
+        case OneOf(values=values):
+            intervals = intervals_of(index.book.find_all(values))
+            if not intervals:
+                return _NOWHERE
+            if len(intervals) > 1:
+                return None
+            ((start, stop),) = intervals
+        case _:
+            return None
+    return (start, stop) if stop - start < index.book.n_codes else None
 
 
 def _damaged(atom: Atom, error: Exception) -> CorruptIndexError:

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
 
@@ -47,6 +47,11 @@ def load(raw: bytes | memoryview) -> BitMap:
         raise CorruptIndexError(
             f"{len(raw)} bytes are no roaring bitmap ({error})"
         ) from error
+
+
+def thawed(bitmap: AbstractBitMap) -> BitMap:
+    """A copy that can be changed; ``copy`` takes five times as long."""
+    return BitMap() | bitmap
 
 
 def from_rows(rows: npt.NDArray[np.unsignedinteger], n_rows: int) -> BitMap:

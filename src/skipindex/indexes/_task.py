@@ -291,6 +291,8 @@ def read_column(
             n = fields.count(field_name)
             raise UnsupportedTypeError(f"the file has {n} fields {name!r}")
         dtype = dtype.field(field_name).type
+    if pa.types.is_dictionary(dtype):
+        dtype = dtype.value_type
     if domain_of(dtype, name).tag != domain.tag:
         raise UnsupportedTypeError(
             f"column {name!r} has type {dtype} here, and another in the table"

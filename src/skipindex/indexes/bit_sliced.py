@@ -40,7 +40,13 @@ from skipindex.indexes._column import NULL_CODE, EncodedColumn
 from skipindex.indexes._dictionary import Codebook, open_codebook
 from skipindex.indexes._digits import Shape, Slices, pack_slices
 from skipindex.indexes._header import Cursor, Head, read_head
-from skipindex.indexes._positional import Interval, answer, answer_within, distinct
+from skipindex.indexes._positional import (
+    Interval,
+    answer,
+    answer_within,
+    count_within,
+    distinct,
+)
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bit_sliced"
@@ -192,8 +198,12 @@ class BitSlicedIndex:
         return answer(self, atom)
 
     def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
-        """Exactly those of ``rows`` for which ``atom`` is TRUE."""
+        """Those of ``rows`` for which ``atom`` is TRUE: as exactly as ``probe``."""
         return answer_within(self, atom, rows)
+
+    def count_within(self, atom: Atom, rows: BitMap) -> int | None:
+        """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``probe_within``."""
+        return count_within(self, atom, rows)
 
     def distinct(self, limit: int) -> list[Value] | None:
         """Every value of the column, if there are not more than ``limit``."""
@@ -204,10 +214,26 @@ class BitSlicedIndex:
         return self._slices().existence()
 
     def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
-        """Those of ``rows`` with a code of the interval, if digits are single bits."""
-        if self.shape.per_digit > 1:
+        """Those of ``rows`` with a code of the interval, if slices know codes."""
+        if not self._looks_inside:
             return None
-        return self._slices().inside(*interval, rows)
+        found = BitMap()
+        self._slices().inside(*interval, rows, found)
+        return found
+
+    def count_inside(self, interval: Interval, rows: BitMap) -> int | None:
+        """How many of ``rows`` have a code of the interval, if slices know codes."""
+        if not self._looks_inside:
+            return None
+        return self._slices().inside(*interval, rows, None)
+
+    @property
+    def _looks_inside(self) -> bool:
+        """Whether digits are single bits, and none was dropped.
+
+        Where some were, slices know bins and no codes.
+        """
+        return self.shape.per_digit == 1 and self.unit == 1
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
         """The rows with a code of the intervals, by the bins they are in."""

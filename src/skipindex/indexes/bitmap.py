@@ -47,6 +47,7 @@ from skipindex.indexes._roaring import (
     from_rows,
     from_sorted_u16,
     pack_dense,
+    thawed,
 )
 from skipindex.storage.parts import Parts
 
@@ -102,7 +103,9 @@ class BitmapIndex:
         """The rows that have a value."""
         if not self.head.null_count:
             return BitMap(range(self.head.n_rows))
-        return load(self.parts, self.parts[len(self.parts) - 1])
+        last = len(self.parts) - 1
+        self.parts.count.bitmaps += 1
+        return thawed(self.parts.bitmaps(last, last + 1)[0])
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
         """Exactly the rows with a code of the intervals."""

@@ -28,7 +28,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap
+from pyroaring import BitMap, FrozenBitMap
 
 from skipindex.atoms import Atom, Value
 from skipindex.bounds import Bounds
@@ -39,9 +39,9 @@ from skipindex.indexes._coding import rank_coding
 from skipindex.indexes._column import NULL_CODE, EncodedColumn
 from skipindex.indexes._dictionary import Codebook, open_codebook
 from skipindex.indexes._header import Cursor, Head, ascend, read_head
-from skipindex.indexes._positional import Interval, answer, distinct, load
+from skipindex.indexes._positional import Interval, answer, distinct
 from skipindex.indexes._ranks import Codes
-from skipindex.indexes._roaring import BITS_SIZE, blank, pack_all
+from skipindex.indexes._roaring import BITS_SIZE, blank, pack_all, thawed
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "range_bitmap"
@@ -190,7 +190,7 @@ class RangeBitmapIndex:
     def _bins(self, start: int, stop: int) -> BitMap:
         rows = self._below(stop)
         if start:
-            rows -= self._below(start)
+            rows -= self._at(start)
         return rows
 
     def _below(self, number: int) -> BitMap:
@@ -199,8 +199,14 @@ class RangeBitmapIndex:
             return BitMap()
         if number == self.n_bitmaps and not self.head.null_count:
             return BitMap(range(self.head.n_rows))
-        # Bitmap 0 is the part behind the header and the dictionary.
-        return load(self.parts, self.parts[self.head.n_chunks + number])
+        return thawed(self._at(number))
+
+    def _at(self, number: int) -> FrozenBitMap:
+        """The bitmap of that number, of which the first is 1."""
+        # Bitmap 1 is the part behind the header and the dictionary.
+        part = self.head.n_chunks + number
+        self.parts.count.bitmaps += 1
+        return self.parts.bitmaps(part, part + 1)[0]
 
 
 @dataclass(frozen=True, slots=True)

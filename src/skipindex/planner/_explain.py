@@ -65,6 +65,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
                 "bytes": stage.n_bytes,
                 "seconds": stage.seconds,
                 "index_bytes": stage.read.n_bytes,
+                "cached_bytes": stage.read.cached_bytes,
                 "bitmaps": stage.read.bitmaps,
                 "note": stage.note,
             }

@@ -7,11 +7,11 @@ to its columns.  A function of one column that cannot be turned round stays
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import Final, Protocol, assert_never
+from typing import Any, Final, Protocol, assert_never
 
 from skipindex.atoms import (
     Atom,
@@ -138,14 +138,29 @@ def computed(image: Image, question: Atom, text: str) -> Bound:
         return Unknown(text, "a function of several columns")
     (column,) = image.columns
 
-    @lru_cache(_REMEMBERED)
     def test(value: Value | None) -> bool | None:
         try:
             return answer(question, image.domain, image.value(value))
         except (UnsureError, ArithmeticError):
             return None
 
-    return Computed(column.name, image.expression, question, text, test)
+    remembered = Remembered(test)
+    return Computed(column.name, image.expression, question, text, remembered)
+
+
+class Remembered:
+    """A test of a value that remembers its answers, and is pickled without them."""
+
+    def __init__(self, test: Callable[[Value | None], bool | None]) -> None:
+        self._test = test
+        self._remembered = lru_cache(_REMEMBERED)(test)
+
+    def __call__(self, value: Value | None) -> bool | None:
+        """The answer of the test."""
+        return self._remembered(value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Remembered, (self._test,)
 
 
 def pulled(tree: Bound, image: Image) -> Bound:

@@ -37,6 +37,26 @@ Place = tuple[IndexType, Blob, int]
 """Where the index of one file is: its kind, its blob, and the slot in it."""
 
 
+def open_index(
+    place: Place, column: ColumnInfo, n_rows: np.ndarray, file: int
+) -> Index | None:
+    """The index in one place, None if there is none; opened once for many plans.
+
+    Raises:
+        CorruptIndexError: it makes no sense (or another error of ``UNUSABLE``).
+    """
+    kind, blob, slot = place
+    index = OPENED.index(blob, slot)
+    if index is None:
+        parts = blob.payload(slot, READS)
+        if parts is None:
+            return None
+        assert column.domain is not None
+        index = kind.open(parts, column.domain, int(n_rows[file]))
+        OPENED.keep(blob, slot, index)
+    return index
+
+
 class IndexReader:
     """The indexes of one table, for one plan.
 
@@ -177,21 +197,11 @@ class IndexReader:
 
     def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
         """The index of one file, or None if it has none that is fit for use."""
-        kind, blob, slot = place
-        index = OPENED.index(blob, slot)
-        if index is not None:
-            return index
-        assert column.domain is not None
         try:
-            parts = blob.payload(slot, READS)
-            if parts is None:
-                return None
-            index = kind.open(parts, column.domain, int(self._table.n_rows[file]))
+            return open_index(place, column, self._table.n_rows, file)
         except UNUSABLE as error:
             self.refuse(error)
             return None
-        OPENED.keep(blob, slot, index)
-        return index
 
     def refuse(self, error: Exception, what: str = "index") -> None:
         """Note that what was read is no index."""
@@ -214,6 +224,11 @@ class IndexReader:
                 except UNUSABLE as error:
                     self.refuse(error, f"pack {use.pack.name}")
         return self._blobs[key]
+
+    def pack_names(self) -> dict[Blob, str]:
+        """The packs of the blobs that were opened."""
+        blobs = self._blobs.items()
+        return {blob: name for (name, _), blob in blobs if blob is not None}
 
     def _pack(self, name: str) -> OpenPack | None:
         if name not in self._packs:

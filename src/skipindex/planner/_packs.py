@@ -1,19 +1,24 @@
 """Opened packs: what planning keeps of them from one plan to the next.
 
 Packs are immutable and named by their content, so what was read of one stays true.
-Kept are the open file, the directories of its blobs, and opened indexes (a header and
-at most two chunks of a dictionary each); payloads are read anew.  The least recently
-used packs, and the indexes that were opened first, make room for others.
+Kept are the open file, the directories of its blobs, opened indexes (a header and at
+most two chunks of a dictionary each), and the parts that were read and checked, up to
+``set_cache_bytes``.  The least recently used packs and payloads, and the indexes that
+were opened first, make room for others.
 """
 
 from __future__ import annotations
 
+import operator
+import os
 import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Final
 
+from skipindex.errors import PlanError
 from skipindex.indexes._base import Index, PackIndex
+from skipindex.storage.kept import KeptParts
 from skipindex.storage.location import ByteSource, Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.pack import Blob, BlobEntry
@@ -26,12 +31,17 @@ MAX_INDEXES: Final = 8192
 MAX_PACK_INDEXES: Final = 1024
 """As large as an opened index, and a few bytes a file."""
 
+CACHE_BYTES: Final = 256 << 20
+"""Of parts that are kept, unless somebody says otherwise."""
+CACHE_VARIABLE: Final = "SKIPINDEX_CACHE_BYTES"
+
 
 class OpenPack:
     """One pack, and its directories as far as they were asked for."""
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, kept: KeptParts) -> None:
         self._source = source
+        self._kept: KeptParts | None = kept
         self._blobs: dict[int, Blob] = {}
 
     def blob(self, entry: BlobEntry) -> Blob:
@@ -42,9 +52,15 @@ class OpenPack:
         """
         blob = self._blobs.get(entry.offset)
         if blob is None or blob.entry != entry:
-            blob = Blob(self._source, entry)
+            blob = Blob(self._source, entry, self._kept)
             self._blobs[entry.offset] = blob
         return blob
+
+    def forget(self) -> None:
+        """Let go the parts of its blobs; a plan that still uses it reads them anew."""
+        self._kept = None
+        for blob in list(self._blobs.values()):
+            blob.forget()
 
 
 class PackCache:
@@ -52,24 +68,47 @@ class PackCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._parts: KeptParts | None = None
         self._packs: OrderedDict[tuple[Any, ...], OpenPack] = OrderedDict()
         self._indexes: dict[tuple[Blob, int], Index] = {}
         self._pack_indexes: dict[Blob, PackIndex] = {}
+
+    @property
+    def parts(self) -> KeptParts:
+        """The parts that are kept.
+
+        Raises:
+            PlanError: the environment has no number of bytes to keep.
+        """
+        with self._lock:
+            if self._parts is None:
+                self._parts = KeptParts(_limit_of_environment())
+            return self._parts
+
+    def limit_parts(self, limit: int) -> None:
+        """Keep parts of so many bytes, whatever the environment says."""
+        with self._lock:
+            if self._parts is None:
+                self._parts = KeptParts(limit)
+            self._parts.limit = limit
 
     def pack(self, location: Location, name: str) -> OpenPack:
         """The pack of that name; opened anew where the file is another one.
 
         Raises:
             OSError: it cannot be opened.
+            PlanError: the environment has no number of bytes to keep.
         """
+        kept = self.parts
         key = (location.root, location.uri, name, _mark(location, name))
         with self._lock:
             pack = self._packs.get(key)
             if pack is None:
-                pack = OpenPack(location.view(f"{PACKS}/{name}"))
+                pack = OpenPack(location.view(f"{PACKS}/{name}"), kept)
                 self._packs[key] = pack
                 if len(self._packs) > MAX_PACKS:
-                    self._packs.popitem(last=False)
+                    _, oldest = self._packs.popitem(last=False)
+                    oldest.forget()
             else:
                 self._packs.move_to_end(key)
             return pack
@@ -100,6 +139,8 @@ class PackCache:
     def clear(self) -> None:
         """Forget everything, as after a pack that turned out to be damaged."""
         with self._lock:
+            for pack in self._packs.values():
+                pack.forget()
             self._packs.clear()
             self._indexes.clear()
             self._pack_indexes.clear()
@@ -115,3 +156,44 @@ def _mark(location: Location, name: str) -> tuple[int, ...]:
 
 OPENED: Final = PackCache()
 """Of this process."""
+
+
+def set_cache_bytes(n_bytes: int) -> None:
+    """Keep index bytes that were read and checked in memory, up to so many.
+
+    Later plans then read less, or nothing; no answer changes.  It is 256 MB, or what
+    the environment variable ``SKIPINDEX_CACHE_BYTES`` says, until this is called.
+
+    Args:
+        n_bytes: of this process; 0 keeps none.
+
+    Raises:
+        PlanError: this is no number of bytes.
+    """
+    OPENED.limit_parts(_checked_limit(n_bytes, "set_cache_bytes"))
+
+
+def _checked_limit(n_bytes: int, source: str) -> int:
+    try:
+        limit = operator.index(n_bytes)
+    except TypeError:
+        limit = -1
+    if limit < 0:
+        raise PlanError(
+            f"{source}: cannot keep {n_bytes!r} bytes of indexes (accepted: a whole "
+            "number, 0 or more)"
+        )
+    return limit
+
+
+def _limit_of_environment() -> int:
+    text = os.environ.get(CACHE_VARIABLE)
+    if text is None:
+        return CACHE_BYTES
+    try:
+        return _checked_limit(int(text), CACHE_VARIABLE)
+    except ValueError:
+        raise PlanError(
+            f"{CACHE_VARIABLE} is {text!r} (accepted: a whole number of bytes, 0 or "
+            "more)"
+        ) from None

@@ -2,7 +2,7 @@
 
 An AND asks its most selective child first and every other one only about the rows that
 are left, so most of the work follows the number of those rows.  A set whose two bounds
-are one is carried once, and the two bounds of a whole AND are only counted.
+are one is carried once, and of the last child the rows are only counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from skipindex.bounds import Bounds
 from skipindex.indexes._base import Index
 from skipindex.planner._computed import probe_index
-from skipindex.planner._indexes import UNUSABLE, IndexReader, Place
+from skipindex.planner._indexes import UNUSABLE, Place
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Computed, Known, Leaf, Unknown
 from skipindex.table import ColumnInfo
 
@@ -25,6 +25,10 @@ Rows: TypeAlias = tuple[BitMap, BitMap]
 
 Question: TypeAlias = Callable[[int, BitMap | None], Rows]
 """Of a file, and of some of its rows (None: all): which of them make a node TRUE."""
+
+Count: TypeAlias = Callable[[int, BitMap, BitMap], tuple[int, int]]
+"""Of a file, and of rows certainly and possibly TRUE for the rest of an AND, one
+object where they are the same: how many make a node TRUE too, from .. to."""
 
 _FEW: Final = 64
 """Below one row in so many, an index is asked inside of the rows that are left."""
@@ -42,42 +46,73 @@ class RowVerdict(NamedTuple):
 class LeafBounds(Protocol):
     """What is known of a leaf in every file before rows are looked at."""
 
-    column: ColumnInfo
-    bounds: Bounds[np.ndarray]
+    @property
+    def column(self) -> ColumnInfo:
+        """That it is about."""
+
+    @property
+    def bounds(self) -> Bounds[np.ndarray]:
+        """The files whose every row makes it TRUE, and where some row may."""
+
+
+class Opener(Protocol):
+    """Opens indexes, and notes those that are not fit for use."""
+
+    def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
+        """The index of one file, or None if it has none that is fit for use."""
+
+    def refuse(self, error: Exception) -> None:
+        """Note that what was read is no index."""
+
+
+def in_order(tree: Bound, share: Callable[[Bound], float]) -> Bound:
+    """The tree with the children of every AND in the order in which they are asked.
+
+    Args:
+        tree: any bound tree.
+        share: about which share of the rows a node leaves; the least is asked first.
+    """
+    match tree:
+        case AllOf(children):
+            ordered = sorted(children, key=share)
+            return AllOf(tuple(in_order(child, share) for child in ordered))
+        case AnyOf(children):
+            return AnyOf(tuple(in_order(child, share) for child in children))
+        case _:
+            return tree
 
 
 class RowEvaluator:
     """Bounds the matching rows of files, one file at a time.
 
     Args:
-        tree: any bound tree.
+        tree: any bound tree; the first child of an AND is asked first.
         known: what is known of its leaves.
-        reader: where indexes come from.
+        opener: opens their indexes.
+        places: of every column by name, where the indexes of the files are.
         n_rows: of every file.
-        wanted: the files that will be asked about.
-        share: about which share of the rows a node leaves; the least is asked first.
     """
 
     def __init__(
         self,
         tree: Bound,
         known: Mapping[Leaf | Computed, LeafBounds],
-        reader: IndexReader,
+        opener: Opener,
         *,
+        places: Mapping[str, Mapping[int, Sequence[Place]]],
         n_rows: np.ndarray,
-        wanted: np.ndarray,
-        share: Callable[[Bound], float],
     ) -> None:
         self._known = known
-        self._reader = reader
-        self._n_rows = n_rows
-        self._wanted = wanted
-        self._share = share
+        self._opener = opener
+        self._places = places
+        self._n_rows = n_rows.data  # plain integers, looked up one at a time
         self._used: list[str] = []
         self.empty_leaves: dict[Leaf | Computed, list[int]] = {}
         self._asked: dict[Leaf | Computed, Question] = {}
-        children = tree.children if isinstance(tree, AllOf) else (tree,)
-        *self._first, self._last = self._in_order(children)
+        *first, last = tree.children if isinstance(tree, AllOf) else (tree,)
+        self._first = [self._question(child) for child in first]
+        self._last = self._question(last)
+        self._count = self._counting(last)
 
     def verdict(self, file: int) -> RowVerdict:
         """Between how many and how many rows of a file match."""
@@ -88,24 +123,18 @@ class RowEvaluator:
             lower, upper = _narrowed(lower, upper, *ask(file, upper))
             if not upper:
                 return RowVerdict(0, 0, self._kinds())
-        low, high = self._last(file, upper)
-        n_upper = len(high)
-        if low is high and lower is upper:
-            n_lower = n_upper
-        else:
-            n_lower = len(low) if lower is None else lower.intersection_cardinality(low)
-        return RowVerdict(n_lower, n_upper, self._kinds())
+        if lower is None or upper is None:
+            low, high = self._last(file, None)
+            return RowVerdict(len(low), len(high), self._kinds())
+        return RowVerdict(*self._count(file, lower, upper), self._kinds())
 
     def _kinds(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._used))
 
-    def _in_order(self, children: Sequence[Bound]) -> list[Question]:
-        return [self._question(child) for child in sorted(children, key=self._share)]
-
     def _question(self, node: Bound) -> Question:
         match node:
             case AllOf(children):
-                return self._all_of(self._in_order(children))
+                return self._all_of([self._question(child) for child in children])
             case AnyOf(children):
                 return self._any_of([self._question(child) for child in children])
             case Leaf() | Computed():
@@ -155,22 +184,17 @@ class RowEvaluator:
         # Looked up one at a time, where bytes are several times faster than arrays.
         possible = record.bounds.upper.tobytes()
         certain = record.bounds.lower.tobytes()
-        places: dict[int, list[Place]] | None = None
+        places = self._places[record.column.name]
 
         def ask(file: int, within: BitMap | None) -> Rows:
-            nonlocal places
             if not possible[file]:
                 return _NONE
             if certain[file]:
                 return self._everything(file, within)
-            if places is None:
-                places = self._reader.places(
-                    record.column, self._wanted, positional=True
-                )
             lower: BitMap | None = None
             upper = within
             for place in places.get(file, ()):
-                index = self._reader.open(place, file, record.column)
+                index = self._opener.open(place, file, record.column)
                 if index is None:
                     continue
                 found = self._probe(index, leaf, file, upper)
@@ -190,23 +214,75 @@ class RowEvaluator:
 
         return ask
 
+    def _counting(self, node: Bound) -> Count:
+        """The question to the last child of an AND, whose rows nobody needs."""
+        question = self._question(node)
+
+        def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
+            low, high = question(file, upper)
+            if low is high and lower is upper:
+                return (len(high),) * 2
+            return lower.intersection_cardinality(low), len(high)
+
+        if isinstance(node, Leaf | Computed):
+            return self._counting_leaf(node, count)
+        return count
+
+    def _counting_leaf(self, leaf: Leaf | Computed, otherwise: Count) -> Count:
+        record = self._known[leaf]
+        undecided = (record.bounds.upper & ~record.bounds.lower).tobytes()
+        places = self._places[record.column.name]
+
+        def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
+            mine = places.get(file, ())
+            if not undecided[file] or len(mine) != 1:
+                return otherwise(file, lower, upper)
+            (place,) = mine
+            index = self._opener.open(place, file, record.column)
+            if index is None:
+                return 0, len(upper)
+            try:
+                found = self._counted(index, leaf, file, lower, upper)
+            except UNUSABLE as error:
+                self._opener.refuse(error)
+                return 0, len(upper)
+            if found is None:
+                return 0, len(upper)
+            self._used.append(place[0].name)
+            return found
+
+        return count
+
+    def _counted(
+        self,
+        index: Index,
+        leaf: Leaf | Computed,
+        file: int,
+        lower: BitMap,
+        upper: BitMap,
+    ) -> tuple[int, int] | None:
+        """Of how many rows an index says that they make a leaf TRUE."""
+        if lower is upper and isinstance(leaf, Leaf) and self._are_few(upper, file):
+            count_within = getattr(index, "count_within", None)
+            n = None if count_within is None else count_within(leaf.atom, upper)
+            if n is not None:
+                return n, n
+        bounds = self._ask(index, leaf, file, upper)
+        if bounds is None:
+            return None
+        n_upper = bounds.upper.intersection_cardinality(upper)
+        if bounds.lower is bounds.upper and lower is upper:
+            return n_upper, n_upper
+        return bounds.lower.intersection_cardinality(lower), n_upper
+
     def _probe(
         self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
     ) -> Rows | None:
         """What one index says of some rows; None if it has no opinion."""
         try:
-            nested = getattr(index, "probe_within", None)
-            if (
-                within is not None
-                and isinstance(leaf, Leaf)
-                and nested is not None
-                and len(within) * _FEW < self._n_rows[file]
-            ):
-                bounds = nested(leaf.atom, within)
-                return bounds.lower, bounds.upper
-            bounds = probe_index(index, leaf)
+            bounds = self._ask(index, leaf, file, within)
         except UNUSABLE as error:
-            self._reader.refuse(error)
+            self._opener.refuse(error)
             return None
         if bounds is None:
             return None
@@ -216,6 +292,22 @@ class RowEvaluator:
         if bounds.lower is bounds.upper:
             return upper, upper
         return bounds.lower & within, upper
+
+    def _ask(
+        self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
+    ) -> Bounds[BitMap] | None:
+        """The bounds of at least the rows ``within``; None is "no opinion"."""
+        if within is None or not self._are_few(within, file):
+            return probe_index(index, leaf)
+        probe_within = getattr(index, "probe_within", None)
+        if probe_within is None or not isinstance(leaf, Leaf):
+            return probe_index(index, leaf)
+        bounds: Bounds[BitMap] = probe_within(leaf.atom, within)
+        return bounds
+
+    def _are_few(self, rows: BitMap, file: int) -> bool:
+        """Whether looking at these rows alone is faster than looking at all."""
+        return len(rows) * _FEW < self._n_rows[file]
 
 
 def _narrowed(

@@ -27,6 +27,22 @@ SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 5e-5}
 knows rows."""
 
 
+SECONDS_PER_ROW: Final = 2e-10
+"""More, for every row of a file: its bitmaps are as long."""
+
+
+def row_seconds(n_rows: np.ndarray, n_questions: int) -> float:
+    """About how long one process asks indexes that know rows.
+
+    Args:
+        n_rows: of the files that are asked about.
+        n_questions: how many conditions are asked of each.
+    """
+    n_files = len(n_rows)
+    once = n_files * SECONDS_PER_QUESTION[True] + n_rows.sum() * SECONDS_PER_ROW
+    return float(n_questions * once)
+
+
 def not_worth_it(
     table: Table,
     left: np.ndarray,

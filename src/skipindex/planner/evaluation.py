@@ -30,7 +30,8 @@ from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner._computed import probe_index, probe_stats
 from skipindex.planner._derived import DerivedPartitions
 from skipindex.planner._indexes import UNUSABLE, IndexReader
-from skipindex.planner._rows import RowEvaluator, RowVerdict
+from skipindex.planner._pool import look_at_rows
+from skipindex.planner._rows import RowVerdict, in_order
 from skipindex.planner._selectivity import share_of
 from skipindex.planner._worth import not_worth_it
 from skipindex.planner.bound import (
@@ -139,9 +140,11 @@ class Evaluation:
         *,
         kinds: Collection[str] | None,
         forced: Collection[str] | None = None,
+        workers: int | None = None,
     ) -> None:
         n = len(table)
         self._forced = forced
+        self._workers = workers
         self.table = table
         self.tree = tree
         self._reader = IndexReader(table, kinds)
@@ -384,24 +387,29 @@ class Evaluation:
         """Count the matching rows of some files; those that have none."""
         wanted = self._nothing.copy()
         wanted[files] = True
-        evaluator = RowEvaluator(
-            self.tree,
+        columns = {r.column.name: r.column for r in self.leaves.values()}
+        share = share_of(self.table, lambda leaf: self.leaves[leaf].column, files)
+        found = look_at_rows(
+            files,
+            in_order(self.tree, share),
             self.leaves,
             self._reader,
-            n_rows=self.table.n_rows,
-            wanted=wanted,
-            share=share_of(self.table, lambda leaf: self.leaves[leaf].column, files),
+            places={
+                name: self._reader.places(column, wanted, positional=True)
+                for name, column in columns.items()
+            },
+            table=self.table,
+            workers=self._workers,
         )
         empty, certain = self._nothing.copy(), self._certain.copy()
-        for file in files.tolist():
-            verdict = evaluator.verdict(file)
+        for file, verdict in zip(files.tolist(), found.verdicts, strict=True):
             self._rows[file] = verdict
             if not verdict.upper:
                 empty[file] = True
             elif verdict.lower == self.table.n_rows[file]:
                 certain[file] = True
         self._certain = certain
-        for leaf, nowhere in evaluator.empty_leaves.items():
+        for leaf, nowhere in found.empty_leaves.items():
             removed = self.leaves[leaf].removed_by.setdefault(
                 ROWS, self._nothing.copy()
             )

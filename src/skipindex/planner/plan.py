@@ -250,6 +250,7 @@ def plan_files(
     without: Collection[str] | str = (),
     limit: int | None = None,
     order_by: str | Sequence[str] | None = None,
+    workers: int | None = None,
 ) -> Plan:
     """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -271,10 +272,13 @@ def plan_files(
         order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
             or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are left out by
             the statistics of the first column.
+        workers: processes that look at rows, where that takes one of them seconds;
+            1 is this one alone, None is one for every core.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
-        PlanError: ``limit`` is negative, or ``order_by`` is no order.
+        PlanError: ``limit`` is negative, ``order_by`` is no order, or there are no
+            ``workers``.
         TableError: there is no such table.
         UnknownIndexError: ``kinds`` or ``without`` names a kind that does not exist.
     """
@@ -283,6 +287,8 @@ def plan_files(
     for key in wish.order_by:
         opened.resolve(key.column.parts[0], case_sensitive=case_sensitive)
     usable = _usable(kinds, without)
+    if workers is not None and workers < 1:
+        raise PlanError(f"no plan is made by {workers!r} workers (accepted: 1 or more)")
     condition = None
     if isinstance(predicate, str):
         tree, where = parse(predicate), predicate
@@ -303,7 +309,9 @@ def plan_files(
         return opened.resolve(name, case_sensitive=case_sensitive)
 
     bound = simplify(Binder(resolve, timezone).bind(tree))
-    evaluation = Evaluation(opened, bound, kinds=usable, forced=kinds and usable)
+    evaluation = Evaluation(
+        opened, bound, kinds=usable, forced=kinds and usable, workers=workers
+    )
     session = SessionRules(timezone, case_sensitive)
     return Plan(
         where,

@@ -30,16 +30,19 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from crc32c import crc32c
+from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.storage.kept import KeptParts, Part, PayloadKey
 from skipindex.storage.location import ByteSource
-from skipindex.storage.parts import ReadCount
+from skipindex.storage.parts import ReadCount, bitmap_of
 
 CONTAINER: Final = 1
 _PUFFIN: Final = b"PFA1"
@@ -195,16 +198,24 @@ def _puffin_footer(entries: list[BlobEntry]) -> dict[str, Any]:
 
 
 class Blob:
-    """An opened blob; its directory is in memory, its parts are not."""
+    """An opened blob: its directory is in memory, its parts where ``kept`` has them."""
 
-    def __init__(self, source: ByteSource, entry: BlobEntry) -> None:
+    def __init__(
+        self, source: ByteSource, entry: BlobEntry, kept: KeptParts | None = None
+    ) -> None:
         """Read and check the directory.
+
+        Args:
+            source: the pack.
+            entry: where the blob lies in it.
+            kept: where parts that were read and checked are kept.
 
         Raises:
             CorruptIndexError: these bytes are not the blob that ``entry`` names.
             IndexVersionError: a newer library wrote them.
         """
         self.entry = entry
+        self._kept = kept
         self._source = source
         self._base = entry.offset
         self._check_header()
@@ -228,9 +239,8 @@ class Blob:
         self.n_rows, self.identity = columns[1], columns[2]
         self._has_parts = columns[0][1:] > columns[0][:-1]
         # Looked up one at a time, where lists are several times faster than arrays.
-        self._first, self._start, self._length, self._crc = (
-            columns[i].tolist() for i in (0, 3, 4, 5)
-        )
+        lists: list[list[int]] = [columns[i].tolist() for i in (0, 3, 4, 5)]
+        self._first, self._start, self._length, self._crc = lists
         if json.loads(bytes(raw[at:])) != entry.meta.to_json():
             raise CorruptIndexError(f"{self._name}: it holds another index")
 
@@ -279,23 +289,71 @@ class Blob:
         if self.identity[slot] != footer_crc or not same_rows:
             raise CorruptIndexError(f"{self._name}: it is of another data file")
 
-    def fetch(self, start: int, stop: int, count: ReadCount) -> list[memoryview]:
-        """Parts ``start .. stop - 1`` in one read, each checked by its crc32c."""
+    def forget(self) -> None:
+        """Keep no parts from now on, and let go those that are kept."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.forget(self)
+
+    def read(self, payload: BlobParts, start: int, stop: int) -> list[memoryview]:
+        """Parts ``start .. stop - 1`` of a payload, each checked when it was read."""
+        key = self, payload.first
+        return cast(list[memoryview], self._get(key, payload, start, stop, _as_it_is))
+
+    def bitmaps(self, payload: BlobParts, start: int, stop: int) -> list[FrozenBitMap]:
+        """The same as bitmaps."""
+        key = self, ~payload.first
+        return cast(list[FrozenBitMap], self._get(key, payload, start, stop, bitmap_of))
+
+    def _get(
+        self,
+        key: PayloadKey,
+        payload: BlobParts,
+        start: int,
+        stop: int,
+        decode: Callable[[memoryview], Part],
+    ) -> list[Part | None]:
+        """Parts of a payload, without None; those that are not kept in one read."""
         if start >= stop:
             return []
-        starts, lengths, crcs = self._start, self._length, self._crc
-        begin = starts[start]
-        end = starts[stop - 1] + lengths[stop - 1]
-        raw = self._source.read(self._base + begin, end - begin)
+        begin, end = payload.first + start, payload.first + stop
+        n_bytes = self._span(begin, end)
+        count, kept = payload.count, self._kept
+        count.parts += stop - start
+        count.n_bytes += n_bytes
+        if kept is None:
+            return list(map(decode, self._fetch(begin, end)))
+        parts = kept.get(key, start, stop)
+        if not parts:
+            parts = [None] * (stop - start)
+        elif None not in parts:
+            count.cached_bytes += n_bytes
+            return parts
+        missing = [i for i, part in enumerate(parts) if part is None]
+        first, last = missing[0], missing[-1]
+        begin, end = begin + first, begin + last + 1
+        found = list(map(decode, self._fetch(begin, end)))
+        n_read = self._span(begin, end)
+        kept.keep(key, payload.n_parts, start + first, found, n_read)
+        count.cached_bytes += n_bytes - n_read
+        parts[first : last + 1] = found
+        return parts
+
+    def _span(self, start: int, stop: int) -> int:
+        """Bytes from the beginning of a part to the end of another."""
+        return self._start[stop - 1] + self._length[stop - 1] - self._start[start]
+
+    def _fetch(self, start: int, stop: int) -> list[memoryview]:
+        """Parts ``start .. stop - 1`` of the blob in one read, each checked."""
+        begin = self._start[start]
+        raw = self._source.read(self._base + begin, self._span(start, stop))
         parts = []
         for i in range(start, stop):
-            at = starts[i] - begin
-            part = raw[at : at + lengths[i]]
-            if crc32c(part) != crcs[i]:
+            at = self._start[i] - begin
+            part = raw[at : at + self._length[i]]
+            if crc32c(part) != self._crc[i]:
                 raise CorruptIndexError(f"{self._name}: part {i} fails its crc32c")
             parts.append(part)
-        count.parts += len(parts)
-        count.n_bytes += end - begin
         return parts
 
     def _check_header(self) -> None:
@@ -351,7 +409,19 @@ class BlobParts:
         return self.read(i, i + 1)[0]
 
     def read(self, start: int, stop: int) -> list[memoryview]:
-        """Parts ``start .. stop - 1`` in one contiguous read."""
+        """Parts ``start .. stop - 1`` in at most one contiguous read."""
+        self._check(start, stop)
+        return self.blob.read(self, start, stop)
+
+    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
+        """Parts ``start .. stop - 1`` as bitmaps, in at most one contiguous read."""
+        self._check(start, stop)
+        return self.blob.bitmaps(self, start, stop)
+
+    def _check(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.n_parts:
             raise CorruptIndexError(f"no part {stop - 1} (there are {self.n_parts})")
-        return self.blob.fetch(self.first + start, self.first + stop, self.count)
+
+
+def _as_it_is(raw: memoryview) -> memoryview:
+    return raw

@@ -6,14 +6,23 @@ import threading
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
+from pyroaring import FrozenBitMap
+
+from skipindex.errors import CorruptIndexError
+
 
 @dataclass(slots=True)
 class ReadCount:
-    """What probing cost: parts and bytes fetched, bitmaps looked at."""
+    """What probing used: parts and their bytes, and bitmaps that were looked at.
+
+    The same question counts the same, whether or not its parts are in memory:
+    ``cached_bytes`` says how many of ``n_bytes`` were, and so cost no reading.
+    """
 
     parts: int = 0
     n_bytes: int = 0
     bitmaps: int = 0
+    cached_bytes: int = 0
 
     def since(self, before: ReadCount) -> ReadCount:
         """What was read after ``before`` was taken."""
@@ -21,6 +30,7 @@ class ReadCount:
             self.parts - before.parts,
             self.n_bytes - before.n_bytes,
             self.bitmaps - before.bitmaps,
+            self.cached_bytes - before.cached_bytes,
         )
 
     def plus(self, other: ReadCount) -> ReadCount:
@@ -29,6 +39,7 @@ class ReadCount:
             self.parts + other.parts,
             self.n_bytes + other.n_bytes,
             self.bitmaps + other.bitmaps,
+            self.cached_bytes + other.cached_bytes,
         )
 
 
@@ -38,6 +49,7 @@ class _ThreadReads(threading.local):
     parts = 0
     n_bytes = 0
     bitmaps = 0
+    cached_bytes = 0
 
 
 READS: Final = cast(ReadCount, _ThreadReads())
@@ -46,14 +58,23 @@ READS: Final = cast(ReadCount, _ThreadReads())
 
 def reads_so_far() -> ReadCount:
     """``READS`` as it is now."""
-    return ReadCount(READS.parts, READS.n_bytes, READS.bitmaps)
+    return ReadCount(READS.parts, READS.n_bytes, READS.bitmaps, READS.cached_bytes)
+
+
+def add_reads(count: ReadCount) -> None:
+    """Count what another process has read for this thread."""
+    READS.parts += count.parts
+    READS.n_bytes += count.n_bytes
+    READS.bitmaps += count.bitmaps
+    READS.cached_bytes += count.cached_bytes
 
 
 class Parts(Protocol):
     """The payload of one index: byte strings, fetched on demand and verified.
 
     Raises:
-        CorruptIndexError: the bytes of a part do not have their crc32c.
+        CorruptIndexError: the bytes of a part do not have their crc32c, or are those
+            of no bitmap where one is asked for.
     """
 
     @property
@@ -67,4 +88,21 @@ class Parts(Protocol):
         """Part ``i``."""
 
     def read(self, start: int, stop: int) -> list[memoryview]:
-        """Parts ``start .. stop - 1`` in one contiguous read."""
+        """Parts ``start .. stop - 1`` in at most one contiguous read."""
+
+    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
+        """The same as bitmaps, which all who ask share, and nobody can change."""
+
+
+def bitmap_of(raw: bytes | memoryview) -> FrozenBitMap:
+    """The bitmap whose portable bytes these are.
+
+    Raises:
+        CorruptIndexError: they are those of no bitmap.
+    """
+    try:
+        return FrozenBitMap.deserialize(cast(bytes, raw))
+    except (ValueError, IndexError) as error:
+        raise CorruptIndexError(
+            f"{len(raw)} bytes are no roaring bitmap ({error})"
+        ) from error

@@ -1,0 +1,173 @@
+"""Parts in memory: never more than the limit, and never another payload's."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skipindex.errors import CorruptIndexError
+from skipindex.storage.kept import KeptParts
+from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, write_pack
+from skipindex.storage.parts import ReadCount
+from tests.storage.test_pack import Bytes
+
+META = BlobMeta("kind", 1, "c", "int", {})
+PAYLOADS = [[bytes([i, k]) * 50 for k in range(6)] for i in range(8)]
+
+
+def opened(kept: KeptParts | None) -> tuple[Blob, Bytes]:
+    builder = BlobBuilder(META)
+    for i, parts in enumerate(PAYLOADS):
+        builder.add(parts, n_rows=10, identity=i)
+    _, data, (entry,) = write_pack([builder])
+    source = Bytes(data)
+    return Blob(source, entry, kept), source
+
+
+def read(blob: Blob, i: int, start: int, stop: int) -> tuple[list[bytes], ReadCount]:
+    count = ReadCount()
+    parts = blob.payload(i, count)
+    assert parts is not None
+    return list(map(bytes, parts.read(start, stop))), count
+
+
+def test_what_is_kept_is_not_read_again() -> None:
+    blob, source = opened(KeptParts(1 << 20))
+    first = read(blob, 3, 1, 5)
+    before = source.reads
+    again = read(blob, 3, 1, 5)
+    assert source.reads == before
+    assert again[0] == first[0] == PAYLOADS[3][1:5]
+    assert first[1].cached_bytes == 0
+    assert again[1].cached_bytes == again[1].n_bytes == first[1].n_bytes > 0
+    assert again[1].parts == first[1].parts == 4
+
+
+def test_only_what_is_missing_is_read_and_at_once() -> None:
+    blob, source = opened(KeptParts(1 << 20))
+    read(blob, 3, 2, 4)
+    before = source.reads
+    parts, count = read(blob, 3, 2, 6)
+    assert source.reads == before + 1
+    assert parts == PAYLOADS[3][2:6]
+    assert count.n_bytes - count.cached_bytes == 104 + 100
+    assert count.cached_bytes == 2 * 104
+    parts, _ = read(blob, 3, 0, 6)
+    assert source.reads == before + 2
+    assert parts == PAYLOADS[3]
+
+
+@given(
+    limit=st.integers(0, 5_000),
+    asked=st.lists(
+        st.tuples(st.integers(0, 7), st.integers(0, 6), st.integers(0, 6)), max_size=40
+    ),
+)
+def test_any_questions_under_any_limit(
+    limit: int, asked: list[tuple[int, int, int]]
+) -> None:
+    kept = KeptParts(limit)
+    blob, _ = opened(kept)
+    for i, start, stop in asked:
+        if start <= stop:
+            parts, count = read(blob, i, start, stop)
+            assert parts == PAYLOADS[i][start:stop]
+            assert 0 <= count.cached_bytes <= count.n_bytes
+        assert 0 <= kept.n_bytes <= limit
+
+
+def test_the_payload_that_was_asked_for_first_makes_room() -> None:
+    kept = KeptParts(3_000)
+    blob, source = opened(kept)
+    for i in (0, 1, 0, 2):  # each takes 104 + 200 bytes a part, and 48
+        read(blob, i, 0, 4)
+    before = source.reads
+    read(blob, 0, 0, 4)
+    assert source.reads == before, "asked for again before 2 came"
+    read(blob, 1, 0, 4)
+    assert source.reads == before + 1
+
+
+def test_a_smaller_limit_holds_at_once_and_nought_keeps_nothing() -> None:
+    kept = KeptParts(1 << 20)
+    blob, source = opened(kept)
+    for i in range(8):
+        read(blob, i, 0, 6)
+    assert kept.n_bytes > 8 * 600
+    kept.limit = 4_000
+    assert 0 < kept.n_bytes <= 4_000
+    kept.limit = 0
+    assert kept.n_bytes == 0
+    before = source.reads
+    assert read(blob, 1, 0, 6)[1].cached_bytes == 0
+    assert source.reads == before + 1
+    assert kept.n_bytes == 0
+
+
+def test_a_blob_that_is_let_go_takes_its_bytes_with_it() -> None:
+    kept = KeptParts(1 << 20)
+    mine, _ = opened(kept)
+    other, source = opened(kept)
+    for blob in (mine, other):
+        read(blob, 1, 0, 6)
+    alone = kept.n_bytes
+    mine.forget()
+    assert kept.n_bytes == alone // 2
+    assert read(mine, 1, 0, 6)[0] == PAYLOADS[1], "it may still be read"
+    assert kept.n_bytes == alone // 2, "and keeps nothing more"
+    before = source.reads
+    read(other, 1, 0, 6)
+    assert source.reads == before
+    other.forget()
+    assert kept.n_bytes == 0
+
+
+def test_bytes_that_fail_their_check_are_not_kept() -> None:
+    kept = KeptParts(1 << 20)
+    blob, source = opened(kept)
+    at = source.data.index(PAYLOADS[2][3])
+    good = source.data
+    source.data = good[:at] + b"?" + good[at + 1 :]
+    for _ in range(2):
+        with pytest.raises(CorruptIndexError, match="crc32c"):
+            read(blob, 2, 2, 5)
+    source.data = good
+    assert read(blob, 2, 2, 5)[0] == PAYLOADS[2][2:5]
+
+
+def test_parts_that_are_no_bitmaps_are_refused_and_not_kept() -> None:
+    kept = KeptParts(1 << 20)
+    blob, _ = opened(kept)
+    parts = blob.payload(2, ReadCount())
+    assert parts is not None
+    for _ in range(2):
+        with pytest.raises(CorruptIndexError, match="no roaring bitmap"):
+            parts.bitmaps(2, 3)
+    assert parts.bitmaps(2, 2) == []
+    with pytest.raises(CorruptIndexError, match="no part"):
+        parts.bitmaps(5, 7)
+    assert kept.n_bytes == 0
+
+
+def test_threads_share_it() -> None:
+    kept = KeptParts(6_000)
+    blob, _ = opened(kept)
+
+    def ask(seed: int) -> bool:
+        rng = random.Random(seed)
+        for _ in range(300):
+            i, start = rng.randrange(8), rng.randrange(6)
+            if read(blob, i, start, 6)[0] != PAYLOADS[i][start:]:
+                return False
+            if rng.random() < 0.02:
+                kept.limit = rng.choice((0, 2_000, 6_000))
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, range(8)))
+    kept.limit = 0
+    assert kept.n_bytes == 0
