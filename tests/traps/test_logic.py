@@ -120,6 +120,25 @@ def test_trap_c28_constants_and_lists_in_an_or(
 
 
 @pytest.mark.parametrize(
+    "beyond",
+    [
+        *("v < 9223372036854775807.5", "v <= 9223372036854775808"),
+        *("v > -9223372036854775808.5", "v >= -9223372036854775809"),
+    ],
+)
+@pytest.mark.parametrize(
+    "test", ["IS TRUE", "IS NOT UNKNOWN", "IS NOT FALSE", "<=> TRUE"]
+)
+def test_no_null_is_lost_where_spark_puts_true_for_a_comparison(
+    tmp_path: Path, beyond: str, test: str
+) -> None:
+    """Spark's analyzer makes TRUE of it, of NULL too, also between two integers."""
+    put_all(tmp_path, [{"v": pa.array([value], pa.int64())} for value in (None, 7)])
+    table = build(tmp_path, {"v": ["minmax", "bitmap"]})
+    assert kept(table, f"({beyond}) {test}") == ["0.parquet", "1.parquet"]
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         "CASE WHEN v > 5 THEN NULL ELSE v END IS NULL",

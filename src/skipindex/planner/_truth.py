@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from skipindex.domain import INT64_MAX, INT64_MIN
 from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.predicate import (
     And,
@@ -97,7 +98,7 @@ def _subject(node: Predicate) -> Comparison | In | Like | None:
         case Comparison(_, Operator.NULL_SAFE_EQ, _) | In(_, ()) | IsNull():
             return None
         case Comparison(_, _, int() | Decimal() as value) if not (
-            -(1 << 63) <= value < 1 << 63
+            INT64_MIN <= value <= INT64_MAX
         ):
             # Spark may put TRUE or FALSE in its place, for NULL too.
             raise NotJudgedError("a number beyond bigint")
