@@ -339,6 +339,11 @@ LOGIC = [
     ),
 ]
 ALL = [*NUMBERS, *DOUBLES, *DECIMALS, *TEXTS, *MADE, *LOGIC]
+FOLDED = [
+    *("(l < 9223372036854775807.5) IS TRUE", "(l <= 9223372036854775808) IS TRUE"),
+    *("(l > -9223372036854775808.5) IS TRUE", "(l < 9223372036854775807.5) IS UNKNOWN"),
+]
+"""Spark puts a constant in the place of the comparison; nothing is certain of them."""
 
 
 def write(folder: Path, values: Columns, *, rows: int) -> sx.Table:
@@ -419,9 +424,9 @@ def test_wild_values_are_never_lost(
     table = write(tmp_path, WILD, rows=3)
     session = {**INTERPRETED, "spark.sql.session.timeZone": zone or "Asia/Tokyo"}
     with settings(spark, {**session, "spark.sql.ansi.enabled": "false"}):
-        said = truth(spark, table, ALL)
+        said = truth(spark, table, [*ALL, *FOLDED])
     computed = 0
-    for text in ALL:
+    for text in said:
         plan = table.plan_files(text, timezone=zone)
         computed += any(isinstance(x, Computed) for x in leaves(plan._evaluation.tree))
         check(plan, said[text], text)
