@@ -25,7 +25,7 @@ from skipindex.indexes import EncodedColumn, Index, IndexSpec, ReadCount, index_
 from skipindex.indexes._bloom_bulk import fill
 from skipindex.indexes._digits import Shape, pack_slices
 from skipindex.indexes.minmax import summarize
-from skipindex.storage.parts import bitmap_of
+from skipindex.storage.parts import D, bitmap_of
 
 SPECS: tuple[IndexSpec, ...] = (
     sx.BitSliced(),
@@ -64,6 +64,10 @@ class MemoryParts:
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
         """Parts ``start .. stop - 1`` as bitmaps."""
         return list(map(bitmap_of, self.read(start, stop)))
+
+    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
+        """What ``decode`` makes of part ``i``."""
+        return decode(self[i])
 
 
 def encoded(values: pa.Array) -> EncodedColumn:

@@ -2,7 +2,8 @@
 
 Tables of 100, 1,000 and 10,000 small files with real packs, 1,000,000 files of
 synthetic statistics, and the row-level AND of a range and an equality over files of
-60,000 rows.  All of it warm and in one process; each figure is the best of a few calls.
+60,000 rows, by one process and by two.  All of it is warm; each figure is the best of
+a few calls.
 """
 
 from __future__ import annotations
@@ -13,17 +14,21 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from loky import get_reusable_executor
 from pyroaring import BitMap
 
 import skipindex as sx
 from benchmarks._report import Measure, best_seconds, show
 from skipindex.domain import domain_of
 from skipindex.indexes.minmax import summary_type
+from skipindex.planner import _pool
+from skipindex.planner._packs import CACHE_BYTES
 from skipindex.storage.location import Found, Location
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest, StatsColumn
@@ -183,11 +188,22 @@ def rows(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
         def plan(condition: str = condition) -> tuple[int, int | None]:
             return table.plan_files(condition, kinds=kinds).count_bounds
 
-        micros = best_seconds(plan, rounds=rounds) * 1e6 / n_files
-        read = table.plan_files(condition, kinds=kinds).stages[-1].read
-        note = f"{read.bitmaps / n_files:.0f} bitmaps, {read.n_bytes / n_files:,.0f} B"
-        named = f"a file of {ROWS:,} rows, {what}"
-        yield Measure(what=named, figure=micros, unit="us", limit=limit, note=note)
+        for source, n_bytes in (("warm", 1 << 30), ("from the page cache", 0)):
+            sx.set_cache_bytes(n_bytes)
+            micros = best_seconds(plan, rounds=rounds) * 1e6 / n_files
+            read = table.plan_files(condition, kinds=kinds).stages[-1].read
+            yield Measure(
+                what=f"a file of {ROWS:,} rows, {what}, {source}",
+                figure=micros,
+                unit="us",
+                limit=limit if n_bytes else None,
+                note=(
+                    f"{read.bitmaps / n_files:.0f} bitmaps, "
+                    f"{read.n_bytes / n_files:,.0f} B, of which "
+                    f"{read.cached_bytes / n_files:,.0f} in memory"
+                ),
+            )
+    sx.set_cache_bytes(CACHE_BYTES)
     rng = np.random.default_rng(1)
     dense = BitMap(np.flatnonzero(rng.random(ROWS) < 0.5).tolist()).serialize()
 
@@ -198,6 +214,27 @@ def rows(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
     what = "reference: 10 dense bitmaps deserialized"
     micros = best_seconds(deserialize, rounds=rounds) * 1e6 / 1_000
     yield Measure(what=what, figure=micros, unit="us")
+
+
+def pool(folder: Path, n_files: int) -> Iterator[Measure]:
+    """Rows of small files that nothing else decides, by one process and by two."""
+    make_small_files(folder, n_files)
+    sx.build_indexes(folder, {"key": "bit_sliced", "city": "bitmap", "day": "bitmap"})
+    table = sx.merge_packs(folder)
+    condition = "day >= 0 AND key BETWEEN 1000 AND 99000 AND city > 'CITY 100'"
+    kinds = ["minmax", "bit_sliced", "bitmap"]
+    for workers in (1, 2):
+
+        def plan(workers: int = workers) -> tuple[int, int | None]:
+            made = table.plan_files(condition, kinds=kinds, workers=workers)
+            assert not made.notes, made.notes
+            return made.count_bounds
+
+        with mock.patch.object(_pool, "POOL_SECONDS", 0.0):
+            ms = best_seconds(plan, rounds=2) * 1e3
+        what = f"rows of {n_files:,} small files, {workers} workers"
+        yield Measure(what=what, figure=ms, unit="ms")
+    get_reusable_executor().shutdown(wait=True)
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -216,7 +253,8 @@ def main(arguments: Sequence[str] = ()) -> None:
             measures += small_files(folder / f"small{n_files}", n, rounds)
         measures.append(statistics(1_000_000 // scale, rounds))
         measures += rows(folder / "large", 1_000 // scale, rounds)
-    show("planning: warm, one process, best of a few", measures)
+        measures += pool(folder / "pool", 20_000 // scale)
+    show("planning: warm, best of a few", measures)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from crc32c import crc32c
 from pyroaring import FrozenBitMap
@@ -10,7 +10,7 @@ from pyroaring import FrozenBitMap
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes import Index, IndexSpec, ReadCount, index_type
 from skipindex.indexes._column import EncodedColumn
-from skipindex.storage.parts import bitmap_of
+from skipindex.storage.parts import D, bitmap_of
 
 
 class MemoryParts:
@@ -40,6 +40,9 @@ class MemoryParts:
 
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
         return list(map(bitmap_of, self.read(start, stop)))
+
+    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
+        return decode(self[i])
 
 
 def opened(spec: IndexSpec, column: EncodedColumn) -> tuple[Index, ReadCount]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -171,3 +172,37 @@ def test_threads_share_it() -> None:
         assert all(pool.map(ask, range(8)))
     kept.limit = 0
     assert kept.n_bytes == 0
+
+
+@dataclass(frozen=True)
+class Letters:
+    """What a kind might make of a part."""
+
+    text: str
+    n_bytes: int = 1_000
+
+
+def test_what_a_kind_makes_of_a_part_is_made_once() -> None:
+    kept = KeptParts(2_500)
+    blob, source = opened(kept)
+    count = ReadCount()
+    made: list[Letters] = []
+
+    def decode(raw: memoryview) -> Letters:
+        made.append(Letters(bytes(raw).hex()))
+        return made[-1]
+
+    parts = [blob.payload(i, count) for i in range(3)]
+    for payload in parts[:2]:
+        assert payload is not None
+        first = payload.decoded(3, decode)
+        before = source.reads
+        assert payload.decoded(3, decode) is first
+        assert source.reads == before
+    assert [one.text for one in made] == [PAYLOADS[i][3].hex() for i in range(2)]
+    assert 2_000 < kept.n_bytes <= 2_500, "by the size that it says"
+    assert count.parts == 4
+    assert count.cached_bytes == count.n_bytes / 2
+    assert parts[0] is not None
+    assert bytes(parts[0][3]) == PAYLOADS[0][3], "apart from its bytes"
+    assert kept.n_bytes <= 2_500

@@ -7,7 +7,7 @@ same means, those of other packages too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -26,7 +26,7 @@ from skipindex.indexes import (
 from skipindex.indexes._base import IndexSpec
 from skipindex.planner._computed import probe_index
 from skipindex.planner.bound import Computed, Leaf
-from skipindex.storage.parts import ReadCount, bitmap_of
+from skipindex.storage.parts import D, ReadCount, bitmap_of
 
 _PART_BYTES: Final = 20
 _FILE_BYTES: Final = 12
@@ -226,6 +226,9 @@ class _InMemory:
 
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
         return list(map(bitmap_of, self._parts[start:stop]))
+
+    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
+        return decode(self._parts[i])
 
 
 def spec_text(spec: IndexSpec) -> str:

@@ -72,7 +72,8 @@ class Entries:
 
     Args:
         form: of the part.
-        table: counts of rows, or ends of entries; one if all are alike.
+        table: ends of entries, in rows or (with bit 4) in bytes << 1 and a flag; the
+            number of rows if all are alike.
         data: the entries.
         width: the bytes of a row in postings.
     """
@@ -86,8 +87,8 @@ class Entries:
         """Bytes of postings, and of bitmaps, of the entries ``start .. stop - 1``."""
         taken: tuple[list[memoryview], list[memoryview]] = [], []
         if not self.form & _MIXED:
-            at = self._n_rows(0, start) * self.width
-            end = at + self._n_rows(start, stop) * self.width
+            at, end = self._rows_before(start), self._rows_before(stop)
+            at, end = at * self.width, end * self.width
             taken[0].append(self.data[at:end])
         else:
             at = end = int(self.table[start - 1]) >> 1 if start else 0
@@ -102,12 +103,15 @@ class Entries:
             )
         return taken
 
-    def _n_rows(self, start: int, stop: int) -> int:
+    @property
+    def n_bytes(self) -> int:
+        """About what it takes in memory."""
+        return len(self.data) + self.table.nbytes
+
+    def _rows_before(self, entry: int) -> int:
         if self.form & _UNIFORM:
-            return int(self.table[0]) * (stop - start)
-        if stop - start == 1:
-            return int(self.table[start])
-        return int(self.table[start:stop].sum(dtype=np.int64))
+            return int(self.table[0]) * entry
+        return int(self.table[entry - 1]) if entry else 0
 
 
 def read_entries(raw: memoryview, n: int, width: int) -> Entries:
@@ -121,7 +125,9 @@ def read_entries(raw: memoryview, n: int, width: int) -> Entries:
     head = 1 + size * n_numbers
     if form >> 5 or size > 4 or len(raw) < head:
         raise CorruptIndexError(f"a part of {len(raw)} bytes has no {n} entries")
-    table = np.frombuffer(raw, f"<u{size}", n_numbers, 1)
+    table: npt.NDArray[Any] = np.frombuffer(raw, f"<u{size}", n_numbers, 1)
+    if not form & (_MIXED | _UNIFORM):
+        table = np.cumsum(table, dtype=np.int64)
     data = raw[head:]
     if form & _GAPS:
         data = _without_gaps(data, width)

@@ -131,8 +131,11 @@ class BitmapIndex:
         """The rows of one value, which is asked most often."""
         i = part_of(self.firsts, code)
         begin, end = self._codes_of(i)
-        raw = self.parts[1 + self.head.n_chunks + i]
-        entries = read_entries(raw, end - begin, row_bytes(self.head.n_rows))
+
+        def decode(raw: memoryview) -> Entries:
+            return read_entries(raw, end - begin, row_bytes(self.head.n_rows))
+
+        entries = self.parts.decoded(1 + self.head.n_chunks + i, decode)
         postings, bitmaps = entries.take(code - begin, code - begin + 1)
         if bitmaps:
             return load(self.parts, bitmaps[0])

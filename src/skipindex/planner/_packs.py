@@ -52,6 +52,8 @@ class OpenPack:
         """
         blob = self._blobs.get(entry.offset)
         if blob is None or blob.entry != entry:
+            if blob is not None:
+                blob.forget()
             blob = Blob(self._source, entry, self._kept)
             self._blobs[entry.offset] = blob
         return blob

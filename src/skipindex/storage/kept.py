@@ -1,6 +1,7 @@
 """Parts that were read and checked, kept in memory up to a number of bytes.
 
-A part is kept as what it is asked for: its bytes, or the bitmap that they are.
+A part is kept as what it is asked for: its bytes, the bitmap that they are, or what
+else a kind makes of them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import Final, TypeAlias
 
 from pyroaring import FrozenBitMap
 
-Part: TypeAlias = memoryview | FrozenBitMap
-PayloadKey: TypeAlias = tuple[Hashable, int]
-"""Whose payload it is, and its number there."""
+from skipindex.storage.parts import Decoded
+
+Part: TypeAlias = memoryview | FrozenBitMap | Decoded
+PayloadKey: TypeAlias = tuple[Hashable, int, type]
+"""Whose payload it is, its number there, and as what its parts are kept."""
 
 _PART_OVERHEAD: Final = 200
 _PLACE_OVERHEAD: Final = 8
@@ -44,7 +47,7 @@ class KeptParts:
         self._limit = limit
         self._lock = threading.Lock()
         self._payloads: OrderedDict[PayloadKey, _Payload] = OrderedDict()
-        self._numbers: dict[Hashable, set[int]] = {}
+        self._keys: dict[Hashable, set[PayloadKey]] = {}
         self._n_bytes = 0
 
     @property
@@ -98,7 +101,7 @@ class KeptParts:
                 kept = _Payload([None] * n_parts, 0)
                 n_bytes += _PLACE_OVERHEAD * n_parts
                 self._payloads[payload] = kept
-                self._numbers.setdefault(payload[0], set()).add(payload[1])
+                self._keys.setdefault(payload[0], set()).add(payload)
             kept.parts[start : start + len(parts)] = parts
             kept.n_bytes += n_bytes
             self._n_bytes += n_bytes
@@ -107,14 +110,14 @@ class KeptParts:
     def forget(self, owner: Hashable) -> None:
         """Let go all payloads of one owner."""
         with self._lock:
-            for number in self._numbers.pop(owner, ()):
-                self._n_bytes -= self._payloads.pop((owner, number)).n_bytes
+            for payload in self._keys.pop(owner, ()):
+                self._n_bytes -= self._payloads.pop(payload).n_bytes
 
     def _make_room(self) -> None:
         while self._n_bytes > self._limit:
-            (owner, number), oldest = self._payloads.popitem(last=False)
+            payload, oldest = self._payloads.popitem(last=False)
             self._n_bytes -= oldest.n_bytes
-            numbers = self._numbers[owner]
-            numbers.discard(number)
-            if not numbers:
-                del self._numbers[owner]
+            keys = self._keys[payload[0]]
+            keys.discard(payload)
+            if not keys:
+                del self._keys[payload[0]]

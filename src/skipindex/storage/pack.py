@@ -42,7 +42,7 @@ from pyroaring import FrozenBitMap
 from skipindex.errors import CorruptIndexError, IndexVersionError
 from skipindex.storage.kept import KeptParts, Part, PayloadKey
 from skipindex.storage.location import ByteSource
-from skipindex.storage.parts import ReadCount, bitmap_of
+from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of
 
 CONTAINER: Final = 1
 _PUFFIN: Final = b"PFA1"
@@ -297,13 +297,20 @@ class Blob:
 
     def read(self, payload: BlobParts, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1`` of a payload, each checked when it was read."""
-        key = self, payload.first
+        key = self, payload.first, memoryview
         return cast(list[memoryview], self._get(key, payload, start, stop, _as_it_is))
 
     def bitmaps(self, payload: BlobParts, start: int, stop: int) -> list[FrozenBitMap]:
         """The same as bitmaps."""
-        key = self, ~payload.first
+        key = self, payload.first, FrozenBitMap
         return cast(list[FrozenBitMap], self._get(key, payload, start, stop, bitmap_of))
+
+    def decoded(
+        self, payload: BlobParts, i: int, decode: Callable[[memoryview], D]
+    ) -> D:
+        """What ``decode`` makes of part ``i``."""
+        key = self, payload.first, Decoded
+        return cast(D, self._get(key, payload, i, i + 1, decode)[0])
 
     def _get(
         self,
@@ -334,7 +341,8 @@ class Blob:
         begin, end = begin + first, begin + last + 1
         found = list(map(decode, self._fetch(begin, end)))
         n_read = self._span(begin, end)
-        kept.keep(key, payload.n_parts, start + first, found, n_read)
+        n_kept = getattr(found[0], "n_bytes", n_read)
+        kept.keep(key, payload.n_parts, start + first, found, n_kept)
         count.cached_bytes += n_bytes - n_read
         parts[first : last + 1] = found
         return parts
@@ -417,6 +425,11 @@ class BlobParts:
         """Parts ``start .. stop - 1`` as bitmaps, in at most one contiguous read."""
         self._check(start, stop)
         return self.blob.bitmaps(self, start, stop)
+
+    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
+        """What ``decode`` makes of part ``i``, now or when it was asked for before."""
+        self._check(i, i + 1)
+        return self.blob.decoded(self, i, decode)
 
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.n_parts:

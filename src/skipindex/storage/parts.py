@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeVar, cast
 
 from pyroaring import FrozenBitMap
 
@@ -69,6 +70,17 @@ def add_reads(count: ReadCount) -> None:
     READS.cached_bytes += count.cached_bytes
 
 
+class Decoded(Protocol):
+    """What a kind makes of the bytes of a part; nobody changes it."""
+
+    @property
+    def n_bytes(self) -> int:
+        """About what it takes in memory."""
+
+
+D = TypeVar("D", bound=Decoded)
+
+
 class Parts(Protocol):
     """The payload of one index: byte strings, fetched on demand and verified.
 
@@ -92,6 +104,12 @@ class Parts(Protocol):
 
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
         """The same as bitmaps, which all who ask share, and nobody can change."""
+
+    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
+        """What ``decode`` makes of part ``i``, now or when it was asked for before.
+
+        Whoever asks for a part in this way makes the same of it.
+        """
 
 
 def bitmap_of(raw: bytes | memoryview) -> FrozenBitMap:
