@@ -127,7 +127,7 @@ def read_entries(raw: memoryview, n: int, width: int) -> Entries:
         raise CorruptIndexError(f"a part of {len(raw)} bytes has no {n} entries")
     table: npt.NDArray[Any] = np.frombuffer(raw, f"<u{size}", n_numbers, 1)
     if not form & (_MIXED | _UNIFORM):
-        table = np.cumsum(table, dtype=np.int64)
+        table = np.add.accumulate(table, dtype=np.int64)
     data = raw[head:]
     if form & _GAPS:
         data = _without_gaps(data, width)

@@ -328,17 +328,19 @@ class Blob:
         count, kept = payload.count, self._kept
         count.parts += stop - start
         count.n_bytes += n_bytes
-        if kept is None:
+        if kept is None or not kept.limit:
             return list(map(decode, self._fetch(begin, end)))
         parts = kept.get(key, start, stop)
-        if not parts:
-            parts = [None] * (stop - start)
-        elif None not in parts:
+        if parts and None not in parts:
             count.cached_bytes += n_bytes
             return parts
-        missing = [i for i, part in enumerate(parts) if part is None]
-        first, last = missing[0], missing[-1]
-        begin, end = begin + first, begin + last + 1
+        first, last = 0, stop - start - 1
+        if parts:
+            missing = [i for i, part in enumerate(parts) if part is None]
+            first, last = missing[0], missing[-1]
+            begin, end = begin + first, begin + last + 1
+        else:
+            parts = [None] * (stop - start)
         found = list(map(decode, self._fetch(begin, end)))
         n_read = self._span(begin, end)
         n_kept = getattr(found[0], "n_bytes", n_read)
