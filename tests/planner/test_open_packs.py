@@ -174,3 +174,25 @@ def test_what_is_kept_is_what_was_written(table: sx.Table) -> None:
     assert [counts() for _ in range(2)] == [first] * 2
     forget_open_packs()
     assert counts() == first
+
+
+def test_a_damaged_pack_leaves_the_others_open(tmp_path: Path) -> None:
+    """One that nobody repairs costs no later plan what is kept of the others."""
+    files = [{"a": [i, 50 + i], "s": ["x", "y"]} for i in range(8)]
+    table = build(put_all(tmp_path, files), {"a": "bit_sliced", "s": "bitmap"})
+    condition = "a BETWEEN 3 AND 50 AND s = 'y'"
+    whole = table.plan_files(condition, kinds=KINDS)
+    damaged, *others = packs(tmp_path)
+    assert others
+    raw = bytearray(damaged.read_bytes())
+    for at in range(20, len(raw) // 2, 7):
+        raw[at] ^= 0xFF
+    damaged.write_bytes(bytes(raw))
+    forget_open_packs()
+    first, second = (table.plan_files(condition, kinds=KINDS) for _ in range(2))
+    assert first.notes == second.notes
+    assert first.notes
+    assert set(whole.paths) < set(first.paths) == set(second.paths)
+    assert len(OPENED._packs) == len(others)
+    read = second.stages[-1].read
+    assert read.cached_bytes == read.n_bytes > 0

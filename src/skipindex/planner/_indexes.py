@@ -165,7 +165,7 @@ class IndexReader:
                 OPENED.keep_pack_index(blob, index)
             found = index.ask(atom)
         except UNUSABLE as error:
-            self.refuse(error, what)
+            self.refuse(error, blob, what)
             return None
         if found is None:
             return None
@@ -191,7 +191,7 @@ class IndexReader:
                 return False
             blob.check_identity(slot, n_rows=int(n_rows), footer_crc=int(footer))
         except UNUSABLE as error:
-            self.refuse(error)
+            self.refuse(error, blob)
             return False
         return True
 
@@ -200,13 +200,13 @@ class IndexReader:
         try:
             return open_index(place, column, self._table.n_rows, file)
         except UNUSABLE as error:
-            self.refuse(error)
+            self.refuse(error, place[1])
             return None
 
-    def refuse(self, error: Exception, what: str = "index") -> None:
-        """Note that what was read is no index."""
+    def refuse(self, error: Exception, blob: Blob, what: str = "index") -> None:
+        """Note that what was read of a blob is no index."""
         self.note(f"{what} not used: {error}")
-        OPENED.clear()  # a repaired pack is another file of the same name
+        OPENED.forget(blob)
 
     def note(self, reason: str) -> None:
         """Count one more thing that kept an index from being used."""
@@ -222,7 +222,8 @@ class IndexReader:
                 try:
                     self._blobs[key] = pack.blob(use.entry)
                 except UNUSABLE as error:
-                    self.refuse(error, f"pack {use.pack.name}")
+                    self.note(f"pack {use.pack.name} not used: {error}")
+                    OPENED.forget(pack)
         return self._blobs[key]
 
     def pack_names(self) -> dict[Blob, str]:
@@ -235,7 +236,7 @@ class IndexReader:
             try:
                 self._packs[name] = OPENED.pack(self._table.location, name)
             except UNUSABLE as error:
-                self.refuse(error, f"pack {name}")
+                self.note(f"pack {name} not used: {error}")
                 self._packs[name] = None
         return self._packs[name]
 

@@ -58,6 +58,12 @@ class OpenPack:
             self._blobs[entry.offset] = blob
         return blob
 
+    def holds(self, what: OpenPack | Blob) -> bool:
+        """Whether this is it, or one of its opened blobs."""
+        if isinstance(what, Blob):
+            return self._blobs.get(what.entry.offset) is what
+        return what is self
+
     def forget(self) -> None:
         """Let go the parts of its blobs; a plan that still uses it reads them anew."""
         self._kept = None
@@ -138,8 +144,26 @@ class PackCache:
                 del self._pack_indexes[next(iter(self._pack_indexes))]
             self._pack_indexes[blob] = index
 
+    def forget(self, damaged: OpenPack | Blob) -> None:
+        """Open a pack anew the next time: a repaired one may have the same name."""
+        with self._lock:
+            holders = [key for key, pack in self._packs.items() if pack.holds(damaged)]
+            for key in holders:
+                pack = self._packs.pop(key)
+                pack.forget()
+                self._indexes = {
+                    place: index
+                    for place, index in self._indexes.items()
+                    if not pack.holds(place[0])
+                }
+                self._pack_indexes = {
+                    blob: index
+                    for blob, index in self._pack_indexes.items()
+                    if not pack.holds(blob)
+                }
+
     def clear(self) -> None:
-        """Forget everything, as after a pack that turned out to be damaged."""
+        """Forget everything."""
         with self._lock:
             for pack in self._packs.values():
                 pack.forget()

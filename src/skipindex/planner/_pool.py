@@ -226,14 +226,17 @@ class _Opener:
         try:
             return open_index(place, column, self.n_rows, file)
         except UNUSABLE as error:
-            self.refuse(error)
+            self.refuse(error, place[1])
             return None
 
-    def refuse(self, error: Exception, what: str = "index") -> None:
-        """Note that what was read is no index."""
-        note = f"{what} not used: {error}"
-        self.notes[note] = self.notes.get(note, 0) + 1
-        OPENED.clear()  # as in the process that plans
+    def refuse(self, error: Exception, blob: Blob) -> None:
+        """Note that what was read of a blob is no index."""
+        self.note(f"index not used: {error}")
+        OPENED.forget(blob)
+
+    def note(self, reason: str) -> None:
+        """Count one more thing that kept an index from being used."""
+        self.notes[reason] = self.notes.get(reason, 0) + 1
 
 
 def look(task: _Task) -> _Result:
@@ -273,5 +276,5 @@ def _opened(
     try:
         return kind, OPENED.pack(location, source.pack).blob(source.entry)
     except UNUSABLE as error:
-        opener.refuse(error, f"pack {source.pack}")
+        opener.note(f"pack {source.pack} not used: {error}")
         return None

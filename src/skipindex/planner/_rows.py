@@ -18,6 +18,7 @@ from skipindex.indexes._base import Index
 from skipindex.planner._computed import probe_index
 from skipindex.planner._indexes import UNUSABLE, Place
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Computed, Known, Leaf, Unknown
+from skipindex.storage.pack import Blob
 from skipindex.table import ColumnInfo
 
 Rows: TypeAlias = tuple[BitMap, BitMap]
@@ -61,8 +62,8 @@ class Opener(Protocol):
     def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
         """The index of one file, or None if it has none that is fit for use."""
 
-    def refuse(self, error: Exception) -> None:
-        """Note that what was read is no index."""
+    def refuse(self, error: Exception, blob: Blob) -> None:
+        """Note that what was read of a blob is no index."""
 
 
 def in_order(tree: Bound, share: Callable[[Bound], float]) -> Bound:
@@ -197,7 +198,7 @@ class RowEvaluator:
                 index = self._opener.open(place, file, record.column)
                 if index is None:
                     continue
-                found = self._probe(index, leaf, file, upper)
+                found = self._probe(index, place[1], leaf, file, upper)
                 if found is None:
                     continue
                 self._used.append(place[0].name)
@@ -244,7 +245,7 @@ class RowEvaluator:
             try:
                 found = self._counted(index, leaf, file, lower, upper)
             except UNUSABLE as error:
-                self._opener.refuse(error)
+                self._opener.refuse(error, place[1])
                 return 0, len(upper)
             if found is None:
                 return 0, len(upper)
@@ -276,13 +277,18 @@ class RowEvaluator:
         return bounds.lower.intersection_cardinality(lower), n_upper
 
     def _probe(
-        self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
+        self,
+        index: Index,
+        blob: Blob,
+        leaf: Leaf | Computed,
+        file: int,
+        within: BitMap | None,
     ) -> Rows | None:
         """What one index says of some rows; None if it has no opinion."""
         try:
             bounds = self._ask(index, leaf, file, within)
         except UNUSABLE as error:
-            self._opener.refuse(error)
+            self._opener.refuse(error, blob)
             return None
         if bounds is None:
             return None

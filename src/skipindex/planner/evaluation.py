@@ -335,7 +335,7 @@ class Evaluation:
                     try:
                         found = probe_index(index, leaf)
                     except UNUSABLE as error:
-                        self._reader.refuse(error)
+                        self._reader.refuse(error, place[1])
                         continue
                     if found is not None and not found.upper:
                         name = place[0].name
