@@ -9,6 +9,7 @@ from pathlib import Path
 
 from skipindex.spark.session import local_session
 from tests.soundness.by_spark import SparkResult, sweep_with_spark
+from tests.soundness.large import sweep_large
 from tests.soundness.matrix import Result, sweep
 from tests.soundness.pools import Pool, pools
 from tests.soundness.report import page
@@ -22,6 +23,7 @@ def main(arguments: list[str]) -> int:
     add("--each", type=int, default=1, help="predicates of each form, type and kind")
     add("--files", type=int, default=10, help="random files beside those of each shape")
     add("--spark", type=int, default=100, help="conditions a type for Spark; 0: none")
+    add("--large", type=int, default=150, help="conditions on files of many rows")
     add("--types", nargs="*", help="only these column types")
     add("--out", type=Path, help="where to write the page")
     options = parser.parse_args(arguments)
@@ -38,14 +40,18 @@ def main(arguments: list[str]) -> int:
         )
         verdicts = result.total.verdicts - before
         _say(pool.name, verdicts, began, result.failures)
+    large, began = Result(), time.perf_counter()
+    if options.large:
+        sweep_large(n=options.large, seed=options.seed, result=large)
+        _say("files of many rows", large.total.verdicts, began, large.failures)
     if options.spark:
         _ask_spark(chosen, options.spark, options.seed, by_spark)
     shown = f", seed {options.seed}" if options.out else f" {' '.join(arguments)}"
-    text = page(result, by_spark, arguments=shown)
+    text = page(result, large, by_spark, arguments=shown)
     if options.out:
         options.out.write_text(text)
     print(text)
-    return int(bool(result.failures or by_spark.failures))
+    return int(bool(result.failures or large.failures or by_spark.failures))
 
 
 def _ask_spark(chosen: list[Pool], n: int, seed: int, result: SparkResult) -> None:

@@ -26,10 +26,10 @@ index can judge are in these figures, so 100 % is not to be had.
 """
 
 
-def page(result: Result, spark: SparkResult, *, arguments: str) -> str:
+def page(result: Result, large: Result, spark: SparkResult, *, arguments: str) -> str:
     """The whole page as Markdown."""
     total = result.total
-    failures = [*result.failures, *spark.failures]
+    failures = [*result.failures, *large.failures, *spark.failures]
     judged = sum(spark.judged.values())
     lines = [
         _HEAD.format(arguments=arguments),
@@ -37,6 +37,9 @@ def page(result: Result, spark: SparkResult, *, arguments: str) -> str:
         "|---|---:|---:|---:|---:|",
         _judge("row oracle", result.n_predicates, total, len(result.failures)),
     ]
+    if large.n_predicates:
+        breaches = len(large.failures)
+        lines.append(_judge("numpy", large.n_predicates, large.total, breaches))
     if spark.judged:
         by_spark = _sum(spark.tallies.values())
         lines.append(_judge("Spark", judged, by_spark, len(spark.failures)))
@@ -44,6 +47,8 @@ def page(result: Result, spark: SparkResult, *, arguments: str) -> str:
     lines += ["## Column types by index kinds", "", *_types_by_kinds(result), ""]
     lines += ["## Index kinds", "", *_table("kind", result.along(2)), ""]
     lines += ["## Predicate forms", "", *_table("form", result.along(1)), ""]
+    if large.n_predicates:
+        lines += ["## Files of 70,000 rows", "", *_large(large), ""]
     if spark.judged:
         lines += ["## Against Spark", "", *_by_spark(spark), ""]
     return "\n".join(lines)
@@ -97,6 +102,15 @@ def _table(what: str, tallies: dict[str, Tally]) -> list[str]:
             f"| {_share(tally.exact, tally.indexed)} |"
         )
     return lines
+
+
+def _large(large: Result) -> list[str]:
+    return [
+        "Trees of conditions over seven columns, with one request for all of them,",
+        "every second time without the statistics.",
+        "",
+        *_table("request", large.along(2)),
+    ]
 
 
 def _by_spark(spark: SparkResult) -> list[str]:

@@ -12,6 +12,7 @@ import skipindex as sx
 from skipindex.predicate import Comparison, Operator, Reference, to_sql
 from tests.soundness.by_spark import SparkResult, sweep_with_spark
 from tests.soundness.forms import FORMS
+from tests.soundness.large import sweep_large
 from tests.soundness.matrix import Result, Sample, judge, predicates, renamed, sweep
 from tests.soundness.pools import Pool, pools
 from tests.soundness.report import page
@@ -48,6 +49,16 @@ def test_edges_of_texts_are_swept_without_their_trees() -> None:
     sweep(pool, each=1, random_files=0, seed=8, result=result, more_statistics=1)
     assert not result.failures, "\n".join(result.failures[:20])
     assert set(result.along(1)) == set(FORMS)
+
+
+def test_no_breach_in_files_of_many_rows() -> None:
+    result = Result()
+    labels = ("bit_sliced", "filters", "mixed 1", "mixed 4", "mixed 7")
+    sweep_large(n=40, seed=7, result=result, labels=labels, n_files=8, n_rows=66_000)
+    assert not result.failures, "\n".join(result.failures[:20])
+    tally = result.along(2)["bit_sliced"]
+    assert tally.skipped == tally.skippable > 20
+    assert tally.exact == tally.indexed
 
 
 @pytest.mark.spark
@@ -102,6 +113,6 @@ def test_the_page_counts_and_names_breaches() -> None:
     result = Result()
     sweep(POOLS["boolean"], each=1, random_files=0, seed=7, result=result)
     result.failures.append("boolean, bloom, 1.parquet: what was wrong")
-    text = page(result, SparkResult(), arguments="")
+    text = page(result, Result(), SparkResult(), arguments="")
     assert f"| {result.total.verdicts:,} | 1 |" in text
     assert "* boolean, bloom, 1.parquet: what was wrong" in text
