@@ -303,7 +303,6 @@ LOGIC = [
         "(i = 1) IS NOT TRUE",
         "(i > 1 OR b) IS FALSE",
         "i = 1 IS NULL",
-        "(l < 9223372036854775807.5) IS TRUE",
     ),
     *("(i > 1 AND y < 3) IS NOT FALSE", "(i > 1 OR b) IS UNKNOWN", "(i = 1) = true"),
     *(
