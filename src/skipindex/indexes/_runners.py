@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import Protocol
 
-from loky import ProcessPoolExecutor
+from loky import ProcessPoolExecutor, cpu_count
 
 from skipindex.indexes._task import BuildTask, run_task
 
@@ -40,7 +39,7 @@ class LocalRunner:
     @classmethod
     def default(cls) -> LocalRunner:
         """One process for every core that we may use."""
-        return cls(len(os.sched_getaffinity(0)))
+        return cls(cpu_count())
 
     @property
     def slots(self) -> int:

@@ -10,13 +10,12 @@ finds is what this process would have found, notes and counts of bitmaps include
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
-from loky import get_reusable_executor
+from loky import cpu_count, get_reusable_executor
 
 from skipindex.bounds import Bounds
 from skipindex.errors import UnknownIndexError
@@ -125,13 +124,13 @@ def look_at_rows(
         table: that the files are of.
         workers: processes; None is one for every core.
     """
-    if workers is None:
-        workers = len(os.sched_getaffinity(0))
     asked = sum(map(bool, places.values()))
-    if workers > 1 and row_seconds(table.n_rows[files], asked) > POOL_SECONDS:
+    is_long = row_seconds(table.n_rows[files], asked) > POOL_SECONDS
+    n_workers = (workers or cpu_count()) if is_long else 1
+    if n_workers > 1:
         try:
-            tasks = _tasks(files, tree, known, reader, places, table, workers)
-            results = _run(tasks, workers)
+            tasks = _tasks(files, tree, known, reader, places, table, n_workers)
+            results = _run(tasks, n_workers)
         except Exception as error:  # noqa: BLE001 (whatever it is, it may work here)
             first, *_ = str(error).splitlines() or [""]
             reader.note(
