@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import skipindex as sx
 from skipindex.layout import CURVES, Clustering
-from skipindex.planner.evaluation import ROWS
+from skipindex.planner._stages import ROWS
 
 
 def write_files(folder: Path, files: Sequence[Mapping[str, Any]]) -> None:

@@ -13,7 +13,8 @@ from skipindex.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes._column import NULL_CODE
-from skipindex.indexes._digits import Shape, Slices, pack_slices
+from skipindex.indexes._digits import Shape, pack_slices
+from skipindex.indexes._slices import Slices
 from skipindex.indexes.bit_sliced import BitSliced
 from tests.indexes.columns import encoded
 from tests.indexes.memory_parts import MemoryParts, opened

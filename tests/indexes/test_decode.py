@@ -9,7 +9,7 @@ from pyroaring import BitMap
 
 from skipindex.atoms import NoneOf, OneOf
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes import _decode, _digits
+from skipindex.indexes import _decode, _slices
 from skipindex.indexes._decode import dense_bits, rows_among
 from skipindex.indexes.bit_sliced import BitSliced
 from tests.indexes.columns import column_of
@@ -72,7 +72,7 @@ def test_many_values_are_found_as_few_are(
     wanted = tuple(sorted(set(rng.integers(0, 900, 60).tolist()) | {899}))
     decoded = [index.probe(OneOf("c", wanted)), index.probe(NoneOf("c", wanted))]
     assert count.bitmaps
-    monkeypatch.setattr(_digits, "_MANY", 10**9)
+    monkeypatch.setattr(_slices, "_MANY", 10**9)
     walked = [index.probe(OneOf("c", wanted)), index.probe(NoneOf("c", wanted))]
     for one, other in zip(decoded, walked, strict=True):
         assert one is not None

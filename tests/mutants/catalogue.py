@@ -358,7 +358,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "decoded-nulls",
-        "indexes/_digits.py",
+        "indexes/_slices.py",
         "return rows if self.full else rows & self._at(self.shape.n_slices)",
         "return rows",
         "a row without a value is taken for one of the highest code: not tight",

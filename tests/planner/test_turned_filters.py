@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.planner.evaluation import Stage
+from skipindex.planner._stages import Stage
 from skipindex.storage.location import location_of
 from skipindex.storage.log import PACKS, Snapshot, commit
 from tests.tables import build, flip, forget_open_packs, put, put_all

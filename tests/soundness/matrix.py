@@ -27,7 +27,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.domain import domain_of
-from skipindex.indexes import IndexSpec, _digits, index_type, index_types
+from skipindex.indexes import IndexSpec, _slices, index_type, index_types
 from skipindex.planner import _rows
 from skipindex.predicate import Predicate, Reference, to_sql
 from tests import oracle
@@ -211,7 +211,7 @@ def as_in_large_files() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_rows, "_FEW", 1)
-        patch.setattr(_digits, "_MANY", 0)
+        patch.setattr(_slices, "_MANY", 0)
         yield
 
 

@@ -38,7 +38,7 @@ from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._coding import Coding, rank_coding, value_coding
 from skipindex.indexes._column import NULL_CODE, EncodedColumn
 from skipindex.indexes._dictionary import Codebook, open_codebook
-from skipindex.indexes._digits import Shape, Slices, pack_slices
+from skipindex.indexes._digits import Shape, pack_slices
 from skipindex.indexes._header import Cursor, Head, read_head
 from skipindex.indexes._positional import (
     Interval,
@@ -47,6 +47,7 @@ from skipindex.indexes._positional import (
     count_within,
     distinct,
 )
+from skipindex.indexes._slices import Slices
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bit_sliced"

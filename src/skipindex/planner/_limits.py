@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from skipindex.errors import PlanError
 from skipindex.planner._counts import RowCounts
-from skipindex.planner.evaluation import Evaluation, Stage
+from skipindex.planner._stages import Stage
+from skipindex.planner.evaluation import Evaluation
 from skipindex.predicate import Reference, name_parts
 from skipindex.storage.parts import ReadCount
 from skipindex.table import ColumnInfo, Table

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, assert_never
+from typing import assert_never
 
 import numpy as np
 
@@ -33,6 +32,17 @@ from skipindex.planner._indexes import UNUSABLE, IndexReader
 from skipindex.planner._pool import look_at_rows
 from skipindex.planner._rows import RowVerdict, in_order
 from skipindex.planner._selectivity import share_of
+from skipindex.planner._stages import (
+    DERIVED,
+    MAPS,
+    MINMAX,
+    PARTITIONS,
+    ROWS,
+    VALUES,
+    LeafRecord,
+    Ran,
+    Stage,
+)
 from skipindex.planner._worth import not_worth_it
 from skipindex.planner.bound import (
     AllOf,
@@ -45,84 +55,10 @@ from skipindex.planner.bound import (
     evaluate,
     leaves,
 )
-from skipindex.storage.parts import ReadCount, reads_so_far
-from skipindex.table import ColumnInfo, Table
-
-__all__ = ["Evaluation", "LeafRecord", "RowVerdict", "Stage"]
-
-PARTITIONS: Final = "partition values"
-DERIVED: Final = "derived partition"
-"""Named among what ruled files out, like an index kind."""
-MINMAX: Final = "min/max"
-MAPS: Final = "file maps"
-VALUES: Final = "bloom"
-ROWS: Final = "bitmaps"
+from skipindex.storage.parts import reads_so_far
+from skipindex.table import Table
 
 Mask = np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What one stage achieved.
-
-    Args:
-        name: of the stage.
-        files: files that are left after it.
-        n_bytes: their size.
-        seconds: that it took.
-        read: what it read of the indexes.
-        note: why it was not run, or empty.
-    """
-
-    name: str
-    files: int
-    n_bytes: int
-    seconds: float
-    read: ReadCount
-    note: str = ""
-
-
-@dataclass(slots=True)
-class _Ran:
-    """A stage that was run, or not, and the files that may match after it."""
-
-    name: str
-    possible: Mask
-    seconds: float
-    read: ReadCount
-    note: str
-
-
-@dataclass(slots=True)
-class LeafRecord:
-    """What the stages found out about one leaf.
-
-    Args:
-        column: that it is about.
-        bounds: the files whose every row makes it TRUE, and where some row may.
-        holds: files where some row surely makes it TRUE.
-    """
-
-    column: ColumnInfo
-    bounds: Bounds[Mask]
-    holds: Mask
-    _removed: dict[str, Mask] = field(default_factory=dict, init=False)
-    _refined: list[tuple[str, Mask, Mask]] = field(default_factory=list, init=False)
-
-    def refine(self, bounds: Bounds[Mask], kind: str, *, first: bool) -> None:
-        """Believe a kind too; ``first`` if nothing was known before."""
-        self._refined.append((kind, self.bounds.upper, bounds.upper))
-        self.bounds = bounds if first else self.bounds.refine(bounds)
-
-    @property
-    def removed_by(self) -> dict[str, Mask]:
-        """The files that each kind ruled out; made when somebody asks."""
-        for kind, before, after in self._refined:
-            removed = before & ~after
-            earlier = self._removed.get(kind)
-            self._removed[kind] = removed if earlier is None else earlier | removed
-        self._refined.clear()
-        return self._removed
 
 
 class Evaluation:
@@ -159,7 +95,7 @@ class Evaluation:
             )
             for leaf in leaves(tree)
         }
-        self._ran: list[_Ran] = []
+        self._ran: list[Ran] = []
         self._rows: dict[int, RowVerdict] = {}
         self._later = np.empty(0, np.int64)
         self._certain, self.possible = self._nothing, self._everything
@@ -238,7 +174,7 @@ class Evaluation:
             self._open = bool(np.any(self.possible > self._certain))
         seconds = time.perf_counter() - began
         read = reads_so_far().since(before)
-        self._ran.append(_Ran(name, self.possible, seconds, read, skip))
+        self._ran.append(Ran(name, self.possible, seconds, read, skip))
 
     def _evaluate(self) -> Bounds[Mask]:
         """The tree over all files, from what is known of its leaves."""

@@ -16,10 +16,11 @@ from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner._counts import RowCounts, row_counts
 from skipindex.planner._explain import as_dict, explain, story
 from skipindex.planner._limits import EVERYTHING, Needed, SortKey, Wish, limited
+from skipindex.planner._stages import Stage
 from skipindex.planner._tasks import FileTask, Verdict, task_of
 from skipindex.planner.bind import Binder
 from skipindex.planner.bound import Bound
-from skipindex.planner.evaluation import Evaluation, Stage
+from skipindex.planner.evaluation import Evaluation
 from skipindex.planner.proofs import (
     Condition,
     Evidence,

@@ -14,6 +14,7 @@ from skipindex.errors import UnknownIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner._limits import LIMIT
+from skipindex.planner._stages import DERIVED, ROWS, VALUES, LeafRecord
 from skipindex.planner.bound import (
     AllOf,
     AnyOf,
@@ -27,7 +28,7 @@ from skipindex.planner.bound import (
     text_of,
     unknowns,
 )
-from skipindex.planner.evaluation import DERIVED, ROWS, VALUES, Evaluation, LeafRecord
+from skipindex.planner.evaluation import Evaluation
 
 _STATISTICS: Final = frozenset({"minmax", "partition"})
 
