@@ -20,6 +20,9 @@ from tests.tables import build, put_all
 
 POOLS = {pool.name: pool for pool in pools()}
 QUICK = ("int8", "double", "timestamp in America/New_York")
+SHARES = {"timestamp_ntz in America/New_York": 0.25}
+"""Where less is skipped than elsewhere: a literal of a zone whose clocks are changed
+stands for any time within a day, or for none that is known."""
 EXACT = ("Bitmap()", "BitSliced(base=2, 'range')", "RunLength()")
 
 
@@ -39,7 +42,8 @@ def test_no_breach_in_the_matrix(pool: Pool) -> None:
     assert result.total.verdicts > 2_500
     for kind in EXACT:
         tally = result.along(2)[kind]
-        assert tally.skipped > 0.75 * tally.skippable, f"{kind} has stopped helping"
+        share = SHARES.get(pool.name, 0.75)
+        assert tally.skipped > share * tally.skippable, f"{kind} has stopped helping"
 
 
 def test_edges_of_texts_are_swept_without_their_trees() -> None:
