@@ -153,7 +153,7 @@ def test_the_wheel_works_where_nothing_else_is(built: Path, tmp_path: Path) -> N
         """,
         folder=tmp_path,
     )
-    assert out.startswith("['bit_sliced', 'bitmap', 'bloom', 'range_bitmap']")
+    assert out.startswith(f"{sorted(sx.indexes.index_types())} ")
     assert ".whl" in out
 
 
