@@ -127,9 +127,8 @@ class LargeTable:
         for i, column in enumerate(self.columns):
             turn = int(label.split()[1]) + i if label in MIXED else 0
             spec = specs[turn % len(specs)] if label in MIXED else REQUESTS[label]
-            if (
-                spec != REQUESTS["filters"] or column.literal is str
-            ):  # key sets: numbers
+            # Key sets are of numbers.
+            if spec != REQUESTS["filters"] or column.literal is str:
                 request[column.name] = spec
         return request
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import array
 import struct
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
-from skipindex.errors import CorruptIndexError
+from skipindex.storage.parts import deserialized
 
 Bits: TypeAlias = npt.NDArray[np.uint8]
 """One bit a row, the lowest first, as ``np.packbits(..., bitorder="little")``."""
@@ -41,12 +41,7 @@ def load(raw: bytes | memoryview) -> BitMap:
     Raises:
         CorruptIndexError: they are those of no bitmap.
     """
-    try:
-        return BitMap.deserialize(cast(bytes, raw))
-    except (ValueError, IndexError) as error:
-        raise CorruptIndexError(
-            f"{len(raw)} bytes are no roaring bitmap ({error})"
-        ) from error
+    return deserialized(BitMap, raw)
 
 
 def thawed(bitmap: AbstractBitMap) -> BitMap:

@@ -37,27 +37,46 @@ Place = tuple[IndexType, Blob, int]
 """Where the index of one file is: its kind, its blob, and the slot in it."""
 
 
-def open_index(
-    place: Place, column: ColumnInfo, n_rows: np.ndarray, file: int
-) -> Index | None:
-    """The index in one place, None if there is none; opened once for many plans.
+class Opener:
+    """Opens indexes, and notes those that are not fit for use.
 
-    Raises:
-        CorruptIndexError: it makes no sense (or another error of ``UNUSABLE``).
+    Args:
+        n_rows: of every file.
     """
-    kind, blob, slot = place
-    index = OPENED.index(blob, slot)
-    if index is None:
-        parts = blob.payload(slot, READS)
-        if parts is None:
-            return None
+
+    def __init__(self, n_rows: np.ndarray) -> None:
+        self.notes: dict[str, int] = {}
+        self._n_rows = n_rows
+
+    def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
+        """The index of one file, or None if it has none that is fit for use."""
+        kind, blob, slot = place
+        index = OPENED.index(blob, slot)
+        if index is not None:
+            return index
         assert column.domain is not None
-        index = kind.open(parts, column.domain, int(n_rows[file]))
+        try:
+            parts = blob.payload(slot, READS)
+            if parts is None:
+                return None
+            index = kind.open(parts, column.domain, int(self._n_rows[file]))
+        except UNUSABLE as error:
+            self.refuse(error, blob)
+            return None
         OPENED.keep(blob, slot, index)
-    return index
+        return index
+
+    def refuse(self, error: Exception, blob: Blob, what: str = "index") -> None:
+        """Note that what was read of a blob is no index."""
+        self.note(f"{what} not used: {error}")
+        OPENED.forget(blob)
+
+    def note(self, reason: str) -> None:
+        """Count one more thing that kept an index from being used."""
+        self.notes[reason] = self.notes.get(reason, 0) + 1
 
 
-class IndexReader:
+class IndexReader(Opener):
     """The indexes of one table, for one plan.
 
     Args:
@@ -66,7 +85,7 @@ class IndexReader:
     """
 
     def __init__(self, table: Table, kinds: Collection[str] | None) -> None:
-        self.notes: dict[str, int] = {}
+        super().__init__(table.n_rows)
         self._table = table
         self._kinds = kinds
         self._packs: dict[str, OpenPack | None] = {}
@@ -194,23 +213,6 @@ class IndexReader:
             self.refuse(error, blob)
             return False
         return True
-
-    def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
-        """The index of one file, or None if it has none that is fit for use."""
-        try:
-            return open_index(place, column, self._table.n_rows, file)
-        except UNUSABLE as error:
-            self.refuse(error, place[1])
-            return None
-
-    def refuse(self, error: Exception, blob: Blob, what: str = "index") -> None:
-        """Note that what was read of a blob is no index."""
-        self.note(f"{what} not used: {error}")
-        OPENED.forget(blob)
-
-    def note(self, reason: str) -> None:
-        """Count one more thing that kept an index from being used."""
-        self.notes[reason] = self.notes.get(reason, 0) + 1
 
     def blob(self, use: BlobUse) -> Blob | None:
         """The opened blob, or None if it is not fit for use."""

@@ -11,7 +11,7 @@ finds is what this process would have found, notes and counts of bitmaps include
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -20,8 +20,8 @@ from loky import cpu_count, get_reusable_executor
 from skipindex.bounds import Bounds
 from skipindex.errors import UnknownIndexError
 from skipindex.indexes import index_type
-from skipindex.indexes._base import Index, IndexType
-from skipindex.planner._indexes import UNUSABLE, IndexReader, Place, open_index
+from skipindex.indexes._base import IndexType
+from skipindex.planner._indexes import UNUSABLE, IndexReader, Opener, Place
 from skipindex.planner._packs import OPENED
 from skipindex.planner._rows import LeafBounds, RowEvaluator, RowVerdict
 from skipindex.planner._worth import row_seconds
@@ -213,31 +213,6 @@ def _joined(
     return joined
 
 
-@dataclass(slots=True)
-class _Opener:
-    """Opens the indexes of a task, and takes notes."""
-
-    n_rows: np.ndarray
-    notes: dict[str, int] = field(default_factory=dict)
-
-    def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
-        """The index of one file, or None if it has none that is fit for use."""
-        try:
-            return open_index(place, column, self.n_rows, file)
-        except UNUSABLE as error:
-            self.refuse(error, place[1])
-            return None
-
-    def refuse(self, error: Exception, blob: Blob) -> None:
-        """Note that what was read of a blob is no index."""
-        self.note(f"index not used: {error}")
-        OPENED.forget(blob)
-
-    def note(self, reason: str) -> None:
-        """Count one more thing that kept an index from being used."""
-        self.notes[reason] = self.notes.get(reason, 0) + 1
-
-
 def look(task: _Task) -> _Result:
     """Look at the files of a task; called in a worker.
 
@@ -246,7 +221,7 @@ def look(task: _Task) -> _Result:
     """
     OPENED.limit_parts(task.cache_bytes)
     before = reads_so_far()
-    opener = _Opener(task.n_rows)
+    opener = Opener(task.n_rows)
     blobs = [_opened(task.location, source, opener) for source in task.sources]
     places = {
         column: {
@@ -264,7 +239,7 @@ def look(task: _Task) -> _Result:
 
 
 def _opened(
-    location: Location, source: _Source, opener: _Opener
+    location: Location, source: _Source, opener: Opener
 ) -> tuple[IndexType, Blob] | None:
     kind = index_type(source.entry.meta.kind)
     if type(kind) is not source.kind:

@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from skipindex.bounds import Bounds
 from skipindex.indexes._base import Index
 from skipindex.planner._computed import probe_index
-from skipindex.planner._indexes import UNUSABLE, Place
+from skipindex.planner._indexes import UNUSABLE, Opener, Place
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Computed, Known, Leaf, Unknown
 from skipindex.storage.pack import Blob
 from skipindex.table import ColumnInfo
@@ -54,16 +54,6 @@ class LeafBounds(Protocol):
     @property
     def bounds(self) -> Bounds[np.ndarray]:
         """The files whose every row makes it TRUE, and where some row may."""
-
-
-class Opener(Protocol):
-    """Opens indexes, and notes those that are not fit for use."""
-
-    def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
-        """The index of one file, or None if it has none that is fit for use."""
-
-    def refuse(self, error: Exception, blob: Blob) -> None:
-        """Note that what was read of a blob is no index."""
 
 
 def in_order(tree: Bound, share: Callable[[Bound], float]) -> Bound:

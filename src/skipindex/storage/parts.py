@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, cast
 
-from pyroaring import FrozenBitMap
+from pyroaring import AbstractBitMap, FrozenBitMap
 
 from skipindex.errors import CorruptIndexError
 
@@ -79,6 +79,7 @@ class Decoded(Protocol):
 
 
 D = TypeVar("D", bound=Decoded)
+B = TypeVar("B", bound=AbstractBitMap)
 
 
 class Parts(Protocol):
@@ -113,13 +114,18 @@ class Parts(Protocol):
 
 
 def bitmap_of(raw: bytes | memoryview) -> FrozenBitMap:
+    """As ``deserialized``, a bitmap that nobody can change."""
+    return deserialized(FrozenBitMap, raw)
+
+
+def deserialized(kind: type[B], raw: bytes | memoryview) -> B:
     """The bitmap whose portable bytes these are.
 
     Raises:
         CorruptIndexError: they are those of no bitmap.
     """
     try:
-        return FrozenBitMap.deserialize(cast(bytes, raw))
+        return kind.deserialize(cast(bytes, raw))
     except (ValueError, IndexError) as error:
         raise CorruptIndexError(
             f"{len(raw)} bytes are no roaring bitmap ({error})"
