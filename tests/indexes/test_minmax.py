@@ -404,3 +404,31 @@ def test_trap_c7_equal_bounds_that_were_cut_are_no_single_value() -> None:
     stats = FileStats.from_arrow(column, pa.array([2, 2], pa.int64()))
     assert stats.probe(OneOf("s", (b"a",))).lower.tolist() == [False, True]
     assert stats.probe(NoneOf("s", (b"a",))).upper.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("domain", [INT, TEXT], ids=["int", "string"])
+@pytest.mark.parametrize("n_files", [1 << 15, (1 << 15) + 1, 70_000])
+def test_every_block_of_files_is_judged(domain: Domain, n_files: int) -> None:
+    """Files are compared some thousands at a time, the last ones as the first."""
+    numbers = [i * 7919 % 1000 for i in range(n_files)]
+    values: list[Value | None] = [*numbers]
+    ends: tuple[Value, Value] = (200, 777)
+    if domain.is_bytes:
+        values = [b"%03d" % number for number in numbers]
+        ends = (b"200", b"777")
+    stats = FileStats.of_values(values, domain)
+    for low, high in (ends, (None, ends[1]), (ends[0], None), (None, None)):
+        found = stats.probe(Range("c", low, high))
+        matching = [
+            (low is None or value >= low) and (high is None or value < high)  # type: ignore[operator]
+            for value in values
+        ]
+        assert found.lower.tolist() == matching
+        assert found.upper.tolist() == matching
+
+
+def test_blocks_that_a_range_does_not_touch_are_inside_of_nothing() -> None:
+    stats = FileStats.of_values(list(range(70_000)), INT)
+    found = stats.probe(Range("c", 40_000, 40_010))
+    assert np.flatnonzero(found.upper).tolist() == list(range(40_000, 40_010))
+    assert np.flatnonzero(found.lower).tolist() == list(range(40_000, 40_010))
