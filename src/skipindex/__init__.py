@@ -20,6 +20,7 @@ from skipindex.advice import Advice, advise
 from skipindex.api import build_indexes, drop_indexes, merge_packs, set_derived
 from skipindex.errors import (
     AdviceError,
+    BuildError,
     CommitConflictError,
     CorruptIndexError,
     IndexVersionError,
@@ -27,6 +28,7 @@ from skipindex.errors import (
     PlanError,
     PredicateError,
     SkipIndexError,
+    StorageError,
     TableError,
     UnknownIndexError,
     UnsupportedTypeError,
@@ -77,6 +79,7 @@ __all__ = [
     "BitSliced",
     "Bitmap",
     "Bloom",
+    "BuildError",
     "BuildReport",
     "CommitConflictError",
     "CorruptIndexError",
@@ -98,6 +101,7 @@ __all__ = [
     "RunLength",
     "SkipIndexError",
     "SkippedFile",
+    "StorageError",
     "Table",
     "TableError",
     "TokenBloom",

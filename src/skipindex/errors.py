@@ -13,6 +13,8 @@
       CorruptIndexError(ValueError)       the bytes are not what was written
         IndexVersionError                 they are newer than this library
       CommitConflictError(RuntimeError)   another writer was faster, too often
+      BuildError(RuntimeError)            a process that builds indexes was lost
+      StorageError(OSError)               the file system refuses to write
 
 A message says what, which, and what would be accepted, in one line.  Nothing
 under ``CorruptIndexError`` leaves ``plan_files``: there the file is kept.
@@ -63,3 +65,11 @@ class IndexVersionError(CorruptIndexError):
 
 class CommitConflictError(SkipIndexError, RuntimeError):
     """Other writers committed first, more often than we retry."""
+
+
+class BuildError(SkipIndexError, RuntimeError):
+    """A process that builds indexes ended before its work was done."""
+
+
+class StorageError(SkipIndexError, OSError):
+    """The file system refuses to write, move or copy a file."""

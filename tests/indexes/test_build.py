@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
 from skipindex.errors import (
+    BuildError,
     IndexVersionError,
     PredicateError,
     UnknownIndexError,
@@ -20,6 +24,8 @@ from skipindex.errors import (
 )
 from skipindex.indexes import _task
 from skipindex.indexes._column import EncodedColumn
+from skipindex.indexes._runners import LocalRunner
+from skipindex.indexes._task import BuildTask
 from skipindex.storage.location import Location
 from skipindex.storage.log import LOG, PACKS, latest_version, read_snapshot
 from skipindex.storage.manifest import Manifest
@@ -490,3 +496,35 @@ def test_readers_keep_the_snapshot_that_they_opened(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
     sx.drop_indexes(folder)
     assert table.plan_files("a = 15").count_bounds == (1, 1)
+
+
+def test_a_worker_that_is_killed_is_our_error_and_nothing_is_left(
+    tmp_path: Path,
+) -> None:
+    for i in range(4):
+        pq.write_table(pa.table({"x": [i]}), tmp_path / f"{i}.parquet")
+    tasks = [BuildTask(Location(str(tmp_path)), (f"{i}.parquet",), ()) for i in (0, 1)]
+    fatal = replace(tasks[0], columns=Fatal())  # type: ignore[arg-type]
+    with pytest.raises(BuildError, match=rf"killed while it indexed '{tmp_path}'"):
+        LocalRunner(2).run([fatal, tasks[1]], None)
+    assert not (tmp_path / "_skipindex" / "log").exists()
+    assert sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=2).files == 4
+
+
+class Fatal(tuple[()]):
+    """Columns that end the process that looks at them."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return os._exit, (1,)
+
+
+def test_indexes_are_no_more_open_than_the_data(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
+    (tmp_path / "a.parquet").chmod(0o600)
+    sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1)
+    assert (tmp_path / "_skipindex").stat().st_mode & 0o077 == 0
+    for path in (tmp_path / "_skipindex").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path

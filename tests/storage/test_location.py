@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from skipindex.errors import TableError
-from skipindex.storage.location import Found, Location, location_of
+from skipindex.errors import StorageError, TableError
+from skipindex.storage.location import (
+    Found,
+    Location,
+    is_temporary,
+    location_of,
+    without_secrets,
+)
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -250,3 +259,147 @@ def test_deleting_what_is_gone_is_nothing(location: Location, tmp_path: Path) ->
     assert [folder.path for folder in location.list_folders()] == ["full"]
     location.delete_tree("full")
     assert not (tmp_path / "full").exists()
+
+
+@pytest.fixture
+def no_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system without hard links, such as exFAT."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+
+
+@pytest.mark.usefixtures("no_links")
+def test_without_hard_links_a_new_file_is_written_once(tmp_path: Path) -> None:
+    location = Location(str(tmp_path))
+    assert location.write_new("log/0", b"mine")
+    assert not location.write_new("log/0", b"yours")
+    assert location.read("log/0") == b"mine"
+    location.copy("log/0", "beside/0")
+    assert location.read("beside/0") == b"mine"
+    assert sorted(f.path for f in location.list()) == ["beside/0", "log/0"]
+
+
+def test_a_refusal_of_the_file_system_names_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = Location(str(tmp_path))
+    location.write("a", b"")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for write in (location.write, location.write_new):
+        with pytest.raises(StorageError, match=r"cannot write '.*/packs/b': No space"):
+            write("packs/b", b"1")
+    with pytest.raises(StorageError, match=r"cannot sync '.*/a': No space"):
+        location.sync(["a"])
+    assert [f.path for f in location.list()] == ["a"], "nothing is left of the attempts"
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match="cannot move"):
+        location.move("a", "file/a")
+    with pytest.raises(StorageError, match="cannot copy"):
+        location.copy("a", "file/a")
+
+
+def test_what_is_missing_is_no_refusal(tmp_path: Path) -> None:
+    location = Location(str(tmp_path))
+    for change in (location.move, location.copy):
+        with pytest.raises(FileNotFoundError):
+            change("nothing", "there")
+    with pytest.raises(FileNotFoundError):
+        location.sync(["nothing"])
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What was synced, in its order."""
+    done: list[str] = []
+    fsync = os.fsync
+
+    def told(descriptor: int) -> None:
+        done.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", told)
+    return iter([done])
+
+
+def test_a_file_and_its_name_are_on_the_disk(
+    tmp_path: Path, synced: Iterator[list[str]]
+) -> None:
+    (done,) = synced
+    location = Location(str(tmp_path))
+    for write in (location.write, location.write_new):
+        done.clear()
+        write(f"packs/{write.__name__}", b"1")
+        file, folder = done
+        assert is_temporary(file)
+        assert folder == f"{tmp_path}/packs"
+    done.clear()
+    location.move("packs/write", "p=1/q=2/new")
+    location.sync(["p=1/q=2/new"])
+    assert done[0] == f"{tmp_path}/p=1/q=2/new"
+    assert set(done[1:]) == {str(tmp_path), f"{tmp_path}/p=1", f"{tmp_path}/p=1/q=2"}
+
+
+def test_only_our_own_names_are_temporary() -> None:
+    assert is_temporary("p=1/.skipindex-" + "0f" * 16 + ".tmp")
+    for name in (".1234.tmp", "a.tmp", ".skipindex-zz.tmp", ".skipindex-/a.tmp"):
+        assert not is_temporary(name)
+
+
+def test_what_is_written_is_no_more_open_than_the_data(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "open").write_bytes(b"")
+    (tmp_path / "closed").write_bytes(b"")
+    (tmp_path / "open").chmod(0o644)
+    (tmp_path / "closed").chmod(0o640)
+    location = Location(str(tmp_path))
+    old = os.umask(0o022)
+    try:
+        location.restrict("index", ["open"])
+        location.write("index/packs/a", b"")
+        assert mode(tmp_path / "index/packs/a") == 0o644
+        location.restrict("index", ["open", "closed", "gone"])
+        location.write("index/packs/b", b"")
+        location.write_new("index/log/c", b"")
+    finally:
+        os.umask(old)
+    assert mode(tmp_path / "index") == 0o750
+    assert mode(tmp_path / "index/log") == 0o750
+    assert mode(tmp_path / "index/log/c") == 0o640
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("s3://KEY:SECRET@bucket/t?scheme=http", "s3://bucket/t"),
+        ("s3a://KEY@bucket/t", "s3a://bucket/t"),
+        ("hdfs://user@host:8020/t", "hdfs://host:8020/t"),
+        ("abfss://c@a.dfs.core.windows.net/t", "abfss://c@a.dfs.core.windows.net/t"),
+        ("abfs://:SECRET@a.x.net/c/t", "abfs://a.x.net/c/t"),
+        ("gs://bucket/t@1", "gs://bucket/t@1"),
+        ("/data/a?b", "/data/a"),
+    ],
+)
+def test_secrets_are_not_shown(uri: str, shown: str) -> None:
+    assert without_secrets(uri) == shown
+    location = Location("bucket/t", uri)
+    assert location.spark_path("a b") == f"{shown}/a b"
+    assert "SECRET" not in repr(location)
+
+
+def test_an_error_does_not_show_a_secret() -> None:
+    with pytest.raises(TableError) as raised:
+        location_of("nope://KEY:SECRET@bucket/t?token=SECRET")
+    assert "SECRET" not in str(raised.value)
+    assert "nope://bucket/t" in str(raised.value)
+    assert raised.value.__cause__ is None

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from loky import ProcessPoolExecutor, cpu_count
+from loky.process_executor import BrokenProcessPool
 
+from skipindex.errors import BuildError
 from skipindex.indexes._task import BuildTask, run_task
 
 Progress = Callable[[int, int], None]
@@ -47,7 +49,11 @@ class LocalRunner:
         return self.workers
 
     def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
-        """The result of every task, in their order."""
+        """The result of every task, in their order.
+
+        Raises:
+            BuildError: a worker process was killed.
+        """
 
         def report(n_done: int) -> None:
             if progress is not None:
@@ -65,4 +71,11 @@ class LocalRunner:
             futures = [pool.submit(run_task, task) for task in tasks]
             for n_done, _ in enumerate(as_completed(futures), start=1):
                 report(n_done)
-            return [future.result() for future in futures]
+            try:
+                return [future.result() for future in futures]
+            except BrokenProcessPool as error:
+                raise BuildError(
+                    "a worker process was killed while it indexed "
+                    f"{tasks[0].location.full('')!r}; no index was committed (where "
+                    "memory is short, pass fewer workers)"
+                ) from error

@@ -21,7 +21,7 @@ from skipindex.indexes._file_map import FILE_MAP
 from skipindex.indexes._runners import Progress, Runner
 from skipindex.indexes._task import BuildTask, ColumnRequest
 from skipindex.indexes.minmax import MinMax
-from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.log import FOLDER, Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
 from skipindex.table import ColumnInfo, Table
 
@@ -109,9 +109,13 @@ def index_files(
     runner: Runner,
     progress: Progress | None = None,
 ) -> Manifest:
-    """Build what is missing of ``indexes``; its manifest is not committed."""
+    """Build what is missing of ``indexes``; its manifest is not committed.
+
+    Indexes hold values, so that no one may read them who may not read the data.
+    """
     requests = column_requests(table, indexes)
     tasks = _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
+    table.location.restrict(FOLDER, (path for task in tasks for path in task.paths))
     pieces = runner.run(tasks, progress) if tasks else []
     return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces])
 

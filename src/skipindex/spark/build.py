@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
+from skipindex.errors import BuildError
 from skipindex.indexes._runners import Progress
 from skipindex.indexes._task import BuildTask
 from skipindex.spark.ship import ship_package
@@ -35,7 +36,11 @@ class SparkRunner:
         return self._spark.sparkContext.defaultParallelism
 
     def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
-        """The result of every task; a task that Spark retries gives the same."""
+        """The result of every task; a task that Spark retries gives the same.
+
+        Raises:
+            BuildError: Spark gave a task up.
+        """
         ship_package(self._spark)
         pickled = [pickle.dumps(task) for task in tasks]
 
@@ -69,6 +74,12 @@ class SparkRunner:
         except BaseException:  # an interrupt, or the caller's own progress
             context.cancelJobGroup(group)
             raise
+        if failure and isinstance(failure[0], Exception):
+            reason = str(failure[0]).strip().partition("\n")[0]
+            raise BuildError(
+                f"Spark could not index {tasks[0].location.full('')!r}: {reason}; no "
+                "index was committed"
+            ) from failure[0]
         if failure:
             raise failure[0]
         if progress is not None:

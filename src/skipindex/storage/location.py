@@ -6,18 +6,21 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from skipindex.errors import TableError
+from skipindex.errors import StorageError, TableError
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
+_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
+_TEMPORARY = re.compile(r"(^|/)\.skipindex-[0-9a-f]{32}\.tmp$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,9 @@ class Location:
     root: str
     uri: str = ""
 
+    def __repr__(self) -> str:
+        return f"Location({without_secrets(self.uri) or self.root!r})"
+
     @property
     def is_local(self) -> bool:
         """Whether the operating system can open the files itself."""
@@ -61,8 +67,7 @@ class Location:
         """The text that Spark's ``Path`` reads as exactly this file."""
         if self.is_local:
             return f"file:{self.full(path)}"
-        # What follows a question mark is for pyarrow alone.
-        base = self.uri.partition("?")[0].rstrip("/")
+        base = without_secrets(self.uri).rstrip("/")
         return f"{base}/{path}" if path else base
 
     def list(self, folder: str = "") -> Iterator[Found]:
@@ -112,30 +117,56 @@ class Location:
         return _RemoteBytes(self.open_input(path))
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file that nobody can see before it is whole."""
-        if self.is_local:
-            with self._beside(path, data) as hidden:
-                hidden.replace(self.full(path))
-        else:
-            self._upload(path, data)
+        """Write a file that nobody can see before it is whole, and on the disk.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        with _storage_errors("write", self.full(path)):
+            if self.is_local:
+                with self._beside(path, data) as hidden:
+                    hidden.replace(self.full(path))
+                    _sync_folder(hidden.parent)
+            else:
+                self._upload(path, data)
 
     def write_new(self, path: str, data: bytes) -> bool:
         """Write a file unless there is one already; False if there is.
 
-        Atomic on local file systems.  On an object store the check and the
-        write are two steps, so there only one process at a time may commit.
+        Atomic on local file systems, and the file is on the disk afterwards.  Where
+        a file system has no hard links, a reader may see the file before it is whole.
+        On an object store the check and the write are two steps, so there only one
+        process at a time may commit.
+
+        Raises:
+            StorageError: the file system refuses.
         """
-        if self.is_local:
-            with self._beside(path, data) as hidden:
+        with _storage_errors("write", self.full(path)):
+            if self.is_local:
+                return self._link_new(path, data)
+            if self.stat(path) is not None:
+                return False
+            self._upload(path, data)
+            return True
+
+    def _link_new(self, path: str, data: bytes) -> bool:
+        target = Path(self.full(path))
+        with self._beside(path, data) as hidden:
+            try:
                 try:
-                    os.link(hidden, self.full(path))
+                    os.link(hidden, target)
                 except FileExistsError:
-                    return False
-                return True
-        if self.stat(path) is not None:
-            return False
-        self._upload(path, data)
-        return True
+                    raise
+                except OSError:  # no hard links: exFAT, SMB, many FUSE mounts
+                    with target.open("xb") as file:
+                        file.write(data)
+                        file.flush()
+                        os.fsync(file.fileno())
+                    shutil.copymode(hidden, target)
+            except FileExistsError:
+                return False
+            _sync_folder(target.parent)
+            return True
 
     def delete(self, path: str) -> None:
         """Delete a file; it may be gone already."""
@@ -143,30 +174,83 @@ class Location:
             self.filesystem.delete_file(self.full(path))
 
     def move(self, path: str, target: str) -> None:
-        """Give a file another name, and make the folder of it."""
-        self._make_folder_of(target)
-        self.filesystem.move(self.full(path), self.full(target))
+        """Give a file another name, and make the folder of it.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        with _storage_errors("move", self.full(path)):
+            self._make_folder_of(target)
+            self.filesystem.move(self.full(path), self.full(target))
 
     def copy(self, path: str, target: str) -> None:
         """Let a file be at another path too, and nothing else be there.
 
         A local file system links it, so that it takes no room and keeps its mark;
         elsewhere it is copied by the store.
+
+        Raises:
+            StorageError: the file system refuses.
         """
-        self._make_folder_of(target)
-        if not self.is_local:
-            self.filesystem.copy_file(self.full(path), self.full(target))
-            return
-        hidden = Path(self.full(target)).parent / f".{uuid.uuid4().hex}.tmp"
-        try:
+        with _storage_errors("copy", self.full(path)):
+            self._make_folder_of(target)
+            if not self.is_local:
+                self.filesystem.copy_file(self.full(path), self.full(target))
+                return
+            hidden = _temporary(Path(self.full(target)).parent)
             try:
-                os.link(self.full(path), hidden)
-            except OSError:  # a file system without links
-                shutil.copy2(self.full(path), hidden)
-            hidden.replace(self.full(target))
-        finally:
-            # Where both names are links to one file, replacing does nothing.
-            hidden.unlink(missing_ok=True)
+                try:
+                    os.link(self.full(path), hidden)
+                except FileNotFoundError:
+                    raise
+                except OSError:  # a file system without links
+                    shutil.copy2(self.full(path), hidden)
+                hidden.replace(self.full(target))
+            finally:
+                # Where both names are links to one file, replacing does nothing.
+                hidden.unlink(missing_ok=True)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Let files that are written, and their names, be on the disk.
+
+        An object store has them when it has answered.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        if not self.is_local:
+            return
+        folders: set[Path] = set()
+        for path in paths:
+            full = Path(self.full(path))
+            with _storage_errors("sync", str(full)):
+                _sync(full)
+            # A new folder has a name in the folder above it, up to the table's.
+            above = full.parents
+            folders.update(above[: len(above) - len(Path(self.root).parents)])
+        for folder in folders:
+            _sync_folder(folder)
+
+    def restrict(self, folder: str, paths: Iterable[str]) -> None:
+        """Let only those look into ``folder`` who may read all the files.
+
+        The folder is made if there is none.  What is written below it later can be
+        read by no one else.  An object store has permissions of its own.
+        """
+        if not self.is_local:
+            return
+        denied = 0
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                mode = Path(self.full(path)).stat().st_mode
+                denied |= 0 if mode & stat.S_IRGRP else stat.S_IRWXG
+                denied |= 0 if mode & stat.S_IROTH else stat.S_IRWXO
+        target = Path(self.full(folder))
+        with _storage_errors("make", str(target)):
+            _make_folder(target)
+            mode = stat.S_IMODE(target.stat().st_mode)
+            if mode & denied:
+                target.chmod(mode & ~denied)
 
     def delete_folder(self, folder: str) -> None:
         """Delete a folder, if it is empty; an object store has no such folders."""
@@ -182,11 +266,12 @@ class Location:
     @contextlib.contextmanager
     def _beside(self, path: str, data: bytes) -> Iterator[Path]:
         """A synced file in the folder of ``path``, gone again at the end."""
-        target = Path(self.full(path))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        hidden = target.parent / f".{uuid.uuid4().hex}.tmp"
+        folder = Path(self.full(path)).parent
+        _make_folder(folder)
+        hidden = _temporary(folder)
         try:
-            with hidden.open("wb") as file:
+            with hidden.open("xb") as file:
+                _narrow(hidden, folder)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -200,7 +285,83 @@ class Location:
             sink.write(data)
 
     def _make_folder_of(self, path: str) -> None:
-        self.filesystem.create_dir(self.full(path).rpartition("/")[0], recursive=True)
+        folder = self.full(path).rpartition("/")[0]
+        if self.is_local:
+            _make_folder(Path(folder))
+        else:
+            self.filesystem.create_dir(folder, recursive=True)
+
+
+def is_temporary(path: str) -> bool:
+    """Whether the name is one that a file of ours has while it is written."""
+    return bool(_TEMPORARY.search(path))
+
+
+def without_secrets(uri: str) -> str:
+    """A URI without the keys, the password and the options that may be in it.
+
+    >>> without_secrets("s3://KEY:SECRET@bucket/t?region=eu-west-1")
+    's3://bucket/t'
+    >>> without_secrets("abfss://container:SECRET@account.dfs.core.windows.net/t")
+    'abfss://container@account.dfs.core.windows.net/t'
+    """
+    uri = uri.partition("?")[0]
+    user = _USER.match(uri)
+    if user is None:
+        return uri
+    # Azure names the container there; a key of S3 is itself not to be shown.
+    name = user[2].partition(":")[0] if user[1].startswith("abfs") else ""
+    return f"{user[1]}{name}{'@' if name else ''}{uri[user.end() :]}"
+
+
+@contextlib.contextmanager
+def _storage_errors(verb: str, path: str) -> Iterator[None]:
+    """Errors of the file system as ours; that a file is gone is no error here."""
+    try:
+        yield
+    except (FileNotFoundError, StorageError):
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(f"cannot {verb} {path!r}: {reason}") from error
+
+
+def _temporary(folder: Path) -> Path:
+    return folder / f".skipindex-{uuid.uuid4().hex}.tmp"
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder, open to no more people than the one that it is in."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+    _narrow(folder, folder.parent)
+
+
+def _narrow(path: Path, folder: Path) -> None:
+    """Take those permissions from what is new that its folder does not give."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    allowed = mode & (stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU)
+    if allowed != mode:
+        path.chmod(allowed)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the names in a folder be on the disk; not every file system can."""
+    with contextlib.suppress(OSError):
+        _sync(folder)
 
 
 class ByteSource:
@@ -259,8 +420,10 @@ def location_of(path: str | os.PathLike[str]) -> Location:
     try:
         _, root = pafs.FileSystem.from_uri(text)
     except (pa.ArrowInvalid, OSError) as error:
+        shown = without_secrets(text)
+        reason = str(error).replace(text, shown)
         raise TableError(
-            f"cannot open {text!r}: {error} (accepted: a local path, file:, s3:, gs:, "
-            "hdfs: or abfss: URI)"
-        ) from error
+            f"cannot open {shown!r}: {reason} (accepted: a local path, file:, s3:, "
+            "gs:, hdfs: or abfss: URI)"
+        ) from None  # its text has the URI as it was given
     return Location(root.rstrip("/"), text)
