@@ -346,6 +346,14 @@ def test_a_file_and_its_name_are_on_the_disk(
     assert set(done[1:]) == {str(tmp_path), f"{tmp_path}/p=1", f"{tmp_path}/p=1/q=2"}
 
 
+def test_a_link_to_nowhere_is_a_refusal(tmp_path: Path) -> None:
+    (tmp_path / "packs").symlink_to("nowhere")
+    location = Location(str(tmp_path))
+    for write in (location.write, location.write_new):
+        with pytest.raises(StorageError, match=r"cannot write '.*/packs/a'"):
+            write("packs/a", b"")
+
+
 def test_only_our_own_names_are_temporary() -> None:
     assert is_temporary("p=1/.skipindex-" + "0f" * 16 + ".tmp")
     for name in (".1234.tmp", "a.tmp", ".skipindex-zz.tmp", ".skipindex-/a.tmp"):

@@ -316,12 +316,14 @@ def without_secrets(uri: str) -> str:
 
 @contextlib.contextmanager
 def _storage_errors(verb: str, path: str) -> Iterator[None]:
-    """Errors of the file system as ours; that a file is gone is no error here."""
+    """Errors of the file system as ours; that a file is gone stays as it is."""
     try:
         yield
-    except (FileNotFoundError, StorageError):
+    except StorageError:
         raise
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and verb != "write":
+            raise
         reason = error.strerror or str(error)
         raise StorageError(f"cannot {verb} {path!r}: {reason}") from error
 
