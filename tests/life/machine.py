@@ -1,0 +1,265 @@
+"""A table's life: any order of writers, readers, kills and damage.
+
+The judge is a plain model: the rows that people put into the visible files.  Every
+row has a number of its own, so a row that is lost and one that is read twice are
+both seen.  What writers of other tools do (append, overwrite, delete, rename) changes
+the model; what we do (build, merge, optimize, vacuum) never does, and neither does a
+kill at any step of ours or any damage below ``_skipindex``.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+import skipindex as sx
+from skipindex.storage.log import FOLDER, LOG
+from tests.rewrite.arrow_writer import listed, optimized
+from tests.rewrite.test_killed import Killed, killed_at
+from tests.tables import forget_open_packs, put
+
+NOW = timedelta(0)
+KINDS = ["minmax", "bitmap", "bit_sliced", "bloom", "range_bitmap"]
+DAYS = (1, 2)
+VALUES = 12
+
+SEEDS = st.integers(0, 2**16)
+STEPS = st.integers(0, 40)
+
+
+class Life(RuleBasedStateMachine):
+    """One table, from its first file on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="skipindex-life-"))
+        self.next_row = 0
+        self.truth: Counter[tuple[int, int, int]] = Counter()
+        self.publishing = False
+        warnings.simplefilter("ignore")  # damage is told; here it is meant
+
+    def teardown(self) -> None:
+        """Leave nothing."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # What other tools do.
+
+    @initialize(seed=SEEDS)
+    def found(self, seed: int) -> None:
+        """The first files of both folders."""
+        for day in DAYS:
+            self._put(day, random.Random(seed + day))
+
+    @rule(day=st.sampled_from(DAYS), seed=SEEDS)
+    def append(self, day: int, seed: int) -> None:
+        """A new file with new rows."""
+        self._put(day, random.Random(seed))
+
+    @precondition(lambda self: not self.publishing)
+    @rule(seed=SEEDS)
+    def overwrite(self, seed: int) -> None:
+        """Other rows in the place of a visible file's, under its name."""
+        path = self._any_visible(seed)
+        self.truth -= self._rows_of(path)
+        (self.folder / path).unlink()
+        self._put(int(path[4]), random.Random(seed), name=path)
+
+    @precondition(lambda self: not self.publishing)
+    @rule(seed=SEEDS)
+    def delete(self, seed: int) -> None:
+        """A visible file goes, unless it is the last one."""
+        if len(listed(self.folder)) > 1:
+            path = self._any_visible(seed)
+            self.truth -= self._rows_of(path)
+            (self.folder / path).unlink()
+
+    @precondition(lambda self: not self.publishing)
+    @rule(seed=SEEDS)
+    def rename(self, seed: int) -> None:
+        """A visible file gets another name in its folder."""
+        path = self.folder / self._any_visible(seed)
+        path.rename(path.with_name(f"renamed-{self.next_row}-{seed}.parquet"))
+        self.next_row += 1
+
+    # What we do, and where it is killed.
+
+    @rule(kind=st.sampled_from(KINDS), column=st.sampled_from(["x", "i"]))
+    def build(self, kind: str, column: str) -> None:
+        """An index on every file."""
+        self._act("build", lambda: self._build(kind, column), None, after=False)
+
+    @rule()
+    def merge(self) -> None:
+        """Packs are merged."""
+        self._act("merge", lambda: sx.merge_packs(self.folder), None, after=False)
+
+    @rule(by=st.sampled_from(["x", "i"]), full=st.booleans(), size=st.integers(5, 40))
+    def optimize(self, by: str, full: bool, size: int) -> None:
+        """The files are clustered anew."""
+        self._act("optimize", lambda: self._optimize(by, size, full=full), None)
+
+    @rule()
+    def vacuum(self) -> None:
+        """Rewritten files are published; afterwards both readers agree."""
+        self._act("vacuum", lambda: sx.vacuum(self.folder, retention=NOW), None)
+        self.publishing = False
+        assert self._read(listed(self.folder)) == self.truth, "who lists the folder"
+
+    @rule(step=STEPS, after=st.booleans(), kind=st.sampled_from(KINDS))
+    def killed_build(self, step: int, after: bool, kind: str) -> None:
+        """A build dies."""
+        self._act("build", lambda: self._build(kind, "x"), step, after=after)
+
+    @rule(step=STEPS, after=st.booleans())
+    def killed_merge(self, step: int, after: bool) -> None:
+        """A merge dies."""
+        self._act("merge", lambda: sx.merge_packs(self.folder), step, after=after)
+
+    @rule(step=STEPS, after=st.booleans(), by=st.sampled_from(["x", "i"]))
+    def killed_optimize(self, step: int, after: bool, by: str) -> None:
+        """An optimize dies."""
+        self._act("optimize", lambda: self._optimize(by, 15), step, after=after)
+
+    @rule(step=STEPS, after=st.booleans())
+    def killed_vacuum(self, step: int, after: bool) -> None:
+        """A vacuum dies, perhaps while it publishes."""
+        if self._act(
+            "vacuum", lambda: sx.vacuum(self.folder, retention=NOW), step, after=after
+        ):
+            self.publishing = True
+
+    # What happens to disks.
+
+    @rule(seed=SEEDS, how=st.sampled_from(["flip", "cut", "remove", "empty"]))
+    def damage(self, seed: int, how: str) -> None:
+        """A file below ``_skipindex`` is damaged or lost."""
+        files = sorted(p for p in (self.folder / FOLDER).rglob("*") if p.is_file())
+        if files:
+            self._damage(random.Random(seed).choice(files), seed, how)
+
+    @rule(seed=SEEDS, how=st.sampled_from(["flip", "cut", "remove", "empty"]))
+    def damage_newest_commit(self, seed: int, how: str) -> None:
+        """The newest commit is damaged or lost."""
+        commits = sorted((self.folder / LOG).glob("*.json"))
+        if commits:
+            self._damage(commits[-1], seed, how)
+
+    @rule()
+    def lose_the_log(self) -> None:
+        """All of ``_skipindex`` goes."""
+        shutil.rmtree(self.folder / FOLDER, ignore_errors=True)
+
+    # What readers see.
+
+    @rule(low=st.integers(0, VALUES), n=st.integers(0, 3), day=st.sampled_from(DAYS))
+    def plan(self, low: int, n: int, day: int) -> None:
+        """A plan reads every matching row once, and states no wrong count."""
+        forget_open_packs()
+        questions: list[tuple[str, Callable[[int, int], bool]]] = [
+            (f"x BETWEEN {low} AND {low + n}", lambda x, _: low <= x <= low + n),
+            (f"x = {low} AND day = {day}", lambda x, d: x == low and d == day),
+            (f"NOT (x < {low}) OR day = {day}", lambda x, d: x >= low or d == day),
+        ]
+        for text, holds in questions:
+            plan = sx.plan_files(text, table=self.folder)
+            wanted = Counter(
+                {row: c for row, c in self.truth.items() if holds(row[1], row[2])}
+            )
+            read = self._read(plan.paths)
+            found = {row: c for row, c in read.items() if holds(row[1], row[2])}
+            assert found == wanted, text
+            fewest, most = plan.count_bounds
+            assert fewest <= wanted.total(), text
+            assert most is None or wanted.total() <= most, text
+
+    @invariant()
+    def every_row_is_read_once(self) -> None:
+        """By who opens the table through us."""
+        if self.truth:
+            assert self._read(sx.open_table(self.folder).paths) == self.truth
+        if not self.publishing:
+            assert self._read(listed(self.folder)) == self.truth, "by a plain lister"
+
+    def _act(
+        self,
+        name: str,
+        change: Callable[[], Any],
+        step: int | None,
+        *,
+        after: bool = False,
+    ) -> bool:
+        """Do it, or die on the way; whether it died."""
+        if step is None:
+            change()
+            return False
+        with suppress(Killed), killed_at(step, after=after):
+            change()
+            return False
+        return True
+
+    def _build(self, kind: str, column: str) -> None:
+        sx.build_indexes(self.folder, {column: kind}, workers=1)
+
+    def _optimize(self, by: str, size: int, *, full: bool = False) -> None:
+        mode = "full" if full else "incremental"
+        optimized(
+            self.folder,
+            cluster_by=[by],
+            rows_per_file=size,
+            cube_size=2000,
+            mode=mode,
+            indexes={"*": "minmax"},
+        )
+
+    def _put(self, day: int, source: random.Random, *, name: str = "") -> None:
+        n = source.randint(1, 12)
+        rows = [(self.next_row + i, source.randrange(VALUES)) for i in range(n)]
+        self.next_row += n
+        path = name or f"day={day}/{self.next_row}.parquet"
+        put(self.folder / path, {"i": [i for i, _ in rows], "x": [x for _, x in rows]})
+        self.truth += Counter((i, x, day) for i, x in rows)
+
+    def _any_visible(self, seed: int) -> str:
+        return random.Random(seed).choice(listed(self.folder))
+
+    def _rows_of(self, path: str) -> Counter[tuple[int, int, int]]:
+        found = pq.ParquetFile(self.folder / path).read(["i", "x"]).to_pydict()
+        day = int(path[4])
+        return Counter((i, x, day) for i, x in zip(found["i"], found["x"], strict=True))
+
+    def _read(self, paths: list[str]) -> Counter[tuple[int, int, int]]:
+        rows: Counter[tuple[int, int, int]] = Counter()
+        for path in paths:
+            rows += self._rows_of(path)
+        return rows
+
+    def _damage(self, path: Path, seed: int, how: str) -> None:
+        data = path.read_bytes()
+        if how == "remove":
+            path.unlink()
+        elif how == "empty":
+            path.write_bytes(b"")
+        elif how == "cut":
+            path.write_bytes(data[: seed % (len(data) + 1)])
+        elif data:
+            place = seed % len(data)
+            flipped = bytes([data[place] ^ (1 << seed % 8)])
+            path.write_bytes(data[:place] + flipped + data[place + 1 :])
