@@ -35,10 +35,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from skipindex.domain import Domain, domain_of
 from skipindex.errors import UnsupportedTypeError
@@ -99,7 +98,23 @@ Typed = tuple[pa.Schema, dict[str, str]]
 """Columns under Spark's types, and which have no index, by name in SQL, and why."""
 
 
-def arrow_schema(file: pq.ParquetFile) -> Typed:
+class Footer(Protocol):
+    """What is asked of a file: the footer of a ``pyarrow.parquet.ParquetFile``."""
+
+    @property
+    def metadata(self) -> Any:
+        """Its ``FileMetaData``."""
+
+    @property
+    def schema(self) -> Any:
+        """Its ``ParquetSchema``."""
+
+    @property
+    def schema_arrow(self) -> Any:
+        """Its schema as Arrow has it."""
+
+
+def arrow_schema(file: Footer) -> Typed:
     """The columns that a table has, if Spark takes its types from this file."""
     stored, refused = stored_schema(file)
     text = (file.metadata.metadata or {}).get(ROW_METADATA)
@@ -111,7 +126,7 @@ def arrow_schema(file: pq.ParquetFile) -> Typed:
     return declared_schema(text) or (stored, refused)
 
 
-def stored_schema(file: pq.ParquetFile) -> Typed:
+def stored_schema(file: Footer) -> Typed:
     """The columns of a file under the types that Spark infers from Parquet's."""
     leaves = iter(map(file.schema.column, range(len(file.schema))))
     refused: dict[str, str] = {}
@@ -251,7 +266,7 @@ def _declared(
 
 
 def check_stored(
-    file: pq.ParquetFile, path: tuple[str, ...], domain: Domain
+    file: Footer, path: tuple[str, ...], domain: Domain
 ) -> tuple[str, ...]:
     """Where in a file the column at ``path`` is, if Spark reads what is stored there.
 
