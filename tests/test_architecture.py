@@ -18,7 +18,7 @@ LEVELS = (
     {"patterns"},
     {"domain"},
     {"storage"},
-    {"partitions", "indexes", "schema", "table"},
+    {"partitions", "indexes", "schema", "stored", "table"},
     {"planner", "layout"},
     {"advice", "rewrite"},
     {"api"},

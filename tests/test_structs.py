@@ -156,7 +156,8 @@ def test_int96_inside_of_a_struct_is_an_instant(tmp_path: Path) -> None:
 @pytest.mark.parametrize("char", ["char(3)", "struct<b:char(3)>"])
 def test_char_inside_of_a_struct_is_not_indexed(tmp_path: Path, char: str) -> None:
     spark = (
-        '{"type":"struct","fields":[{"name":"a","type":{"type":"struct","fields":[]},'
+        '{"type":"struct","fields":[{"name":"a","type":{"type":"struct","fields":'
+        '[{"name":"b","type":"string","nullable":true,"metadata":{}}]},'
         f'"nullable":true,"metadata":{{"__CHAR_VARCHAR_TYPE_STRING":"{char}"}}}}]}}'
     )
     key = "org.apache.spark.sql.parquet.row.metadata"

@@ -147,16 +147,19 @@ def test_summaries_give_the_schema_before_any_data_file(tmp_path: Path) -> None:
 def test_columns_say_why_they_have_no_index(tmp_path: Path) -> None:
     columns = {
         "i": pa.array([1], pa.int16()),
-        "u": pa.array([1], pa.duration("us")),
-        "t": pa.array([1], pa.time64("us")),
+        "u": pa.array([1], pa.float16()),
         "l": pa.array([[1]]),
         "s": pa.array([{"x": 1}]),
-        "ns": pa.array([1], pa.timestamp("ns")),
+        "t": pa.array([1], pa.time64("us")),
     }
     put(tmp_path / "f.parquet", columns)
     table = sx.open_table(tmp_path)
     reasons = {c.name: c.reason for c in table.columns}
     assert reasons.pop("i") == ""
+    assert reasons.pop("t").startswith("Spark has no type for Parquet's INT64 Time(")
+    assert reasons.pop("u") == (
+        "Spark has no type for Parquet's FIXED_LEN_BYTE_ARRAY Float16"
+    )
     for name, reason in reasons.items():
         assert reason.endswith("has no order that Spark shares"), name
         with pytest.raises(sx.UnsupportedTypeError, match=f"column '{name}'.*accepted"):
@@ -236,7 +239,8 @@ CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def spark_schema(*fields: dict[str, Any]) -> dict[bytes, bytes]:
-    text = json.dumps({"type": "struct", "fields": list(fields)})
+    complete = [{"nullable": True, "metadata": {}, **field} for field in fields]
+    text = json.dumps({"type": "struct", "fields": complete})
     return {b"org.apache.spark.sql.parquet.row.metadata": text.encode()}
 
 
@@ -264,12 +268,17 @@ def test_trap_c11_collated_columns_are_not_indexed(tmp_path: Path) -> None:
         sx.build_indexes(tmp_path, {"c": "bloom"}, workers=1)
 
 
-def test_trap_c11_a_file_that_is_collated_is_kept(tmp_path: Path) -> None:
-    """The table's first file is not; only this one compares otherwise."""
+def test_trap_c11_the_first_file_says_whether_a_column_is_collated(
+    tmp_path: Path,
+) -> None:
+    """Spark reads every file under the types of the first."""
     put(tmp_path / "0.parquet", {"c": ["x"]})
     collated = {"name": "c", "type": "string", "metadata": {"__COLLATIONS": {"c": "u"}}}
     with_metadata(tmp_path / "1.parquet", spark_schema(collated), c=["A"])
-    assert build(tmp_path, {"c": "bitmap"}).plan_files("c = 'a'").paths == ["1.parquet"]
+    assert build(tmp_path, {"c": "bitmap"}).plan_files("c = 'a'").paths == []
+    (tmp_path / "0.parquet").rename(tmp_path / "2.parquet")
+    table = sx.open_table(tmp_path)
+    assert table.plan_files("c = 'a'").paths == ["1.parquet", "2.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -317,13 +326,14 @@ def test_a_schema_that_spark_cannot_read_either_is_left_out(
 def test_dates_of_the_hybrid_calendar_are_not_indexed(
     tmp_path: Path, metadata: dict[bytes, bytes]
 ) -> None:
-    """Spark shifts them when it reads, so what we would see is another day."""
+    """Spark shifts them when it reads, so what the file stores is another day."""
     dates = pa.array([-200_000], pa.date32())
     with_metadata(tmp_path / "f.parquet", metadata, d=dates, a=[1])
-    table = build(tmp_path)
-    assert table.resolve("d").domain is None
-    assert "calendar" in table.resolve("d").reason
-    assert table.resolve("a").domain is not None
+    put(tmp_path / "g.parquet", {"d": dates, "a": [1]})
+    table = build(tmp_path, {"d": "bitmap", "a": "bitmap"})
+    assert any("calendar" in gap for gap in table.index_gaps)
+    assert table.plan_files("d = DATE '2000-01-01'").paths == ["f.parquet"]
+    assert table.plan_files("a = 2").paths == []
 
 
 def test_dates_of_todays_spark_are_indexed(tmp_path: Path) -> None:

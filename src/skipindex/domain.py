@@ -53,6 +53,14 @@ _LOW_63: Final = 0x7FFF_FFFF_FFFF_FFFF
 NAN: Final = 0x7FF8_0000_0000_0000
 """The value of NaN in the domain of a float column, greater than infinity's."""
 
+_TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_BYTES: Final = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Domain:
@@ -85,6 +93,21 @@ class Domain:
         every stored value true.
         """
         return f"{self.name}:{self.scale}" if "decimal" in self.name else self.name
+
+    @property
+    def span(self) -> tuple[Value, Value] | None:
+        """The least value that fits the type, and the first that no longer does.
+
+        None where every value of the domain fits.
+        """
+        if self.name == "int" and self.bits < 64:
+            return -(1 << (self.bits - 1)), 1 << (self.bits - 1)
+        if self.name == "decimal":
+            return 1 - 10**self.digits, 10**self.digits
+        if self.name == "big_decimal":
+            end = 10**self.digits
+            return big_decimal_key(1 - end), big_decimal_key(end)
+        return None
 
     def encode(self, values: pa.Array) -> pa.Array:
         """``values`` as int64 or large_binary, in order, NULLs where they were."""
@@ -162,10 +185,9 @@ def domain_of(dtype: pa.DataType, column: str = "?") -> Domain:
         return Domain("date")
     if types.is_timestamp(dtype) and dtype.unit in {"ms", "us"}:
         return Domain("timestamp" if dtype.tz else "timestamp_ntz")
-    if types.is_string(dtype) or types.is_large_string(dtype):
+    if any(is_kind(dtype) for is_kind in _TEXTS):
         return Domain("string")
-    plain = types.is_binary(dtype) or types.is_large_binary(dtype)
-    if plain or types.is_fixed_size_binary(dtype):
+    if any(is_kind(dtype) for is_kind in _BYTES):
         return Domain("binary")
     raise UnsupportedTypeError(
         f"cannot index column {column!r}: type {dtype} has no order that Spark "

@@ -1,4 +1,4 @@
-"""The columns of a Parquet file as Spark types them, and which have an index.
+"""The columns of a table as Spark types them, and which have an index.
 
 A field of a struct is a column of its own, ``a.b``: where the struct is NULL, so is
 the field.  Of what is repeated, lists and maps, nothing is indexed.
@@ -6,27 +6,15 @@ the field.  Of what is repeated, lists and maps, nothing is indexed.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from skipindex.domain import Domain, domain_of
 from skipindex.errors import PredicateError, UnsupportedTypeError
 from skipindex.partitions import PartitionColumn, partition_domain
 from skipindex.predicate import Reference
-
-_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-_CHAR_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
-_SPARK_VERSION: Final = b"org.apache.spark.version"
-_HYBRID: Final = frozenset(
-    {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
-)
-_CHAR: Final = re.compile(r"(?<!var)char\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,67 +70,6 @@ class ColumnInfo:
         return found[0]
 
 
-def arrow_schema(file: pq.ParquetFile) -> tuple[pa.Schema, dict[str, str]]:
-    """The top-level columns as Spark types them, and why some cannot be indexed.
-
-    INT96 comes out as a timestamp in UTC, which is what Spark makes of it.
-    """
-    leaves = map(file.schema.column, range(len(file.schema)))
-    schema = pa.schema([_with_instants(field, leaves) for field in file.schema_arrow])
-    metadata = file.metadata.metadata or {}
-    refused = _not_by_bytes(metadata)
-    old = metadata.get(_SPARK_VERSION, b"9") < b"3.1"
-    for field in schema if old or _HYBRID & metadata.keys() else ():
-        if _holds_times(field.type):
-            refused[field.name] = "the file holds dates of the old hybrid calendar"
-    return schema, refused
-
-
-def _with_instants(field: pa.Field, leaves: Iterator[Any]) -> pa.Field:
-    """The field with instants for INT96; ``leaves`` are those of Parquet, in order."""
-    dtype = field.type
-    if pa.types.is_struct(dtype):
-        inner = [_with_instants(dtype.field(i), leaves) for i in range(len(dtype))]
-        return field.with_type(pa.struct(inner))
-    if _is_repeated(dtype):
-        for i in range(dtype.num_fields):
-            _with_instants(dtype.field(i), leaves)
-        return field
-    leaf = next(leaves, None)
-    if leaf is None or leaf.physical_type != "INT96":
-        return field
-    return field.with_type(pa.timestamp("us", "UTC"))
-
-
-def _is_repeated(dtype: pa.DataType) -> bool:
-    types = pa.types
-    lists = types.is_list(dtype) or types.is_large_list(dtype)
-    return bool(lists or types.is_fixed_size_list(dtype) or types.is_map(dtype))
-
-
-def _holds_times(dtype: pa.DataType) -> bool:
-    if pa.types.is_struct(dtype):
-        return any(_holds_times(dtype.field(i).type) for i in range(len(dtype)))
-    return bool(pa.types.is_temporal(dtype))
-
-
-def _not_by_bytes(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Text columns that Spark does not compare as they are stored, and why."""
-    text = metadata.get(_SPARK_SCHEMA, b'{"fields": []}')
-    refused = {}
-    try:
-        for field in json.loads(text)["fields"]:
-            notes = field.get("metadata", {})
-            spelled = json.dumps(field["type"]).lower()
-            if "__COLLATIONS" in notes or "collate" in spelled:
-                refused[field["name"]] = "the column has a collation"
-            elif _CHAR.search(str(notes.get(_CHAR_TYPE, field["type"]))):
-                refused[field["name"]] = "Spark pads a CHAR column to compare it"
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return {}  # what Spark cannot read either, it goes by the Parquet types
-    return refused
-
-
 def columns_of(
     schema: pa.Schema, refused: Mapping[str, str], partitions: list[PartitionColumn]
 ) -> dict[str, ColumnInfo]:
@@ -150,10 +77,8 @@ def columns_of(
     columns = {}
     taken = {*schema.names, *(partition.name for partition in partitions)}
     for field in schema:
-        reason = refused.get(field.name, "")
-        columns[field.name] = replace(
-            _column((field.name,), field.type, reason, taken), name=field.name, path=()
-        )
+        column = _column((field.name,), field.type, "", refused, taken)
+        columns[field.name] = replace(column, name=field.name, path=())
     for partition in partitions:
         domain = partition_domain(partition)
         reason = "" if domain else "only Spark can tell the partition column's type"
@@ -164,10 +89,15 @@ def columns_of(
 
 
 def _column(
-    path: tuple[str, ...], dtype: pa.DataType, reason: str, taken: Collection[str]
+    path: tuple[str, ...],
+    dtype: pa.DataType,
+    reason: str,
+    refused: Mapping[str, str],
+    taken: Collection[str],
 ) -> ColumnInfo:
-    """A column or field, and what is inside of it."""
+    """A column or field, and the fields in it."""
     name, domain = str(Reference(path)), None
+    reason = reason or refused.get(name, "")
     if len(path) > 1 and name in taken:
         reason = "a column has the very name of the field"
     fields: tuple[ColumnInfo, ...] = ()
@@ -178,6 +108,7 @@ def _column(
                 (*path, inner),
                 dtype.field(i).type,
                 reason or "two fields have one name" * (names.count(inner) > 1),
+                refused,
                 taken,
             )
             for i, inner in enumerate(names)

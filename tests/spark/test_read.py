@@ -244,7 +244,7 @@ def test_a_plan_for_another_case_is_refused(spark: SparkSession, folder: Path) -
         ("spark.sql.ansi.doubleQuotedIdentifiers", "true"),
         ("spark.sql.legacy.typeCoercion.datetimeToString.enabled", "true"),
         ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
-        ("spark.sql.parquet.inferTimestampNTZ.enabled", "false"),
+        ("spark.sql.timestampType", "TIMESTAMP_NTZ"),
         ("spark.sql.legacy.literal.pickMinimumPrecision", "false"),
     ],
 )

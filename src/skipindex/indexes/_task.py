@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from crc32c import crc32c
 
-from skipindex.domain import Domain, domain_of
+from skipindex.domain import Domain
 from skipindex.errors import TableError, UnsupportedTypeError
 from skipindex.indexes import index_type, spec_to_json
 from skipindex.indexes._base import IndexSpec
@@ -33,7 +32,7 @@ from skipindex.storage.location import Found, Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
 from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
-from skipindex.table import UNREADABLE, arrow_schema, column_reader
+from skipindex.table import UNREADABLE, check_stored, column_reader
 
 PACK_BYTES: Final = 128 << 20
 PACK_FILES: Final = 256
@@ -251,6 +250,8 @@ def _read_and_index(
                 notes.append(str(error))
                 continue
             indexed.summaries[request.name] = summarize(column)
+            if beyond := _beyond(column):
+                notes.append(beyond)
             if request.has_map:
                 indexed.spans[request.name] = ValueSpans.of(column)
             for spec in request.specs:
@@ -273,35 +274,33 @@ def read_column(
     A field is NULL where a struct around it is.
 
     Raises:
-        UnsupportedTypeError: the file has no such column, or of another type.  A
-            name in other letters does not count: what Spark makes of it depends
-            on the session.
+        UnsupportedTypeError: ``check_stored`` says so.
     """
-    schema, refused = arrow_schema(file)
-    first, *inner = path or (name,)
-    if schema.names.count(first) != 1:
-        n = schema.names.count(first)
-        raise UnsupportedTypeError(f"the file has {n} columns {first!r}")
-    if first in refused:
-        raise UnsupportedTypeError(f"column {first!r}: {refused[first]}")
-    dtype = schema.field(first).type
-    for field_name in inner:
-        fields = [f.name for f in dtype] if pa.types.is_struct(dtype) else []
-        if fields.count(field_name) != 1:
-            n = fields.count(field_name)
-            raise UnsupportedTypeError(f"the file has {n} fields {name!r}")
-        dtype = dtype.field(field_name).type
-    if pa.types.is_dictionary(dtype):
-        dtype = dtype.value_type
-    if domain_of(dtype, name).tag != domain.tag:
-        raise UnsupportedTypeError(
-            f"column {name!r} has type {dtype} here, and another in the table"
-        )
+    first, *inner = check_stored(file, path or (name,), domain)
     wanted = ".".join([first, *inner])
     values = file.read(columns=[wanted], use_threads=False).column(first)
     if inner:
         values = pc.struct_field(values, inner)
     return EncodedColumn(name, values, domain)
+
+
+def _beyond(column: EncodedColumn) -> str:
+    """What to note where a value does not fit the table's type; else empty.
+
+    The index is built all the same: the table may get a wider type, and until then
+    a plan does not use it.
+    """
+    span, low, high = column.domain.span, column.minimum, column.maximum
+    if span is None or low is None or high is None:
+        return ""
+    least, stop = span
+    if low >= least and high < stop:  # type: ignore[operator]
+        return ""
+    value = column.domain.show(low if low < least else high)  # type: ignore[operator]
+    return (
+        f"column {column.name!r} holds {value} here, which does not fit the table's "
+        "type: Spark reads another value"
+    )
 
 
 def footer_crc(location: Location, found: Found) -> int:

@@ -210,7 +210,7 @@ def _missing(
             valid = stats.values.is_valid().to_pylist()
             counted = {i for i, r in enumerate(table.rows) if r >= 0 and valid[r]}
         served: dict[str, set[int]] = {}
-        for use in table.blobs(table.resolve(request.name, case_sensitive=True)):
+        for use in table.built(table.resolve(request.name, case_sensitive=True)):
             key = spec_key(use.entry.meta.spec)
             served.setdefault(key, set()).update(use.rows.tolist())
         for i, own in enumerate(per_file):

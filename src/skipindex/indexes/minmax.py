@@ -214,6 +214,23 @@ class FileStats:
             low, high = np.asarray(low.fill_null(0)), np.asarray(high.fill_null(0))
         return cls(can_null, can_value, bounded, low, high, exact)
 
+    def within(self, least: Value, stop: Value) -> Mask:
+        """Files where every value surely is at least ``least`` and below ``stop``."""
+        inside = _at_least(self.low, least) & _below(self.high, stop) & self.bounded
+        fitting: Mask = inside | ~self.can_value
+        return fitting
+
+    def only(self, files: Mask) -> FileStats:
+        """The statistics of these files; nothing is known of the others."""
+        return FileStats(
+            self.can_null | ~files,
+            self.can_value | ~files,
+            self.bounded & files,
+            self.low,
+            self.high,
+            self.exact & files,
+        )
+
     def probe(self, atom: Atom) -> Bounds[Mask]:
         """Files whose every row makes ``atom`` TRUE, and files where some row may."""
         match atom:

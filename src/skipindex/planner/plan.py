@@ -73,6 +73,7 @@ class Plan:
         kinds: the index kinds that may be used; None is all.
         wish: the rows that are wanted of those that match.
         condition: the PySpark ``Column`` that ``where`` was made of, if it was one.
+        columns: those that the predicate and the order name.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Plan:
         kinds: Collection[str] | None = None,
         wish: Wish = EVERYTHING,
         condition: SparkColumn | None = None,
+        columns: Sequence[ColumnInfo] = (),
     ) -> None:
         """Use ``plan_files``."""
         self.where = where
@@ -92,6 +94,7 @@ class Plan:
         self.wish = wish
         self._evaluation = evaluation
         self.kinds = kinds
+        self.columns = columns
 
     def __repr__(self) -> str:
         return f"Plan({len(self.paths)} of {len(self.table)} files, {self.where!r})"
@@ -285,8 +288,14 @@ def plan_files(
     """
     opened = open_table(table)
     wish = Wish.of(limit, order_by)
+    named: dict[str, ColumnInfo] = {}
+
+    def resolve(name: str) -> ColumnInfo:
+        column = opened.resolve(name, case_sensitive=case_sensitive)
+        return named.setdefault(column.name, column)
+
     for key in wish.order_by:
-        opened.resolve(key.column.parts[0], case_sensitive=case_sensitive)
+        resolve(key.column.parts[0])
     usable = _usable(kinds, without)
     if workers is not None and workers < 1:
         raise PlanError(f"no plan is made by {workers!r} workers (accepted: 1 or more)")
@@ -306,9 +315,6 @@ def plan_files(
             "with skipindex.col, or a PySpark Column)"
         )
 
-    def resolve(name: str) -> ColumnInfo:
-        return opened.resolve(name, case_sensitive=case_sensitive)
-
     bound = simplify(Binder(resolve, timezone).bind(tree))
     evaluation = Evaluation(
         opened, bound, kinds=usable, forced=kinds and usable, workers=workers
@@ -321,6 +327,7 @@ def plan_files(
         kinds=usable,
         wish=wish,
         condition=condition,
+        columns=list(named.values()),
     )
 
 

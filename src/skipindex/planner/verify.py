@@ -22,12 +22,11 @@ import pyarrow.parquet as pq
 
 from skipindex.atoms import Atom, IsNotNull, IsNull, Matches, NoneOf, OneOf, Range
 from skipindex.bounds import Bounds
-from skipindex.domain import domain_of
 from skipindex.errors import PlanError, UnsupportedTypeError
 from skipindex.patterns import select
 from skipindex.planner.bound import Computed, Leaf, evaluate
 from skipindex.planner.plan import Plan
-from skipindex.table import UNREADABLE, ColumnInfo, arrow_schema, column_reader
+from skipindex.table import UNREADABLE, ColumnInfo, check_stored, column_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -214,13 +213,11 @@ def _values(
             kind = pa.large_binary() if domain.is_bytes else pa.int64()
             value = partition.typed(domain)[i]
             return pa.array([value] * n_rows, kind)
-    schema, refused = arrow_schema(file)
-    if schema.names.count(name) != 1 or name in refused:
-        raise UnsupportedTypeError(f"column {name!r} is not in every file as it is")
-    if domain_of(schema.field(name).type, name).tag != domain.tag:
-        raise UnsupportedTypeError(f"column {name!r} has another type in some files")
-    values = file.read(columns=[name], use_threads=False).column(name)
-    return domain.encode(values.combine_chunks())
+    first, *inner = check_stored(file, column.path or (name,), domain)
+    wanted = ".".join([first, *inner])
+    values = file.read(columns=[wanted], use_threads=False).column(first)
+    values = values.combine_chunks()
+    return domain.encode(pc.struct_field(values, inner) if inner else values)
 
 
 def _holds(atom: Atom, values: pa.Array) -> Bounds[np.ndarray]:

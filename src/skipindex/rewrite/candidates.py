@@ -31,7 +31,7 @@ from skipindex.predicate import (
 )
 from skipindex.rewrite.target import DataFile
 from skipindex.storage.location import Found, Location
-from skipindex.table import UNREADABLE, Table, arrow_schema, column_reader
+from skipindex.table import UNREADABLE, Table, column_reader, stored_schema
 
 _THREADS: Final = 16
 
@@ -158,7 +158,7 @@ def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
     try:
         file, close = column_reader(location, path)
         try:
-            return int(file.metadata.num_rows), arrow_schema(file)[0]
+            return int(file.metadata.num_rows), stored_schema(file)[0]
         finally:
             close()
     except UNREADABLE as error:
@@ -186,7 +186,12 @@ def _check_schema(table: Table, path: str, schema: pa.Schema) -> None:
 
 
 def _holds_alike(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether two types are one, up to what may be NULL inside: Spark drops that."""
+    """Whether two types are one, up to what may be NULL inside: Spark drops that.
+
+    Types that only Spark knows are not compared.
+    """
+    if pa.types.is_null(one):
+        return True
     if one.num_fields != other.num_fields or one.id != other.id or not one.num_fields:
         return bool(one == other)
     fields = [(one.field(i), other.field(i)) for i in range(one.num_fields)]

@@ -26,7 +26,7 @@ from skipindex.planner._limits import SortKey
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.predicate import Predicate
 from skipindex.spark._columns import column
-from skipindex.table import Table, open_table
+from skipindex.table import Table, declared_schema, open_table
 
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
@@ -39,10 +39,10 @@ _ASSUMED: Final = {
     "spark.sql.legacy.typeCoercion.datetimeToString.enabled": {"false"},
     "spark.sql.parquet.datetimeRebaseModeInRead": {"corrected", "exception"},
     "spark.sql.parquet.fieldId.read.enabled": {"false"},
-    "spark.sql.parquet.inferTimestampNTZ.enabled": {"true"},
     "spark.sql.parquet.int96RebaseModeInRead": {"corrected", "exception"},
     "spark.sql.parquet.int96TimestampConversion": {"false"},
     "spark.sql.parser.escapedStringLiterals": {"false"},
+    "spark.sql.timestampType": {"timestamp_ltz"},
 }
 """Settings under which a condition, or a column, means what plans take it for.
 
@@ -64,19 +64,24 @@ def read(
         PredicateError: it cannot be parsed, or names a column that is not there.
         TableError: there is no such table.
     """
+    opened = open_table(table)
+    schema = table_schema(spark, opened)
     plan = plan_files(
         predicate,
-        table=open_table(table),
+        table=_typed(opened, schema),
         timezone=_setting(spark, "spark.sql.session.timeZone"),
         case_sensitive=_is_case_sensitive(spark),
     )
-    return read_plan(spark, plan)
+    check_session(spark)
+    return _matching(spark, plan, schema)
 
 
 def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
     """The matching rows of a plan; see ``Plan.read``."""
-    _check_session(spark, plan)
-    schema = table_schema(spark, plan.table)
+    return _matching(spark, plan, _schema_of(spark, plan))
+
+
+def _matching(spark: SparkSession, plan: Plan, schema: StructType) -> DataFrame:
     rows = read_files(spark, plan.table, plan.files, schema).where(_condition(plan))
     if plan.wish.order_by:
         rows = rows.orderBy(*map(_sort_column, plan.wish.order_by))
@@ -85,13 +90,12 @@ def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
 
 def count_plan(spark: SparkSession, plan: Plan) -> int:
     """How many rows match, from the files where the plan does not know it."""
-    _check_session(spark, plan)
+    schema = _schema_of(spark, plan)
     table, counts = plan.table, plan.row_counts
     known = int(counts.lower[counts.exact].sum())
     unread = [
         table.location.spark_path(table.paths[i]) for i in np.flatnonzero(~counts.exact)
     ]
-    schema = table_schema(spark, table)
     return known + read_files(spark, table, unread, schema).where(plan.where).count()
 
 
@@ -102,13 +106,12 @@ def count_files(
 
     Spark counts them without its own file skipping, which loses rows (NaN).
     """
-    _check_session(spark, plan)
+    schema = _schema_of(spark, plan)
     if not files:
         return {}
     table = plan.table
     paths = [table.location.spark_path(table.paths[i]) for i in files]
     place = {_uri(path): i for path, i in zip(paths, files, strict=True)}
-    schema = table_schema(spark, table)
     with session_settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
         rows = read_files(spark, table, paths, schema).where(_condition(plan))
         counted = rows.groupBy(sf.input_file_name()).count().collect()
@@ -139,6 +142,37 @@ def _sort_column(key: SortKey) -> Column:
 def _condition(plan: Plan) -> str | Column:
     """A ``Column`` may hold what no text can say, such as a Python function."""
     return plan.where if plan.condition is None else plan.condition
+
+
+def _schema_of(spark: SparkSession, plan: Plan) -> StructType:
+    """The schema of the plan's table; ``PlanError`` if it is another in this session.
+
+    Settings such as ``spark.sql.parquet.mergeSchema`` give columns other types.
+    """
+    _check_session(spark, plan)
+    schema = table_schema(spark, plan.table)
+    here = {
+        leaf.name: leaf.domain
+        for found in _typed(plan.table, schema).columns
+        for leaf in found.leaves
+    }
+    for leaf in (leaf for named in plan.columns for leaf in named.leaves):
+        if leaf.domain is not None and leaf.domain != here.get(leaf.name):
+            raise PlanError(
+                f"the session gives column {leaf.name!r} another type than the plan, "
+                f"which took it from {plan.table.schema_path!r} (skipindex.read plans "
+                "with the types of the session)"
+            )
+    return schema
+
+
+def _typed(table: Table, schema: StructType) -> Table:
+    """The table, with the types that Spark gives the columns of its files."""
+    partitions = {partition.name.lower() for partition in table.partitions}
+    fields = [field for field in schema if field.name.lower() not in partitions]
+    found = declared_schema(StructType(fields).json())
+    assert found is not None
+    return table.typed(*found)
 
 
 def _check_session(spark: SparkSession, plan: Plan) -> None:

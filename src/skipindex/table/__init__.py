@@ -9,7 +9,8 @@ has no index.
 from __future__ import annotations
 
 from skipindex.indexes.minmax import FileStats
-from skipindex.schema import ColumnInfo, arrow_schema
+from skipindex.schema import ColumnInfo
+from skipindex.stored import arrow_schema, check_stored, declared_schema, stored_schema
 from skipindex.table._derived import Derived
 from skipindex.table._files import (
     UNREADABLE,
@@ -29,8 +30,11 @@ __all__ = [
     "Table",
     "arrow_schema",
     "check_folder",
+    "check_stored",
     "column_reader",
+    "declared_schema",
     "is_data_file",
     "is_visible",
     "open_table",
+    "stored_schema",
 ]

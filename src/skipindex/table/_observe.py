@@ -13,11 +13,11 @@ from typing import Final
 import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError, TableError
-from skipindex.schema import arrow_schema
 from skipindex.storage.location import Found, Location
 from skipindex.storage.log import Snapshot, latest_version, read_snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.replacements import Rewrites
+from skipindex.stored import arrow_schema
 from skipindex.table._files import (
     UNREADABLE,
     check_folder,

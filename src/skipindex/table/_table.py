@@ -6,10 +6,11 @@ know, or knows with another identity, simply has no index.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -87,17 +88,13 @@ class Table:
         self.partitions = partition_columns(self.paths, partition_types)
         self._refused = refused
         self._columns = columns_of(schema, refused, self.partitions)
-        self._nested = {
-            leaf.name: leaf
-            for column in self._columns.values()
-            for leaf in column.leaves
-            if leaf is not column
-        }
+        self._nested = _nested(self._columns)
         marks = {"size": self.sizes, "mtime": self.mtimes}
         self.rows, self.freshness = match(snapshot.manifest, self.paths, marks)
         counts = snapshot.manifest.files["n_rows"].combine_chunks()
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
         self._stats: dict[str, FileStats] = {}
+        self._fitting: dict[str, np.ndarray | None] = {}
         self._blobs: dict[str, list[BlobUse]] | None = None
 
     def __repr__(self) -> str:
@@ -160,6 +157,27 @@ class Table:
             derived=self._given,
         )
 
+    def typed(self, schema: pa.Schema, refused: Mapping[str, str]) -> Table:
+        """The same table, where a session gives the columns of its files other types.
+
+        Args:
+            schema: the columns that the session reads.
+            refused: those that have no index, and why.
+        """
+        columns = columns_of(schema, refused, self.partitions)
+        if columns == self._columns:
+            return self
+        table = copy.copy(self)
+        vars(table).update(
+            schema=schema,
+            _refused=refused,
+            _columns=columns,
+            _nested=_nested(columns),
+            _stats={},
+            _fitting={},
+        )
+        return table
+
     def refresh(self) -> Table:
         """The table as it is now."""
         return open_table(
@@ -213,21 +231,48 @@ class Table:
         return column
 
     def stats(self, column: ColumnInfo) -> FileStats:
-        """What is known of ``column`` in every file, in the order of ``paths``."""
+        """What is known of ``column`` in every file, in the order of ``paths``.
+
+        Of files whose values Spark reads as they are stored; of others, nothing.
+        """
         assert column.domain is not None
         if column.name not in self._stats:
-            self._stats[column.name] = self._load_stats(column, column.domain)
+            stats = self._load_stats(column, column.domain)
+            span = None if column.is_partition else column.domain.span
+            fitting = None if span is None else stats.within(*span)
+            if fitting is not None and fitting.all():
+                fitting = None
+            self._fitting[column.name] = fitting
+            self._stats[column.name] = stats if fitting is None else stats.only(fitting)
         return self._stats[column.name]
 
     def blobs(self, column: ColumnInfo) -> list[BlobUse]:
-        """The index blobs of ``column``, newest first; rows are those of ``paths``."""
-        return [b for b in self._blobs_of(column) if b.entry.meta.kind != FILE_MAP]
+        """The index blobs of ``column``, newest first; rows are those of ``paths``.
+
+        Only of files whose values Spark reads as they are stored.
+        """
+        uses = self._as_read(column)
+        return [use for use in uses if use.entry.meta.kind != FILE_MAP]
 
     def maps(self, column: ColumnInfo) -> list[BlobUse]:
-        """The file maps of ``column``, newest first; rows are those of ``paths``."""
-        return [b for b in self._blobs_of(column) if b.entry.meta.kind == FILE_MAP]
+        """The file maps of ``column``, as ``blobs``."""
+        uses = self._as_read(column)
+        return [use for use in uses if use.entry.meta.kind == FILE_MAP]
 
-    def _blobs_of(self, column: ColumnInfo) -> list[BlobUse]:
+    def _as_read(self, column: ColumnInfo) -> list[BlobUse]:
+        """The blobs, without the files where a value does not fit the column's type."""
+        self.stats(column)
+        fitting, uses = self._fitting[column.name], self.built(column)
+        if fitting is None:
+            return uses
+        mine = [fitting[use.rows] for use in uses]
+        return [
+            replace(use, rows=use.rows[own], slots=use.slots[own])
+            for use, own in zip(uses, mine, strict=True)
+        ]
+
+    def built(self, column: ColumnInfo) -> list[BlobUse]:
+        """All blobs of ``column``, also of files where Spark reads other values."""
         if self._blobs is None:
             self._blobs = fresh_blobs(self.snapshot.manifest, self.rows)
         assert column.domain is not None
@@ -252,6 +297,16 @@ class Table:
             self.snapshot.manifest.files["n_rows"].combine_chunks(), self.rows
         )
         return FileStats.from_arrow(take(stats.values, self.rows), n_rows)
+
+
+def _nested(columns: Mapping[str, ColumnInfo]) -> dict[str, ColumnInfo]:
+    """The fields of structs, by name."""
+    return {
+        leaf.name: leaf
+        for column in columns.values()
+        for leaf in column.leaves
+        if leaf is not column
+    }
 
 
 def open_table(
