@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from crc32c import crc32c
 
@@ -297,11 +296,7 @@ def read_column(
         raise UnsupportedTypeError(
             f"column {name!r} has type {dtype} here, and another in the table"
         )
-    wanted = ".".join([first, *inner])
-    values = file.read(columns=[wanted], use_threads=False).column(first)
-    if inner:
-        values = pc.struct_field(values, inner)
-    return EncodedColumn(name, values, domain)
+    return EncodedColumn(name, file.read([first, *inner]), domain)
 
 
 def footer_crc(location: Location, found: Found) -> int:

@@ -219,7 +219,7 @@ def _values(
         raise UnsupportedTypeError(f"column {name!r} is not in every file as it is")
     if domain_of(schema.field(name).type, name).tag != domain.tag:
         raise UnsupportedTypeError(f"column {name!r} has another type in some files")
-    values = file.read(columns=[name], use_threads=False).column(name)
+    values = file.read([name])
     return domain.encode(values.combine_chunks())
 
 
