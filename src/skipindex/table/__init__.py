@@ -13,6 +13,7 @@ from skipindex.schema import ColumnInfo, arrow_schema
 from skipindex.table._derived import Derived
 from skipindex.table._files import (
     UNREADABLE,
+    DataFile,
     check_folder,
     column_reader,
     is_data_file,
@@ -23,6 +24,7 @@ from skipindex.table._table import FileEntry, Table, open_table
 __all__ = [
     "UNREADABLE",
     "ColumnInfo",
+    "DataFile",
     "Derived",
     "FileEntry",
     "FileStats",
