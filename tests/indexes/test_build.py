@@ -241,12 +241,6 @@ def damaged_footer(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9] + b"?" * 9)
 
 
-def damaged_page(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[4:200] = b"\xff" * 196
-    path.write_bytes(bytes(data))
-
-
 def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
 
@@ -257,9 +251,7 @@ def footer_of_noise(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize(
-    "damage", [damaged_footer, damaged_page, truncated, footer_of_noise]
-)
+@pytest.mark.parametrize("damage", [damaged_footer, truncated, footer_of_noise])
 def test_a_file_that_cannot_be_read_is_noted_and_kept(
     folder: Path, damage: Callable[[Path], None]
 ) -> None:

@@ -92,7 +92,7 @@ def advise(
         sample,
         asked_of_all,
         {
-            name: candidates(column, by_column.get(name, []))
+            name: candidates(column, by_column.get(name, []), notes)
             for name, column in sample.columns.items()
         },
     )

@@ -24,6 +24,7 @@ from skipindex.indexes import (
     spec_to_json,
 )
 from skipindex.indexes._base import IndexSpec
+from skipindex.indexes._task import reason
 from skipindex.planner._computed import probe_index
 from skipindex.planner.bound import Computed, Leaf
 from skipindex.storage.parts import D, ReadCount, bitmap_of
@@ -98,17 +99,18 @@ def _both(a: Rows, b: Rows) -> Rows:
 
 
 def candidates(
-    column: SampledColumn, leaves: Sequence[Leaf | Computed]
+    column: SampledColumn, leaves: Sequence[Leaf | Computed], notes: list[str]
 ) -> list[Candidate]:
     """Ways to index ``column``, by size; the first is nothing beyond min/max.
 
     Each answers something better than any that is smaller; the last one knows all.
+    A kind that fails is left out, and why is added to ``notes``.
     """
     nothing = Candidate((), 0, {leaf: [None] * len(column.files) for leaf in leaves})
     if not leaves:
         return [nothing]
     found = [nothing]
-    exact = _exact(column, leaves)
+    exact = _exact(column, leaves, notes)
     if exact is not None:
         found.append(exact)
     n_slices = _n_slices(column)
@@ -117,12 +119,12 @@ def candidates(
         for k in _TOP_SLICES
         if k < n_slices
         and (n_slices <= 8 or k % 2 == 0)
-        and (built := _built(column, _spec("bit_sliced", max_slices=k), leaves))
+        and (built := _built(column, _spec("bit_sliced", max_slices=k), leaves, notes))
         is not None
     ]
     found += coarse
     for spec in _others():
-        one = _built(column, spec, leaves)
+        one = _built(column, spec, leaves, notes)
         if one is not None and (one.left < _ANY).any():
             found.append(one)
             found += [one | few for few in coarse]
@@ -154,7 +156,7 @@ def _n_slices(column: SampledColumn) -> int:
 
 
 def _exact(
-    column: SampledColumn, leaves: Sequence[Leaf | Computed]
+    column: SampledColumn, leaves: Sequence[Leaf | Computed], notes: list[str]
 ) -> Candidate | None:
     """The smallest of the kinds that know every row, by their size on one file."""
     names = ["bit_sliced", "bitmap"]
@@ -167,9 +169,9 @@ def _exact(
     for spec in map(_spec, names):
         try:
             by_size.append((sum(map(len, spec.build(one))), len(by_size), spec))
-        except UnsupportedTypeError:
-            continue
-    return _built(column, min(by_size)[2], leaves) if by_size else None
+        except Exception as error:  # noqa: BLE001 (a kind never ends the advice)
+            _note(column, spec, error, notes)
+    return _built(column, min(by_size)[2], leaves, notes) if by_size else None
 
 
 def _others() -> list[IndexSpec]:
@@ -183,7 +185,10 @@ def _spec(kind: str, **parameters: int) -> IndexSpec:
 
 
 def _built(
-    column: SampledColumn, spec: IndexSpec, leaves: Sequence[Leaf | Computed]
+    column: SampledColumn,
+    spec: IndexSpec,
+    leaves: Sequence[Leaf | Computed],
+    notes: list[str],
 ) -> Candidate | None:
     """A candidate of one spec; None if the column cannot have it."""
     kind = index_type(spec.kind)
@@ -198,7 +203,8 @@ def _built(
             for leaf, rows in answers.items():
                 bounds = probe_index(index, leaf)
                 rows.append(None if bounds is None else bounds.upper)
-    except UnsupportedTypeError:
+    except Exception as error:  # noqa: BLE001 (kinds of other packages too)
+        _note(column, spec, error, notes)
         return None
     if not kind.positional:  # "no row at all", or no opinion
         answers = {
@@ -206,6 +212,15 @@ def _built(
             for leaf, found in answers.items()
         }
     return Candidate((spec,), n_bytes, answers)
+
+
+def _note(
+    column: SampledColumn, spec: IndexSpec, error: Exception, notes: list[str]
+) -> None:
+    """Say once that a kind failed; that it does not fit a column is no failure."""
+    text = f"column {column.name!r}: no {spec.kind} index: {reason(error)}"
+    if not isinstance(error, UnsupportedTypeError) and text not in notes:
+        notes.append(text)
 
 
 class _InMemory:

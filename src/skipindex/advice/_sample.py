@@ -16,11 +16,11 @@ from skipindex.bounds import Bounds
 from skipindex.domain import Domain
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes._task import read_column
+from skipindex.indexes._task import read_column, reason
 from skipindex.indexes.minmax import FileStats, summaries_to_arrow, summarize
 from skipindex.planner._computed import probe_stats
 from skipindex.planner.bound import Computed, Leaf
-from skipindex.table import UNREADABLE, ColumnInfo, Table, column_reader
+from skipindex.table import ColumnInfo, Table, column_reader
 
 MIN_FILES: Final = 2
 
@@ -166,57 +166,84 @@ def take_sample(
 ) -> Sample:
     """Some files from all parts of the table, with ``columns``.
 
-    A file that cannot be read, or a column that a file has in another type, is left
-    out and noted: an index on it would be no index either.
+    A column that a file has in another type is left out and noted, and so is one that
+    no file has readably: an index on it would be no index either.  Of the other files,
+    one is left out and noted that cannot be read, or in some column cannot.
     """
     notes: list[str] = []
-    files: list[int] = []
-    n_rows: list[int] = []
-    found: dict[str, list[EncodedColumn]] = {column.name: [] for column in columns}
+    taken: list[_Read] = []
+    others: set[str] = set()
+    n_whole = n_rows = 0
     for at in _places(len(table), extent.files):
+        path = table.paths[at]
         try:
-            names = {column.name for column in columns}
-            reader, close = column_reader(
-                table.location, table.paths[at], encoded=names
-            )
-        except UNREADABLE as error:
-            reason = str(error).partition("\n")[0]
-            notes.append(f"{table.paths[at]}: not readable: {reason}")
+            one = _read(table, at, columns)
+        except Exception as error:  # noqa: BLE001 (one file never ends the advice)
+            notes.append(f"{path}: not readable: {reason(error)}")
             continue
-        try:
-            rows = int(reader.metadata.num_rows)
-            if not rows:
-                continue
-            for column in columns:
-                assert column.domain is not None
-                try:
-                    values = read_column(
-                        reader, column.name, column.domain, path=column.path
-                    )
-                except UnsupportedTypeError as error:
-                    notes.append(f"{table.paths[at]}: {error}")
-                    continue
-                found[column.name].append(values)
-        except UNREADABLE as error:
-            reason = str(error).partition("\n")[0]
-            notes.append(f"{table.paths[at]}: not readable: {reason}")
-            for values_of_file in found.values():
-                del values_of_file[len(files) :]
+        if not one.n_rows:
             continue
-        finally:
-            close()
-        files.append(at)
-        n_rows.append(rows)
-        if len(files) >= MIN_FILES and sum(n_rows) + rows > extent.rows:
-            break
-    if not files:
+        taken.append(one)
+        notes += [f"{path}: {text}" for text in (*one.failed, *one.other.values())]
+        others |= one.other.keys()
+        if not one.failed:
+            n_whole += 1
+            n_rows += one.n_rows
+            if n_whole >= MIN_FILES and n_rows + one.n_rows > extent.rows:
+                break
+    if not taken:
         notes.append("no file with a row could be sampled")
+    mine = [c for c in columns if c.name not in others]
+    mine = [c for c in mine if any(c.name in one.columns for one in taken)]
+    whole = [one for one in taken if all(c.name in one.columns for c in mine)]
+    if not whole:
+        whole = taken
+        mine = [c for c in mine if all(c.name in one.columns for one in taken)]
     sampled = {
-        column.name: SampledColumn(column.name, column.domain, found[column.name])
-        for column in columns
-        if column.domain is not None and 0 < len(found[column.name]) == len(files)
+        c.name: SampledColumn(c.name, c.domain, [one.columns[c.name] for one in whole])
+        for c in mine
+        if c.domain is not None and whole
     }
-    return Sample(table, files, n_rows, sampled, tuple(notes))
+    files, rows = [one.at for one in whole], [one.n_rows for one in whole]
+    return Sample(table, files, rows, sampled, tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of one file.
+
+    Args:
+        at: its place in ``table.paths``.
+        n_rows: of the file.
+        columns: that could be read, by name.
+        failed: why some could not.
+        other: why some cannot have an index, by name.
+    """
+
+    at: int
+    n_rows: int
+    columns: dict[str, EncodedColumn] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    other: dict[str, str] = field(default_factory=dict)
+
+
+def _read(table: Table, at: int, columns: Sequence[ColumnInfo]) -> _Read:
+    names = {column.name for column in columns}
+    file, close = column_reader(table.location, table.paths[at], encoded=names)
+    try:
+        found = _Read(at, int(file.metadata.num_rows))
+        for column in columns if found.n_rows else ():
+            name, domain = column.name, column.domain
+            assert domain is not None
+            try:
+                found.columns[name] = read_column(file, name, domain, path=column.path)
+            except UnsupportedTypeError as error:
+                found.other[name] = str(error)
+            except Exception as error:  # noqa: BLE001 (nor does one column)
+                found.failed.append(f"column {name!r}: not readable: {reason(error)}")
+        return found
+    finally:
+        close()
 
 
 def _places(n_files: int, n_wanted: int) -> list[int]:

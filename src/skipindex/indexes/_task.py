@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from crc32c import crc32c
 
 from skipindex.domain import Domain
@@ -32,7 +30,7 @@ from skipindex.storage.location import Found, Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
 from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
-from skipindex.table import UNREADABLE, check_stored, column_reader
+from skipindex.table import UNREADABLE, DataFile, check_stored, column_reader
 
 PACK_BYTES: Final = 128 << 20
 PACK_FILES: Final = 256
@@ -79,9 +77,12 @@ def run_task(task: BuildTask) -> bytes:
         indexed = _index_file(task.location, path, task.columns)
         if indexed is None:  # deleted since it was listed
             continue
-        slot = pack.add(indexed)
         row = indexed.row
-        rows.append({**row, "packs": [len(packs)], "slots": [slot]})
+        if row["n_rows"] < 0:  # not read: the next build tries again
+            rows.append({**row, "packs": [], "slots": []})
+        else:
+            slot = pack.add(indexed)
+            rows.append({**row, "packs": [len(packs)], "slots": [slot]})
         for name, values in summaries.items():
             values.append(indexed.summaries.get(name))
         if pack.n_bytes >= PACK_BYTES or pack.n_files >= PACK_FILES:
@@ -205,69 +206,96 @@ def _index_file(
     location: Location, path: str, columns: Sequence[ColumnRequest]
 ) -> _Indexed | None:
     """Index one file.  What cannot be indexed is noted, and left to be read."""
-    found = location.stat(path)
-    if found is None:
-        return None
-    blank: dict[str, Any] = {
-        "path": path,
+    found = Found(path, 0, 0)
+    note = None
+    try:
+        now = location.stat(path)
+        if now is None:
+            return None
+        found = now
+        indexed = _read_and_index(location, found, columns)
+        if location.stat(path) == found:
+            return indexed
+        note = "changed while it was indexed"
+    except Exception as error:  # noqa: BLE001 (one file never takes the build with it)
+        note = f"not readable: {reason(error)}"
+    return _Indexed(_row(found, note=note))
+
+
+def _row(
+    found: Found, *, footer_crc: int = 0, n_rows: int = -1, note: str | None = None
+) -> dict[str, Any]:
+    """What a manifest has of a file, but for its packs."""
+    return {
+        "path": found.path,
         "size": found.size,
         "mtime": found.mtime,
-        "footer_crc": 0,
-        "n_rows": -1,
-        "note": None,
+        "footer_crc": footer_crc,
+        "n_rows": n_rows,
+        "note": note,
     }
-    try:
-        indexed = _read_and_index(location, found, columns, blank)
-    except UNREADABLE as error:
-        reason = str(error).partition("\n")[0]
-        return _Indexed({**blank, "note": f"not readable: {reason}"})
-    if location.stat(path) != found:
-        return _Indexed({**blank, "note": "changed while it was indexed"})
-    return indexed
 
 
 def _read_and_index(
-    location: Location,
-    found: Found,
-    columns: Sequence[ColumnRequest],
-    blank: dict[str, Any],
+    location: Location, found: Found, columns: Sequence[ColumnRequest]
 ) -> _Indexed:
     crc = footer_crc(location, found)
     names = {request.name for request in columns}
     file, close = column_reader(location, found.path, encoded=names)
     try:
         n_rows = int(file.metadata.num_rows)
-        indexed = _Indexed({**blank, "footer_crc": crc, "n_rows": n_rows})
-        notes = []
-        for request in columns:
-            try:
-                column = read_column(
-                    file, request.name, request.domain, path=request.path
-                )
-            except UnsupportedTypeError as error:
-                # Said once for all: a second build finds that nothing is missing.
-                indexed.summaries[request.name] = UNKNOWN
-                notes.append(str(error))
-                continue
-            indexed.summaries[request.name] = summarize(column)
-            if beyond := _beyond(column):
-                notes.append(beyond)
-            if request.has_map:
-                indexed.spans[request.name] = ValueSpans.of(column)
-            for spec in request.specs:
-                key = request.name, spec_key(spec_to_json(spec))
-                try:
-                    indexed.payloads[key] = spec.build(column)
-                except UnsupportedTypeError as error:
-                    notes.append(str(error))
+        indexed = _Indexed(_row(found, footer_crc=crc, n_rows=n_rows))
+        notes = [
+            note
+            for request in columns
+            for note in _index_column(file, request, indexed)
+        ]
         indexed.row["note"] = "; ".join(notes) or None
         return indexed
     finally:
         close()
 
 
+def _index_column(
+    file: DataFile, request: ColumnRequest, indexed: _Indexed
+) -> Iterator[str]:
+    """Add what is built on one column; what cannot be, and why."""
+    name = request.name
+    try:
+        column = read_column(file, name, request.domain, path=request.path)
+        summary = summarize(column)
+    except UnsupportedTypeError as error:
+        # Said once for all: a second build finds that nothing is missing.
+        indexed.summaries[name] = UNKNOWN
+        yield str(error)
+        return
+    except Exception as error:  # noqa: BLE001 (nor does one column)
+        yield f"column {name!r}: not readable: {reason(error)}"
+        return
+    indexed.summaries[name] = summary
+    if beyond := _beyond(column):
+        yield beyond
+    if request.has_map:
+        indexed.spans[name] = ValueSpans.of(column)
+    for spec in request.specs:
+        try:
+            parts = spec.build(column)
+        except UnsupportedTypeError as error:
+            yield str(error)
+        except Exception as error:  # noqa: BLE001 (nor one kind, which may be foreign)
+            yield f"column {name!r}: no {spec.kind} index: {reason(error)}"
+        else:
+            indexed.payloads[name, spec_key(spec_to_json(spec))] = parts
+
+
+def reason(error: Exception) -> str:
+    """Why something could not be read, in one line."""
+    text = str(error).partition("\n")[0]
+    return text if isinstance(error, UNREADABLE) else f"{type(error).__name__}: {text}"
+
+
 def read_column(
-    file: pq.ParquetFile, name: str, domain: Domain, *, path: tuple[str, ...] = ()
+    file: DataFile, name: str, domain: Domain, *, path: tuple[str, ...] = ()
 ) -> EncodedColumn:
     """The column of one file, or the field of a struct at ``path``, encoded.
 
@@ -276,11 +304,12 @@ def read_column(
     Raises:
         UnsupportedTypeError: ``check_stored`` says so.
     """
-    first, *inner = check_stored(file, path or (name,), domain)
-    wanted = ".".join([first, *inner])
-    values = file.read(columns=[wanted], use_threads=False).column(first)
-    if inner:
-        values = pc.struct_field(values, inner)
+    where = check_stored(file, path or (name,), domain)
+    values = file.read(where)
+    if len(values) != file.metadata.num_rows:
+        raise UnsupportedTypeError(
+            f"column {name!r} has {len(values)} rows of {file.metadata.num_rows}"
+        )
     return EncodedColumn(name, values, domain)
 
 

@@ -81,7 +81,8 @@ def build(
         UnknownIndexError: there is no such kind.
     """
     began = time.perf_counter()
-    fresh = index_files(table, indexes, runner=runner, progress=progress)
+    tasks = _tasks(table, indexes, runner)
+    fresh = _run(tasks, runner, progress)
     news = dict(properties or {})
     known = table.snapshot.properties
     if len(fresh) or any(known.get(key) != value for key, value in news.items()):
@@ -92,10 +93,13 @@ def build(
     for path, note in zip(fresh.paths, fresh.files["note"].to_pylist(), strict=True):
         if note:
             notes.setdefault(note, []).append(path)
+    asked = {path for task in tasks for path in task.paths}
+    if gone := asked.difference(fresh.paths):
+        notes["deleted since they were listed"] = list(gone)
     return BuildReport(
         table=table.refresh(),
         files=len(fresh),
-        unchanged=len(table) - len(fresh),
+        unchanged=len(table) - len(asked),
         n_bytes=sum(pack.size for pack in fresh.packs),
         seconds=time.perf_counter() - began,
         notes=tuple(f"{len(p)} files: {n} (first: {min(p)})" for n, p in notes.items()),
@@ -109,13 +113,21 @@ def index_files(
     runner: Runner,
     progress: Progress | None = None,
 ) -> Manifest:
-    """Build what is missing of ``indexes``; its manifest is not committed.
+    """Build what is missing of ``indexes``; its manifest is not committed."""
+    return _run(_tasks(table, indexes, runner), runner, progress)
 
-    Indexes hold values, so that no one may read them who may not read the data.
-    """
+
+def _tasks(table: Table, indexes: Request, runner: Runner) -> list[BuildTask]:
     requests = column_requests(table, indexes)
-    tasks = _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
-    table.location.restrict(FOLDER, (path for task in tasks for path in task.paths))
+    return _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
+
+
+def _run(
+    tasks: Sequence[BuildTask], runner: Runner, progress: Progress | None
+) -> Manifest:
+    if tasks:  # indexes hold values: they are for those alone who may read the data
+        paths = (path for task in tasks for path in task.paths)
+        tasks[0].location.restrict(FOLDER, paths)
     pieces = runner.run(tasks, progress) if tasks else []
     return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces])
 
@@ -200,9 +212,15 @@ def domain_to_index(column: ColumnInfo) -> Domain:
 def _missing(
     table: Table, requests: Sequence[ColumnRequest]
 ) -> dict[tuple[ColumnRequest, ...], list[int]]:
-    """Files by what has to be built on them."""
+    """Files by what has to be built on them.
+
+    Where something could not be read, all of the file is built anew: what a pack has
+    of that column is empty, and a part of the note would be lost.
+    """
     per_file: list[list[ColumnRequest]] = [[] for _ in table.paths]
     manifest = table.snapshot.manifest
+    noted = manifest.files["note"].is_valid().to_pylist()
+    failed: set[int] = set()
     for request in requests:
         stats = manifest.stats.get(request.name)
         counted = set()
@@ -221,10 +239,13 @@ def _missing(
             )
             if specs or i not in counted:
                 own.append(replace(request, specs=specs))
+            if i not in counted and table.rows[i] >= 0 and noted[table.rows[i]]:
+                failed.add(i)
     groups: dict[tuple[ColumnRequest, ...], list[int]] = {}
     for i, own in enumerate(per_file):
-        if own:
-            groups.setdefault(tuple(own), []).append(i)
+        wanted = requests if i in failed else own
+        if wanted:
+            groups.setdefault(tuple(wanted), []).append(i)
     return groups
 
 

@@ -167,7 +167,7 @@ def story(plan: Plan, path: str) -> Story:
         path=path,
         verdict=verdict,
         reason=reason,
-        index=table.freshness[i] or "it is of this very file",
+        index=table.gaps[i] or "it is of this very file",
         matching=counted(found),
         evidence=against,
         conditions=tuple(

@@ -213,11 +213,8 @@ def _values(
             kind = pa.large_binary() if domain.is_bytes else pa.int64()
             value = partition.typed(domain)[i]
             return pa.array([value] * n_rows, kind)
-    first, *inner = check_stored(file, column.path or (name,), domain)
-    wanted = ".".join([first, *inner])
-    values = file.read(columns=[wanted], use_threads=False).column(first)
-    values = values.combine_chunks()
-    return domain.encode(pc.struct_field(values, inner) if inner else values)
+    where = check_stored(file, column.path or (name,), domain)
+    return domain.encode(file.read(where).combine_chunks())
 
 
 def _holds(atom: Atom, values: pa.Array) -> Bounds[np.ndarray]:

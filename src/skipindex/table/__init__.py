@@ -14,6 +14,7 @@ from skipindex.stored import arrow_schema, check_stored, declared_schema, stored
 from skipindex.table._derived import Derived
 from skipindex.table._files import (
     UNREADABLE,
+    DataFile,
     check_folder,
     column_reader,
     is_data_file,
@@ -24,6 +25,7 @@ from skipindex.table._table import FileEntry, Table, open_table
 __all__ = [
     "UNREADABLE",
     "ColumnInfo",
+    "DataFile",
     "Derived",
     "FileEntry",
     "FileStats",

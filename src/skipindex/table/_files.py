@@ -6,20 +6,24 @@ Not those that are empty, nor any whose path has a part that begins with ``_`` o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skipindex.errors import TableError
+from skipindex.errors import TableError, UnsupportedTypeError
 from skipindex.storage.location import Found, Location
+from skipindex.table._dictionaries import is_as_written
 
 _SMALL_DICTIONARY: Final = 1 << 16
 """Compressed bytes; writers give up at 1 MB before compression."""
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
+
+_OPTIONS: Final[Mapping[str, Any]] = {"coerce_int96_timestamp_unit": "us"}
 
 
 def is_data_file(path: str) -> bool:
@@ -45,9 +49,57 @@ def check_folder(location: Location) -> None:
         )
 
 
+class DataFile:
+    """One Parquet file, of which columns are read one at a time.
+
+    Args:
+        source: the open file.
+        encoded: columns that are read as dictionary arrays where that is faster.
+    """
+
+    def __init__(self, source: pa.NativeFile, encoded: Collection[str] = ()) -> None:
+        self._source = source
+        self._plain = self._encoded = pq.ParquetFile(source, **_OPTIONS)
+        self.metadata = self._plain.metadata
+        self.schema = self._plain.schema
+        self.schema_arrow = self._plain.schema_arrow
+        if columns := _dictionary_columns(self.metadata, encoded):
+            self._encoded = pq.ParquetFile(
+                source, metadata=self.metadata, read_dictionary=columns, **_OPTIONS
+            )
+
+    def read(self, path: Sequence[str]) -> pa.ChunkedArray:
+        """All rows of a column, or of a field of structs, as the file has them.
+
+        A field is NULL where a struct around it is.
+
+        Raises:
+            UnsupportedTypeError: the writer asks for a dictionary array, and Arrow
+                does not read the values of this dictionary rightly.
+        """
+        for file in dict.fromkeys((self._encoded, self._plain)):
+            table = file.read(columns=[".".join(path)], use_threads=False)
+            values = table.column(path[0])
+            if len(path) > 1:
+                values = pc.struct_field(values, path[1:])
+            if not pa.types.is_dictionary(values.type) or self._is_right(values, path):
+                return values
+        raise UnsupportedTypeError(
+            f"column {'.'.join(path)!r}: its dictionary cannot be read rightly"
+        )
+
+    def _is_right(self, values: pa.ChunkedArray, path: Sequence[str]) -> bool:
+        name = ".".join(path)
+        columns = map(self.metadata.schema.column, range(self.metadata.num_columns))
+        leaves = [i for i, column in enumerate(columns) if column.path == name]
+        if len(leaves) != 1:
+            return False
+        return is_as_written(values, leaves[0], self.metadata, self._source)
+
+
 def column_reader(
     location: Location, path: str, *, encoded: Collection[str] = ()
-) -> tuple[pq.ParquetFile, Callable[[], None]]:
+) -> tuple[DataFile, Callable[[], None]]:
     """The Parquet file at ``path``, and the call that closes it.
 
     Args:
@@ -57,18 +109,10 @@ def column_reader(
     """
     source = location.open_input(path)
     try:
-        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-        if columns := _dictionary_columns(file.metadata, encoded):
-            file = pq.ParquetFile(
-                source,
-                metadata=file.metadata,
-                read_dictionary=columns,
-                coerce_int96_timestamp_unit="us",
-            )
+        return DataFile(source, encoded), source.close
     except BaseException:
         source.close()
         raise
-    return file, source.close
 
 
 def _dictionary_columns(metadata: pq.FileMetaData, names: Collection[str]) -> list[str]:

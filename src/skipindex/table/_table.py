@@ -126,12 +126,16 @@ class Table:
     @property
     def index_gaps(self) -> dict[str, int]:
         """Why files have no index, or not all of it, with the number of files."""
+        return dict(Counter(filter(None, self.gaps)))
+
+    @cached_property
+    def gaps(self) -> list[str]:
+        """Why each file has no index, or not all of it; empty if it has."""
         notes = take(self.snapshot.manifest.files["note"].combine_chunks(), self.rows)
-        reasons = (
-            reason or note
+        return [
+            reason or note or ""
             for reason, note in zip(self.freshness, notes.to_pylist(), strict=True)
-        )
-        return dict(Counter(filter(None, reasons)))
+        ]
 
     @cached_property
     def n_bytes(self) -> int:

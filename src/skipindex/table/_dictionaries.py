@@ -1,0 +1,144 @@
+"""Whether a column came out of its dictionary pages as it was written.
+
+Arrow puts the entries of a dictionary page into a table that has each value once, and
+takes the numbers of the data pages as they are.  Where an entry is repeated, as DuckDB
+does for the unused values of an ENUM, these numbers then mean other entries, or none.
+So what was read is held against the pages: if the entries that Arrow has are, byte for
+byte, those of the page, none was left out, and every number means what it meant.
+Plain values behind the dictionary come after its entries, and do no harm.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+_HEADER_BYTES: Final = 64
+"""The header of a dictionary page has no more; it is some small numbers."""
+
+_MAX_PAGE: Final = 64 << 20
+"""A dictionary page of more bytes than this is not looked at."""
+
+_CODECS: Final = {"LZ4": "lz4_raw"}
+"""Names of compressions that Arrow's codecs have otherwise."""
+
+
+def is_as_written(
+    values: pa.ChunkedArray, leaf: int, metadata: pq.FileMetaData, source: pa.NativeFile
+) -> bool:
+    """Whether ``values``, read as dictionaries, are certainly those of the file.
+
+    Args:
+        values: all rows of one column that is not repeated.
+        leaf: the column's place among the columns of Parquet.
+        metadata: of the file.
+        source: the file.
+    """
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    groups = [group for group in groups if group.num_rows]
+    if [len(part) for part in values.chunks] != [group.num_rows for group in groups]:
+        return False
+    return all(
+        _is_inside(part)
+        and _has_entries_of(part.dictionary, group.column(leaf), source)
+        for part, group in zip(values.chunks, groups, strict=True)
+    )
+
+
+def _is_inside(values: pa.DictionaryArray) -> bool:
+    """Whether all numbers are those of entries; Arrow itself does not look."""
+    ends = pc.min_max(values.indices)
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    return low is None or 0 <= low <= high < len(values.dictionary)
+
+
+def _has_entries_of(
+    entries: pa.Array, chunk: pq.ColumnChunkMetaData, source: pa.NativeFile
+) -> bool:
+    """Whether ``entries`` begin with all entries of the dictionary page."""
+    begin = chunk.dictionary_page_offset
+    if chunk.physical_type != "BYTE_ARRAY" or begin is None:
+        return False
+    room = chunk.data_page_offset - begin
+    if not 0 < room <= _MAX_PAGE or entries.null_count:
+        return False
+    try:
+        n_entries, page = _page(source.read_at(room, begin), chunk.compression)
+    except (ArithmeticError, LookupError, ValueError, pa.ArrowException):
+        return False
+    if len(entries) < n_entries:
+        return False
+    return bool(np.array_equal(_plain(entries.slice(0, n_entries)), page))
+
+
+def _page(raw: bytes, compression: str) -> tuple[int, npt.NDArray[np.uint8]]:
+    """The number of entries of a dictionary page, and its bytes.
+
+    Raises:
+        ValueError: it is no dictionary page, or of an unknown compression.
+    """
+    header, begin = _struct(raw[:_HEADER_BYTES], 0)
+    n_bytes, n_stored, entries = header[2], header[3], header[7]
+    page: Any = raw[begin : begin + n_stored]
+    if len(page) != n_stored:
+        raise ValueError("the page is cut off")
+    if compression != "UNCOMPRESSED":
+        codec = pa.Codec(_CODECS.get(compression, compression.lower()))
+        page = codec.decompress(page, n_bytes)
+    return entries[1], np.frombuffer(page, np.uint8)
+
+
+def _struct(raw: bytes, at: int) -> tuple[dict[int, Any], int]:
+    """A struct of Thrift's compact protocol by field number, and where it ends.
+
+    Raises:
+        LookupError: the bytes end before it does.
+        ValueError: it has more than numbers, truths and structs.
+    """
+    fields: dict[int, Any] = {}
+    number = 0
+    while raw[at]:
+        step, kind = divmod(raw[at], 16)
+        at += 1
+        number += step
+        if kind in {1, 2} and step:
+            fields[number] = kind == 1
+        elif kind in {4, 5, 6} and step:
+            value = shift = 0
+            while raw[at] & 0x80:
+                value |= (raw[at] & 0x7F) << shift
+                shift += 7
+                at += 1
+            value |= raw[at] << shift
+            at += 1
+            fields[number] = (value >> 1) ^ -(value & 1)
+        elif kind == 12 and step:
+            fields[number], at = _struct(raw, at)
+        else:
+            raise ValueError(f"no number, truth or struct: {kind}")
+    return fields, at + 1
+
+
+def _plain(entries: pa.Array) -> npt.NDArray[np.uint8]:
+    """The entries as a page has them: for each its length, then its bytes."""
+    texts = entries.cast(pa.large_binary())
+    _, offsets, data = texts.buffers()
+    n = len(texts)
+    if not n:
+        return np.empty(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int64, n + 1, 8 * texts.offset)
+    lengths = np.diff(ends)
+    n_bytes = int(ends[-1] - ends[0])
+    page = np.empty(n_bytes + 4 * n, np.uint8)
+    is_length = np.zeros(len(page), np.bool_)
+    starts = ends[:-1] - ends[0] + 4 * np.arange(n)
+    is_length[(starts[:, np.newaxis] + np.arange(4)).ravel()] = True
+    page[is_length] = lengths.astype("<u4").view(np.uint8)
+    if n_bytes:
+        page[~is_length] = np.frombuffer(data, np.uint8, n_bytes, int(ends[0]))
+    return page
