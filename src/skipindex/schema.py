@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,7 +20,8 @@ from skipindex.errors import PredicateError, UnsupportedTypeError
 from skipindex.partitions import PartitionColumn, partition_domain
 from skipindex.predicate import Reference
 
-_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+"""Where a footer keeps the schema that Spark wrote the file with, as JSON."""
 _CHAR_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _HYBRID: Final = frozenset(
@@ -90,7 +91,7 @@ def arrow_schema(file: pq.ParquetFile) -> tuple[pa.Schema, dict[str, str]]:
     leaves = map(file.schema.column, range(len(file.schema)))
     schema = pa.schema([_with_instants(field, leaves) for field in file.schema_arrow])
     metadata = file.metadata.metadata or {}
-    refused = _not_by_bytes(metadata)
+    refused = not_by_bytes(metadata)
     old = metadata.get(_SPARK_VERSION, b"9") < b"3.1"
     for field in schema if old or _HYBRID & metadata.keys() else ():
         if _holds_times(field.type):
@@ -126,9 +127,9 @@ def _holds_times(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_temporal(dtype))
 
 
-def _not_by_bytes(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
+def not_by_bytes(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
     """Text columns that Spark does not compare as they are stored, and why."""
-    text = metadata.get(_SPARK_SCHEMA, b'{"fields": []}')
+    text = metadata.get(ROW_METADATA, b'{"fields": []}')
     refused = {}
     try:
         for field in json.loads(text)["fields"]:
@@ -141,6 +142,26 @@ def _not_by_bytes(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
     except (AttributeError, KeyError, TypeError, ValueError):
         return {}  # what Spark cannot read either, it goes by the Parquet types
     return refused
+
+
+def lacks(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Whether a file of this schema has no such column or field, in any capitals.
+
+    Spark then reads NULL in every row.  A name in other capitals is another matter:
+    what Spark makes of it depends on the session.
+    """
+    fields = list(schema)
+    for name in path:
+        alike = [field for field in fields if field.name.lower() == name.lower()]
+        if not alike:
+            return True
+        if [field.name for field in alike] != [name]:
+            return False
+        dtype = alike[0].type
+        if not pa.types.is_struct(dtype):
+            return False
+        fields = [dtype.field(i) for i in range(len(dtype))]
+    return False
 
 
 def columns_of(

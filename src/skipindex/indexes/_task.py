@@ -29,6 +29,7 @@ from skipindex.indexes._file_map import (
 from skipindex.indexes._file_map import VERSION as MAP_VERSION
 from skipindex.indexes._pack_wide import gathered
 from skipindex.indexes.minmax import UNKNOWN, Summary, summaries_to_arrow, summarize
+from skipindex.schema import lacks
 from skipindex.storage.location import Found, Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
@@ -270,15 +271,18 @@ def read_column(
 ) -> EncodedColumn:
     """The column of one file, or the field of a struct at ``path``, encoded.
 
-    A field is NULL where a struct around it is.
+    A field is NULL where a struct around it is, and so is all of a column that the
+    file lacks.
 
     Raises:
-        UnsupportedTypeError: the file has no such column, or of another type.  A
-            name in other letters does not count: what Spark makes of it depends
-            on the session.
+        UnsupportedTypeError: the file has the column with another type, or in other
+            letters: what Spark makes of these depends on the session.
     """
     schema, refused = arrow_schema(file)
     first, *inner = path or (name,)
+    if lacks(schema, (first, *inner)):
+        nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
+        return EncodedColumn(name, pa.chunked_array([nothing]), domain)
     if schema.names.count(first) != 1:
         n = schema.names.count(first)
         raise UnsupportedTypeError(f"the file has {n} columns {first!r}")

@@ -27,6 +27,7 @@ from skipindex.errors import PlanError, UnsupportedTypeError
 from skipindex.patterns import select
 from skipindex.planner.bound import Computed, Leaf, evaluate
 from skipindex.planner.plan import Plan
+from skipindex.schema import lacks
 from skipindex.table import UNREADABLE, ColumnInfo, arrow_schema, column_reader
 
 if TYPE_CHECKING:
@@ -212,9 +213,13 @@ def _values(
     for partition in plan.table.partitions:
         if partition.name == name:
             kind = pa.large_binary() if domain.is_bytes else pa.int64()
+            if domain.name == "timestamp":
+                raise UnsupportedTypeError(f"column {name!r} depends on the time zone")
             value = partition.typed(domain)[i]
             return pa.array([value] * n_rows, kind)
     schema, refused = arrow_schema(file)
+    if lacks(schema, [name]):
+        return pa.nulls(n_rows, pa.large_binary() if domain.is_bytes else pa.int64())
     if schema.names.count(name) != 1 or name in refused:
         raise UnsupportedTypeError(f"column {name!r} is not in every file as it is")
     if domain_of(schema.field(name).type, name).tag != domain.tag:
