@@ -18,7 +18,7 @@ LEVELS = (
     {"patterns"},
     {"domain"},
     {"storage"},
-    {"partitions", "indexes", "schema", "stored", "table"},
+    {"partition_types", "partitions", "indexes", "schema", "stored", "table"},
     {"planner", "layout"},
     {"advice", "rewrite"},
     {"api"},
@@ -29,6 +29,7 @@ LEVELS = (
 
 LATE = {
     ("table._table", "skipindex.planner.plan"),
+    ("table._table", "skipindex.spark._columns"),
     ("planner.plan", "skipindex.spark.read"),
     ("planner.verify", "skipindex.spark.read"),
     ("planner.plan", "skipindex.spark._condition"),

@@ -69,9 +69,13 @@ def test_statistics_of_all_columns_reach_into_structs(folder: Path) -> None:
     assert kept(dropped, "a.b.c = 12") == ["1.parquet"]
 
 
-def test_a_field_that_a_file_lacks_keeps_the_file(folder: Path) -> None:
-    """Schema evolution: Spark reads the field as NULL there."""
+def test_a_field_that_a_file_lacks_is_null_there(folder: Path) -> None:
+    """Schema evolution: so Spark reads it."""
     put(folder / "9.parquet", {"a": pa.array([{"n": 1}]), "i": [1]})
+    table = build(folder, {"a.b.c": "bitmap"})
+    assert kept(table, "a.b.c = 2") == ["0.parquet"]
+    assert "9.parquet" in kept(table, "a.b.c IS NULL")
+    put(folder / "9.parquet", {"a": pa.array([{"B": {"C": 2}}]), "i": [1]})
     table = build(folder, {"a.b.c": "bitmap"})
     assert kept(table, "a.b.c = 2") == ["0.parquet", "9.parquet"]
     assert "the file has 0 fields 'a.b.c'" in table.plan_files("a.b.c = 2").notes[0]

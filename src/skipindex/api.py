@@ -32,6 +32,7 @@ def build_indexes(
     spark: SparkSession | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    plain: bool = False,
 ) -> BuildReport:
     """Build the indexes that are missing, beside the data, in one commit.
 
@@ -54,6 +55,7 @@ def build_indexes(
         spark: a session whose executors do the work; None is a process pool here.
         workers: how many processes, without Spark; by default one a core.
         progress: called with the number of tasks done and of all tasks.
+        plain: as for ``open_table``.
 
     Returns:
         What was built; its ``table`` has the new indexes.
@@ -65,7 +67,7 @@ def build_indexes(
         UnknownIndexError: there is no such kind.
         AdviceError: there is nothing to choose by, or indexes were named as well.
     """
-    opened = open_table(table).refresh()
+    opened = open_table(table, plain=plain).refresh()
     runner: Runner
     if spark is not None:
         from skipindex.spark.build import SparkRunner  # noqa: PLC0415 (needs a JVM)
@@ -140,9 +142,7 @@ def set_derived(
     """
     declared = Derived(dict(columns), zone)
     opened = open_table(table).refresh()
-    trial = open_table(
-        opened.location, partition_types=opened.partition_types, derived=declared
-    )
+    trial = opened.with_derived(declared)
     for name, text in columns.items():
         derivation(trial, name, text)
 
@@ -153,4 +153,4 @@ def set_derived(
         return Snapshot(base.version + 1, base.manifest, properties)
 
     commit(opened.location, change, operation="set_derived")
-    return open_table(opened.location, partition_types=opened.partition_types)
+    return opened.with_derived(None)

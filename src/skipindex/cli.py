@@ -51,6 +51,10 @@ def _command(
     )
     parser.add_argument("path", metavar="PATH", help="folder or URI of the table")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--plain", action="store_true",
+        help="take a table of another format for a plain folder of Parquet files",
+    )  # fmt: skip
     parser.set_defaults(command=run)
     return parser
 
@@ -105,7 +109,7 @@ def _add_advise(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _advise(parsed: argparse.Namespace) -> str:
-    advice = advise(parsed.path, **_choice(parsed))
+    advice = advise(parsed.path, plain=parsed.plain, **_choice(parsed))
     return _json(advice.to_dict()) if parsed.json else str(advice)
 
 
@@ -132,6 +136,7 @@ def _build(parsed: argparse.Namespace) -> str:
         indexes or None,
         workers=parsed.workers,
         progress=_progress if sys.stderr.isatty() else None,
+        plain=parsed.plain,
         **_choice(parsed),
     )
     if not parsed.json:
@@ -171,6 +176,7 @@ def _plan(parsed: argparse.Namespace) -> str:
         table=parsed.path,
         kinds=_split(parsed.kinds),
         timezone=parsed.timezone,
+        plain=parsed.plain,
     )
     if parsed.json:
         return _json(plan.to_dict())
@@ -183,7 +189,7 @@ def _add_describe(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _describe(parsed: argparse.Namespace) -> str:
-    table = open_table(parsed.path)
+    table = open_table(parsed.path, plain=parsed.plain)
     facts = _facts(table)
     if parsed.json:
         return _json(facts)

@@ -109,6 +109,29 @@ class Domain:
             return big_decimal_key(1 - end), big_decimal_key(end)
         return None
 
+    @property
+    def dtype(self) -> pa.DataType:
+        """An Arrow type of the domain: of a column that a file lacks."""
+        match self.name:
+            case "int":
+                return pa.int64()
+            case "bool":
+                return pa.bool_()
+            case "date":
+                return pa.date32()
+            case "timestamp":
+                return pa.timestamp("us", "UTC")
+            case "timestamp_ntz":
+                return pa.timestamp("us")
+            case "float":
+                return pa.float64()
+            case "string":
+                return pa.string()
+            case "binary":
+                return pa.binary()
+            case _:
+                return pa.decimal128(18 if self.name == "decimal" else 38, self.scale)
+
     def encode(self, values: pa.Array) -> pa.Array:
         """``values`` as int64 or large_binary, in order, NULLs where they were."""
         if pa.types.is_dictionary(values.type):

@@ -1,4 +1,4 @@
-"""Hive partitions: names and values out of paths, typed as Spark types them.
+"""Hive partitions: names and values out of paths, as Spark finds them.
 
 ``year=2022/month=01/part-0.parquet`` has the values ``2022`` and ``01``; Spark
 takes both columns for int unless told otherwise, so ``month = '01'`` and
@@ -7,31 +7,23 @@ takes both columns for int unless told otherwise, so ``month = '01'`` and
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import Final
+from functools import cache
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from skipindex.atoms import Value
-from skipindex.domain import EPOCH, Domain, domain_of
+from skipindex.domain import Domain, domain_of
 from skipindex.errors import TableError
+from skipindex.partition_types import infer_type, is_of, typed, unescape
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """Stands for NULL, and for '' too (trap C-40); Spark reads NULL."""
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# What Spark might take for a number, a date or a timestamp: begins like one, in
-# the digits of any script, or is a name that Java's parseDouble knows.
-_MAYBE_NUMBER: Final = re.compile(r"[\x00-\x20]*[+-]?(\.?\d|NaN|Infinity)")
-# Begins with a digit, and is no number, date or time to any parser of Spark: letters,
-# digits and underscores, and among them a letter that is no hexadecimal digit, no
-# suffix or exponent of a number (d, f, e, x, p) and in no date (T, Z, UTC, GMT).
-_CERTAIN_TEXT: Final = re.compile(r"[0-9]\w*[gijkmoqrsuvwyIJKOQRSVWY]\w*", re.ASCII)
-_ESCAPED: Final = re.compile(r"%([0-9a-fA-F]{2})")
+Pairs: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Names and values, outermost first; None is NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,120 +32,147 @@ class PartitionColumn:
 
     Args:
         name: as the folders write it.
-        values: of every file, in the order of the table's files; None is NULL.
+        values: of every file, in the order of the table's files, their escapes
+            undone; None is NULL.
         dtype: the type that Spark gives the column; None if only Spark can tell.
+        raw: every value, of folders without files too, as the folders write it.
+        names: every spelling of the name; Spark goes by any of them.
     """
 
     name: str
     values: tuple[str | None, ...]
     dtype: pa.DataType | None
+    raw: frozenset[str]
+    names: tuple[str, ...]
 
     def typed(self, domain: Domain) -> list[Value | None]:
         """The values in the column's domain."""
-        return [None if v is None else _typed(v, domain) for v in self.values]
+        read: Callable[[str], Value] = cache(lambda text: typed(text, domain))
+        return [None if v is None else read(v) for v in self.values]
+
+
+def partition_folders(folders: Iterable[str]) -> dict[str, Pairs]:
+    """What the names of folders with data files say, by folder, escapes included.
+
+    Those without a value are left out: Spark reads no file in them, unless no folder
+    has any.
+
+    Raises:
+        TableError: Spark refuses such folders too.
+    """
+    found: dict[str, Pairs] = {}
+    bases: dict[str, str] = {}
+    names: dict[tuple[str, ...], str] = {}
+    for folder in folders:
+        pairs, base = _split(folder)
+        bases.setdefault(base.lower(), folder)
+        if pairs:
+            found[folder] = pairs
+            names.setdefault(tuple(name.lower() for name, _ in pairs), folder)
+    if found and len(bases) > 1:
+        one, other, *_ = bases.values()
+        raise TableError(
+            f"the folders {one!r} and {other!r} hold data files, and their partition "
+            "columns do not begin in one folder, so Spark refuses them too (expected "
+            "k=v folders alone, or none)"
+        )
+    if len(names) > 1:
+        one, other, *_ = names.values()
+        raise TableError(
+            f"the partition columns of {other!r} are {_names(found[other])}, those "
+            f"of {one!r} are {_names(found[one])} (expected the same for all files)"
+        )
+    for folder, pairs in found.items():
+        if len(set(_names(pairs))) < len(pairs):
+            raise TableError(
+                f"the partition columns of {folder!r} are {_names(pairs)}, "
+                "two of one name (expected each once)"
+            )
+    return found
 
 
 def partition_columns(
-    paths: Sequence[str], declared: Mapping[str, pa.DataType]
+    paths: Sequence[str],
+    declared: Mapping[str, pa.DataType],
+    folders: Collection[str] = (),
 ) -> list[PartitionColumn]:
     """The partition columns of files at these relative paths, outermost first.
 
+    Args:
+        paths: of the files.
+        declared: types by name, where Spark is not to infer them.
+        folders: others that count for the types, because they hold empty files.
+
     Raises:
-        TableError: the paths disagree on the names of the columns.
+        TableError: Spark refuses such folders too.
     """
-    pairs = [_pairs(path) for path in paths]
-    names = [name for name, _ in pairs[0]] if pairs else []
-    for path, own in zip(paths, pairs, strict=True):
-        if [name for name, _ in own] != names:
-            raise TableError(
-                f"the partition columns of {path!r} are {[n for n, _ in own]}, those "
-                f"of {paths[0]!r} are {names} (expected the same for all files)"
-            )
+    own = [path.rpartition("/")[0] for path in paths]
+    found = partition_folders(dict.fromkeys([*folders, *own]))
+    first = next((found[folder] for folder in own if folder in found), None)
+    outside = next(
+        (path for path, f in zip(paths, own, strict=True) if f not in found), None
+    )
+    if found and outside is not None:
+        raise TableError(
+            f"{outside!r} lies in no folder with partition values, and other files do "
+            "(expected the same for all files)"
+        )
     columns = []
-    for i, name in enumerate(names):
-        values = tuple(own[i][1] for own in pairs)
-        dtype = declared.get(name) or infer_type({v for v in values if v is not None})
-        columns.append(PartitionColumn(name, values, dtype))
+    for i, (name, _) in enumerate(first or next(iter(found.values()), ())):
+        texts = {folder: pairs[i][1] for folder, pairs in found.items()}
+        raw = frozenset(text for text in texts.values() if text is not None)
+        plain = {f: t if t is None else unescape(t) for f, t in texts.items()}
+        columns.append(
+            PartitionColumn(
+                name,
+                tuple(plain[folder] for folder in own),
+                _declared(name, declared) or infer_type(raw),
+                raw,
+                tuple(dict.fromkeys(pairs[i][0] for pairs in found.values())),
+            )
+        )
     return columns
 
 
-def partition_values(path: str) -> tuple[tuple[str, str | None], ...]:
-    """Names and raw values in a relative path, outermost first; None is NULL."""
-    return tuple(_pairs(path))
+def _declared(name: str, declared: Mapping[str, pa.DataType]) -> pa.DataType | None:
+    if name in declared:
+        return declared[name]
+    alike = [t for other, t in declared.items() if other.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
 
 
-def _pairs(path: str) -> list[tuple[str, str | None]]:
-    """Names and values, outermost first.
+def partition_values(path: str) -> Pairs:
+    """Names and values in a relative path, escapes undone."""
+    pairs, _ = _split(path.rpartition("/")[0])
+    return tuple((name, v if v is None else unescape(v)) for name, v in pairs)
+
+
+def _split(folder: str) -> tuple[Pairs, str]:
+    """Names and values of a folder, and the folder that the outermost lies in.
 
     As in Spark, a folder of another form hides those above it, unless all below
     are of another form too.
     """
     found: list[tuple[str, str | None]] = []
-    for folder in reversed(path.split("/")[:-1]):
-        name, equals, raw = folder.partition("=")
-        if equals and name:
-            value = None if raw == DEFAULT_PARTITION else _unescape(raw)
-            found.append((_unescape(name), value))
+    parts = folder.split("/")
+    depth = len(parts)
+    while depth:
+        name, equals, raw = parts[depth - 1].partition("=")
+        if equals:
+            if not unescape(name) or not raw:
+                raise TableError(
+                    f"the folder {folder!r} has no name or no value in "
+                    f"{parts[depth - 1]!r}, so Spark refuses it too (expected k=v)"
+                )
+            found.append((unescape(name), None if raw == DEFAULT_PARTITION else raw))
         elif found:
             break
-    return found[::-1]
+        depth -= 1
+    return tuple(found[::-1]), "/".join(parts[:depth]) if found else folder
 
 
-def _unescape(text: str) -> str:
-    """Hive's escapes: one character each, never the bytes of UTF-8."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
-
-
-def infer_type(values: set[str]) -> pa.DataType | None:
-    """The type that Spark infers for a partition column of these values.
-
-    None where Spark's own parsers decide (decimals, doubles, timestamps, odd
-    dates), or its version (no values at all): the column is then left to Spark, and
-    prunes nothing.
-    """
-    if all(map(_INTEGER.fullmatch, values)):
-        for dtype in (pa.int32(), pa.int64()):
-            if values and all(_fits(int(v), dtype) for v in values):
-                return dtype
-        return None
-    if all(map(_is_date, values)):
-        return pa.date32()
-    # One text among the values makes a text of the column, whatever the others are.
-    if any(map(_is_text, values)):
-        return pa.string()
-    return None
-
-
-def _is_text(value: str) -> bool:
-    """Whether Spark surely takes the value alone for a string."""
-    if not _MAYBE_NUMBER.match(value):
-        return True
-    return _CERTAIN_TEXT.fullmatch(value) is not None
-
-
-def _fits(number: int, dtype: pa.DataType) -> bool:
-    limit: int = 1 << (dtype.bit_width - 1)
-    return -limit <= number < limit
-
-
-def _is_date(value: str) -> bool:
-    if not _DATE.fullmatch(value):
-        return False
-    try:
-        date.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
-
-
-def _typed(value: str, domain: Domain) -> Value:
-    match domain.name:
-        case "int":
-            return int(value)
-        case "date":
-            return (date.fromisoformat(value) - EPOCH).days
-        case _:
-            return value.encode()
+def _names(pairs: Pairs) -> list[str]:
+    return [name for name, _ in pairs]
 
 
 def partition_domain(column: PartitionColumn) -> Domain | None:
@@ -161,14 +180,7 @@ def partition_domain(column: PartitionColumn) -> Domain | None:
 
     A declared type counts only if every value reads as one of it.
     """
-    if column.dtype is None:
+    dtype = column.dtype
+    if dtype is None or not all(is_of(text, dtype) for text in column.raw):
         return None
-    if not pa.types.is_string(column.dtype):
-        there = {v for v in column.values if v is not None}
-        whole = pa.types.is_signed_integer(column.dtype) and all(
-            _INTEGER.fullmatch(v) and _fits(int(v), column.dtype) for v in there
-        )
-        dated = pa.types.is_date32(column.dtype) and all(map(_is_date, there))
-        if not (whole or dated):
-            return None
-    return domain_of(column.dtype, column.name)
+    return domain_of(dtype, column.name)

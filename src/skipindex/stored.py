@@ -49,6 +49,7 @@ _SPARK_VERSION: Final = b"org.apache.spark.version"
 _HYBRID: Final = frozenset(
     {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
 )
+_DEFAULTS: Final = frozenset({"EXISTS_DEFAULT", "CURRENT_DEFAULT"})
 _CHAR: Final = re.compile(r"(?<!var)char\(")
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _INSTANT: Final = pa.timestamp("us", "UTC")
@@ -209,6 +210,15 @@ def declared_schema(text: str | bytes) -> Typed | None:
     return pa.schema(fields), refused
 
 
+def given_schema(schema: pa.Schema) -> Typed:
+    """The columns of a schema that a caller gives, as Arrow types or with Spark's JSON.
+
+    The JSON stands in the metadata, where a footer has it too.
+    """
+    text = (schema.metadata or {}).get(ROW_METADATA)
+    return (schema, {}) if text is None else declared_schema(text) or (schema, {})
+
+
 def _fields(
     struct: Any, path: tuple[str, ...], refused: dict[str, str]
 ) -> list[pa.Field]:
@@ -225,6 +235,9 @@ def _fields(
             refused[str(Reference(inner))] = "the column has a collation"
         elif _CHAR.search(str(notes.get(_CHAR_TYPE, ""))):
             refused[str(Reference(inner))] = "Spark pads a CHAR column to compare it"
+        elif _DEFAULTS & notes.keys():
+            why = "files that lack the column have its default"
+            refused[str(Reference(inner))] = why
         found.append(pa.field(name, dtype))
     return found
 
@@ -302,6 +315,23 @@ def check_stored(
             f"column {name!r}: the file holds dates of the old hybrid calendar"
         )
     return path
+
+
+def lacks(file: Footer, path: tuple[str, ...]) -> bool:
+    """Whether a file has no column, or field of a struct, at ``path`` in any capitals.
+
+    Spark then reads NULL in every row.  A name in other capitals is another matter:
+    what Spark makes of it depends on the session.
+    """
+    fields = list(stored_schema(file)[0])
+    for name in path:
+        alike = [field for field in fields if field.name.lower() == name.lower()]
+        if not alike:
+            return True
+        if [field.name for field in alike] != [name] or not _is_struct(alike[0].type):
+            return False
+        fields = list(alike[0].type)
+    return False
 
 
 def _is_struct(dtype: pa.DataType) -> bool:

@@ -292,17 +292,17 @@ def test_a_file_that_changes_while_it_is_indexed_gets_no_index(
     assert kept(report.table, "a = 505") == ["1.parquet"]
 
 
-def test_columns_that_a_file_lacks_are_noted_once(
+def test_columns_that_cannot_be_read_are_noted_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(folder / "4.parquet", {"s": ["x"]})
+    put(folder / "4.parquet", {"A": [15], "s": ["x"]})
     put(folder / "5.parquet", {"a": ["text"], "s": ["y"]})
     wanted = {"a": "bitmap", "s": "bitmap"}
     report = sx.build_indexes(folder, wanted, workers=1)
     other = "column 'a' has type string here, and another in the table"
     assert report.notes == (
-        "1 files: the file has 0 columns 'a' (first: 4.parquet)",
         f"1 files: {other} (first: 5.parquet)",
+        "1 files: the file has 0 columns 'a' (first: 4.parquet)",
     )
     plan = report.table.plan_files("a = 15")
     assert plan.paths == ["1.parquet", "4.parquet", "5.parquet"]

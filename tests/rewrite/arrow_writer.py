@@ -18,7 +18,7 @@ from skipindex.rewrite.planning import DataFile, Group, Target
 from skipindex.rewrite.transaction import Writer
 from skipindex.storage.location import location_of
 from skipindex.storage.log import Snapshot, commit
-from skipindex.table import is_data_file, open_table
+from skipindex.table import SparkListing, open_table
 
 Rows = Counter[str]
 
@@ -78,8 +78,8 @@ def rows_of(root: Path, paths: Sequence[str]) -> Rows:
 
 def listed(folder: Path) -> list[str]:
     """The files that a reader sees who knows nothing of commits."""
-    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return sorted(str(path) for path in paths if is_data_file(str(path)))
+    files = list(location_of(folder).list())
+    return sorted(file.path for file in files if SparkListing(files).is_read(file))
 
 
 def everything(folder: Path) -> set[str]:

@@ -13,7 +13,7 @@ import skipindex as sx
 from skipindex.errors import PlanError
 from skipindex.partitions import partition_columns
 from tests.spark.whole import check_law_7, columns, rows, settings
-from tests.tables import put
+from tests.tables import kept, put
 
 pytestmark = pytest.mark.spark
 
@@ -49,10 +49,7 @@ VALUES: dict[str, Sequence[str]] = {
     "spelled": ["0x10", "1_000"],
     "suffix": ["1d", "2f"],
 }
-LEFT_TO_SPARK = {
-    *("huge", "decimal", "double", "nan", "infinity", "no_day", "moment"),
-    *("arabic", "full_width", "null", "spelled", "suffix"),
-}
+LEFT_TO_SPARK = {"no_day", "arabic", "full_width", "null", "spelled"}
 
 
 def test_trap_c30_values_are_typed_as_spark_types_them(
@@ -67,7 +64,13 @@ def test_trap_c30_values_are_typed_as_spark_types_them(
     whole = spark.read.parquet(str(tmp_path))
     answer = [row.asDict() for row in whole.orderBy("id").collect()]
     types = dict(columns(whole))
-    names = {"int32": "int", "int64": "bigint", "date32[day]": "date"}
+    names = {
+        "int32": "int",
+        "int64": "bigint",
+        "date32[day]": "date",
+        "timestamp[us, tz=UTC]": "timestamp",
+        "decimal128(20, 0)": "decimal(20,0)",
+    }
     found = partition_columns(paths, {})
     assert {c.name for c in found if c.dtype is None} == LEFT_TO_SPARK
     for column in found:
@@ -150,12 +153,97 @@ def test_a_partition_hides_a_column_of_the_files(
     assert len(check_law_7(spark, tmp_path, "p = 8").paths) == 0
 
 
-def test_files_above_the_partitions_are_an_error(tmp_path: Path) -> None:
-    """Spark reads such a table without them, silently."""
-    put(tmp_path / "f.parquet", {"id": [1]})
+def test_files_above_the_partitions_are_left_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark takes no row from them, but the columns."""
+    put(tmp_path / "f.parquet", {"id": [1], "x": [1]})
     put(tmp_path / "p=1" / "f.parquet", {"id": [2]})
-    with pytest.raises(sx.TableError, match="expected the same for all files"):
-        sx.open_table(tmp_path)
+    plan = check_law_7(spark, tmp_path, "id > 0")
+    assert plan.table.paths == ["p=1/f.parquet"]
+    check_law_7(spark, tmp_path, "x IS NULL")
+
+
+def test_files_below_a_plain_folder_are_left_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    put(tmp_path / "f.parquet", {"id": [1]})
+    put(tmp_path / "backup" / "f.parquet", {"id": [2]})
+    assert check_law_7(spark, tmp_path, "id > 0").count_bounds == (1, 1)
+
+
+def test_names_of_partitions_may_differ_in_capitals(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for folder, i in (("P=1", 1), ("p=2", 2)):
+        put(tmp_path / folder / "f.parquet", {"id": [i]})
+    assert check_law_7(spark, tmp_path, "p = 2").paths == ["p=2/f.parquet"]
+    check_law_7(spark, tmp_path, "P >= 1")
+    with pytest.raises(sx.TableError, match=r"\['P', 'p'\].* differ in capitals"):
+        sx.plan_files("id = 1", table=tmp_path, case_sensitive=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "conditions", "n_kept"),
+    [
+        (
+            ["1.5", "-0.0", "NaN", "1e-3", NULL],
+            ["p = 1.5D", "p = 0", "p > 1", "p = CAST('NaN' AS DOUBLE)", "p IS NULL"],
+            [1, 1, 2, 1, 1],
+        ),
+        (
+            ["99999999999999999999", "1e5", "5."],
+            ["p = 100000", "p < 6", "p > 1e10", "p = 99999999999999999999"],
+            [1, 1, 1, 1],
+        ),
+        (["1e5", "1.5e1"], ["p = 15", "p >= 15.5"], [1, 1]),
+        (
+            ["2020-01-01 10%3A30%3A00", "2020-06-01 23%3A00%3A00.5", "2021-01-01"],
+            [
+                "p = TIMESTAMP '2020-01-01 10:30:00'",
+                "p > TIMESTAMP '2020-06-01 23:00:00'",
+                "p < DATE '2020-03-01'",
+            ],
+            [1, 2, 1],
+        ),
+    ],
+    ids=["double", "wide", "decimal", "timestamp"],
+)
+@pytest.mark.parametrize("zone", ["UTC", "+05:30", "America/New_York"])
+def test_partitions_of_numbers_and_times_leave_files_out(
+    spark: SparkSession,
+    tmp_path: Path,
+    values: list[str],
+    conditions: list[str],
+    n_kept: list[int],
+    zone: str,
+) -> None:
+    for i, value in enumerate(values):
+        put(tmp_path / f"p={value}" / "f.parquet", {"id": [i]})
+    for condition, n in zip(conditions, n_kept, strict=True):
+        session = {"spark__sql__session__timeZone": zone}
+        plan = check_law_7(spark, tmp_path, condition, **session)
+        assert len(plan.paths) == n, condition
+
+
+def test_without_a_zone_a_timestamp_is_known_to_eighteen_hours(tmp_path: Path) -> None:
+    for i, value in enumerate(["2020-01-01 10%3A30%3A00", "2020-01-03 10%3A30%3A00"]):
+        put(tmp_path / f"p={value}" / "f.parquet", {"id": [i]})
+    instant = "TIMESTAMP '2020-01-02 04:30:00Z'"
+    assert len(kept(tmp_path, f"p = {instant}")) == 1
+    assert len(kept(tmp_path, f"p = {instant} + INTERVAL '1' SECOND")) <= 1
+    assert sx.plan_files(f"p <= {instant}", table=tmp_path).count_bounds[0] == 0
+
+
+def test_another_timestamp_type_of_the_session_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    put(tmp_path / "p=2020-01-01 10%3A30%3A00" / "f.parquet", {"id": [1]})
+    with (
+        settings(spark, {"spark.sql.timestampType": "TIMESTAMP_NTZ"}),
+        pytest.raises(PlanError, match=r"\['p'\] are taken for TIMESTAMP_LTZ"),
+    ):
+        sx.read(spark, tmp_path, "id = 1")
 
 
 def test_declared_types_come_before_those_that_spark_infers(
@@ -178,9 +266,11 @@ def test_without_type_inference_types_must_be_declared(
     put(tmp_path / "p=01" / "f.parquet", {"id": [1]})
     inference = "spark.sql.sources.partitionColumnTypeInference.enabled"
     text = r"\['p'\] were inferred; open the table with partition_types="
+    zone = spark.conf.get("spark.sql.session.timeZone")
     with settings(spark, {inference: "false"}):
         with pytest.raises(PlanError, match=text):
-            sx.read(spark, tmp_path, "p = 1")
+            sx.plan_files("p = 1", table=tmp_path, timezone=zone).read(spark)
+        assert sx.read(spark, tmp_path, "p = '1'").count() == 0
         table = sx.open_table(tmp_path, partition_types={"p": pa.string()})
         expected = spark.read.parquet(str(tmp_path)).where("p = '01'")
         found = sx.read(spark, table, "p = '01'")

@@ -268,3 +268,28 @@ def test_values_survive_bit_by_bit(spark: SparkSession, tmp_path: Path) -> None:
     assert math.isnan(found[1].d)
     assert math.copysign(1, found[2].d) == -1
     assert (found[2].n, found[3].n) == (None, Decimal("9.99"))
+
+
+def test_a_table_of_another_format_is_not_replaced(
+    df: DataFrame, tmp_path: Path
+) -> None:
+    folder = tmp_path / "delta"
+    log = folder / "_delta_log" / "00000000000000000000.json"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"{}")
+    for how in ({}, {"overwrite": True}):
+        with pytest.raises(TableError, match="is a Delta table"):
+            sx.write_table(df, folder, indexes={"*": "minmax"}, **how)
+    assert log.exists()
+    for call in (
+        lambda: sx.append(df, folder),
+        lambda: sx.read(df.sparkSession, folder, "TRUE"),
+        lambda: sx.optimize(df.sparkSession, folder),
+    ):
+        with pytest.raises(TableError, match="is a Delta table"):
+            call()
+    table = sx.write_table(
+        df, folder, indexes={"*": "minmax"}, overwrite=True, plain=True
+    )
+    assert not log.exists()
+    assert len(table)

@@ -16,7 +16,11 @@ from skipindex.storage.replacements import (
     is_hidden_copy,
     published,
 )
-from skipindex.table import is_visible
+from skipindex.table import is_data_file
+
+
+def is_visible(file: Found) -> bool:
+    return file.size > 0 and is_data_file(file.path)
 
 
 def visible(name: str, size: int = 1) -> Found:

@@ -43,6 +43,7 @@ def advise(
     queries: Sequence[str] | None = None,
     max_bytes_ratio: float = MAX_BYTES_RATIO,
     timezone: str | None = None,
+    plain: bool = False,
 ) -> Advice:
     """The indexes that are worth their bytes, and what each column's choice rests on.
 
@@ -56,6 +57,7 @@ def advise(
             asks for alone.  Name a query twice to let it count twice.
         max_bytes_ratio: cap of the indexes' bytes, as a part of the data's bytes.
         timezone: of the session that will ask; as for ``plan_files``.
+        plain: as for ``open_table``.
 
     Raises:
         AdviceError: the cap is no number above 0, or no query can be asked here.
@@ -69,7 +71,7 @@ def advise(
             f"no cap: max_bytes_ratio={max_bytes_ratio!r} (accepted: a number above 0, "
             "such as 0.1 for a tenth of the data's bytes)"
         )
-    opened = open_table(table)
+    opened = open_table(table, plain=plain)
     mine = _indexable(opened, columns)
     questions: list[Question] | None = None
     notes: list[str] = []

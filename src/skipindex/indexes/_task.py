@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import pyarrow as pa
 from crc32c import crc32c
 
 from skipindex.domain import Domain
@@ -30,7 +31,7 @@ from skipindex.storage.location import Found, Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
 from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
-from skipindex.table import UNREADABLE, DataFile, check_stored, column_reader
+from skipindex.table import UNREADABLE, DataFile, check_stored, column_reader, lacks
 
 PACK_BYTES: Final = 128 << 20
 PACK_FILES: Final = 256
@@ -299,13 +300,17 @@ def read_column(
 ) -> EncodedColumn:
     """The column of one file, or the field of a struct at ``path``, encoded.
 
-    A field is NULL where a struct around it is.
+    A field is NULL where a struct around it is, and so is all of a column that the
+    file lacks.
 
     Raises:
         UnsupportedTypeError: ``check_stored`` says so.
     """
-    where = check_stored(file, path or (name,), domain)
-    values = file.read(where)
+    path = path or (name,)
+    if lacks(file, path):
+        nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
+        return EncodedColumn(name, pa.chunked_array([nothing]), domain)
+    values = file.read(check_stored(file, path, domain))
     if len(values) != file.metadata.num_rows:
         raise UnsupportedTypeError(
             f"column {name!r} has {len(values)} rows of {file.metadata.num_rows}"

@@ -180,12 +180,26 @@ class FileStats:
         )
 
     @classmethod
-    def of_values(cls, values: Sequence[Value | None], domain: Domain) -> FileStats:
-        """Every file holds one value in all of its rows: a partition column."""
+    def of_values(
+        cls,
+        values: Sequence[Value | None],
+        domain: Domain,
+        *,
+        highs: Sequence[Value | None] | None = None,
+    ) -> FileStats:
+        """Every file holds one value in all of its rows: a partition column.
+
+        Args:
+            values: by file; None is NULL.
+            domain: of the values.
+            highs: if given, the value lies between its bound in ``values`` and this.
+        """
         kind = pa.large_binary() if domain.is_bytes else pa.int64()
-        column = pa.array(values, kind)
-        there = np.asarray(column.is_valid())
-        return cls._of(~there, there, there, column, column, there)
+        low = pa.array(values, kind)
+        there = np.asarray(low.is_valid())
+        high = low if highs is None else pa.array(highs, kind)
+        same = there & np.asarray(pc.equal(low, high).fill_null(False))
+        return cls._of(~there, there, there, low, high, same)
 
     @classmethod
     def between(

@@ -15,6 +15,7 @@ from skipindex.indexes import index_types, parse_spec
 from skipindex.indexes._file_map import FILE_MAP
 from skipindex.planner._counts import RowCounts, row_counts
 from skipindex.planner._explain import as_dict, explain, story
+from skipindex.planner._instants import instants
 from skipindex.planner._limits import EVERYTHING, Needed, SortKey, Wish, limited
 from skipindex.planner._stages import Stage
 from skipindex.planner._tasks import FileTask, Verdict, task_of
@@ -255,6 +256,7 @@ def plan_files(
     limit: int | None = None,
     order_by: str | Sequence[str] | None = None,
     workers: int | None = None,
+    plain: bool = False,
 ) -> Plan:
     """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -278,6 +280,7 @@ def plan_files(
             the statistics of the first column.
         workers: processes that look at rows, where that takes one of them seconds;
             1 is this one alone, None is one for every core.
+        plain: as for ``open_table``.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
@@ -286,7 +289,8 @@ def plan_files(
         TableError: there is no such table.
         UnknownIndexError: ``kinds`` or ``without`` names a kind that does not exist.
     """
-    opened = open_table(table)
+    opened = open_table(table, plain=plain).in_zone(instants(timezone))
+    opened.check_names(case_sensitive=case_sensitive)
     wish = Wish.of(limit, order_by)
     named: dict[str, ColumnInfo] = {}
 

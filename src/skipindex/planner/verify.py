@@ -26,7 +26,7 @@ from skipindex.errors import PlanError, UnsupportedTypeError
 from skipindex.patterns import select
 from skipindex.planner.bound import Computed, Leaf, evaluate
 from skipindex.planner.plan import Plan
-from skipindex.table import UNREADABLE, ColumnInfo, check_stored, column_reader
+from skipindex.table import UNREADABLE, ColumnInfo, check_stored, column_reader, lacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -211,9 +211,14 @@ def _values(
     for partition in plan.table.partitions:
         if partition.name == name:
             kind = pa.large_binary() if domain.is_bytes else pa.int64()
+            if domain.name == "timestamp":
+                raise UnsupportedTypeError(f"column {name!r} depends on the time zone")
             value = partition.typed(domain)[i]
             return pa.array([value] * n_rows, kind)
-    where = check_stored(file, column.path or (name,), domain)
+    path = column.path or (name,)
+    if lacks(file, path):
+        return pa.nulls(n_rows, pa.large_binary() if domain.is_bytes else pa.int64())
+    where = check_stored(file, path, domain)
     return domain.encode(file.read(where).combine_chunks())
 
 

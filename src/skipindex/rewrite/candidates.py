@@ -31,17 +31,15 @@ from skipindex.predicate import (
 )
 from skipindex.rewrite.target import DataFile
 from skipindex.storage.location import Found, Location
-from skipindex.table import UNREADABLE, Table, column_reader, stored_schema
+from skipindex.table import (
+    UNREADABLE,
+    Table,
+    column_reader,
+    require_plain,
+    stored_schema,
+)
 
 _THREADS: Final = 16
-
-_LOGS: Final = {
-    "_delta_log": ".json",
-    "_spark_metadata": "",
-    ".hoodie": "",
-    "metadata": ".metadata.json",
-}
-"""Folders of Delta, Spark's streaming, Hudi and Iceberg, and how their files end."""
 
 
 def choose(
@@ -106,21 +104,6 @@ def _inside(term: Term) -> Iterator[Reference]:
                 yield from _inside(otherwise)
 
 
-def require_no_other_log(location: Location) -> None:
-    """Refuse tables whose files are listed by a log that we do not write.
-
-    Raises:
-        TableError: another table format, or a streaming sink, keeps this folder.
-    """
-    for folder, suffix in _LOGS.items():
-        if any(found.path.endswith(suffix) for found in location.list(folder)):
-            raise TableError(
-                f"cannot rewrite {location.full('')!r}: {folder!r} in it says which "
-                "files count, and would not know of the new ones (expected a plain "
-                "directory of Parquet files)"
-            )
-
-
 def data_files(table: Table, chosen: Sequence[int]) -> list[DataFile]:
     """These files with their rows, from their own footers.
 
@@ -129,7 +112,9 @@ def data_files(table: Table, chosen: Sequence[int]) -> list[DataFile]:
             the log of another format says which files count.
         LayoutError: a column of the files is a partition column too.
     """
-    require_no_other_log(table.location)
+    require_plain(
+        table.location, (file.path for file in table.location.list()), insist=False
+    )
     for partition in table.partitions:
         if partition.name in table.schema.names:
             raise LayoutError(

@@ -29,7 +29,7 @@ from skipindex.storage.location import Found, Location
 from skipindex.storage.log import FOLDER, Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.replacements import HIDDEN, Rewrites, without_files
-from skipindex.table import Table, is_data_file, is_visible
+from skipindex.table import SparkListing, Table, is_data_file
 
 STAGING: Final = f"{FOLDER}/staging"
 
@@ -171,7 +171,8 @@ def _committed(
     fresh: Manifest,
 ) -> Snapshot:
     rewrites = Rewrites.of(base.properties)
-    live, _ = rewrites.live(location.list(), is_visible)
+    everything = list(location.list())
+    live, _ = rewrites.live(everything, SparkListing(everything).is_read)
     there = {file.path: file for file in live}
     now = time.time()
     gone: set[str] = set()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from skipindex.errors import LayoutError
+from skipindex.errors import LayoutError, TableError
+from skipindex.stored import ROW_METADATA
 
 _BINARY_COLLATION: Final = "UTF8_BINARY"
 _ORDERABLE: Final = (
@@ -52,6 +55,38 @@ def arrow_schema(schema: types.StructType) -> pa.Schema:
     if "timezone" in asked:
         return to_arrow_schema(schema, timezone="UTC")
     return to_arrow_schema(schema)
+
+
+def declared(schema: types.StructType) -> pa.Schema:
+    """The schema as Arrow types, with Spark's own JSON in its metadata.
+
+    A type that Arrow lacks becomes null: such a column has no index.
+    """
+    fields = [pa.field(field.name, _arrow_type(field)) for field in schema]
+    return pa.schema(fields, {ROW_METADATA: schema.json().encode()})
+
+
+def _arrow_type(field: types.StructField) -> pa.DataType:
+    try:
+        return arrow_schema(types.StructType([field])).field(0).type
+    except (PySparkException, TypeError, ValueError):
+        return pa.null()
+
+
+def spark_schema(schema: pa.Schema) -> types.StructType:
+    """The schema as Spark types: what ``declared`` was given, or Arrow's types.
+
+    Raises:
+        TableError: Spark has no such type.
+    """
+    text = (schema.metadata or {}).get(ROW_METADATA)
+    if text is not None:
+        return types.StructType.fromJson(json.loads(text))
+    try:
+        return from_arrow_schema(schema)
+    except PySparkException as error:
+        reason = str(error).partition("\n")[0]
+        raise TableError(f"Spark has no such schema: {reason}") from error
 
 
 def row_size(schema: types.StructType) -> Column:

@@ -16,21 +16,24 @@ from typing import Final
 from urllib.parse import unquote
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from skipindex.errors import PlanError
+from skipindex.partition_types import INSTANT
 from skipindex.planner._limits import SortKey
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.predicate import Predicate
-from skipindex.spark._columns import column
+from skipindex.spark._columns import column, spark_schema
 from skipindex.table import Table, declared_schema, open_table
 
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _GLOB: Final = re.compile(r"[\\*?\[\]{}]")
+_TIMESTAMPS: Final = "spark.sql.timestampType"
 _MERGE: Final = "spark.sql.parquet.mergeSchema"
 _ASSUMED: Final = {
     "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},
@@ -55,16 +58,25 @@ def read(
     spark: SparkSession,
     table: Table | str | os.PathLike[str],
     predicate: str | Predicate | Column,
+    *,
+    plain: bool = False,
 ) -> DataFrame:
     """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
 
-    The same rows and columns as ``spark.read.parquet(path).where(predicate)``.
+    The same rows and columns as ``spark.read.parquet(path).where(predicate)``; with
+    ``spark.sql.parquet.mergeSchema``, those of all files.
+
+    Args:
+        spark: the session.
+        table: a ``Table``, a path or a URI.
+        predicate: as for ``plan_files``.
+        plain: as for ``open_table``.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
         TableError: there is no such table.
     """
-    opened = open_table(table)
+    opened = _opened(spark, table, plain=plain)
     schema = table_schema(spark, opened)
     plan = plan_files(
         predicate,
@@ -168,7 +180,7 @@ def _schema_of(spark: SparkSession, plan: Plan) -> StructType:
 
 def _typed(table: Table, schema: StructType) -> Table:
     """The table, with the types that Spark gives the columns of its files."""
-    partitions = {partition.name.lower() for partition in table.partitions}
+    partitions = {name.lower() for p in table.partitions for name in p.names}
     fields = [field for field in schema if field.name.lower() not in partitions]
     found = declared_schema(StructType(fields).json())
     assert found is not None
@@ -236,36 +248,91 @@ def table_schema(spark: SparkSession, table: Table) -> StructType:
     """The schema that Spark gives the whole table.
 
     It comes from the file that Spark would take it from, with the partition
-    columns typed over all files and not only over the chosen ones.
+    columns typed over all folders and not only over the chosen ones.
     """
     _check_inference(spark, table)
-    inferred = any(partition.dtype is None for partition in table.partitions)
-    whole = inferred or _is_true(spark, _MERGE)
-    with _quick_listing(spark, local=table.location.is_local):
-        schema = (
-            spark.read.option("basePath", table.location.spark_path())
-            .option("__globPaths__", "false")
-            .parquet(table.location.spark_path("" if whole else table.schema_path))
-            .schema
-        )
-    types = {p.name: from_arrow_type(p.dtype) for p in table.partitions if p.dtype}
-    return StructType(
-        [
-            StructField(f.name, types.get(f.name, f.dataType), f.nullable, f.metadata)
-            for f in schema
-        ]
+    whole = any(
+        partition.dtype is None or len(partition.names) > 1
+        for partition in table.partitions
     )
+    schema = _spark_schema(spark, table, "" if whole else table.schema_path)
+    if table.declared is None and _is_true(spark, _MERGE):
+        _check_merged(spark, table, schema)
+    fields = {_folded(spark, field.name): field for field in schema}
+    for partition in table.partitions:
+        name = _folded(spark, partition.name)
+        if not whole or partition.name in table.partition_types:
+            # It takes the place of a column of the files that has its name.
+            spelled = fields[name].name if whole else partition.name
+            fields[name] = StructField(spelled, from_arrow_type(partition.dtype), True)
+    return StructType(list(fields.values()))
+
+
+def _spark_schema(spark: SparkSession, table: Table, path: str = "") -> StructType:
+    """What Spark reads at a path of the table, with the schema that is declared."""
+    reader = spark.read.option("__globPaths__", "false")
+    if table.declared is not None:
+        declared = spark_schema(table.declared)
+        if path:  # no partition column is among these
+            own = {field.name for field in table.schema}
+            return StructType([field for field in declared if field.name in own])
+        reader = reader.schema(declared)
+    with _quick_listing(spark, local=table.location.is_local):
+        return reader.parquet(table.location.spark_path(path)).schema
+
+
+def _check_merged(spark: SparkSession, table: Table, schema: StructType) -> None:
+    """Raise ``PlanError`` where the files have other columns than the table's one."""
+    own = {name: schema[name].dataType for name in table.schema.names}
+    merged = {f.name: f.dataType for f in _spark_schema(spark, table)}
+    hidden = {name for p in table.partitions for name in p.names}
+    differ = sorted(
+        name for name in merged.keys() - hidden if own.get(name) != merged[name]
+    )
+    if differ:
+        raise PlanError(
+            f"the session has {_MERGE}=true, and files other than "
+            f"{table.schema_path!r} differ in the columns {differ} (accepted: "
+            "skipindex.read of a path, or a table that was opened with schema=)"
+        )
+
+
+def _folded(spark: SparkSession, name: str) -> str:
+    """The name, as the session tells it from others."""
+    return name if _is_case_sensitive(spark) else name.lower()
+
+
+def _opened(
+    spark: SparkSession, table: Table | str | os.PathLike[str], *, plain: bool
+) -> Table:
+    """The table as the session sees it, if the caller has not opened it."""
+    opened = open_table(table, plain=plain)
+    if opened is table:
+        return opened
+    if _is_true(spark, _MERGE):
+        merged = _spark_schema(spark, opened)
+        return open_table(opened.location, schema=merged, plain=plain)
+    if _is_true(spark, _INFERENCE):
+        return opened
+    texts = {p.name: pa.string() for p in opened.partitions if p.raw}
+    return opened.with_partition_types(texts)
 
 
 def _check_inference(spark: SparkSession, table: Table) -> None:
     """Without type inference Spark takes every partition column for a string."""
-    if _is_true(spark, _INFERENCE):
-        return
     inferred = [
         partition.name
         for partition in table.partitions
-        if partition.name not in table.partition_types
+        if partition.raw and partition.name not in table.partition_types
     ]
+    if _is_true(spark, _INFERENCE):
+        inferred = []
+    instants = [p.name for p in table.partitions if p.dtype == INSTANT]
+    if instants and _setting(spark, _TIMESTAMPS).upper() != "TIMESTAMP_LTZ":
+        raise PlanError(
+            f"the session has {_TIMESTAMPS}={_setting(spark, _TIMESTAMPS)}, but the "
+            f"partition columns {instants} are taken for TIMESTAMP_LTZ"
+        )
     if inferred:
         raise PlanError(
             f"the session has {_INFERENCE}=false, but the types of partition columns "

@@ -20,7 +20,7 @@ from skipindex.spark.build import SparkRunner
 from skipindex.spark.cluster import apply_clustering, cluster, fit_workload
 from skipindex.storage.location import Location, location_of
 from skipindex.storage.log import Snapshot, commit
-from skipindex.table import Table, check_folder, open_table
+from skipindex.table import Table, check_folder, open_table, require_plain
 
 ROWS_PER_FILE: Final = 1_000_000
 
@@ -39,6 +39,7 @@ def write_table(
     overwrite: bool = False,
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    plain: bool = False,
 ) -> Table:
     """Write ``df`` as a table of Parquet files, clustered and indexed.
 
@@ -63,15 +64,20 @@ def write_table(
         overwrite: replace what is at ``path``.
         options: for Spark's Parquet writer, such as ``compression``.
         progress: called with the number of index tasks done and of all.
+        plain: replace a table of another format too, with its log.
 
     Raises:
-        TableError: ``path`` is a file, or is not empty and ``overwrite`` is not set.
+        TableError: ``path`` is a file or a table of another format, or is not empty and
+            ``overwrite`` is not set.
         LayoutError: the layout is impossible.
     """
     location = location_of(path)
     _check(df, cluster_by, curve, partition_by, rows_per_file)
     check_folder(location)
-    if not overwrite and any(True for _ in location.list()):
+    there = [file.path for file in location.list()]
+    if not plain:
+        require_plain(location, there, insist=True)
+    if not overwrite and there:
         raise TableError(
             f"{location.full('')!r} is not empty (pass overwrite=True to replace it)"
         )

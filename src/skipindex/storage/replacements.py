@@ -101,19 +101,19 @@ class Rewrites:
         return {**others, _PROPERTY: record}
 
     def live(
-        self, listing: Iterable[Found], is_visible: Callable[[Found], bool]
+        self, listing: Iterable[Found], is_read: Callable[[Found], bool]
     ) -> tuple[list[Found], list[str]]:
         """The files that hold the table's rows, by path, and remarks on others.
 
         Args:
             listing: every file below the table's folder, hidden ones included.
-            is_visible: whether a reader who lists the folder reads the file.
+            is_read: whether a reader who lists the folder reads the file.
 
         Raises:
             TableError: a file that is being published is lost.
         """
         there = {file.path: file for file in listing}
-        found = {f.path: f for f in there.values() if is_visible(f)}
+        found = {f.path: f for f in there.values() if is_read(f)}
         notes = []
         for replacement in self.replacements:
             if replacement.publishing:

@@ -1,26 +1,31 @@
 """A table: Parquet files below one folder, and what our indexes know of them.
 
-The files are those that Spark would read: everything below the root that is not
-empty and whose path has no part that begins with ``_`` or ``.`` (trap C-37).  A
-file that the newest commit does not know, or knows with another identity, simply
-has no index.
+The files are those that Spark would read (``table/_files.py``).  A file that the
+newest commit does not know, or knows with another identity, simply has no index.
 """
 
 from __future__ import annotations
 
 from skipindex.indexes.minmax import FileStats
 from skipindex.schema import ColumnInfo
-from skipindex.stored import arrow_schema, check_stored, declared_schema, stored_schema
+from skipindex.stored import (
+    arrow_schema,
+    check_stored,
+    declared_schema,
+    lacks,
+    stored_schema,
+)
 from skipindex.table._derived import Derived
 from skipindex.table._files import (
     UNREADABLE,
     DataFile,
+    SparkListing,
     check_folder,
     column_reader,
     is_data_file,
-    is_visible,
 )
-from skipindex.table._table import FileEntry, Table, open_table
+from skipindex.table._formats import require_plain
+from skipindex.table._table import FileEntry, Table, in_any_zone, open_table
 
 __all__ = [
     "UNREADABLE",
@@ -29,14 +34,17 @@ __all__ = [
     "Derived",
     "FileEntry",
     "FileStats",
+    "SparkListing",
     "Table",
     "arrow_schema",
     "check_folder",
     "check_stored",
     "column_reader",
     "declared_schema",
+    "in_any_zone",
     "is_data_file",
-    "is_visible",
+    "lacks",
     "open_table",
+    "require_plain",
     "stored_schema",
 ]

@@ -1,12 +1,14 @@
 """Which files Spark would read below a folder, and how one of them is opened.
 
-Not those that are empty, nor any whose path has a part that begins with ``_`` or ``.``
-(trap C-37).
+Names that begin with ``_`` or ``.`` are hidden (trap C-37), except ``_name=value``.  If
+a folder is named ``name=value``, the table has partitions, and the files in such
+folders are read.  Otherwise it has none, and the files of the folder itself are read:
+what lies in folders below it is not the table's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,11 +16,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skipindex.errors import TableError, UnsupportedTypeError
+from skipindex.partitions import partition_folders
 from skipindex.storage.location import Found, Location
 from skipindex.table._dictionaries import is_as_written
 
 _SMALL_DICTIONARY: Final = 1 << 16
 """Compressed bytes; writers give up at 1 MB before compression."""
+
+SUMMARIES: Final = ("_common_metadata", "_metadata")
+"""Files that Spark takes the schema from before any data file, even if they are empty;
+its listing shows every name that begins like this."""
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
@@ -26,19 +33,75 @@ UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 _OPTIONS: Final[Mapping[str, Any]] = {"coerce_int96_timestamp_unit": "us"}
 
 
-def is_data_file(path: str) -> bool:
-    """Whether Spark would read the file at this relative path, if it is not empty."""
-    return not any(
-        (part.startswith("_") and "=" not in part)
-        or part.startswith(".")
-        or part.endswith("._COPYING_")
-        for part in path.split("/")
+def is_shown(name: str) -> bool:
+    """Whether Spark's listing shows a file or folder of this name."""
+    if name.startswith(SUMMARIES):
+        return True
+    return not (
+        (name.startswith("_") and "=" not in name)
+        or name.startswith(".")
+        or name.endswith("._COPYING_")
     )
 
 
-def is_visible(found: Found) -> bool:
-    """Whether Spark would read the file."""
-    return found.size > 0 and is_data_file(found.path)
+def is_data_name(name: str) -> bool:
+    """Whether Spark reads a file of this name, if its listing shows it."""
+    return not ((name.startswith("_") and "=" not in name) or name.startswith("."))
+
+
+def is_data_file(path: str) -> bool:
+    """Whether Spark reads the file at this relative path, if it reads its folder."""
+    *folders, name = path.split("/")
+    return is_data_name(name) and is_shown(name) and all(map(is_shown, folders))
+
+
+class SparkListing:
+    """Which of all files below a folder Spark reads."""
+
+    def __init__(self, everything: Iterable[Found]) -> None:
+        """Look at the names of all files below the folder.
+
+        Raises:
+            TableError: Spark refuses the folders too.
+        """
+        hidden: dict[str, bool] = {"": False}
+        shown: dict[str, list[Found]] = {}
+        for found in everything:
+            folder, _, name = found.path.rpartition("/")
+            if folder not in hidden:
+                hidden[folder] = not all(map(is_shown, folder.split("/")))
+            if not hidden[folder] and is_shown(name):
+                shown.setdefault(folder, []).append(found)
+        with_data = {
+            folder: files
+            for folder, files in shown.items()
+            if any(is_data_name(_name(file)) for file in files)
+        }
+        partitioned = partition_folders(with_data)
+        self.folders: list[str] = list(partitioned)
+        """Those whose names are partition values; of empty files too."""
+        self._read = frozenset(
+            file.path
+            for folder in partitioned or with_data.keys() & {""}
+            for file in with_data[folder]
+            if file.size and is_data_name(_name(file))
+        )
+        own = shown if partitioned else {"": shown.get("", [])}
+        self.with_schema = [
+            file.path
+            for files in own.values()
+            for file in files
+            if file.size or _name(file) in SUMMARIES
+        ]
+        """Paths of the files that Spark takes the schema from: summaries too."""
+
+    def is_read(self, found: Found) -> bool:
+        """Whether Spark reads the file, which is one of them."""
+        return found.path in self._read
+
+
+def _name(file: Found) -> str:
+    return file.path.rpartition("/")[2]
 
 
 def check_folder(location: Location) -> None:

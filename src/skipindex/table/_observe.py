@@ -17,17 +17,17 @@ from skipindex.storage.location import Found, Location
 from skipindex.storage.log import Snapshot, latest_version, read_snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.replacements import Rewrites
-from skipindex.stored import arrow_schema
+from skipindex.stored import arrow_schema, given_schema
 from skipindex.table._files import (
+    SUMMARIES,
     UNREADABLE,
+    SparkListing,
     check_folder,
     column_reader,
     is_data_file,
-    is_visible,
 )
+from skipindex.table._formats import require_plain
 
-_SUMMARIES: Final = ("_common_metadata", "_metadata")
-"""Files that Spark takes the schema from before any data file."""
 _LOOKS: Final = 20
 """How often a table is listed anew that others rewrite meanwhile."""
 
@@ -38,6 +38,7 @@ class Observed:
 
     Args:
         listing: the data files, by path.
+        folders: those whose names are partition values, of empty files too.
         snapshot: the commit that goes with them.
         notes: what of the commit could not be believed.
         schema_path: the file that the schema is taken from.
@@ -46,6 +47,7 @@ class Observed:
     """
 
     listing: list[Found]
+    folders: list[str]
     snapshot: Snapshot
     notes: tuple[str, ...]
     schema_path: str
@@ -53,19 +55,42 @@ class Observed:
     refused: Mapping[str, str]
 
 
-def observe(location: Location) -> Observed:
+def observe(
+    location: Location, *, schema: pa.Schema | None = None, plain: bool = False
+) -> Observed:
     """The table below ``location`` as it is now.
 
+    Args:
+        location: of the table.
+        schema: of the files, if no footer is to tell.
+        plain: whether to take a table of another format for a plain folder.
+
     Raises:
-        TableError: there is no such folder, or no Parquet file in it.
+        TableError: there is no such folder, or no Parquet file in it, or it is a
+            table of another format.
     """
     everything, snapshot, notes = _listed(location)
-    listing, remarks = Rewrites.of(snapshot.properties).live(everything, is_visible)
-    if not listing:
-        raise TableError(_nothing_there(location))
-    schema_path = _schema_path(location, everything, listing)
-    schema, refused = _read_schema(location, schema_path)
-    return Observed(listing, snapshot, (*notes, *remarks), schema_path, schema, refused)
+    if not plain:
+        require_plain(location, (file.path for file in everything), insist=True)
+    shown = SparkListing(everything)
+    listing, remarks = Rewrites.of(snapshot.properties).live(everything, shown.is_read)
+    candidates = shown.with_schema or [file.path for file in listing]
+    if not candidates:
+        raise TableError(_nothing_there(location, everything))
+    schema_path = _schema_path(location, candidates)
+    if schema is None:
+        schema, refused = _read_schema(location, schema_path)
+    else:
+        schema, refused = given_schema(schema)
+    return Observed(
+        listing,
+        shown.folders,
+        snapshot,
+        (*notes, *remarks),
+        schema_path,
+        schema,
+        refused,
+    )
 
 
 def _listed(location: Location) -> tuple[list[Found], Snapshot, tuple[str, ...]]:
@@ -108,25 +133,17 @@ def _newest(location: Location) -> tuple[Snapshot, tuple[str, ...]]:
         raise TableError(f"cannot list {location.full('')!r}: {error}") from error
 
 
-def _schema_path(
-    location: Location, everything: list[Found], listing: list[Found]
-) -> str:
+def _schema_path(location: Location, candidates: list[str]) -> str:
     """The file that Spark takes the schema from: a summary, else the first by path."""
 
     def java_order(path: str) -> bytes:
         return location.spark_path(path).encode("utf-16-be", "surrogatepass")
 
-    shown = [
-        found.path
-        for found in everything
-        if found.size > 0 and is_data_file(found.path.rpartition("/")[0])
-    ]
-    for name in _SUMMARIES:
-        summaries = [path for path in shown if path.rpartition("/")[2] == name]
+    for name in SUMMARIES:
+        summaries = [path for path in candidates if path.rpartition("/")[2] == name]
         if summaries:
             return min(summaries, key=java_order)
-    visible = list(filter(is_data_file, shown))
-    return min(visible or [file.path for file in listing], key=java_order)
+    return min(candidates, key=java_order)
 
 
 def _read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, str]]:
@@ -144,8 +161,12 @@ def _read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, st
         ) from error
 
 
-def _nothing_there(location: Location) -> str:
+def _nothing_there(location: Location, everything: list[Found]) -> str:
     where = location.full("")
     if not location.exists():
         return f"no such table: {where!r} does not exist"
-    return f"no Parquet files in {where!r} (names that begin with _ or . are left out)"
+    left_out = "names that begin with _ or . are left out"
+    below = next((f.path for f in everything if f.size and is_data_file(f.path)), None)
+    if below is not None:
+        left_out = f"{below!r} lies in a folder that is no partition, as k=v would be"
+    return f"no Parquet files in {where!r} ({left_out})"

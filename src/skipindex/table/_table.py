@@ -9,19 +9,20 @@ from __future__ import annotations
 import copy
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from skipindex.domain import Domain
-from skipindex.errors import PredicateError
+from skipindex.errors import PredicateError, TableError
 from skipindex.indexes._file_map import FILE_MAP
 from skipindex.indexes.minmax import FileStats
-from skipindex.partitions import partition_columns
+from skipindex.partition_types import INSTANT
+from skipindex.partitions import PartitionColumn, partition_columns
 from skipindex.predicate import name_parts
 from skipindex.schema import ColumnInfo, columns_of
 from skipindex.storage.location import Found, Location, location_of
@@ -32,8 +33,22 @@ from skipindex.table._freshness import fresh_blobs, match, take
 from skipindex.table._observe import observe
 
 if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
     from skipindex.planner.plan import Plan
     from skipindex.predicate import Predicate
+
+
+Instants: TypeAlias = Callable[[int], tuple[int, int]]
+"""Of a wall clock in microseconds, the first and the last instant that it may be."""
+
+_ANY_ZONE: Final = 18 * 3_600_000_000
+"""No zone of Java is farther from UTC."""
+
+
+def in_any_zone(wall: int) -> tuple[int, int]:
+    """The instants that a wall clock may be, whatever the zone."""
+    return wall - _ANY_ZONE, wall + _ANY_ZONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +84,11 @@ class Table:
         *,
         schema_path: str,
         partition_types: Mapping[str, pa.DataType],
+        folders: Collection[str] = (),
         notes: tuple[str, ...] = (),
         derived: Derived | None = None,
+        declared: pa.Schema | None = None,
+        plain: bool = False,
     ) -> None:
         """Use ``open_table``."""
         self.location = location
@@ -80,12 +98,18 @@ class Table:
         self.paths = [found.path for found in listing]
         self.sizes = np.array([found.size for found in listing], np.int64)
         self.mtimes = np.array([found.mtime for found in listing], np.int64)
-        self.schema = schema
         self.partition_types = dict(partition_types)
+        self.declared = declared
+        self.plain = plain
         self._given = derived
         committed = Derived.from_json(snapshot.properties.get("derived"))
         self.derived = committed if derived is None else derived
-        self.partitions = partition_columns(self.paths, partition_types)
+        self._folders = folders
+        self.partitions = partition_columns(self.paths, partition_types, folders)
+        if declared is not None:
+            names = {name.lower() for p in self.partitions for name in p.names}
+            schema = pa.schema([f for f in schema if f.name.lower() not in names])
+        self.schema = schema
         self._refused = refused
         self._columns = columns_of(schema, refused, self.partitions)
         self._nested = _nested(self._columns)
@@ -93,6 +117,7 @@ class Table:
         self.rows, self.freshness = match(snapshot.manifest, self.paths, marks)
         counts = snapshot.manifest.files["n_rows"].combine_chunks()
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
+        self._instants: Instants = in_any_zone
         self._stats: dict[str, FileStats] = {}
         self._fitting: dict[str, np.ndarray | None] = {}
         self._blobs: dict[str, list[BlobUse]] | None = None
@@ -157,8 +182,8 @@ class Table:
             self._refused,
             Snapshot(-1, Manifest.empty()),
             schema_path=self.schema_path,
-            partition_types=self.partition_types,
-            derived=self._given,
+            folders=self._folders,
+            **self._options,
         )
 
     def typed(self, schema: pa.Schema, refused: Mapping[str, str]) -> Table:
@@ -182,11 +207,42 @@ class Table:
         )
         return table
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        """What the table was opened with."""
+        return {
+            "partition_types": self.partition_types,
+            "derived": self._given,
+            "declared": self.declared,
+            "plain": self.plain,
+        }
+
     def refresh(self) -> Table:
         """The table as it is now."""
-        return open_table(
-            self.location, partition_types=self.partition_types, derived=self._given
-        )
+        return _open(self.location, **self._options)
+
+    def with_partition_types(self, types: Mapping[str, pa.DataType]) -> Table:
+        """The table as it is now, with partition columns of these types."""
+        both = {**types, **self.partition_types}
+        return _open(self.location, **{**self._options, "partition_types": both})
+
+    def with_derived(self, derived: Derived | None) -> Table:
+        """The table as it is now, with this declaration; None is the committed one."""
+        return _open(self.location, **{**self._options, "derived": derived})
+
+    def check_names(self, *, case_sensitive: bool) -> None:
+        """Refuse folders that spell a partition column in two ways, as Spark does.
+
+        Raises:
+            TableError: capitals tell names apart, and folders disagree on them.
+        """
+        for partition in self.partitions:
+            if case_sensitive and len(partition.names) > 1:
+                raise TableError(
+                    f"the partition columns {list(partition.names)} of "
+                    f"{self.location.full('')!r} differ in capitals, so Spark refuses "
+                    "them too (expected one spelling, or case_sensitive=False)"
+                )
 
     def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
         """The column that Spark would take ``name`` for.
@@ -226,6 +282,9 @@ class Table:
         try:
             return self.resolve(text)
         except PredicateError:
+            # Of names that differ in capitals alone, the one that is spelled so.
+            if text in self._columns:
+                return self._columns[text]
             first, *inner = name_parts(text)
             if not inner:
                 raise
@@ -284,6 +343,28 @@ class Table:
         uses = self._blobs.get(column.name, [])
         return [use for use in uses if use.entry.meta.domain == tag]
 
+    def in_zone(self, instants: Instants) -> Table:
+        """The same table, for a session whose zone ``instants`` knows.
+
+        Partition columns of timestamps hold other values in every zone.
+        """
+        if not any(p.dtype == INSTANT for p in self.partitions):
+            return self
+        table = copy.copy(self)
+        vars(table).update(_instants=instants, _stats={}, _fitting={})
+        return table
+
+    def _partition_stats(self, column: PartitionColumn, domain: Domain) -> FileStats:
+        values = column.typed(domain)
+        if domain.name != "timestamp":
+            return FileStats.of_values(values, domain)
+        bounds = {wall: self._instants(wall) for wall in values if type(wall) is int}
+        lows, highs = (
+            [None if wall is None else bounds[wall][i] for wall in values]  # type: ignore[index]
+            for i in (0, 1)
+        )
+        return FileStats.of_values(lows, domain, highs=highs)
+
     def plan_files(self, predicate: str | Predicate, **options: Any) -> Plan:
         """``skipindex.plan_files(predicate, table=self, …)``."""
         from skipindex.planner.plan import plan_files  # noqa: PLC0415 (it uses tables)
@@ -293,7 +374,7 @@ class Table:
     def _load_stats(self, column: ColumnInfo, domain: Domain) -> FileStats:
         for partition in self.partitions:
             if partition.name == column.name:
-                return FileStats.of_values(partition.typed(domain), domain)
+                return self._partition_stats(partition, domain)
         stats = self.snapshot.manifest.stats.get(column.name)
         if stats is None or stats.domain != domain.tag:
             return FileStats.unknown(len(self), domain)
@@ -316,25 +397,58 @@ def _nested(columns: Mapping[str, ColumnInfo]) -> dict[str, ColumnInfo]:
 def open_table(
     table: Table | Location | str | os.PathLike[str],
     *,
+    schema: pa.Schema | StructType | None = None,
     partition_types: Mapping[str, pa.DataType] | None = None,
     derived: Derived | None = None,
+    plain: bool = False,
 ) -> Table:
     """The table below a folder: any directory of Parquet files that Spark reads.
 
+    Its files are those of ``spark.read.parquet(path)``: the files in the folder, or,
+    if there are folders named ``k=v``, those in such folders.
+
     Args:
         table: a path or URI; a ``Table`` is returned as it is.
+        schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
+            ``StructType``.  A file that lacks one of them holds NULL.  By default they
+            are those of one footer, as in Spark.
         partition_types: types of hive partition columns, by name, where the
             reader does not let Spark infer them.
         derived: what the partition columns were made of; by default what
             ``set_derived`` has committed.
+        plain: take the folder for one of Parquet files, even if the log of Delta,
+            Iceberg, Hudi or another format in it says which files count.
 
     Raises:
-        TableError: there is no such folder, or no Parquet file in it.
+        TableError: there is no such folder, or no Parquet file in it, or Spark refuses
+            its folders, or it is a table of another format.
     """
     if isinstance(table, Table):
         return table
     location = table if isinstance(table, Location) else location_of(table)
-    observed = observe(location)
+    if schema is not None and not isinstance(schema, pa.Schema):
+        from skipindex.spark._columns import declared  # noqa: PLC0415 (PySpark)
+
+        schema = declared(schema)
+    return _open(
+        location,
+        partition_types=partition_types or {},
+        derived=derived,
+        declared=schema,
+        plain=plain,
+    )
+
+
+def _open(
+    location: Location,
+    *,
+    partition_types: Mapping[str, pa.DataType],
+    derived: Derived | None,
+    declared: pa.Schema | None,
+    plain: bool,
+) -> Table:
+    observed = observe(location, schema=declared, plain=plain)
+    types = {} if declared is None else {f.name: f.type for f in declared}
     return Table(
         location,
         observed.listing,
@@ -342,7 +456,10 @@ def open_table(
         observed.refused,
         observed.snapshot,
         schema_path=observed.schema_path,
-        partition_types=partition_types or {},
+        partition_types={**types, **partition_types},
+        folders=observed.folders,
         notes=observed.notes,
         derived=derived,
+        declared=declared,
+        plain=plain,
     )

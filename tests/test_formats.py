@@ -1,0 +1,98 @@
+"""Tables of other formats are refused at every door, and a caller can insist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skipindex as sx
+from skipindex.cli import main
+from skipindex.errors import TableError
+from tests.tables import build, put
+
+LOGS = {
+    "Delta": ["_delta_log/00000000000000000000.json"],
+    "Hudi": [".hoodie/hoodie.properties"],
+    "Spark Streaming": ["_spark_metadata/0"],
+    "Iceberg": ["metadata/00000-7c.metadata.json"],
+    "Paimon": ["schema/schema-0", "snapshot/snapshot-1"],
+    "Lance": ["_versions/1.manifest"],
+}
+NO_LOGS = [
+    ["metadata/notes.json"],
+    ["metadata/deep/v1.metadata.json"],
+    ["schema/schema-0"],
+    ["snapshot/snapshot-1"],
+    ["sub/_delta_log/00000000000000000000.json"],
+    ["_versions/notes.txt"],
+]
+
+
+def table_with(folder: Path, *logs: str) -> Path:
+    put(folder / "f.parquet", {"a": [1]})
+    for log in logs:
+        (folder / log).parent.mkdir(parents=True, exist_ok=True)
+        (folder / log).write_bytes(b"{}")
+    return folder
+
+
+DOORS: dict[str, Callable[..., Any]] = {
+    "open_table": sx.open_table,
+    "plan_files": lambda path, **how: sx.plan_files("a = 2", table=path, **how),
+    "build_indexes": lambda path, **how: sx.build_indexes(
+        path, {"a": "bitmap"}, workers=1, **how
+    ),
+    "advise": sx.advise,
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("door", DOORS)
+def test_tables_of_other_formats_are_refused_at_every_door(
+    tmp_path: Path, door: str, name: str
+) -> None:
+    folder = table_with(tmp_path, *LOGS[name])
+    with pytest.raises(TableError, match=f"is a {name} table: ") as error:
+        DOORS[door](folder)
+    text = str(error.value)
+    assert repr(LOGS[name][0]) in text
+    assert "says which files count" in text
+    assert "plain=True" in text
+    assert not (folder / "_skipindex").exists()
+    DOORS[door](folder, plain=True)
+
+
+@pytest.mark.parametrize("logs", NO_LOGS, ids=str)
+def test_what_only_looks_like_a_log_is_none(tmp_path: Path, logs: list[str]) -> None:
+    assert sx.open_table(table_with(tmp_path, *logs)).paths == ["f.parquet"]
+
+
+def test_a_table_that_was_opened_as_plain_stays_so(tmp_path: Path) -> None:
+    folder = table_with(tmp_path, *LOGS["Delta"])
+    table = sx.open_table(folder, plain=True)
+    assert table.refresh().paths == table.paths
+    built = sx.build_indexes(table, {"a": "bitmap"}, workers=1).table
+    assert built.plan_files("a = 2").paths == []
+    assert sx.drop_indexes(built).paths == ["f.parquet"]
+    assert sx.merge_packs(built).paths == ["f.parquet"]
+
+
+def test_a_log_that_comes_later_is_seen(tmp_path: Path) -> None:
+    build(table_with(tmp_path))
+    table_with(tmp_path, *LOGS["Iceberg"])
+    with pytest.raises(TableError, match="Iceberg"):
+        sx.drop_indexes(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["describe", "advise", "build", "plan"])
+def test_the_command_line_refuses_them_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    folder = str(table_with(tmp_path, *LOGS["Hudi"]))
+    more = {"build": ["--index", "a=bitmap", "--workers", "1"], "plan": ["a = 2"]}
+    assert main([command, folder, *more.get(command, [])]) == 2
+    assert "is a Hudi table" in capsys.readouterr().err
+    assert main([command, folder, "--plain", *more.get(command, [])]) == 0
