@@ -69,7 +69,8 @@ def _moment(value: Any) -> str:
     context = SparkContext._active_spark_context  # noqa: SLF001 (no public name)
     assert context is not None, "there is a Column, so there is a session"
     jvm: Any = context._jvm  # noqa: SLF001
-    literal = jvm.org.apache.spark.sql.catalyst.expressions.Literal.apply(value)
+    package = jvm.org.apache.spark.sql.catalyst.expressions
+    literal = getattr(getattr(package, "Literal$"), "MODULE$").apply(value)
     number = literal.value()
     try:
         match str(literal.dataType().catalogString()):
