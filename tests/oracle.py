@@ -146,10 +146,12 @@ def _all(truths: list[bool | None]) -> bool | None:
 def _comparison(
     value: Any, operator: Operator, literal: Any, zone: tzinfo
 ) -> bool | None:
-    if operator is Operator.NULL_SAFE_EQ:
+    if operator in {Operator.NULL_SAFE_EQ, Operator.NULL_SAFE_NE}:
         if value is None or literal is None:
-            return value is literal
-        return compare(value, literal, zone) == 0
+            same = value is literal
+        else:
+            same = compare(value, literal, zone) == 0
+        return same == (operator is Operator.NULL_SAFE_EQ)
     if value is None or literal is None:
         return None
     order = compare(value, literal, zone)
@@ -170,7 +172,7 @@ def _comparison(
 
 
 def _in_place_of_null(operator: Operator, literal: Any) -> int | None:
-    equality = {Operator.EQ, Operator.NE, Operator.NULL_SAFE_EQ}
+    equality = {Operator.EQ, Operator.NE, Operator.NULL_SAFE_EQ, Operator.NULL_SAFE_NE}
     number = not isinstance(literal, bool) and isinstance(literal, int | Decimal)
     if operator in equality or not number or -(2**63) <= literal <= 2**63 - 1:
         return None

@@ -6,6 +6,7 @@ every index kind can be asked.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from skipindex.atoms import Atom, Value
@@ -34,6 +35,11 @@ class CaseImage:
     default: Image
     columns: tuple[ColumnImage, ...]
     expression: str
+
+    @property
+    def key(self) -> Hashable:
+        """None: conditions are not compared."""
+        return None
 
     def value(self, value: Value | None) -> Plain | None:
         """That of the branch that this value takes."""

@@ -110,6 +110,10 @@ class ColumnBinding:
                 if at.ge == at.gt:  # no value equals it
                     return self._leaf(IsNotNull(self.name))
                 return AnyOf((self._range(None, at.ge), self._least(at.gt)))
+            case Operator.NULL_SAFE_NE:
+                # Only a literal that is cut is none that Spark casts to NULL.
+                null = self._leaf(IsNull(self.name))
+                return AnyOf((null, self.comparison(Operator.NE, value)))
             case _:
                 assert_never(operator)
 
@@ -197,13 +201,13 @@ class ColumnBinding:
         match pattern:
             case None:
                 return Unknown(self.text, "the pattern ends in, or misuses, its escape")
+            case _ if REPLACEMENT in node.pattern:
+                return Unknown(self.text, "bytes that are no UTF-8 may match U+FFFD")
             case () | (bytes(),):
                 text = pattern[0].decode() if pattern else ""  # type: ignore[union-attr]
                 return self.comparison(
                     Operator.NE if node.negated else Operator.EQ, text
                 )
-            case _ if REPLACEMENT in node.pattern:
-                return Unknown(self.text, "bytes that are no UTF-8 may match U+FFFD")
             case (Wildcard.ANY_TEXT,):
                 return Known(value=False) if node.negated else self._range(b"", None)
             case (bytes(prefix), Wildcard.ANY_TEXT):
@@ -250,6 +254,8 @@ class ColumnBinding:
                 return AllOf((self._range(low, high), unknown))
             case Operator.NE:
                 return unknown
+            case Operator.NULL_SAFE_NE:
+                return AnyOf((self._leaf(IsNull(self.name)), unknown))
             case _:
                 assert_never(operator)
 

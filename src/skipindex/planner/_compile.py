@@ -38,7 +38,7 @@ from skipindex.predicate import (
 
 _OF_CLOCKS: Final = {
     *("year", "quarter", "month", "day", "dayofmonth", "dayofyear", "dayofweek"),
-    *("weekday", "weekofyear", "hour", "minute", "second", "date_format"),
+    *("weekday", "weekofyear", "hour", "minute", "second"),
 }
 """What takes a wall clock where it is given an instant."""
 _OF_DATES: Final = {
@@ -103,7 +103,9 @@ class Compiler:
             sum_ = shifted(name, images, text)
             if sum_ is not None:
                 return sum_
-        if name in _OF_CLOCKS:
+        if name == "date_format" and images:
+            images = [self._as_existing(images[0]), *images[1:]]
+        elif name in _OF_CLOCKS:
             images = [self._as_clock(image) for image in images]
         elif name in _OF_DATES:
             images = [self._as_date(image) for image in images]
@@ -125,7 +127,9 @@ class Compiler:
                 raise RefusedError("a cast of the column")
             return through(dates.instant(self.zone), image, text)
         if domain.name == "timestamp" and target in {"BIGINT", "LONG"}:
-            whole_seconds = Function(integer(64), lambda t: t // SECOND, 1)
+            whole_seconds = Function(
+                integer(64), lambda t: t // SECOND, 1, key="seconds"
+            )
             return through(whole_seconds, image, text)
         if target in _CLOCK_TARGETS:
             image = self._as_clock(image)
@@ -137,10 +141,8 @@ class Compiler:
     def _date_trunc(self, images: Sequence[Image], text: str) -> Image:
         if len(images) != 2 or images[1].domain is None:
             raise RefusedError("the function date_trunc")
-        moment = images[1]
-        if images[1].domain.name == "date":
-            moment = through(dates.midnight(), moment, text)
-        local = applied("date_trunc", [images[0], self._as_clock(moment)], text)
+        moment = self._as_existing(images[1])
+        local = applied("date_trunc", [images[0], moment], text)
         return through(dates.instant(self.zone), local, text)
 
     def _case(self, term: Case) -> Image:
@@ -166,6 +168,17 @@ class Compiler:
         if not is_of(image, "timestamp"):
             return image
         return through(dates.wall_clock(self.zone), image, image.expression)
+
+    def _as_existing(self, image: Image) -> Image:
+        """The wall clock of what Spark casts to an instant first."""
+        if is_of(image, "timestamp"):
+            return self._as_clock(image)
+        if is_of(image, "date"):
+            image = through(dates.midnight(), image, image.expression)
+        existing = dates.existing(self.zone)
+        if existing is None or not is_of(image, "timestamp_ntz"):
+            return image
+        return through(existing, image, image.expression)
 
     def _as_date(self, image: Image) -> Image:
         image = self._as_clock(image)

@@ -41,7 +41,7 @@ CAST_DIGITS: Final = 18
 
 _DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME_TEXT: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,6})?)", re.ASCII
+    r"(\d{4}-\d\d-\d\d)[ T]((?!24)\d\d:\d\d:\d\d(?:\.\d{1,6})?)", re.ASCII
 )
 
 
@@ -320,7 +320,8 @@ def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
         if offset is None:
             return Refusal("it depends on the session's time zone: pass timezone=…")
         if moment.tzinfo is not None:
-            moment = moment.astimezone(offset).replace(tzinfo=None)
+            # In integers: the wall clock may be beyond the years of a datetime.
+            return _at(_microseconds(moment) + offset.utcoffset(None) // _MICROSECOND)
     return _at(_microseconds(moment))
 
 

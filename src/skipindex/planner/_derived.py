@@ -27,7 +27,7 @@ from skipindex.atoms import OneOf, Range, Value, successor
 from skipindex.domain import EPOCH, Domain
 from skipindex.errors import PredicateError
 from skipindex.planner import _calendar as calendar
-from skipindex.planner._answers import answer
+from skipindex.planner._answers import answer, judged
 from skipindex.planner._calendar import DAY
 from skipindex.planner._compile import Compiler
 from skipindex.planner._computed import probe_stats
@@ -42,6 +42,7 @@ from skipindex.table import FileStats, Table
 Mask: TypeAlias = np.ndarray
 _PARTS: Final = ("year", "month", "day", "hour")
 _MAX_LISTED: Final = 1000
+_FEW: Final = 16
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _HOUR: Final = 3_600_000_000
@@ -218,8 +219,10 @@ def _of_parts(given: Mapping[str, tuple[Image, int]]) -> Interval:
         return None, None
     image = given["year"][0]
     is_date = image.domain is not None and image.domain.name == "date"
-    year, month, day = [*numbers[:3], 1, 1][:3]
-    if not 1 <= month <= 12 or not 1 <= day <= calendar.month_length(year, month):
+    year, month, day, hour = numbers + [1, 1, 0][len(numbers) - 1 :]
+    if not (1 <= year <= 9999 and 1 <= month <= 12 and 0 <= hour <= 23):
+        return None, None
+    if not 1 <= day <= calendar.month_length(year, month):
         return None, None
     first = calendar.day_number(year, month, day)
     if len(numbers) == 1:
@@ -230,7 +233,7 @@ def _of_parts(given: Mapping[str, tuple[Image, int]]) -> Interval:
         stop = first + 1
     low, high = (first, stop) if is_date else (first * DAY, stop * DAY)
     if len(numbers) == 4 and not is_date:
-        low += numbers[3] * _HOUR
+        low += hour * _HOUR
         high = low + _HOUR
     return _hull(image.pull(Range("", low, high), ""))
 
@@ -276,7 +279,7 @@ def _value_test(
     domain = one.image.domain
     assert domain is not None
     if isinstance(leaf, Computed):
-        if leaf.expression.lower() != one.image.expression.lower():
+        if leaf.key is None or leaf.key != one.image.key:
             return None
         virtual = ColumnImage("", domain, "")
         question = leaf.question
@@ -295,8 +298,22 @@ def _value_test(
         try:
             plain = one.image.value(value)
         except UnsureError:
-            return None
+            return _folder_test(one, leaf.atom.values)
         if plain is None:
             return None
         wanted.add(from_plain(domain, plain))
     return wanted.__contains__
+
+
+def _folder_test(
+    one: Derivation, values: Sequence[Value]
+) -> Callable[[Value], bool] | None:
+    """The same where the function is only known nearly, for few values."""
+    if len(values) > _FEW:
+        return None
+
+    def may_hold(folder: Value) -> bool:
+        made_of = one.image.pull(OneOf("", (folder,)), "")
+        return any(judged(made_of, value) is not False for value in values)
+
+    return may_hold

@@ -12,7 +12,7 @@ microseconds, decimals unscaled), ``bytes`` for binary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -69,9 +69,12 @@ class Function:
             is so and ``apply`` is sure; None is "all of its type".
         least: for arguments that are byte strings: the least one whose value is at
             least the given one, or None if there is none.
+        unsure: for the same: the arguments of which only Spark can tell whether
+            their value is at least the given one.
         slack: the true value lies within this distance of ``apply``'s; where it is
             not 0, ``apply`` serves for bounds alone.
         reason: what ``slack`` is for.
+        key: two functions of one key, which is not None, are the same function.
     """
 
     domain: Domain
@@ -79,8 +82,10 @@ class Function:
     direction: int = 0
     span: tuple[int, int] | None = None
     least: Callable[[bytes], bytes | None] | None = None
+    unsure: Callable[[bytes], set[bytes]] | None = None
     slack: int = 0
     reason: str = ""
+    key: Hashable = None
 
 
 Resolver: TypeAlias = Callable[[Sequence[Argument]], Function | None]

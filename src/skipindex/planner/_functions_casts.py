@@ -24,7 +24,7 @@ from skipindex.planner._functions import (
 from skipindex.planner._functions_dates import (
     DATE,
     ISO_CLOCK_SPAN,
-    ISO_SPAN,
+    SHOWN_DAYS,
     midnight,
     to_date,
 )
@@ -175,7 +175,7 @@ def iso_moment(moment: int) -> str:
 
 def _iso_date(day: int) -> str:
     text = calendar.iso_date(day)
-    if text is None:
+    if text is None or day < SHOWN_DAYS[0]:
         raise UnsureError
     return text
 
@@ -189,7 +189,7 @@ def _to_string(source: Domain) -> Function | None:
         case "bool":
             return Function(STRING, lambda b: "true" if b else "false", 1)
         case "date":
-            return Function(STRING, _iso_date, 1, ISO_SPAN)
+            return Function(STRING, _iso_date, 1, SHOWN_DAYS)
         case "timestamp_ntz":
             return Function(STRING, iso_moment, 1, ISO_CLOCK_SPAN)
         case _:

@@ -7,7 +7,8 @@ with none known, the wall clock is only known to a day: enough to bound a range.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -52,16 +53,29 @@ def instant(zone: str | None) -> Function:
     return _moved(INSTANT, zone, -1)
 
 
+def existing(zone: str | None) -> Function | None:
+    """From a wall clock to the one that its instant has; None if that is the same.
+
+    A zone skips an hour in spring, and some have skipped a whole day.
+    """
+    if zone is not None and fixed_offset(zone) is not None:
+        return None
+    key = None if zone is None else ("existing", zone)
+    return replace(_moved(WALL_CLOCK, zone, 1), key=key)
+
+
 def _moved(domain: Domain, zone: str | None, sign: int) -> Function:
     offset = None if zone is None else fixed_offset(zone)
     if offset is None:
         reason = "it depends on the session's time zone: pass timezone=…"
         if zone is not None:
             reason = "the time zone's rules are only known nearly"
-        return Function(domain, _nearly, 1, slack=DAY, reason=reason)
+        key: Hashable = None if zone is None else (domain.name, zone)
+        return Function(domain, _nearly, 1, slack=DAY, reason=reason, key=key)
     distance = offset.utcoffset(None) // timedelta(microseconds=1) * sign
     span = INT64_MIN + max(-distance, 0), INT64_MAX - max(distance, 0)
-    return Function(domain, lambda t: in_bits(t + distance, 64), 1, span)
+    key = domain.name, distance
+    return Function(domain, lambda t: in_bits(t + distance, 64), 1, span, key=key)
 
 
 def _nearly(_: int) -> int:
@@ -70,13 +84,13 @@ def _nearly(_: int) -> int:
 
 def to_date() -> Function:
     """From a wall clock to its day."""
-    return Function(DATE, lambda t: t // DAY, 1)
+    return Function(DATE, lambda t: t // DAY, 1, key="to_date")
 
 
 def midnight() -> Function:
     """From a day to its first moment."""
     span = INT64_MIN // DAY + 1, INT64_MAX // DAY
-    return Function(WALL_CLOCK, lambda d: in_bits(d * DAY, 64), 1, span)
+    return Function(WALL_CLOCK, lambda d: in_bits(d * DAY, 64), 1, span, key="midnight")
 
 
 def _part(name: str, read: Callable[[int], int], *, rises: bool = False) -> None:
@@ -255,11 +269,14 @@ _FORMATS: Final = {
     "yyyyMMdd": "{0:04}{1:02}{2:02}",
 }
 """All rise with the day, within four-digit years."""
-_FIRST_YEAR: Final = calendar.day_number(1, 1, 1)
-_LAST_YEAR: Final = calendar.day_number(9999, 12, 31)
-ISO_SPAN: Final = (_FIRST_YEAR, _LAST_YEAR)
-"""The days whose year has four digits."""
-ISO_CLOCK_SPAN: Final = (_FIRST_YEAR * DAY, (_LAST_YEAR + 1) * DAY - 1)
+_GREGORIAN: Final = calendar.day_number(1582, 10, 15)
+_LAST: Final = calendar.day_number(9999, 12, 31)
+SHOWN_DAYS: Final = (_GREGORIAN, _LAST)
+"""The days whose year has four digits, and that Spark's old formatter shows as they
+are (``spark.sql.legacy.timeParserPolicy``): it knows the Julian calendar."""
+_SHOWN_CLOCKS: Final = (_GREGORIAN * DAY, (_LAST + 1) * DAY - 1)
+ISO_CLOCK_SPAN: Final = (calendar.day_number(1, 1, 1) * DAY, (_LAST + 1) * DAY - 1)
+"""The wall clocks whose year has four digits."""
 
 
 @function("date_format")
@@ -271,13 +288,13 @@ def _date_format(arguments: Sequence[Argument]) -> Function | None:
         return None
 
     def shown(day: int) -> str:
-        if not _FIRST_YEAR <= day <= _LAST_YEAR:
+        if not _GREGORIAN <= day <= _LAST:
             raise UnsureError
         return form.format(*calendar.civil(day))
 
     text = Domain("string")
     if arguments[0].is_a("date"):
-        return Function(text, lambda d, _: shown(d), 1, ISO_SPAN)
+        return Function(text, lambda d, _: shown(d), 1, SHOWN_DAYS)
     if arguments[0].is_a("timestamp_ntz"):
-        return Function(text, lambda t, _: shown(t // DAY), 1, ISO_CLOCK_SPAN)
+        return Function(text, lambda t, _: shown(t // DAY), 1, _SHOWN_CLOCKS)
     return None

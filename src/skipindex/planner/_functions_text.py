@@ -183,9 +183,11 @@ def substring(text: str, position: int, length: int) -> str:
 def _piece(text: Argument, position: Argument, length: Argument) -> Function:
     """``substring``; a prefix of constant length rises with the text.
 
-    Byte strings are ordered as their characters are, so a prefix is at least ``y``
-    exactly if the whole is at least ``y``, where ``y`` is no longer than the prefix;
-    where it is longer, the prefix must be above that of ``y``.
+    A prefix of ``n`` characters is at least ``y`` exactly if the whole is, where ``y``
+    has no more characters; where it has more, the prefix must be above those of ``y``.
+    That holds for all bytes, as Spark tells by a character's first byte where it ends,
+    but for a text whose last character is cut off: there Spark takes the bytes that
+    follow in memory.  Such a text is on no sure side of a ``y`` that it begins.
     """
     n = length.value if length.is_constant else None
     first = position.is_constant and position.value in {0, 1}
@@ -193,16 +195,32 @@ def _piece(text: Argument, position: Argument, length: Argument) -> Function:
         return Function(STRING, substring)
 
     def least(value: bytes) -> bytes | None:
-        try:
-            characters = value.decode()
-        except UnicodeDecodeError:  # the successor of a prefix: as long as it is
-            characters = value.decode("utf-8", "surrogateescape")
-        if len(characters) <= n:
-            return value
-        prefix = characters[:n].encode("utf-8", "surrogateescape")
-        return after_prefix(prefix)
+        end = _ends(value, n)[-1]
+        return value if end >= len(value) else after_prefix(value[:end])
 
-    return Function(STRING, substring, 1, least=least)
+    def cut_off(value: bytes) -> set[bytes]:
+        ends = _ends(value, n)
+        inside = range(1, min(ends[-1], len(value)))
+        return {value[:i] for i in set(inside).difference(ends)}
+
+    return Function(STRING, substring, 1, least=least, unsure=cut_off)
+
+
+def _ends(text: bytes, n: int) -> list[int]:
+    """0, and where each of the first ``n`` characters ends, by its first byte.
+
+    The last one may end beyond the text.
+    """
+    ends = [0]
+    while ends[-1] < len(text) and len(ends) <= n:
+        first = text[ends[-1]]
+        width = 1 + sum(first >= least for least in _WIDER) if first <= 0xF4 else 1
+        ends.append(ends[-1] + width)
+    return ends
+
+
+_WIDER: Final = (0xC2, 0xE0, 0xF0)
+"""The least first bytes of characters of two, three and four bytes."""
 
 
 @function("ascii")

@@ -7,7 +7,7 @@ to its columns.  A function of one column that cannot be turned round stays
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -49,6 +49,10 @@ class Image(Protocol):
     def columns(self) -> tuple[ColumnImage, ...]:
         """The columns that it takes, each once."""
 
+    @property
+    def key(self) -> Hashable:
+        """Images of one key have one value in every row; None is like no other."""
+
     def value(self, value: Value | None) -> Plain | None:
         """For a row whose only column of ``columns`` has this value.
 
@@ -72,6 +76,11 @@ class ColumnImage:
     def columns(self) -> tuple[ColumnImage, ...]:
         """Itself."""
         return (self,)
+
+    @property
+    def key(self) -> Hashable:
+        """The column's name."""
+        return "column", self.name
 
     def value(self, value: Value | None) -> Plain | None:
         """The value as functions take it."""
@@ -104,6 +113,11 @@ class ConstantImage:
     plain: Plain | None
     expression: str
     columns: tuple[ColumnImage, ...] = ()
+
+    @property
+    def key(self) -> Hashable:
+        """Type and value; ``repr`` tells the zeros apart, and a number from text."""
+        return "literal", self.domain, repr(self.plain)
 
     def value(self, _value: Value | None) -> Plain | None:
         """The literal."""
@@ -145,7 +159,9 @@ def computed(image: Image, question: Atom, text: str) -> Bound:
             return None
 
     remembered = Remembered(test)
-    return Computed(column.name, image.expression, question, text, remembered)
+    return Computed(
+        column.name, image.expression, question, text, remembered, image.key
+    )
 
 
 class Remembered:

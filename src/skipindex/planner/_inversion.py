@@ -9,7 +9,7 @@ inverse.  Where the function may be unsure (an overflow), the rows are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -59,6 +59,12 @@ class CallImage:
     def columns(self) -> tuple[ColumnImage, ...]:
         """Those of the arguments."""
         return merged_columns(self.arguments)
+
+    @cached_property
+    def key(self) -> Hashable:
+        """The function's and those of the arguments, if all have one."""
+        keys = (self.function.key, *(argument.key for argument in self.arguments))
+        return None if None in keys else keys
 
     def value(self, value: Value | None) -> Plain | None:
         """The function of the arguments' values."""
@@ -116,7 +122,22 @@ class CallImage:
         for interval in self._beyond:
             beyond = child.pull(Range("", *interval), text)
             parts.append(AllOf((beyond, unknown)))
-        return AnyOf(tuple(parts)) if parts else Known(value=False)
+        found = AnyOf(tuple(parts)) if parts else Known(value=False)
+        return self._but_unsure(found, child, wanted, text)
+
+    def _but_unsure(
+        self, found: Bound, child: Image, wanted: Sequence[Interval], text: str
+    ) -> Bound:
+        """``found``, but for the arguments of which the function is not sure."""
+        if self.function.unsure is None:
+            return found
+        bounds = {bound for bound in chain(*wanted) if isinstance(bound, bytes)}
+        values = tuple(sorted(set[Value]().union(*map(self.function.unsure, bounds))))
+        if not values:
+            return found
+        unknown = Unknown(text, "a text that ends in a part of a character")
+        rest = AllOf((child.pull(NoneOf("", values), text), found))
+        return AnyOf((rest, AllOf((child.pull(OneOf("", values), text), unknown))))
 
     def _pull_nearly(self, child: Image, question: Atom, text: str) -> Bound:
         unknown = Unknown(text, self.function.reason)

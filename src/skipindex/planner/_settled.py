@@ -6,6 +6,7 @@ A type that Spark alone could settle is refused, never guessed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Final
 
@@ -66,7 +67,7 @@ def applied(name: str, images: Sequence[Image], text: str) -> Image:
     found = resolver([argument_of(image) for image in images])
     if found is None:
         raise RefusedError(f"{name} of these types")
-    return CallImage(found, tuple(images), text)
+    return CallImage(replace(found, key=name), tuple(images), text)
 
 
 def through(function: Function, image: Image, text: str) -> Image:

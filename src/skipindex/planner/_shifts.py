@@ -52,6 +52,6 @@ def moved(term: Call, image: Image, sign: str, step: Call) -> Image:
         )
         sum_ = FUNCTIONS["+"]([Argument(integer(64)), argument_of(distance)])
         assert sum_ is not None
-        function = Function(image.domain, sum_.apply, 1, sum_.span)
+        function = Function(image.domain, sum_.apply, 1, sum_.span, key="+")
         return CallImage(function, (image, distance), str(term))
     raise RefusedError("an interval")

@@ -15,6 +15,7 @@ from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner._truth import is_false, is_not_true, is_true, is_unknown
 from skipindex.predicate import (
     MIRRORED,
+    NULL_SAFE,
     Call,
     Case,
     Comparison,
@@ -112,8 +113,8 @@ def _sql(operand: Operand) -> str:
 def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
     """The comparison of two literals, of types that no setting of Spark touches."""
     if left is None or right is None:
-        if operator is Operator.NULL_SAFE_EQ:
-            return left is right
+        if operator in NULL_SAFE:
+            return (left is right) == (operator is Operator.NULL_SAFE_EQ)
         return None
     match left, right:
         case (date(), date()) if not (
@@ -129,7 +130,7 @@ def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
     match operator:
         case Operator.EQ | Operator.NULL_SAFE_EQ:
             return equal
-        case Operator.NE:
+        case Operator.NE | Operator.NULL_SAFE_NE:
             return not equal
         case Operator.LT:
             return less

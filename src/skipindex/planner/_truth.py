@@ -10,6 +10,7 @@ from decimal import Decimal
 from skipindex.domain import INT64_MAX, INT64_MIN
 from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.predicate import (
+    NULL_SAFE,
     And,
     Comparison,
     Constant,
@@ -17,7 +18,6 @@ from skipindex.predicate import (
     IsNull,
     Like,
     Not,
-    Operator,
     Or,
     Predicate,
     Unsupported,
@@ -57,7 +57,7 @@ def _true(node: Predicate) -> Predicate:
             return Constant(value is True)
         case Unsupported(text, reason):
             return Unsupported(f"({text}) IS TRUE", reason)
-        case Comparison(_, operator, None) if operator is not Operator.NULL_SAFE_EQ:
+        case Comparison(_, operator, None) if operator not in NULL_SAFE:
             return Constant(value=False)
         case In(_, values, negated) if None in values:
             if negated:
@@ -79,7 +79,7 @@ def _not_true(node: Predicate) -> Predicate:
             return Constant(value is not True)
         case Unsupported(text, reason):
             return Unsupported(f"({text}) IS NOT TRUE", reason)
-        case Comparison(_, operator, None) if operator is not Operator.NULL_SAFE_EQ:
+        case Comparison(_, operator, None) if operator not in NULL_SAFE:
             return Constant(value=True)
         case In(_, values, negated) if None in values:
             if negated:
@@ -95,7 +95,9 @@ def _not_true(node: Predicate) -> Predicate:
 def _subject(node: Predicate) -> Comparison | In | Like | None:
     """The leaf, if it is UNKNOWN exactly where its column is NULL."""
     match node:
-        case Comparison(_, Operator.NULL_SAFE_EQ, _) | In(_, ()) | IsNull():
+        case In(_, ()) | IsNull():
+            return None
+        case Comparison(_, operator, _) if operator in NULL_SAFE:
             return None
         case Comparison(_, _, int() | Decimal() as value) if not (
             INT64_MIN <= value <= INT64_MAX

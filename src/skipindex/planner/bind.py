@@ -19,6 +19,7 @@ from skipindex.planner._settled import RefusedError
 from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Unknown
 from skipindex.predicate import (
+    NULL_SAFE,
     And,
     Call,
     Case,
@@ -87,8 +88,9 @@ class Binder:
         text = to_sql(node)
         image, problem = self._image(node.column)
         match node:
-            case Comparison(_, Operator.NULL_SAFE_EQ, None):
-                node = IsNullPredicate(node.column)
+            case Comparison(_, operator, None) if operator in NULL_SAFE:
+                negated = operator is Operator.NULL_SAFE_NE
+                node = IsNullPredicate(node.column, negated)
             case Comparison(_, _, None):
                 return Known(value=False)
             case In(_, (), negated):  # true of NULL too

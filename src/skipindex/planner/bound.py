@@ -6,7 +6,7 @@ an atom may be TRUE never means fewer for the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from typing import Final, TypeAlias, TypeVar, assert_never
@@ -58,6 +58,7 @@ class Computed:
         text: the words of the user that it stands for.
         test: the answer for a value of the column, in its domain; None is "may be
             TRUE or not".
+        key: what the function is, to know it again; None is like no other.
     """
 
     column: str
@@ -65,6 +66,7 @@ class Computed:
     question: Atom
     text: str
     test: Callable[[Value | None], bool | None] = field(compare=False, repr=False)
+    key: Hashable = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from skipindex.predicate._builder import Column, ManyKeys, col
 from skipindex.predicate._literals import Literal, literal_sql
 from skipindex.predicate._names import name_parts
-from skipindex.predicate._operators import MIRRORED, NEGATED, Operator
+from skipindex.predicate._operators import MIRRORED, NEGATED, NULL_SAFE, Operator
 from skipindex.predicate._tree import (
     And,
     Call,
@@ -41,6 +41,7 @@ from skipindex.predicate._tree import (
 __all__ = [
     "MIRRORED",
     "NEGATED",
+    "NULL_SAFE",
     "And",
     "Call",
     "Case",

@@ -6,7 +6,7 @@ type) is refused and never rounded.
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypeAlias, assert_never
 
@@ -63,6 +63,9 @@ def literal_sql(value: Literal) -> str:
         case str():
             return _string_sql(value)
         case datetime():
+            offset = value.utcoffset()
+            if offset is not None and offset % timedelta(minutes=1):
+                value = value.astimezone(UTC)  # such an offset has no form in SQL
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case date():
             return f"DATE '{value.isoformat()}'"

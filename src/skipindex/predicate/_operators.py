@@ -16,6 +16,7 @@ class Operator(Enum):
     GT = ">"
     GE = ">="
     NULL_SAFE_EQ = "<=>"
+    NULL_SAFE_NE = "IS DISTINCT FROM"
 
 
 NEGATED: Final = {
@@ -25,9 +26,13 @@ NEGATED: Final = {
     Operator.GE: Operator.LT,
     Operator.GT: Operator.LE,
     Operator.LE: Operator.GT,
+    Operator.NULL_SAFE_EQ: Operator.NULL_SAFE_NE,
+    Operator.NULL_SAFE_NE: Operator.NULL_SAFE_EQ,
 }
 """``NOT (a op b)`` is ``a NEGATED[op] b``, also for NULL and NaN: Spark orders all
 values, so exactly one of ``<``, ``=`` and ``>`` is TRUE unless one side is NULL."""
+NULL_SAFE: Final = frozenset({Operator.NULL_SAFE_EQ, Operator.NULL_SAFE_NE})
+"""For these NULL is a value, so they are never UNKNOWN."""
 
 
 MIRRORED: Final = {

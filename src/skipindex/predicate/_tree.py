@@ -208,11 +208,8 @@ def push_not(tree: Predicate, *, negate: bool = False) -> Predicate:
             return conjunction(parts) if negate else disjunction(parts)
         case _ if not negate:
             return tree
-        case Comparison(column, Operator.NULL_SAFE_EQ, value):
-            if value is None:
-                return IsNull(column, negated=True)
-            differs = Comparison(column, Operator.NE, value)
-            return Or((IsNull(column), differs))
+        case Comparison(column, Operator.NULL_SAFE_EQ, None):
+            return IsNull(column, negated=True)
         case Comparison(column, operator, value):
             return Comparison(column, NEGATED[operator], value)
         case In() | IsNull() | Like():

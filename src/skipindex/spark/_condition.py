@@ -9,11 +9,13 @@ match it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from skipindex.domain import EPOCH_UTC
+from pyspark import SparkContext
+
+from skipindex.domain import EPOCH, EPOCH_UTC
 from skipindex.errors import PredicateError
 from skipindex.predicate import Reference, literal_sql
 
@@ -55,16 +57,32 @@ def _literal(node: Any) -> str:
             return f"{text}L" if _is_long(node, value) else text
         case bytes() | bytearray():
             return literal_sql(bytes(value))
-    name = value.getClass().getName()
+    return _moment(value)
+
+
+def _moment(value: Any) -> str:
+    """A date or a time of Java's, as Spark takes it.
+
+    Java's old classes have the Julian calendar before 1582 and their own offsets
+    before 1937, so their fields and their instants are not Spark's.
+    """
+    context = SparkContext._active_spark_context  # noqa: SLF001 (no public name)
+    assert context is not None, "there is a Column, so there is a session"
+    jvm: Any = context._jvm  # noqa: SLF001
+    package = jvm.org.apache.spark.sql.catalyst.expressions
+    literal = getattr(getattr(package, "Literal$"), "MODULE$").apply(value)
+    number = literal.value()
     try:
-        if name in {"java.sql.Date", "java.time.LocalDate"}:
-            return literal_sql(date.fromisoformat(value.toString()))
-        if name == "java.sql.Timestamp":
-            seconds = timedelta(seconds=value.toInstant().getEpochSecond())
-            micros = timedelta(microseconds=value.getNanos() // 1000)
-            return literal_sql(EPOCH_UTC + seconds + micros)
-    except (ValueError, OverflowError):
-        return OPAQUE
+        match str(literal.dataType().catalogString()):
+            case "date":
+                return literal_sql(EPOCH + timedelta(days=number))
+            case "timestamp":
+                return literal_sql(EPOCH_UTC + timedelta(microseconds=number))
+            case "timestamp_ntz":
+                wall_clock = EPOCH_UTC + timedelta(microseconds=number)
+                return f"TIMESTAMP_NTZ '{wall_clock.replace(tzinfo=None)}'"
+    except OverflowError:  # Spark's years go beyond Python's 9999
+        pass
     return OPAQUE
 
 

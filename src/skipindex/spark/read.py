@@ -49,9 +49,25 @@ _ASSUMED: Final = {
 }
 """Settings under which a condition, or a column, means what plans take it for.
 
-All but these values are for old applications.  ``spark.sql.ansi.enabled`` is not
-among them: a plan is right with it and without.
+All but these values are for old applications.  A plan knows no session, so what is not
+assumed is told to it, or it is right under all values:
+
+==============================================  =====================================
+``spark.sql.session.timeZone``                  told; if not, what depends on it is open
+``spark.sql.caseSensitive``                     told
+``spark.sql.timestampType``                     assumed where TIMESTAMP is written
+``spark.sql.ansi.enabled``                      all: what fails or is NULL is open
+``spark.sql.legacy.timeParserPolicy``           all: text of days before 1582 is open
+``spark.sql.optimizer.excludedRules``           all: LIKE of U+FFFD is open
+``spark.sql.legacy.consecutiveStringLiterals``  all: a doubled quote is read both ways
+``spark.sql.icu.caseMappings.enabled``          all: letters beyond ASCII are open
+``spark.sql.legacy.interval.enabled``           all: only whole units of one kind
+``…decimal.retainFractionDigitsOnTruncate``     all: only what fits in 38 digits
+``spark.sql.legacy.nullInEmptyListBehavior``    all: an empty list is read as a constant
+``spark.sql.function.concatBinaryAsString``     all: only text is joined
+==============================================  =====================================
 """
+_TIMESTAMP: Final = re.compile(r"\bTIMESTAMP\b", re.IGNORECASE)
 
 
 def read(
@@ -108,7 +124,8 @@ def count_plan(spark: SparkSession, plan: Plan) -> int:
     unread = [
         table.location.spark_path(table.paths[i]) for i in np.flatnonzero(~counts.exact)
     ]
-    return known + read_files(spark, table, unread, schema).where(plan.where).count()
+    rows = read_files(spark, table, unread, schema).where(_condition(plan))
+    return known + rows.count()
 
 
 def count_files(
@@ -202,6 +219,12 @@ def _check_session(spark: SparkSession, plan: Plan) -> None:
             f"has spark.sql.caseSensitive={_setting(spark, 'spark.sql.caseSensitive')}"
         )
     check_session(spark)
+    kind = _setting(spark, "spark.sql.timestampType")
+    if kind.upper() != "TIMESTAMP_LTZ" and _TIMESTAMP.search(plan.where):
+        raise PlanError(
+            f"the session has spark.sql.timestampType={kind}, under which TIMESTAMP in "
+            "the condition is another type (write TIMESTAMP_LTZ or TIMESTAMP_NTZ)"
+        )
 
 
 def check_session(spark: SparkSession) -> None:
