@@ -92,7 +92,8 @@ def count_plan(spark: SparkSession, plan: Plan) -> int:
         table.location.spark_path(table.paths[i]) for i in np.flatnonzero(~counts.exact)
     ]
     schema = table_schema(spark, table)
-    return known + read_files(spark, table, unread, schema).where(plan.where).count()
+    rows = read_files(spark, table, unread, schema).where(_condition(plan))
+    return known + rows.count()
 
 
 def count_files(
