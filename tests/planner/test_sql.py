@@ -145,7 +145,7 @@ def value_of(literal: str) -> Any:
         ("(a = 1) IS NOT TRUE", "a != 1 OR a IS NULL"),
         ("a = 1 IS NULL", "(a != 1 OR a IS NULL) AND (a = 1 OR a IS NULL)"),
         ("if(a > 1, 2, b) = 2", "CASE WHEN a > 1 THEN 2 ELSE b END = 2"),
-        ("coalesce(a, 0) = 1", "CASE WHEN a IS NOT NULL THEN a ELSE 0 END = 1"),
+        ("nvl(a, 0) = 1", "coalesce(a, 0) = 1"),
         ("nullif(a, 0) = 1", "CASE WHEN a = 0 THEN NULL ELSE a END = 1"),
         (
             "CASE a WHEN 1 THEN 'x' WHEN 2 THEN 'y' END = 'x'",

@@ -1,4 +1,4 @@
-"""CASE as an image: the value of the first branch whose condition is TRUE.
+"""CASE and COALESCE as images: one of several values, the first that is chosen.
 
 The conditions before a branch are not TRUE and its own is, which is a predicate that
 every index kind can be asked.
@@ -6,15 +6,17 @@ every index kind can be asked.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 
-from skipindex.atoms import Atom, Value
+from skipindex.atoms import Atom, IsNotNull, IsNull, Value
 from skipindex.domain import Domain
 from skipindex.planner._answers import judged
+from skipindex.planner._budget import spend
 from skipindex.planner._functions import Plain, UnsureError
 from skipindex.planner._images import ColumnImage, ConstantImage, Image, settled
-from skipindex.planner.bound import AllOf, AnyOf, Bound
+from skipindex.planner.bound import AllOf, AnyOf, Bound, Known
+from skipindex.planner.simplify import fold_constants
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,9 @@ class CaseImage:
     default: Image
     columns: tuple[ColumnImage, ...]
     expression: str
+    _last: dict[Value | None, Plain | UnsureError | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def key(self) -> Hashable:
@@ -42,7 +47,22 @@ class CaseImage:
         return None
 
     def value(self, value: Value | None) -> Plain | None:
-        """That of the branch that this value takes."""
+        """That of the branch that this value takes.
+
+        Conditions in conditions ask for the same value again and again.
+        """
+        if value not in self._last:
+            self._last.clear()
+            try:
+                self._last[value] = self._value(value)
+            except UnsureError as unsure:
+                self._last[value] = unsure
+        found = self._last[value]
+        if isinstance(found, UnsureError):
+            raise UnsureError
+        return found
+
+    def _value(self, value: Value | None) -> Plain | None:
         for choice in self.choices:
             taken = judged(choice.condition, value)
             if taken is None:
@@ -53,16 +73,94 @@ class CaseImage:
 
     def pull(self, question: Atom, text: str) -> Bound:
         """Branch by branch: the conditions before it are not TRUE, and its own is."""
-        parts: list[Bound] = []
-        before: list[Bound] = []
-        for choice in self.choices:
-            found = self._branch(choice.image, question, text)
-            parts.append(AllOf((*before, choice.condition, found)))
-            before.append(choice.otherwise)
-        parts.append(AllOf((*before, self._branch(self.default, question, text))))
-        return AnyOf(tuple(parts))
+        spend()
+        branches = [
+            _Branch(
+                choice.condition,
+                choice.otherwise,
+                _pulled(choice.image, question, self.domain, text),
+            )
+            for choice in self.choices
+        ]
+        return _first(branches, _pulled(self.default, question, self.domain, text))
 
-    def _branch(self, image: Image, question: Atom, text: str) -> Bound:
-        if isinstance(image, ConstantImage):
-            return settled(question, self.domain, image.plain, text)
-        return image.pull(question, text)
+
+@dataclass(frozen=True)
+class CoalesceImage:
+    """The first of several values that is not NULL."""
+
+    domain: Domain
+    arguments: tuple[Image, ...]
+    columns: tuple[ColumnImage, ...]
+    expression: str
+
+    def value(self, value: Value | None) -> Plain | None:
+        """That of the first argument that has one."""
+        for argument in self.arguments:
+            found = argument.value(value)
+            if found is not None:
+                return found
+        return None
+
+    def pull(self, question: Atom, text: str) -> Bound:
+        """Argument by argument: those before it are NULL, and it is not."""
+        spend()
+        if isinstance(question, IsNull | IsNotNull):
+            kind = AllOf if isinstance(question, IsNull) else AnyOf
+            if any(
+                argument.domain and not argument.columns for argument in self.arguments
+            ):
+                return Known(isinstance(question, IsNotNull))  # a literal of these
+            return kind(tuple(a.pull(question, text) for a in self.arguments))
+        *some, last = self.arguments
+        branches = [
+            _Branch(
+                Known(value=True),
+                argument.pull(IsNull(""), text),
+                _pulled(argument, question, self.domain, text),
+            )
+            for argument in some
+        ]
+        return _first(branches, _pulled(last, question, self.domain, text))
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """That it is taken, that it is not, and that its value answers a question."""
+
+    taken: Bound
+    otherwise: Bound
+    found: Bound
+
+
+def _first(branches: Sequence[_Branch], default: Bound) -> Bound:
+    """The first branch that is taken, and its value answers.
+
+    By halves: a thousand conditions are repeated ten times each, and not a thousand.
+    """
+    if not branches:
+        return default
+    middle = len(branches) // 2
+    if not middle:
+        (branch,) = branches
+        mine = _all_of([branch.taken, branch.found])
+        return _any_of([mine, _all_of([branch.otherwise, default])])
+    before = [branch.otherwise for branch in branches[:middle]]
+    later = _first(branches[middle:], default)
+    mine = _first(branches[:middle], Known(value=False))
+    return _any_of([mine, _all_of([*before, later])])
+
+
+def _all_of(parts: list[Bound]) -> Bound:
+    return fold_constants(AllOf(tuple(parts)))
+
+
+def _any_of(parts: list[Bound]) -> Bound:
+    return fold_constants(AnyOf(tuple(parts)))
+
+
+def _pulled(image: Image, question: Atom, domain: Domain, text: str) -> Bound:
+    """A question to a branch, whose value has the type of the whole."""
+    if isinstance(image, ConstantImage):
+        return settled(question, domain, image.plain, text)
+    return image.pull(question, text)

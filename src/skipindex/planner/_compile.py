@@ -10,8 +10,9 @@ from typing import Final
 
 import skipindex.planner._functions_dates as dates
 from skipindex.domain import EPOCH, Domain
+from skipindex.planner._budget import spend
 from skipindex.planner._calendar import SECOND
-from skipindex.planner._cases import CaseImage, Choice
+from skipindex.planner._cases import CaseImage, Choice, CoalesceImage
 from skipindex.planner._functions import Function, UnsureError, integer
 from skipindex.planner._images import ColumnImage, ConstantImage, Image, merged_columns
 from skipindex.planner._settled import (
@@ -51,12 +52,17 @@ _CLOCK_TARGETS: Final = {"DATE", "STRING", "TIMESTAMP_NTZ"}
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
 
 
+def _no_column_named(name: str) -> ColumnImage:
+    raise RefusedError(f"the column {name}")
+
+
 @dataclass(frozen=True, slots=True)
 class Compiler:
     """Makes images of terms.
 
     Args:
         column: the image of a column; ``RefusedError`` if it has no order.
+        column_named: of a column that a bound leaf is about.
         bind: the bound tree of a predicate without NOT.
         zone: the session's time zone, if it is known.
     """
@@ -64,6 +70,7 @@ class Compiler:
     column: Callable[[Reference], ColumnImage]
     bind: Callable[[Predicate], Bound]
     zone: str | None = None
+    column_named: Callable[[str], ColumnImage] = _no_column_named
 
     def compile(self, term: Term | Literal) -> Image:
         """The image of ``term``.
@@ -71,9 +78,12 @@ class Compiler:
         Raises:
             RefusedError: only Spark can say what it is.
         """
+        spend()
         match term:
             case Reference():
                 return self.column(term)
+            case Call("coalesce", arguments):
+                return self._coalesce(arguments, str(term))
             case Call("interval"):
                 raise RefusedError("an interval")
             case Call(("+" | "-") as sign, (left, Call("interval") as step)):
@@ -150,6 +160,7 @@ class Compiler:
         default = self.compile(term.otherwise)
         domain = _common_domain([*values, default])
         values = [_in_domain(image, domain) for image in values]
+        default = _in_domain(default, domain)
         choices, columns = [], list(merged_columns([*values, default]))
         for (condition, _), image in zip(term.branches, values, strict=True):
             bound = self.bind(push_not(condition))
@@ -157,12 +168,21 @@ class Compiler:
             choices.append(Choice(bound, otherwise, image))
             columns += self._columns_of(bound) + self._columns_of(otherwise)
         unique = tuple({column.name: column for column in columns}.values())
-        default = _in_domain(default, domain)
         return CaseImage(domain, tuple(choices), default, unique, str(term))
 
     def _columns_of(self, tree: Bound) -> list[ColumnImage]:
         names = {leaf.column for leaf in leaves(tree)}
-        return [self.column(Reference((name,))) for name in sorted(names)]
+        return [self.column_named(name) for name in sorted(names)]
+
+    def _coalesce(self, arguments: Sequence[Term | Literal], text: str) -> Image:
+        images = [self.compile(one) for one in arguments]
+        domain = _common_domain(images)
+        some: list[Image] = []
+        for image in (_in_domain(image, domain) for image in images):
+            nested = isinstance(image, CoalesceImage)
+            some += image.arguments if nested else [image]
+        typed = tuple(image for image in some if image.domain is not None)
+        return CoalesceImage(domain, typed, merged_columns(typed), text)
 
     def _as_clock(self, image: Image) -> Image:
         if not is_of(image, "timestamp"):

@@ -28,6 +28,7 @@ from skipindex.atoms import (
 )
 from skipindex.domain import Domain
 from skipindex.planner._bisection import least_integer
+from skipindex.planner._budget import spend
 from skipindex.planner._functions import Function, Plain, from_plain, to_plain, whole
 from skipindex.planner._images import (
     ColumnImage,
@@ -73,8 +74,60 @@ class CallImage:
             return None
         return self.function.apply(*found)
 
+    @cached_property
+    def _composed(self) -> CallImage:
+        """The same function; a chain of functions that rise or fall as one function.
+
+        Each of them asked for itself would ask the next one three questions.
+        """
+        at = [i for i, argument in enumerate(self.arguments) if argument.columns]
+        child = self.arguments[at[0]] if len(at) == 1 else None
+        if not isinstance(child, CallImage) or not _can_compose(self.function):
+            return self
+        inner = child._composed
+        columns = [argument for argument in inner.arguments if argument.columns]
+        if len(columns) != 1 or not _can_compose(inner.function):
+            return self
+        mine = [
+            argument.value(None) if not argument.columns else None
+            for argument in self.arguments
+        ]
+        its = [
+            argument.value(None) if not argument.columns else None
+            for argument in inner.arguments
+        ]
+        place = inner.arguments.index(columns[0])
+
+        def apply(plain: Plain) -> Plain:
+            its[place] = plain
+            mine[at[0]] = inner.function.apply(*its)
+            return self.function.apply(*mine)
+
+        span = inner._reaching(self.function.span)
+        direction = self.function.direction * inner.function.direction
+        function = Function(self.domain, apply, direction if span else 0, span)
+        return CallImage(function, (columns[0],), self.expression)
+
+    def _reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
+        """The argument's values whose result is sure, and wanted; None if none is."""
+        (child,) = (argument for argument in self.arguments if argument.columns)
+        assert child.domain is not None
+        low, high = self.function.span or whole(child.domain)
+        if wanted is None:
+            return low, high
+        found = self._preimage((wanted[0], wanted[1] + 1))
+        if found is None:
+            return None
+        start, stop = found
+        assert not isinstance(start, bytes)
+        assert not isinstance(stop, bytes)
+        return (low if start is None else start), (high if stop is None else stop - 1)
+
     def pull(self, question: Atom, text: str) -> Bound:
         """Through the function, if it can be inverted."""
+        spend()
+        if self._composed is not self:
+            return self._composed.pull(question, text)
         varying = [argument for argument in self.arguments if argument.columns]
         if len(varying) != 1:
             return computed(self, question, text)
@@ -218,6 +271,11 @@ class CallImage:
 
         child_domain = child.domain
         return least_integer(low, high, reached)
+
+
+def _can_compose(function: Function) -> bool:
+    """Whether it can be a part of a chain: exact, and of numbers or times."""
+    return bool(function.direction and not function.slack and function.least is None)
 
 
 def _question_of(intervals: Sequence[Interval]) -> Iterator[Atom]:

@@ -15,8 +15,9 @@ from skipindex.planner._sql_operands import (
     Operand,
     argument,
     folded,
+    small,
 )
-from skipindex.planner._sql_reader import MAX_DEPTH, TokenReader
+from skipindex.planner._sql_reader import TokenReader
 from skipindex.planner._sql_reasons import NotJudgedError, reason_at
 from skipindex.planner._sql_tokens import Token
 from skipindex.predicate import Call, Case, Literal, Predicate, Reference, Term
@@ -29,8 +30,6 @@ _WORDS: Final = {
 """Functions, and the words that may stand between their arguments."""
 _EXTRACTED: Final = {"year", "quarter", "month", "day", "hour", "minute"}
 _MAX_RETRIES: Final = 100
-_CALL_DEPTH: Final = 4
-"""So many parentheses count for as much of Python's stack as one function."""
 _CAST_FUNCTIONS: Final = {
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"),
     *("STRING", "BINARY", "BOOLEAN", "DATE", "TIMESTAMP"),
@@ -50,7 +49,7 @@ class CallReader(TokenReader):
     A function that is not known, or not with these arguments, is not judged.
     """
 
-    def operand(self, depth: int = 0) -> Operand:
+    def operand(self) -> Operand:
         """The operand that comes next."""
         raise NotImplementedError
 
@@ -69,14 +68,14 @@ class CallReader(TokenReader):
             NotJudgedError: that value is for Spark alone.
         """
         call = Call(name, tuple(map(argument, operands)))
-        return call if _has_column(call) else folded(call)
+        return small(call) if _has_column(call) else folded(call)
 
-    def _function(self, token: Token, depth: int) -> Operand:
+    def _function(self, token: Token) -> Operand:
         end = self.closing[self.at + 1]
         name = token.key
         if name in {"CAST", "TRY_CAST"}:
             self.at += 2
-            operand = self.operand(depth + _CALL_DEPTH)
+            operand = self.operand()
             if not self.take("AS"):
                 raise NotJudgedError("a cast")
             if name == "TRY_CAST" and not isinstance(operand, Known):
@@ -84,30 +83,28 @@ class CallReader(TokenReader):
             found = self._cast(operand)
         elif name in _CAST_FUNCTIONS:
             self.at += 2
-            found = self._cast(self.operand(depth + _CALL_DEPTH), name)
+            found = self._cast(self.operand(), name)
         else:
-            found = self._other_function(token, end, depth)
+            found = self._other_function(token, end)
         if self.at != end:
             raise NotJudgedError(f"the function {token.text}")
         self.at += 1
         return found
 
-    def _other_function(self, token: Token, end: int, depth: int) -> Operand:
+    def _other_function(self, token: Token, end: int) -> Operand:
         """Any but a cast, up to its closing parenthesis."""
         name = token.key
-        if depth >= MAX_DEPTH:
-            raise NotJudgedError(f"the function {token.text}")
         if name == "EXTRACT":
             self.at += 2
             unit = self._step().lower()
             if not self.take("FROM") or unit not in _EXTRACTED:
                 raise NotJudgedError(f"the function {token.text}")
-            return self.called(unit, [self.operand(depth + _CALL_DEPTH)])
+            return self.called(unit, [self.operand()])
         if name not in _CHOICES | {"TO_DATE"} and name.lower() not in FUNCTIONS:
             raise NotJudgedError(f"the function {token.text}")
         self.at += 2
         try:
-            operands = self._operands(name, end, depth + _CALL_DEPTH)
+            operands = self._operands(name, end)
         except PredicateError:  # a form that only this function has
             raise NotJudgedError(f"the function {token.text}") from None
         if name in _WITH_UNIT and len(operands) == 3:
@@ -120,12 +117,12 @@ class CallReader(TokenReader):
             return self._cast_to(operands[0], "DATE", [])
         return self.called(name.lower(), operands)
 
-    def _operands(self, name: str, end: int, depth: int) -> list[Operand]:
+    def _operands(self, name: str, end: int) -> list[Operand]:
         """The arguments of a function, up to the closing parenthesis."""
         operands: list[Operand] = []
         while self.at < end:
             start = self.at
-            operand = self.operand(depth)
+            operand = self.operand()
             if self.next.key != "," and not (
                 self.at == end or (name, self.next.key) in _WORDS
             ):
@@ -181,7 +178,7 @@ class CallReader(TokenReader):
             raise NotJudgedError("a cast of the column")
         if parameters:
             type_name += f"({','.join(map(str, parameters))})"
-        return Call("cast", (operand, type_name))
+        return small(Call("cast", (operand, type_name)))
 
 
 def _has_column(term: Term | Literal) -> bool:

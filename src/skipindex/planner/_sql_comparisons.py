@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from skipindex.planner._cuts import within_38_digits
-from skipindex.planner._sql_operands import Condition, Known, Operand, argument
+from skipindex.planner._sql_operands import Condition, Known, Operand, argument, small
 from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner._truth import is_false, is_not_true, is_true, is_unknown
 from skipindex.predicate import (
@@ -174,19 +174,27 @@ def choice(branches: list[tuple[Predicate, Operand]], otherwise: Operand) -> Ope
     """A CASE: of conditions a condition, else a value."""
     values = [value for _, value in branches] + [otherwise]
     if any(isinstance(value, Condition) for value in values):
-        return Condition(_condition_of(branches, otherwise))
+        small(Case(tuple((tree, None) for tree, _ in branches)))
+        return Condition(small(_condition_of(branches, otherwise)))
     pairs = tuple((tree, argument(value)) for tree, value in branches)
-    return Case(pairs, argument(otherwise))
+    return small(Case(pairs, argument(otherwise)))
 
 
 def _condition_of(
     branches: list[tuple[Predicate, Operand]], otherwise: Operand
 ) -> Predicate:
-    """The first branch that is taken says what is TRUE, FALSE or UNKNOWN."""
-    parts: list[Predicate] = []
-    before: list[Predicate] = []
-    for tree, value in branches:
-        parts.append(conjunction([*before, is_true(tree), truth(value)]))
-        before.append(is_not_true(tree))
-    parts.append(conjunction([*before, truth(otherwise)]))
-    return disjunction(parts)
+    """The first branch that is taken says what is TRUE, FALSE or UNKNOWN.
+
+    By halves, so that no condition is repeated once for every other branch.
+    """
+    if not branches:
+        return truth(otherwise)
+    middle = len(branches) // 2
+    if not middle:
+        ((tree, value),) = branches
+        mine = conjunction([is_true(tree), truth(value)])
+        return disjunction([mine, conjunction([is_not_true(tree), truth(otherwise)])])
+    before = [is_not_true(tree) for tree, _ in branches[:middle]]
+    mine = _condition_of(branches[:middle], Known(value=False))
+    later = _condition_of(branches[middle:], otherwise)
+    return disjunction([mine, conjunction([*before, later])])

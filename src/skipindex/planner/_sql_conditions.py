@@ -14,7 +14,7 @@ from skipindex.planner._sql_comparisons import (
     truth,
 )
 from skipindex.planner._sql_expressions import ExpressionReader
-from skipindex.planner._sql_operands import Condition, Known, Operand, argument
+from skipindex.planner._sql_operands import Condition, Known, Operand, argument, small
 from skipindex.planner._sql_reasons import NotJudgedError, reason_at
 from skipindex.planner._truth import is_unknown
 from skipindex.predicate import (
@@ -60,7 +60,7 @@ class ConditionReader(ExpressionReader):
         while self.next.key in OPERATORS:
             operator = OPERATORS[self.next.key]
             self.at += 1
-            left = Condition(compare(left, operator, self.operand()))
+            left = Condition(small(compare(left, operator, self.operand())))
         if self.take("IS"):
             return self._is(left)
         negated = self.take("NOT")
@@ -246,7 +246,9 @@ class ConditionReader(ExpressionReader):
             case "NVL" | "IFNULL" | "COALESCE", [*_, last] if (
                 name == "COALESCE" or len(operands) == 2
             ):
-                return choice([(is_known(o), o) for o in operands[:-1]], last)
+                if any(isinstance(operand, Condition) for operand in operands):
+                    return choice([(is_known(o), o) for o in operands[:-1]], last)
+                return self.called("coalesce", operands)
             case "NULLIF", [value, Known() as other]:
                 equal = compare(value, Operator.EQ, other)
                 return choice([(equal, Known(None))], value)

@@ -29,36 +29,42 @@ _PRODUCTS: Final = {"*", "/", "%", "DIV"}
 class ExpressionReader(CallReader):
     """Reads the operand that comes next, however deep it is nested."""
 
-    def operand(self, depth: int = 0) -> Operand:
+    def operand(self) -> Operand:
         """The column, the literal or the function of them that comes next.
 
         Raises:
             NotJudgedError: it is something else, or a part of something larger.
             PredicateError: no value can begin like this.
         """
-        left = self._product(depth)
-        while self.next.key in _SUMS:
-            sign = self._step()
-            left = self.called(sign, [left, self._product(depth)])
+        if self.depth >= MAX_DEPTH:
+            raise NotJudgedError("the expression is too deep")
+        self.depth += 1
+        try:
+            left = self._product()
+            while self.next.key in _SUMS:
+                sign = self._step()
+                left = self.called(sign, [left, self._product()])
+        finally:
+            self.depth -= 1
         return left
 
-    def _product(self, depth: int) -> Operand:
-        left = self._factor(depth)
+    def _product(self) -> Operand:
+        left = self._factor()
         while self.next.key in _PRODUCTS:
             sign = self._step().lower()
-            left = self.called(sign, [left, self._factor(depth)])
+            left = self.called(sign, [left, self._factor()])
         return left
 
-    def _factor(self, depth: int) -> Operand:
-        if self.next.key in {"-", "+"} and not self._is_signed_number():
-            if depth >= MAX_DEPTH:
-                raise NotJudgedError(reason_at(self.next))
-            name = "negative" if self._step() == "-" else "positive"
-            return self.called(name, [self._factor(depth + 1)])
-        operand = self._primary(depth)
+    def _factor(self) -> Operand:
+        signs = []
+        while self.next.key in {"-", "+"} and not self._is_signed_number():
+            signs.append("negative" if self._step() == "-" else "positive")
+        operand = self._primary()
         while self.next.key == "::":
             self.at += 1
             operand = self._cast(operand)
+        for name in reversed(signs):
+            operand = self.called(name, [operand])
         return operand
 
     def _is_signed_number(self) -> bool:
@@ -66,7 +72,7 @@ class ExpressionReader(CallReader):
         behind = self.tokens[min(self.at + 2, len(self.tokens) - 1)]
         return self.after.kind is Kind.NUMBER and behind.key != "::"
 
-    def _primary(self, depth: int) -> Operand:
+    def _primary(self) -> Operand:
         token = self.next
         match token.kind:
             case Kind.NUMBER:
@@ -76,9 +82,9 @@ class ExpressionReader(CallReader):
             case Kind.QUOTED:
                 return self._column()
             case Kind.WORD:
-                return self._after_word(token, depth)
-            case Kind.SYMBOL if token.key == "(" and depth < MAX_DEPTH:
-                return self._in_parentheses(depth)
+                return self._after_word(token)
+            case Kind.SYMBOL if token.key == "(":
+                return self._in_parentheses()
             case Kind.SYMBOL if token.key in {"-", "+"}:
                 self.at += 1
                 return self._number(negative=token.key == "-")
@@ -87,7 +93,7 @@ class ExpressionReader(CallReader):
             case _:
                 raise self.expected("a value")
 
-    def _after_word(self, token: Token, depth: int) -> Operand:
+    def _after_word(self, token: Token) -> Operand:
         before_operator = self.after.key in OPERATORS
         if token.key in _BETWEEN_VALUES and not (
             before_operator or self.after.key == "("
@@ -104,19 +110,19 @@ class ExpressionReader(CallReader):
         if self.after.kind is Kind.STRING:
             return self._typed(token)
         if self.after.key == "(":
-            return self._function(token, depth)
+            return self._function(token)
         if token.key in _CONSTANTS:
             self.at += 1
             return Known(_CONSTANTS[token.key])
         return self._column()
 
-    def _in_parentheses(self, depth: int) -> Operand:
+    def _in_parentheses(self) -> Operand:
         start, end = self.at, self.closing[self.at]
         self.at += 1
         if self._holds_condition(start, end):
             operand: Operand = Condition(self.condition_inside())
         else:
-            operand = self.operand(depth + 1)
+            operand = self.operand()
         if self.at != end:
             raise NotJudgedError(reason_at(self.next))
         self.at += 1

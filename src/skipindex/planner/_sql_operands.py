@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from skipindex.domain import EPOCH
 from skipindex.planner._calendar import add_months
 from skipindex.planner._compile import fold
 from skipindex.planner._sql_reasons import REASONS, NotJudgedError
-from skipindex.predicate import Call, Literal, Predicate, Term
+from skipindex.predicate import Call, Literal, Predicate, Term, is_large
 
 SUFFIX_TYPES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT"}
 TOLD_TYPES: Final = {
@@ -46,6 +46,18 @@ class Condition:
 
 
 Operand: TypeAlias = Term | Known | Condition
+_Tree = TypeVar("_Tree", bound=Term | Predicate)
+
+
+def small(tree: _Tree) -> _Tree:
+    """``tree``, which is one that can be judged in bounded time.
+
+    Raises:
+        NotJudgedError: it is too large.
+    """
+    if is_large(tree):
+        raise NotJudgedError("the expression is too large")
+    return tree
 
 
 def argument(operand: Operand) -> Term | Literal:

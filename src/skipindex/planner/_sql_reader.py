@@ -22,8 +22,8 @@ from skipindex.planner._sql_tokens import (
 )
 from skipindex.predicate import Call, Literal, Reference
 
-MAX_DEPTH: Final = 60
-"""Of parentheses and NOTs that are looked into; Python's own stack has an end."""
+MAX_DEPTH: Final = 30
+"""Of values in values that are read; Python's own stack has an end."""
 _TYPED: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"}
 _UNITS: Final = {"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"}
 _SAFE_DIGITS: Final = 10
@@ -45,6 +45,7 @@ class TokenReader:
         self.tokens = tokenize(text)
         self.closing = match_brackets(self.tokens, text)
         self.at = 0
+        self.depth = 0
         self.nested = 0
         self.retries = 0
         self.spark_3 = False

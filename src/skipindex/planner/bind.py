@@ -6,17 +6,19 @@ What cannot be settled exactly makes that one atom ``Unknown``, never the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, assert_never
 
 from skipindex.atoms import IntegerSet
 from skipindex.domain import INT64_MAX, INT64_MIN
+from skipindex.errors import PredicateError
+from skipindex.planner._budget import STEPS_PER_NODE, budget
 from skipindex.planner._column_binding import ColumnBinding
 from skipindex.planner._compile import Compiler
 from skipindex.planner._images import ColumnImage, Image, pulled
 from skipindex.planner._settled import RefusedError
-from skipindex.planner._sql_reasons import NotJudgedError
+from skipindex.planner._sql_reasons import SESSION_VALUES, NotJudgedError
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Unknown
 from skipindex.predicate import (
     NULL_SAFE,
@@ -36,11 +38,14 @@ from skipindex.predicate import (
     Term,
     Unsupported,
     push_not,
+    shallow,
+    size,
     to_sql,
 )
 from skipindex.predicate import IsNull as IsNullPredicate
 from skipindex.table import ColumnInfo
 
+_NAMED_VALUES: Final = SESSION_VALUES | {"USER"}
 _REPEATED: Final = ("type list", "type large_list", "type fixed_size", "type map")
 
 Resolve = Callable[[str], ColumnInfo]
@@ -53,10 +58,12 @@ class Binder:
     Args:
         resolve: the column of a name; ``PredicateError`` if there is none.
         zone: the session's time zone, if it is known.
+        seen: the columns that leaves are about, by their stored names.
     """
 
     resolve: Resolve
     zone: str | None = None
+    seen: dict[str, ColumnImage] = field(default_factory=dict, compare=False)
 
     def bind(self, predicate: Predicate) -> Bound:
         """``predicate`` over atoms; TRUE for the same rows.
@@ -64,7 +71,7 @@ class Binder:
         Raises:
             PredicateError: a column does not exist, or its name is ambiguous.
         """
-        return self._bind(push_not(predicate))
+        return self._bind(push_not(shallow(predicate)))
 
     def _bind(self, node: Predicate) -> Bound:
         match node:
@@ -85,6 +92,13 @@ class Binder:
                 assert_never(node)
 
     def _atom(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+        try:
+            with budget(STEPS_PER_NODE * size(node)):
+                return self._asked(node)
+        except NotJudgedError as refused:
+            return Unknown(to_sql(node), str(refused))
+
+    def _asked(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
         text = to_sql(node)
         image, problem = self._image(node.column)
         match node:
@@ -112,10 +126,15 @@ class Binder:
             column, problem = self._column(term)
             if column is None or column.domain is None:
                 return None, problem
-            return ColumnImage(column.name, column.domain, str(term)), ""
+            image = ColumnImage(column.name, column.domain, str(term))
+            self.seen[column.name] = image
+            return image, ""
         self._check_names(term)
         try:
-            return Compiler(self._column_image, self._bind, self.zone).compile(term), ""
+            compiler = Compiler(
+                self._column_image, self._bind, self.zone, self.seen.__getitem__
+            )
+            return compiler.compile(term), ""
         except (RefusedError, NotJudgedError) as refused:
             return None, str(refused)
 
@@ -143,12 +162,26 @@ class Binder:
 
     def _column(self, reference: Reference) -> tuple[ColumnInfo | None, str]:
         """The column, or None and why it cannot be judged."""
-        column = self.resolve(reference.parts[0])
+        try:
+            column = self.resolve(reference.parts[0])
+        except PredicateError:
+            reason = _hidden(reference)
+            if reason:
+                return None, reason
+            raise
         for part in reference.parts[1:]:
             if column.reason.startswith(_REPEATED):
                 return None, "what is inside of lists and maps has no index"
             column = column.field(part)
         return column, column.reason
+
+
+def _hidden(reference: Reference) -> str:
+    """What Spark takes a name for that no column has; empty if it refuses the name."""
+    first = reference.parts[0].upper()
+    if first == "_METADATA":
+        return "a hidden column of Spark"
+    return "a value of the session" if first in _NAMED_VALUES else ""
 
 
 def _beyond_bigint(node: Comparison | In | IsNullPredicate | Like) -> bool:

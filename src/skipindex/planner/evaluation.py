@@ -178,19 +178,16 @@ class Evaluation:
 
     def _evaluate(self) -> Bounds[Mask]:
         """The tree over all files, from what is known of its leaves."""
-        found = self._bounds_of(self.tree)
-        if self._without_rows is None:
-            return found
-        return Bounds(found.lower, found.upper & ~self._without_rows)
-
-    def _bounds_of(self, node: Bound) -> Bounds[Mask]:
-        return evaluate(
-            node,
+        found = evaluate(
+            self.tree,
             lambda leaf: self.leaves[leaf].bounds,
             nothing=self._nothing,
             everything=self._everything,
             is_empty=lambda mask: not mask.any(),
         )
+        if self._without_rows is None:
+            return found
+        return Bounds(found.lower, found.upper & ~self._without_rows)
 
     def _refine(self, leaf: Leaf | Computed, bounds: Bounds[Mask], kind: str) -> None:
         record = self.leaves[leaf]
@@ -301,7 +298,7 @@ class Evaluation:
         Where some row surely matches, bitmaps can only tell how many do.
         """
         wanted = self._undecided() & (self.table.n_rows <= MAX_ROWS)
-        later = self._some_row(self.tree, wanted & (self.table.n_rows > 0))
+        later, _ = self._some_row(self.tree, wanted & (self.table.n_rows > 0))
         self._later = np.flatnonzero(later)
         files = np.flatnonzero(wanted & ~later)
         empty = self._look_at_rows(files)
@@ -352,35 +349,37 @@ class Evaluation:
             removed[nowhere] = True
         return empty
 
-    def _some_row(self, node: Bound, files: Mask) -> Mask:
-        """Those of ``files`` with a row surely TRUE for ``node``; errs to fewer."""
+    def _some_row(self, node: Bound, files: Mask) -> tuple[Mask, Mask]:
+        """Those of ``files`` with a row surely TRUE for ``node``; errs to fewer.
+
+        And those whose every row is, for the other parts of an AND.
+        """
         match node:
             case Leaf(atom):
                 record = self.leaves[node]
                 stats = self.table.stats(record.column)
-                some = record.holds | record.bounds.lower | stats.holds(atom)
-                mine: Mask = files & some
-                return mine
+                every = record.bounds.lower
+                return files & (record.holds | every | stats.holds(atom)), every
             case Computed():
-                whole: Mask = files & self.leaves[node].bounds.lower
-                return whole
+                every = self.leaves[node].bounds.lower
+                return files & every, every
             case AnyOf(children):
-                found = self._nothing.copy()
+                found, every = self._nothing, self._nothing
                 for child in children:
-                    found |= self._some_row(child, files)
-                return found
+                    some, all_ = self._some_row(child, files)
+                    found, every = found | some, every | all_
+                return found, every
             case AllOf(children):
-                found = self._nothing.copy()
+                # A row of one part, and every row of all the others.
+                found, every = files, self._everything
                 for child in children:
-                    one = self._some_row(child, files)
-                    for other in children:
-                        if other is not child:
-                            one = one & self._bounds_of(other).lower
-                    found |= one
-                return found
+                    some, all_ = self._some_row(child, files)
+                    found, every = found & all_ | every & some, every & all_
+                return found, every
             case Known(value):
-                return files if value else self._nothing
+                every = self._everything if value else self._nothing
+                return files & every, every
             case Unknown():
-                return self._nothing
+                return self._nothing, self._nothing
             case _:
                 assert_never(node)

@@ -6,7 +6,8 @@ They run bottom-up, once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -58,12 +59,14 @@ def fold_constants(node: Bound) -> Bound:
 
 def merge_conjuncts(node: Bound) -> Bound:
     """``low <= c AND c < high`` is one range; ``c IN A AND c IN B = c IN (A & B)``."""
-    return _merge(node, _both, " AND ") if isinstance(node, AllOf) else node
+    if not isinstance(node, AllOf):
+        return node
+    return _merge(node, [(Range, OneOf), (NoneOf,)], _both)
 
 
 def merge_disjuncts(node: Bound) -> Bound:
     """``c IN A OR c IN B = c IN (A | B)``."""
-    return _merge(node, _either, " OR ") if isinstance(node, AnyOf) else node
+    return _merge(node, [(OneOf,)], _either) if isinstance(node, AnyOf) else node
 
 
 def unwrap(node: Bound) -> Bound:
@@ -86,54 +89,62 @@ RULES: Final[tuple[Callable[[Bound], Bound], ...]] = (
 
 def _merge(
     node: AllOf | AnyOf,
-    combine: Callable[[Atom, Atom], Atom | Known | None],
-    word: str,
+    kinds: Sequence[tuple[type[Atom], ...]],
+    combine: Callable[[Sequence[Atom]], Atom | Known],
 ) -> Bound:
-    """Combine neighbours pairwise, wherever ``combine`` can."""
-    merged: list[Bound] = []
-    for child in node.children:
-        new: Bound = child
-        for i, other in enumerate(merged):
-            if not (isinstance(new, Leaf) and isinstance(other, Leaf)):
-                continue
-            result = combine(other.atom, new.atom)
-            if result is not None:
-                text = new.text
-                if other.text != text:
-                    text = f"({other.text}{word}{text})"
-                new = result if isinstance(result, Known) else Leaf(result, text)
-                del merged[i]
-                break
-        merged.append(new)
-    return type(node)(tuple(merged))
+    """Combine the leaves about one column whose atoms are of one group of kinds.
+
+    All at once: two at a time would take as many steps as there are pairs.
+    """
+    word = " AND " if isinstance(node, AllOf) else " OR "
+    groups: dict[tuple[object, ...], list[Bound]] = {}
+    for i, child in enumerate(node.children):
+        key: tuple[object, ...] = (i,)
+        for some in kinds:
+            if isinstance(child, Leaf) and isinstance(child.atom, some):
+                key = (child.column, some)
+        group = groups.pop(key, [])  # a group stands where its last leaf stood
+        group.append(child)
+        groups[key] = group
+    return type(node)(tuple(_merged(some, combine, word) for some in groups.values()))
 
 
-def _both(a: Atom, b: Atom) -> Atom | Known | None:
-    if a.column != b.column:
-        return None
-    match a, b:
-        case Range(), Range():
-            low = _choose(max, [v for v in (a.low, b.low) if v is not None])
-            high = _choose(min, [v for v in (a.high, b.high) if v is not None])
-            if low is not None and high is not None and low >= high:  # type: ignore[operator]
-                return Known(value=False)
-            return Range(a.column, low, high)
-        case OneOf(_, values), OneOf(_, others):
-            return _one_of(a.column, _intersection(values, others))
-        case (OneOf(_, values), Range() as r) | (Range() as r, OneOf(_, values)):
-            return _one_of(a.column, values_between(values, r.low, r.high))
-        case NoneOf(_, values), NoneOf(_, others):
-            return NoneOf(a.column, _union(values, others))
-    return None
+def _merged(
+    group: list[Bound], combine: Callable[[Sequence[Atom]], Atom | Known], word: str
+) -> Bound:
+    """One leaf in the place of several."""
+    if len(group) == 1:
+        return group[0]
+    some = [leaf for leaf in group if isinstance(leaf, Leaf)]
+    result = combine([leaf.atom for leaf in some])
+    if isinstance(result, Known):
+        return result
+    text, *others = texts = list(dict.fromkeys(leaf.text for leaf in some))
+    return Leaf(result, f"({word.join(texts)})" if others else text)
 
 
-def _either(a: Atom, b: Atom) -> Atom | None:
-    if a.column != b.column:
-        return None
-    match a, b:
-        case OneOf(_, values), OneOf(_, others):
-            return OneOf(a.column, _union(values, others))
-    return None
+def _both(atoms: Sequence[Atom]) -> Atom | Known:
+    """All of some ranges and lists of one column, or of what is not listed."""
+    column = atoms[0].column
+    excluded = [atom.values for atom in atoms if isinstance(atom, NoneOf)]
+    if excluded:
+        return NoneOf(column, _union(excluded))
+    ranges = [atom for atom in atoms if isinstance(atom, Range)]
+    low = _choose(max, [r.low for r in ranges if r.low is not None])
+    high = _choose(min, [r.high for r in ranges if r.high is not None])
+    lists = [atom.values for atom in atoms if isinstance(atom, OneOf)]
+    if lists:
+        common = reduce(_intersection, lists)
+        return _one_of(column, values_between(common, low, high))
+    if low is not None and high is not None and low >= high:  # type: ignore[operator]
+        return Known(value=False)
+    return Range(column, low, high)
+
+
+def _either(atoms: Sequence[Atom]) -> Atom:
+    """One of some lists of one column."""
+    lists = [atom.values for atom in atoms if isinstance(atom, OneOf)]
+    return OneOf(atoms[0].column, _union(lists))
 
 
 def _one_of(column: str, values: Values) -> OneOf | Known:
@@ -151,10 +162,10 @@ def _intersection(values: Values, others: Values) -> Values:
     return tuple(v for v in few if v in wanted)
 
 
-def _union(values: Values, others: Values) -> Values:
-    if isinstance(values, IntegerSet) or isinstance(others, IntegerSet):
-        return IntegerSet(np.concatenate([np.asarray(values), np.asarray(others)]))
-    return tuple(sorted({*values, *others}))
+def _union(lists: Sequence[Values]) -> Values:
+    if any(isinstance(values, IntegerSet) for values in lists):
+        return IntegerSet(np.concatenate([np.asarray(values) for values in lists]))
+    return tuple(sorted(set().union(*lists)))
 
 
 def _choose(pick: Callable[..., Value], values: list[Value]) -> Value | None:

@@ -17,12 +17,13 @@ quote, which Spark 3 and Spark 4 read differently, is judged for both.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from skipindex.errors import PredicateError
 from skipindex.planner._sql_comparisons import OPERATORS
 from skipindex.planner._sql_conditions import ConditionReader
-from skipindex.planner._sql_reader import MAX_DEPTH
+from skipindex.planner._sql_operands import small
 from skipindex.planner._sql_reasons import NotJudgedError, reason_at
 from skipindex.planner._sql_syntax import SyntaxMistakeError, check_syntax
 from skipindex.planner._sql_tokens import Kind, Token
@@ -61,6 +62,21 @@ _MAX_NESTED: Final = 10
 """Conditions inside of values inside of conditions."""
 
 
+@dataclass
+class _Level:
+    """What was read between two parentheses so far.
+
+    Args:
+        alternatives: the conditions between the ORs.
+        parts: those between the ANDs, since the last OR.
+        negations: the NOTs before the next one.
+    """
+
+    alternatives: list[Predicate] = field(default_factory=list)
+    parts: list[Predicate] = field(default_factory=list)
+    negations: int = 0
+
+
 class _TreeReader(ConditionReader):
     """Reads AND, OR, NOT and parentheses, and what they are made of."""
 
@@ -75,31 +91,41 @@ class _TreeReader(ConditionReader):
         for token in self.tokens:
             if token.key == ";":
                 raise self.error(token, "expected one condition, found ';'")
-        return self._disjunction(0)
+        return self._tree()
 
-    def _disjunction(self, depth: int) -> Predicate:
-        parts = [self._conjunction(depth)]
-        while self.take("OR"):
-            parts.append(self._conjunction(depth))
-        return disjunction(parts)
+    def _tree(self) -> Predicate:
+        """What comes next, up to what ends it.
 
-    def _conjunction(self, depth: int) -> Predicate:
-        parts = [self._negation(depth)]
-        while self.take("AND"):
-            parts.append(self._negation(depth))
-        return conjunction(parts)
-
-    def _negation(self, depth: int) -> Predicate:
-        if depth < MAX_DEPTH:
+        Parentheses may be as deep as they like: the open ones are on a list, and
+        not on Python's stack.
+        """
+        levels = [_Level()]
+        while True:
             if self.next.key in {"NOT", "!"} and self.after.key not in OPERATORS:
                 self.at += 1
-                return Not(self._negation(depth + 1))
-            if self.next.key == "(" and self._encloses_condition():
+                levels[-1].negations += 1
+            elif self.next.key == "(" and self._encloses_condition():
                 self.at += 1
-                tree = self._disjunction(depth + 1)
-                self.at += 1
-                return tree
-        return self._leaf()
+                levels.append(_Level())
+            else:
+                tree = self._leaf()
+                while not self._goes_on(levels[-1], tree):
+                    tree = disjunction(levels.pop().alternatives)
+                    if not levels:
+                        return tree
+                    self.at += 1  # the parenthesis that closes
+
+    def _goes_on(self, level: _Level, tree: Predicate) -> bool:
+        """Add a part to what is open; whether AND or OR comes next."""
+        for _ in range(level.negations):
+            tree = Not(tree)
+        level.negations = 0
+        level.parts.append(tree)
+        if self.take("AND"):
+            return True
+        level.alternatives.append(conjunction(level.parts))
+        level.parts = []
+        return self.take("OR")
 
     def _encloses_condition(self) -> bool:
         """Whether these parentheses hold a condition: no operand and no query."""
@@ -123,7 +149,7 @@ class _TreeReader(ConditionReader):
             raise NotJudgedError("a condition as a value")
         self.nested += 1
         try:
-            return self._disjunction(MAX_DEPTH - _MAX_NESTED)
+            return small(self._tree())
         except PredicateError as error:
             raise NotJudgedError("a condition as a value") from error
         finally:
@@ -138,7 +164,7 @@ class _TreeReader(ConditionReader):
             if not self._ends_condition(self.next):
                 raise NotJudgedError(reason_at(self.next))
             return tree
-        self.saw_doubled_quote = False
+        self.saw_doubled_quote, self.retries = False, 0
         tree = self._judged(start)
         if not self.saw_doubled_quote or isinstance(tree, Unsupported):
             return tree
@@ -152,7 +178,7 @@ class _TreeReader(ConditionReader):
     def _judged(self, start: int) -> Predicate:
         """The condition that begins here, ``Unsupported`` if it is one for Spark."""
         try:
-            tree = self.condition()
+            tree = small(self.condition())
             if self._ends_condition(self.next):
                 return tree
             reason = reason_at(self.next)

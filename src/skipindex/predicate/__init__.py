@@ -13,6 +13,7 @@ bound to a table.
 from __future__ import annotations
 
 from skipindex.predicate._builder import Column, ManyKeys, col
+from skipindex.predicate._extent import is_large, shallow, size
 from skipindex.predicate._literals import Literal, literal_sql
 from skipindex.predicate._names import name_parts
 from skipindex.predicate._operators import MIRRORED, NEGATED, NULL_SAFE, Operator
@@ -64,8 +65,11 @@ __all__ = [
     "col",
     "conjunction",
     "disjunction",
+    "is_large",
     "literal_sql",
     "name_parts",
     "push_not",
+    "shallow",
+    "size",
     "to_sql",
 ]

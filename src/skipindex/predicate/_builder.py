@@ -6,6 +6,7 @@ for what can be no literal.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
 from typing import TypeAlias
 
 import numpy as np
@@ -69,16 +70,24 @@ class Column:
         """``low <= column <= high``."""
         return And((self >= low, self <= high))
 
-    def isin(self, *values: Literal | ManyKeys) -> Predicate:
-        """``column IN (values)``, or one array or bitmap of all the keys wanted.
+    def isin(self, *values: Literal | ManyKeys | Iterable[object]) -> Predicate:
+        """``column IN (values)``, or IN the values of one list, set, array or Series.
 
-        A million keys in a numpy array or a roaring bitmap cost milliseconds.
+        A million keys in a numpy array, a Series or a roaring bitmap cost
+        milliseconds.
         """
-        if len(values) == 1 and isinstance(
-            values[0], np.ndarray | BitMap | BitMap64 | IntegerSet
-        ):
-            return In(self.reference, _keys(values[0]))
-        return In(self.reference, tuple(map(literal_of, values)))
+        if len(values) != 1:
+            return In(self.reference, tuple(map(literal_of, values)))
+        (one,) = values
+        if hasattr(one, "to_numpy") and not isinstance(one, np.generic):
+            one = one.to_numpy()  # a Series or an index of pandas or polars
+        if isinstance(one, np.ndarray | BitMap | BitMap64 | IntegerSet):
+            return In(self.reference, _keys(one))
+        if isinstance(one, Set):  # in one order, whatever the process
+            one = sorted(one, key=repr)
+        if isinstance(one, Iterable) and not isinstance(one, str | bytes):
+            return In(self.reference, tuple(map(literal_of, one)))
+        return In(self.reference, (literal_of(one),))
 
     def is_null(self) -> Predicate:
         """``column IS NULL``."""

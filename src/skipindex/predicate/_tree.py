@@ -174,9 +174,10 @@ class Unsupported(_Logic):
     reason: str
 
 
-Predicate: TypeAlias = (
-    And | Or | Not | Comparison | In | IsNull | Like | Constant | Unsupported
-)
+Leaf: TypeAlias = Comparison | In | IsNull | Like | Constant | Unsupported
+"""A condition without AND, OR and NOT."""
+
+Predicate: TypeAlias = And | Or | Not | Leaf
 
 
 def conjunction(parts: list[Predicate]) -> Predicate:
@@ -223,18 +224,42 @@ def push_not(tree: Predicate, *, negate: bool = False) -> Predicate:
 
 
 def to_sql(tree: Predicate) -> str:
-    """``tree`` as Spark SQL that means the same."""
-    match tree:
+    """``tree`` as Spark SQL that means the same, however deep it is."""
+    pieces: list[str] = []
+    rest: list[Predicate | str] = [tree]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+        elif isinstance(node, And | Or | Not):
+            rest += reversed(_parts(node))
+        else:
+            pieces.append(_leaf_sql(node))
+    return "".join(pieces)
+
+
+def _parts(node: And | Or | Not) -> list[Predicate | str]:
+    """The text of an inner node, with its children in their places."""
+    match node:
         case And(()) | Or(()):
-            return literal_sql(isinstance(tree, And))
-        case And(children):
-            return " AND ".join(_in_parentheses(c, Or) for c in children)
-        case Or(children):
-            return " OR ".join(to_sql(c) for c in children)
+            return [literal_sql(isinstance(node, And))]
         case Not(In() | IsNull() | Like() as child):
-            return to_sql(push_not(child, negate=True))
+            return [push_not(child, negate=True)]
         case Not(child):
-            return f"NOT ({to_sql(child)})"
+            return ["NOT (", child, ")"]
+    conjoined = isinstance(node, And)
+    parts: list[Predicate | str] = []
+    for child in node.children:
+        parts.append(" AND " if conjoined else " OR ")
+        if conjoined and isinstance(child, Or):
+            parts += ["(", child, ")"]
+        else:
+            parts.append(child)
+    return parts[1:]
+
+
+def _leaf_sql(leaf: Leaf) -> str:
+    match leaf:
         case Comparison(column, operator, value):
             return f"{column} {operator.value} {literal_sql(value)}"
         case In(_, (), negated):
@@ -254,7 +279,7 @@ def to_sql(tree: Predicate) -> str:
         case Unsupported(text, _):
             return f"({text})"
         case _:
-            assert_never(tree)
+            assert_never(leaf)
 
 
 def argument_sql(argument: Term | Literal) -> str:
@@ -266,10 +291,6 @@ def argument_sql(argument: Term | Literal) -> str:
 
 def _not(negated: bool) -> str:  # noqa: FBT001 (a word or nothing)
     return " NOT" if negated else ""
-
-
-def _in_parentheses(tree: Predicate, kind: type) -> str:
-    return f"({to_sql(tree)})" if isinstance(tree, kind) else to_sql(tree)
 
 
 def _node(value: object) -> Predicate:

@@ -23,8 +23,10 @@ OPAQUE: Final = "opaque()"
 """Stands for what only Spark can compute."""
 
 _OPERATORS: Final = {
-    *("=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "and", "or"),
+    *("=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"),
 }
+_MAX_DEPTH: Final = 60
+"""Of functions in functions that are read; Python's own stack has an end."""
 
 
 def condition_text(column: Any) -> str:
@@ -43,12 +45,14 @@ def condition_text(column: Any) -> str:
     return _text(node)
 
 
-def _text(node: Any) -> str:
+def _text(node: Any, depth: int = 0) -> str:
     render = _NODES.get(node.getClass().getSimpleName())
-    return OPAQUE if render is None else render(node)
+    if render is None or depth >= _MAX_DEPTH:
+        return OPAQUE
+    return render(node, depth + 1)
 
 
-def _literal(node: Any) -> str:
+def _literal(node: Any, _depth: int) -> str:
     value = node.value()
     match value:
         case bool() | int() | float() | str() | Decimal() | None:
@@ -95,15 +99,30 @@ def _is_long(node: Any, value: object) -> bool:
     return not -(1 << 31) <= value < 1 << 31
 
 
-def _attribute(node: Any) -> str:
+def _attribute(node: Any, _depth: int) -> str:
     return str(Reference(tuple(_items(node.nameParts()))))
 
 
-def _call(node: Any) -> str:
+def _field(node: Any, depth: int) -> str:
+    """``column["x"]``: a field of a struct, or the value of a key of a map."""
+    child, key = node.child(), node.extraction()
+    kinds = [one.getClass().getSimpleName() for one in (child, key)]
+    if kinds[0] not in {"UnresolvedAttribute", "UnresolvedExtractValue"}:
+        return OPAQUE
+    if kinds[1] != "Literal" or not isinstance(key.value(), str):
+        return OPAQUE
+    name = _text(child, depth)
+    return name if name == OPAQUE else f"{name}.{Reference((key.value(),))}"
+
+
+def _call(node: Any, depth: int) -> str:
     name = str(node.functionName())
     if node.isUserDefinedFunction() or node.isDistinct():
         return OPAQUE
-    arguments = [_text(argument) for argument in _items(node.arguments())]
+    if name.lower() in {"and", "or"}:
+        parts = [_text(part, depth) for part in _chain(node, name)]
+        return f"({f' {name.upper()} '.join(parts)})"
+    arguments = [_text(argument, depth) for argument in _items(node.arguments())]
     match name.lower(), arguments:
         case (("!" | "not"), [one]):
             return f"(NOT {one})"
@@ -111,6 +130,9 @@ def _call(node: Any) -> str:
             return f"({one} IS NULL)"
         case "isnotnull", [one]:
             return f"({one} IS NOT NULL)"
+        case "in", [one]:
+            # FALSE, and of NULL it is FALSE or UNKNOWN, as the session has it.
+            return f"({one} IS NULL AND NULL AND {OPAQUE})"
         case "in", [one, *some]:
             return f"({one} IN ({', '.join(some)}))"
         case ((("like" | "ilike") as word), [one, pattern]):
@@ -123,41 +145,56 @@ def _call(node: Any) -> str:
             return OPAQUE
 
 
-def _cast(node: Any) -> str:
+def _chain(node: Any, name: str) -> list[Any]:
+    """What ``a AND b AND c`` is made of, however many there are."""
+    found, rest = [], [node]
+    while rest:
+        one = rest.pop()
+        known = one.getClass().getSimpleName() == "UnresolvedFunction"
+        arguments = _items(one.arguments()) if known else []
+        if len(arguments) == 2 and str(one.functionName()) == name:
+            rest += reversed(arguments)
+        else:
+            found.append(one)
+    return found
+
+
+def _cast(node: Any, depth: int) -> str:
     if node.evalMode().isDefined():  # try_cast
         return OPAQUE
     kind = node.dataType().sql()
-    return f"CAST({_text(node.child())} AS {kind})"
+    return f"CAST({_text(node.child(), depth)} AS {kind})"
 
 
-def _case(node: Any) -> str:
+def _case(node: Any, depth: int) -> str:
     whens = [
-        f"WHEN {_text(pair._1())} THEN {_text(pair._2())}"  # noqa: SLF001 (Scala's)
+        f"WHEN {_text(pair._1(), depth)} THEN {_text(pair._2(), depth)}"  # noqa: SLF001 (Scala's)
         for pair in _items(node.branches())
     ]
     otherwise = node.otherwise()
-    ending = f" ELSE {_text(otherwise.get())}" if otherwise.isDefined() else ""
+    ending = f" ELSE {_text(otherwise.get(), depth)}" if otherwise.isDefined() else ""
     return f"CASE {' '.join(whens)}{ending} END"
 
 
-def _expression(node: Any) -> str:
+def _expression(node: Any, _depth: int) -> str:
     return f"({node.expression()}\n)"
 
 
-def _alias(node: Any) -> str:
-    return _text(node.child())
+def _alias(node: Any, depth: int) -> str:
+    return _text(node.child(), depth)
 
 
 def _items(sequence: Any) -> Sequence[Any]:
     return [sequence.apply(i) for i in range(sequence.size())]
 
 
-_NODES: Final[dict[str, Callable[[Any], str]]] = {
+_NODES: Final[dict[str, Callable[[Any, int], str]]] = {
     "Alias": _alias,
     "CaseWhenOtherwise": _case,
     "Cast": _cast,
     "Literal": _literal,
     "SqlExpression": _expression,
     "UnresolvedAttribute": _attribute,
+    "UnresolvedExtractValue": _field,
     "UnresolvedFunction": _call,
 }
