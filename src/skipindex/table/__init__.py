@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from skipindex.indexes.minmax import FileStats
 from skipindex.schema import ColumnInfo, arrow_schema
+from skipindex.storage.names import is_data_file
 from skipindex.table._derived import Derived
 from skipindex.table._files import (
     UNREADABLE,
     check_folder,
     column_reader,
-    is_data_file,
     is_visible,
 )
+from skipindex.table._observe import live_files
 from skipindex.table._table import FileEntry, Table, open_table
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "column_reader",
     "is_data_file",
     "is_visible",
+    "live_files",
     "open_table",
 ]

@@ -14,22 +14,13 @@ import pyarrow.parquet as pq
 
 from skipindex.errors import TableError
 from skipindex.storage.location import Found, Location
+from skipindex.storage.names import is_data_file
 
 _SMALL_DICTIONARY: Final = 1 << 16
 """Compressed bytes; writers give up at 1 MB before compression."""
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
-
-
-def is_data_file(path: str) -> bool:
-    """Whether Spark would read the file at this relative path, if it is not empty."""
-    return not any(
-        (part.startswith("_") and "=" not in part)
-        or part.startswith(".")
-        or part.endswith("._COPYING_")
-        for part in path.split("/")
-    )
 
 
 def is_visible(found: Found) -> bool:

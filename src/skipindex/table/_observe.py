@@ -6,23 +6,29 @@ is listed anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from skipindex.errors import CorruptIndexError, TableError
+from skipindex.errors import IndexVersionError, TableError
 from skipindex.schema import arrow_schema
 from skipindex.storage.location import Found, Location
-from skipindex.storage.log import Snapshot, latest_version, read_snapshot
+from skipindex.storage.log import (
+    Snapshot,
+    latest_version,
+    newest_snapshot,
+    warn_of_damage,
+)
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.names import is_data_file
+from skipindex.storage.publications import Publications, stable_listing
 from skipindex.storage.replacements import Rewrites
 from skipindex.table._files import (
     UNREADABLE,
     check_folder,
     column_reader,
-    is_data_file,
     is_visible,
 )
 
@@ -59,30 +65,49 @@ def observe(location: Location) -> Observed:
     Raises:
         TableError: there is no such folder, or no Parquet file in it.
     """
-    everything, snapshot, notes = _listed(location)
-    listing, remarks = Rewrites.of(snapshot.properties).live(everything, is_visible)
+    everything, publications, snapshot = _listed(location)
+    listing, remarks = live_files(everything, publications, snapshot)
+    notes = (*snapshot.notes, *publications.notes, *remarks)
     if not listing:
         raise TableError(_nothing_there(location))
     schema_path = _schema_path(location, everything, listing)
     schema, refused = _read_schema(location, schema_path)
-    return Observed(listing, snapshot, (*notes, *remarks), schema_path, schema, refused)
+    return Observed(listing, snapshot, notes, schema_path, schema, refused)
 
 
-def _listed(location: Location) -> tuple[list[Found], Snapshot, tuple[str, ...]]:
+def live_files(
+    everything: Sequence[Found], publications: Publications, snapshot: Snapshot
+) -> tuple[list[Found], list[str]]:
+    """The files that hold the table's rows, by path, and remarks on others."""
+    there = {file.path: file for file in everything}
+    for path in publications.ignored(there):
+        del there[path]
+    rewrites = Rewrites.of(snapshot.properties)
+    return rewrites.live(there, is_visible, publications.is_shown)
+
+
+def _listed(
+    location: Location,
+) -> tuple[Sequence[Found], Publications, Snapshot]:
     """All files and the newest commit, in a state that goes together.
 
     Files that a rewrite replaces come and go with commits, so a listing is good
     only if the same rewrites were committed before it and after it.
     """
     check_folder(location)
-    snapshot, notes = _newest(location)
+    snapshot = _newest(location)
     for _ in range(_LOOKS):
-        everything = _list(location)
+        try:
+            everything, publications = stable_listing(location, lambda: _list(location))
+        except OSError as error:
+            raise _unlisted(location, error) from error
         before = Rewrites.of(snapshot.properties)
-        if latest_version(location) != snapshot.version:
-            snapshot, notes = _newest(location)
+        if _latest(location) != snapshot.newest:
+            snapshot = _newest(location)
         if Rewrites.of(snapshot.properties) == before:
-            return everything, snapshot, notes
+            if snapshot.version >= 0:
+                warn_of_damage(snapshot)
+            return everything, publications, snapshot
     raise TableError(
         f"{location.full('')!r} was rewritten {_LOOKS} times while it was listed; try "
         "again when that is done"
@@ -92,24 +117,32 @@ def _listed(location: Location) -> tuple[list[Found], Snapshot, tuple[str, ...]]
 def _list(location: Location) -> list[Found]:
     """All files below the folder, by path."""
     check_folder(location)
-    try:
-        return sorted(location.list(), key=lambda found: found.path)
-    except OSError as error:
-        raise TableError(f"cannot list {location.full('')!r}: {error}") from error
+    return sorted(location.list(), key=lambda found: found.path)
 
 
-def _newest(location: Location) -> tuple[Snapshot, tuple[str, ...]]:
-    """The newest commit; a damaged or newer one is no index, with a note."""
+def _unlisted(location: Location, error: OSError) -> TableError:
+    return TableError(f"cannot list {location.full('')!r}: {error}")
+
+
+def _latest(location: Location) -> int:
+    """The number of the newest commit; -1 if the log cannot be listed."""
     try:
-        return read_snapshot(location), ()
-    except CorruptIndexError as error:
-        return Snapshot(-1, Manifest.empty()), (f"indexes ignored: {error}",)
-    except OSError as error:
-        raise TableError(f"cannot list {location.full('')!r}: {error}") from error
+        return latest_version(location)
+    except OSError:
+        return -1
+
+
+def _newest(location: Location) -> Snapshot:
+    """The newest commit that is whole; one that cannot be used is none, with a note."""
+    try:
+        return newest_snapshot(location)
+    except (IndexVersionError, OSError) as error:
+        newest, notes = _latest(location), (f"indexes ignored: {error}",)
+        return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes)
 
 
 def _schema_path(
-    location: Location, everything: list[Found], listing: list[Found]
+    location: Location, everything: Sequence[Found], listing: list[Found]
 ) -> str:
     """The file that Spark takes the schema from: a summary, else the first by path."""
 

@@ -19,13 +19,13 @@ import pyarrow as pa
 from skipindex.domain import Domain
 from skipindex.errors import PredicateError
 from skipindex.indexes._file_map import FILE_MAP
-from skipindex.indexes.minmax import FileStats
+from skipindex.indexes.minmax import FileStats, summary_type
 from skipindex.partitions import partition_columns
 from skipindex.predicate import name_parts
 from skipindex.schema import ColumnInfo, columns_of
 from skipindex.storage.location import Found, Location, location_of
 from skipindex.storage.log import Snapshot
-from skipindex.storage.manifest import BlobUse, Manifest
+from skipindex.storage.manifest import BlobUse, Manifest, StatsColumn
 from skipindex.table._derived import Derived
 from skipindex.table._freshness import fresh_blobs, match, take
 from skipindex.table._observe import observe
@@ -246,12 +246,17 @@ class Table:
             if partition.name == column.name:
                 return FileStats.of_values(partition.typed(domain), domain)
         stats = self.snapshot.manifest.stats.get(column.name)
-        if stats is None or stats.domain != domain.tag:
+        if stats is None or not _is_of(stats, domain):
             return FileStats.unknown(len(self), domain)
         n_rows = take(
             self.snapshot.manifest.files["n_rows"].combine_chunks(), self.rows
         )
         return FileStats.from_arrow(take(stats.values, self.rows), n_rows)
+
+
+def _is_of(stats: StatsColumn, domain: Domain) -> bool:
+    """Whether statistics are of values in this domain."""
+    return stats.domain == domain.tag and stats.values.type == summary_type(domain)
 
 
 def open_table(
