@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import shutil
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +28,11 @@ from skipindex.storage.log import (
     Snapshot,
     commit,
     latest_version,
+    newest_snapshot,
     read_snapshot,
 )
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.names import commit_path
 from tests.tables import flip, newest_commit, newest_manifest, rewrite_commit
 
 
@@ -257,12 +262,85 @@ def test_nobody_writes_over_a_newer_format(tmp_path: Path) -> None:
     assert latest_version(location) == 0
 
 
-def test_after_a_damaged_commit_the_next_begins_anew(tmp_path: Path) -> None:
+def test_where_no_commit_is_whole_the_next_begins_anew(tmp_path: Path) -> None:
     location = Location(str(tmp_path))
     commit(location, add("f"), operation="test")
     newest_commit(tmp_path).write_bytes(b"damaged")
-    assert commit(location, add("g"), operation="test").version == 1
+    with pytest.warns(UserWarning, match="commit 0 of the table is damaged"):
+        assert commit(location, add("g"), operation="test").version == 1
     assert read_snapshot(location).manifest.paths == ["g"]
+
+
+def keep(base: Snapshot) -> Snapshot:
+    return Snapshot(base.version + 1, base.manifest, base.properties)
+
+
+@pytest.mark.parametrize("n_damaged", [1, 2, 3])
+def test_a_damaged_commit_falls_back_to_the_newest_whole_one(
+    tmp_path: Path, n_damaged: int
+) -> None:
+    location = Location(str(tmp_path))
+    layout = {"cluster_by": ["x"]}
+    commit(location, lambda b: replace(b, properties={"layout": layout}), operation="t")
+    for i in range(4):
+        commit(location, add(f"f{i}"), operation="test")
+    for version in range(5 - n_damaged, 5):
+        flip(tmp_path / commit_path(version), 60)
+    found = newest_snapshot(location)
+    assert (found.version, found.newest) == (4 - n_damaged, 4)
+    assert "commit 4 cannot be read" in found.notes[0]
+    assert f"commit {4 - n_damaged} is used instead" in found.notes[0]
+    with pytest.warns(UserWarning, match="commit 4 of the table is damaged"):
+        assert commit(location, add("g"), operation="test").version == 5
+    whole = newest_snapshot(location)
+    assert (whole.version, whole.newest, whole.notes) == (5, 5, ())
+    assert whole.properties == {"layout": layout}
+    assert whole.manifest.paths == [*(f"f{i}" for i in range(4 - n_damaged)), "g"]
+
+
+def test_a_commit_that_is_deleted_while_it_is_read_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another commit has superseded it."""
+    location = Location(str(tmp_path))
+    commit(location, add("f"), operation="test")
+    original = Location.read
+    pending = [1]
+
+    def read(self: Location, path: str, limit: int) -> bytes:
+        if pending:
+            pending.pop()
+            commit(location, add("g"), operation="test")
+            (tmp_path / commit_path(0)).unlink()
+        return original(self, path, limit)
+
+    monkeypatch.setattr(Location, "read", read)
+    found = newest_snapshot(location)
+    assert (found.version, found.damaged, found.notes) == (1, None, ())
+
+
+@pytest.mark.parametrize("name", ["²³.json", "٣.json", "7.json", f"{10**19}.json"])
+def test_what_has_no_name_of_a_commit_is_none(tmp_path: Path, name: str) -> None:
+    location = Location(str(tmp_path))
+    commit(location, add("f"), operation="test")
+    (tmp_path / LOG / name).write_text("x")
+    assert latest_version(location) == 0
+    assert newest_snapshot(location).notes == ()
+    assert commit(location, keep, operation="test").version == 1
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, Path.touch])
+def test_what_is_in_the_place_of_a_commit_takes_its_number(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    """A pipe is never opened for good: nobody waits for a writer."""
+    location = Location(str(tmp_path))
+    commit(location, add("f"), operation="test")
+    make(tmp_path / commit_path(1))
+    assert newest_snapshot(location).version == 0
+    with pytest.warns(UserWarning, match="commit 1"):
+        assert commit(location, add("g"), operation="test").version == 2
+    assert newest_snapshot(location).manifest.paths == ["f", "g"]
 
 
 def test_other_files_in_the_log_are_no_commits(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skipindex.domain import Domain
+from skipindex.indexes.minmax import summary_type
 from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
 from skipindex.storage.pack import BlobEntry, BlobMeta
 
-TYPE = pa.struct([pa.field("low", pa.int64())])
+TYPE = summary_type(Domain("int"))
 SPECS = ({"kind": "bloom"}, {"kind": "bitmap"})
 Key = tuple[str, str]
 
@@ -53,7 +56,8 @@ def piece(
     ]
     # Named by its content, as packs are.
     content = f"{sorted(files.items())} {sorted(columns.items())} {domain}"
-    packs = (PackInfo(content, 1_000, tuple(entries)),) if entries else ()
+    name = hashlib.sha256(content.encode()).hexdigest()[:32] + ".puffin"
+    packs = (PackInfo(name, 1_000, tuple(entries)),) if entries else ()
     rows: list[dict[str, Any]] = [
         {
             "path": path,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.errors import CommitConflictError, TableError
+from skipindex.errors import CommitConflictError
+from skipindex.storage.checks import usable_properties
 from skipindex.storage.location import Found
 from skipindex.storage.replacements import (
     Replacement,
@@ -38,7 +40,8 @@ PUBLISHING = Rewrites((Replacement(OLD, NEW, 5.0, publishing=True),))
 
 
 def live(rewrites: Rewrites, listing: Sequence[Found]) -> list[str]:
-    return [file.path for file in rewrites.live(listing, is_visible)[0]]
+    there = {file.path: file for file in listing}
+    return [file.path for file in rewrites.live(there, is_visible)[0]]
 
 
 def test_copies_stand_for_the_files_that_they_replace() -> None:
@@ -60,7 +63,7 @@ def test_copies_stand_for_the_files_that_they_replace() -> None:
     ids=["gone", "size", "mark", "no copy", "another copy", "all gone"],
 )
 def test_what_does_not_fit_is_void(listing: list[Found]) -> None:
-    found, notes = ONE.live(listing, is_visible)
+    found, notes = ONE.live({file.path: file for file in listing}, is_visible)
     assert found == [file for file in listing if is_visible(file)]
     assert len(notes) == 1
     assert "gone or changed" in notes[0]
@@ -79,15 +82,16 @@ def test_what_does_not_fit_is_void(listing: list[Found]) -> None:
         ([visible("c")], ["c"]),
     ],
 )
-def test_what_is_being_published_counts_whatever_is_there(
+def test_what_is_published_without_a_record_counts_whatever_is_there(
     listing: list[Found], expected: list[str]
 ) -> None:
     assert live(PUBLISHING, listing) == expected
 
 
-def test_what_is_being_published_and_lost_is_an_error() -> None:
-    with pytest.raises(TableError, match="is lost"):
-        live(PUBLISHING, [*OLD])
+def test_what_was_published_without_a_record_and_is_lost_is_void() -> None:
+    assert live(PUBLISHING, [*OLD]) == ["a", "b"]
+    there = {file.path: file for file in OLD}
+    assert len(PUBLISHING.live(there, is_visible)[1]) == 1
 
 
 def test_rewriting_again_joins_replacements() -> None:
@@ -108,16 +112,22 @@ def test_rewriting_again_joins_replacements() -> None:
 names = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
 
 
-@given(old=names, new=names, since=st.floats(0, 1e10), publishing=st.booleans())
+@given(
+    old=names.filter(bool),
+    new=st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=4, unique=True),
+    since=st.floats(0, 1e10),
+    publishing=st.booleans(),
+)
 def test_properties_round_trip(
     old: list[str], new: list[str], since: float, publishing: bool
 ) -> None:
     one = Replacement(
         tuple(map(visible, old)), tuple(map(hidden, new)), since, publishing
     )
-    rewrites = Rewrites((one,), (("p", since),))
+    rewrites = Rewrites((one,), (("p=1/_skipindex-2-0/q", since),))
     properties = rewrites.within({"layout": {"cluster_by": ["x"]}})
     assert Rewrites.of(properties) == rewrites
+    assert usable_properties(json.loads(json.dumps(properties))) == (properties, ())
     assert properties["layout"] == {"cluster_by": ["x"]}
     assert Rewrites().within(properties) == {"layout": {"cluster_by": ["x"]}}
 

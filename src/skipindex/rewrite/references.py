@@ -5,13 +5,13 @@ Nothing that is named here may be deleted.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Final
 
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.location import Found, Location
-from skipindex.storage.log import LOG, MANIFESTS, PACKS, Snapshot, read_snapshot
+from skipindex.storage.log import MANIFESTS, PACKS, Snapshot, read_snapshot
+from skipindex.storage.names import is_commit, version_of
 from skipindex.storage.replacements import Rewrites
 
 NS: Final = 1_000_000_000
@@ -38,7 +38,7 @@ def referenced(
     rewrites = Rewrites.of(newest.properties)
     needed = {file.path for r in rewrites.replacements for file in r.new}
     needed |= {path for path, _ in rewrites.trash}
-    commits = sorted((f for f in listing if is_commit(f)), key=lambda f: f.path)
+    commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)
     recent = [f for f in commits if f.mtime > since * NS]
     older = [f for f in commits if f.mtime <= since * NS]
     if keep and older:  # it was the newest when the retention began
@@ -51,17 +51,10 @@ def referenced(
 
 def _parts(location: Location, file: Found) -> set[str]:
     """Manifest and packs of one commit; none if it cannot be read."""
+    version = version_of(file.path.rpartition("/")[2])
     try:
-        version = int(file.path.rpartition("/")[2].removesuffix(".json"))
-        manifest = read_snapshot(location, version).manifest
-        outer = json.loads(location.read(file.path))
+        snapshot = read_snapshot(location, version)
     except CorruptIndexError:
         return set()
-    packs = {f"{PACKS}/{pack.name}" for pack in manifest.packs}
-    return {f"{MANIFESTS}/{outer['commit']['manifest']['name']}", *packs}
-
-
-def is_commit(file: Found) -> bool:
-    """Whether the file is a commit of the log."""
-    name = file.path.removeprefix(f"{LOG}/")
-    return name != file.path and name.removesuffix(".json").isdigit()
+    packs = {f"{PACKS}/{pack.name}" for pack in snapshot.manifest.packs}
+    return {f"{MANIFESTS}/{snapshot.manifest_name}", *packs}

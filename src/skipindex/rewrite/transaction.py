@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.partitions import partition_values
@@ -26,12 +26,12 @@ from skipindex.rewrite.cubes import PROPERTY, Cube, cubes_of
 from skipindex.rewrite.planning import Group, rounds
 from skipindex.rewrite.target import Target
 from skipindex.storage.location import Found, Location
-from skipindex.storage.log import FOLDER, Snapshot, commit
+from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.names import STAGING
+from skipindex.storage.publications import stable_listing
 from skipindex.storage.replacements import HIDDEN, Rewrites, without_files
-from skipindex.table import SparkListing, Table, is_data_file
-
-STAGING: Final = f"{FOLDER}/staging"
+from skipindex.table import Table, is_data_file, live_files
 
 Writer = Callable[[Sequence[Group], str], None]
 """Writes all rows of some groups, no two of one partition, below a folder.
@@ -171,8 +171,8 @@ def _committed(
     fresh: Manifest,
 ) -> Snapshot:
     rewrites = Rewrites.of(base.properties)
-    everything = list(location.list())
-    live, _ = rewrites.live(everything, SparkListing(everything).is_read)
+    listing, publications = stable_listing(location, lambda: list(location.list()))
+    live, _ = live_files(listing, publications, base)
     there = {file.path: file for file in live}
     now = time.time()
     gone: set[str] = set()

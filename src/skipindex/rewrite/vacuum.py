@@ -1,47 +1,47 @@
 """Publishing rewritten files, and deleting what nobody needs any more.
 
-A replacement that is older than the retention is published:
-
-1. A commit says so; from here on the hidden files count, whatever else is there.
-2. They get their visible names: linked on a local file system, copied elsewhere.
-3. The files that they replaced are deleted.
-4. Another commit names the visible files; the hidden names become trash.
-
-A reader of commits reads the right rows at each step.  One who lists the folder
-sees, between 2 and 4, rows twice until the replaced files are gone: never too few.
-Whoever dies on the way is followed by the next vacuum, which does the rest.
+Nothing is deleted that is not ours: only files in this very folder, through no link,
+with names that we give ourselves, and none that a live listing counts or that may
+belong to a table below or above.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
-from skipindex.errors import CommitConflictError, CorruptIndexError, TableError
-from skipindex.rewrite.cubes import PROPERTY, cubes_of
-from skipindex.rewrite.references import NS, is_commit, referenced
-from skipindex.rewrite.transaction import STAGING
+from skipindex.errors import IndexVersionError, TableError
+from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.references import NS, referenced
 from skipindex.storage.location import Found, Location, location_of
 from skipindex.storage.log import (
-    MANIFESTS,
-    PACKS,
+    FOLDER,
     Snapshot,
     commit,
-    read_snapshot,
+    newest_snapshot,
+    warn_of_damage,
 )
-from skipindex.storage.replacements import (
-    Replacement,
-    Rewrites,
+from skipindex.storage.names import (
+    STAGING,
+    is_commit,
+    is_copy_folder,
     is_hidden_copy,
-    published,
-    with_moved,
-    without_files,
+    is_own_garbage,
 )
-from skipindex.table import Table, check_folder
+from skipindex.storage.publications import (
+    is_record,
+    outcome_path,
+    read_publications,
+    record_path,
+    stable_listing,
+)
+from skipindex.storage.replacements import Rewrites
+from skipindex.table import Table, check_folder, live_files
 
 RETENTION: Final = timedelta(days=7)
 
@@ -105,139 +105,55 @@ def vacuum(
     check_folder(location)
     if not location.exists():
         raise TableError(f"no such table: {location.full('')!r} does not exist")
-    run = _Run(location, retention.total_seconds(), _newest(location))
+    run = _Run(location, retention.total_seconds())
     if not dry_run:
-        run.publish()
+        run.publisher.run()
         run.empty_trash()
     run.sweep(dry_run=dry_run)
     if dry_run:
         run.foretell()
     return VacuumReport(
-        run.n_published, tuple(sorted(run.deleted)), sum(run.deleted.values()), dry_run
+        run.publisher.n_published if not dry_run else run.n_due,
+        tuple(sorted(run.deleted)),
+        sum(run.deleted.values()),
+        dry_run,
     )
 
 
 def _newest(location: Location) -> Snapshot:
     try:
-        return read_snapshot(location)
-    except CorruptIndexError as error:
+        return newest_snapshot(location)
+    except IndexVersionError as error:
         raise TableError(
-            f"cannot tell what {location.full('')!r} needs: {error} (build_indexes "
-            "commits anew)"
+            f"cannot tell what {location.full('')!r} needs: {error} (vacuum with the "
+            "library that wrote it)"
         ) from error
 
 
 class _Run:
     """One vacuum."""
 
-    def __init__(self, location: Location, keep: float, snapshot: Snapshot) -> None:
+    def __init__(self, location: Location, keep: float) -> None:
         self._location = location
         self._keep = keep
-        self._snapshot = snapshot
+        self._snapshot = _newest(location)
+        warn_of_damage(self._snapshot)
         self._cutoff = time.time() - keep
-        self._links: set[str] = set()  # hidden names of what has visible ones now
-        self.n_published = 0
+        self.publisher = Publisher(location, self._cutoff, self._delete)
+        self.n_due = 0
         self.deleted: dict[str, int] = {}
-
-    def publish(self) -> None:
-        """Publish what is due, and give up what no longer fits."""
-        due, void = self._due(self._snapshot, self._listing())
-        if void or any(not r.publishing for r in due):
-            self._snapshot = commit(self._location, self._marked, operation="vacuum")
-        due = self._being_published(_newest(self._location))
-        if due:
-            places: dict[str, Found] = {}
-            for replacement in due:
-                places |= self._show(replacement)
-                self._remove(replacement.old)
-            self._snapshot = commit(
-                self._location,
-                lambda base: self._shown(base, due, places),
-                operation="vacuum",
-            )
-
-    def _listing(self) -> dict[str, Found]:
-        return {file.path: file for file in self._location.list()}
-
-    def _due(
-        self, snapshot: Snapshot, there: Mapping[str, Found]
-    ) -> tuple[list[Replacement], list[Replacement]]:
-        """The replacements to publish, and those that no longer fit."""
-        replacements = Rewrites.of(snapshot.properties).replacements
-        void = [r for r in replacements if not r.publishing and r.misfit(there)]
-        due = [
-            r
-            for r in replacements
-            if r.publishing or (r not in void and r.since <= self._cutoff)
-        ]
-        return due, void
-
-    def _marked(self, base: Snapshot) -> Snapshot:
-        due, void = self._due(base, self._listing())
-        rewrites = Rewrites.of(base.properties)
-        rewrites = rewrites.publishing(due).without(void, now=time.time())
-        gone = {file.path for r in void for file in r.new}
-        properties = rewrites.within(base.properties)
-        properties[PROPERTY] = [
-            replace(cube, paths=cube.paths - gone).to_json()
-            for cube in cubes_of(base.properties)
-            if cube.paths - gone
-        ]
-        manifest = without_files(base.manifest, gone)
-        return Snapshot(base.version + 1, manifest, properties)
-
-    @staticmethod
-    def _being_published(snapshot: Snapshot) -> list[Replacement]:
-        """What the newest commit of all says, for nothing else may be deleted."""
-        replacements = Rewrites.of(snapshot.properties).replacements
-        return [r for r in replacements if r.publishing]
-
-    def _show(self, replacement: Replacement) -> dict[str, Found]:
-        """Give the copies their visible names; the visible files by hidden path."""
-        shown = {}
-        for file in replacement.new:
-            target = published(file.path)
-            try:
-                self._location.copy(file.path, target)
-            except FileNotFoundError:
-                if self._location.stat(target) is None:
-                    raise
-            found = self._location.stat(target)
-            if found is None or found.size != file.size:
-                raise TableError(f"{target!r} was changed while it was published")
-            shown[file.path] = found
-        self.n_published += len(shown)
-        self._links |= shown.keys()
-        return shown
-
-    def _shown(
-        self, base: Snapshot, due: Sequence[Replacement], places: Mapping[str, Found]
-    ) -> Snapshot:
-        rewrites = Rewrites.of(base.properties)
-        done = [r for r in due if r in rewrites.replacements]
-        if not done:
-            raise CommitConflictError("vacuum: another vacuum was faster")
-        properties = rewrites.without(done, now=time.time()).within(base.properties)
-        properties[PROPERTY] = [
-            replace(
-                cube,
-                paths=frozenset(
-                    places[path].path if path in places else path for path in cube.paths
-                ),
-            ).to_json()
-            for cube in cubes_of(base.properties)
-        ]
-        manifest = with_moved(base.manifest, places)
-        return Snapshot(base.version + 1, manifest, properties)
 
     def empty_trash(self) -> None:
         """Delete hidden files that nobody needs any more."""
+        self._snapshot = _newest(self._location)
         cutoff = time.time() - self._keep
         trash = Rewrites.of(self._snapshot.properties).trash
         due = [(path, since) for path, since in trash if since <= cutoff]
         if not due:
             return
-        self._delete(self._location.stat(path) for path, _ in due)
+        live = self._live()
+        found = (self._location.stat(path) for path, _ in due if path not in live)
+        self._delete(file for file in found if file is not None)
 
         def without(base: Snapshot) -> Snapshot:
             rewrites = Rewrites.of(base.properties)
@@ -247,62 +163,122 @@ class _Run:
 
         self._snapshot = commit(self._location, without, operation="vacuum")
 
+    def _live(self) -> set[str]:
+        """Paths of the files that hold the rows of the table, and of copies of them."""
+        listing, publications = stable_listing(
+            self._location, lambda: list(self._location.list())
+        )
+        live = {f.path for f in live_files(listing, publications, self._snapshot)[0]}
+        rewrites = Rewrites.of(self._snapshot.properties)
+        return live | {f.path for r in rewrites.replacements for f in (*r.old, *r.new)}
+
     def sweep(self, *, dry_run: bool) -> None:
-        """Delete what no commit refers to."""
+        """Delete what no commit refers to.
+
+        While the newest commit is damaged nobody knows what it refers to: then all
+        is left until another is committed.
+        """
         self._snapshot = _newest(self._location)
+        if self._snapshot.damaged is not None:
+            return
         cutoff = time.time() - self._keep
-        listing = list(self._location.list())
+        young = time.time() - max(self._keep, _LOG_AGE)
+        listing = list(self._location.list_own())
+        folders = list(self._location.list_folders())
         needed = referenced(
             self._location, self._snapshot, listing, keep=self._keep, since=cutoff
         )
+        needed |= self._live()
+        needed |= _heeded(self._location, listing)
+        others = _Others(self._location, folders)
         swept = [
             file
             for file in listing
             if file.path not in needed
-            and file.mtime <= cutoff * NS
+            and not others.may_own(file.path)
             and (
-                is_hidden_copy(file.path)
-                or file.path.startswith((f"{MANIFESTS}/", f"{PACKS}/", f"{STAGING}/"))
-                or (is_commit(file) and file.mtime <= (time.time() - _LOG_AGE) * NS)
+                file.mtime <= cutoff * NS
+                if is_own_garbage(file.path)
+                else file.mtime <= young * NS
+                and (is_commit(file.path) or is_record(file.path))
             )
         ]
         if dry_run:
             self.deleted |= {file.path: file.size for file in swept}
             return
         self._delete(swept)
-        for folder in sorted(
-            self._location.list_folders(), reverse=True, key=lambda file: file.path
-        ):
-            is_ours = is_hidden_copy(f"{folder.path}/")
+        for folder in sorted(folders, reverse=True, key=lambda file: file.path):
+            is_ours = is_copy_folder(folder.path) and not others.may_own(folder.path)
             is_ours |= folder.path.startswith(f"{STAGING}/")
-            if is_ours and folder.mtime <= (time.time() - self._keep) * NS:
+            if is_ours and folder.mtime <= cutoff * NS:
                 self._location.delete_folder(folder.path)
 
     def foretell(self) -> None:
         """Count what publishing and emptying the trash would do."""
-        there = self._listing()
-        due, _ = self._due(self._snapshot, there)
-        self.n_published = sum(len(r.new) for r in due)
+        there = {file.path: file for file in self._location.list()}
+        due, _ = self.publisher.due(self._snapshot)
+        self.n_due = sum(len(r.new) for r in due)
         trash = Rewrites.of(self._snapshot.properties).trash
         gone = [file.path for r in due for file in r.old]
         gone += [path for path, since in trash if since <= self._cutoff]
         self.deleted |= {path: there[path].size for path in gone if path in there}
 
-    def _remove(self, files: Iterable[Found]) -> None:
-        """Delete data files, unless somebody has changed them meanwhile."""
-        self._delete(
-            found
-            for file in files
-            for found in [self._location.stat(file.path)]
-            if found == file
-        )
-
-    def _delete(self, files: Iterable[Found | None]) -> None:
+    def _delete(self, files: Iterable[Found]) -> None:
+        """Delete files of ours; the only place where vacuum deletes any."""
         for file in files:
-            if file is None:
-                continue
             folder, slash, name = file.path.rpartition("/")
+            checksum = f"{folder}{slash}.{name}.crc"  # Hadoop's, if local
+            if not self._location.owns(file.path):
+                continue
             self._location.delete(file.path)
-            self._location.delete(f"{folder}{slash}.{name}.crc")  # Hadoop's, if local
-            if file.path not in self._links:
+            if self._location.owns(checksum):
+                self._location.delete(checksum)
+            if file.path not in self.publisher.links:
                 self.deleted[file.path] = file.size
+
+
+def _heeded(location: Location, listing: Iterable[Found]) -> set[str]:
+    """Records that say what is ignored, as long as any of it is there."""
+    there = {file.path: file for file in listing}
+    return {
+        path
+        for record in read_publications(location).records
+        if record.shown is None or any(record.ignored(there))
+        for path in (record_path(record.id), outcome_path(record.id))
+    }
+
+
+class _Others:
+    """Tables below and above this one, whose hidden copies look like ours."""
+
+    def __init__(self, location: Location, folders: Iterable[Found]) -> None:
+        self._below = tuple(
+            f"{folder.path.removesuffix(FOLDER)}"
+            for folder in folders
+            if folder.path.endswith(f"/{FOLDER}")
+        )
+        self._above = _is_below_a_table(location)
+
+    def may_own(self, path: str) -> bool:
+        """Whether a hidden copy that no commit of ours names may be of such a table."""
+        is_copy = is_hidden_copy(path) or is_copy_folder(path)
+        return is_copy and (self._above or path.startswith(self._below))
+
+
+def _is_below_a_table(location: Location) -> bool:
+    """Whether a folder above has an index; if nobody can tell, it may have one."""
+    root = Path(location.root)
+    parents = {*root.parents, *(root.resolve().parents if location.is_local else ())}
+    if not location.is_local:
+        paths = [(parent / FOLDER).as_posix() for parent in parents]
+        found = location.filesystem.get_file_info(paths)
+        return any(info.type.name != "NotFound" for info in found)
+    for parent in parents:
+        try:
+            os.lstat(parent / FOLDER)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return True
+        return True
+    return False

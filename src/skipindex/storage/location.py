@@ -9,7 +9,7 @@ import shutil
 import stat
 import uuid
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,14 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from skipindex.errors import StorageError, TableError
+from skipindex.storage.walk import is_plain, open_regular, walk
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 _USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
 _TEMPORARY = re.compile(r"(^|/)\.skipindex-[0-9a-f]{32}\.tmp$")
+_CHUNK = 1 << 20
+MAX_READ = 1 << 30
+"""Bytes of a file that is read as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +75,36 @@ class Location:
         return f"{base}/{path}" if path else base
 
     def list(self, folder: str = "") -> Iterator[Found]:
-        """All files below ``folder``, in the order of the file system."""
-        return self._below(folder, pafs.FileType.File)
+        """All files below ``folder``, in no order; links to data are followed."""
+        return self._below(folder, pafs.FileType.File, links=True)
+
+    def list_own(self) -> Iterator[Found]:
+        """All files that are in this very folder: nothing that a link leads to."""
+        return self._below("", pafs.FileType.File, links=False)
 
     def list_folders(self) -> Iterator[Found]:
-        """All folders; their size means nothing."""
-        return self._below("", pafs.FileType.Directory)
+        """All folders, none through a link; their size means nothing."""
+        return self._below("", pafs.FileType.Directory, links=False)
 
-    def _below(self, folder: str, kind: pafs.FileType) -> Iterator[Found]:
+    def names(self, folder: str) -> Sequence[str]:
+        """The names of all that is in a folder, whatever it is."""
+        if self.is_local:
+            try:
+                return os.listdir(self.full(folder))
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        selector = pafs.FileSelector(self.full(folder), allow_not_found=True)
+        return [info.base_name for info in self.filesystem.get_file_info(selector)]
+
+    def _below(
+        self, folder: str, kind: pafs.FileType, *, links: bool
+    ) -> Iterator[Found]:
+        if self.is_local:
+            is_folder = kind == pafs.FileType.Directory
+            for path, there in walk(self.root, folder, links=links):
+                if stat.S_ISDIR(there.st_mode) == is_folder:
+                    yield Found(path, there.st_size, there.st_mtime_ns)
+            return
         selector = pafs.FileSelector(
             self.full(folder), recursive=True, allow_not_found=True
         )
@@ -87,6 +113,24 @@ class Location:
             if info.type == kind:
                 mtime = info.mtime_ns or 0
                 yield Found(info.path[start:], info.size or 0, mtime)
+
+    def owns(self, path: str) -> bool:
+        """Whether a file is there, in this very folder and not through a link."""
+        if self.is_local:
+            return is_plain(self.root, path)
+        return self.stat(path) is not None
+
+    def is_same(self, path: str, other: str) -> bool:
+        """Whether two files have the same content, or are one."""
+        if self.is_local and Path(self.full(path)).samefile(self.full(other)):
+            return True
+        with self.open_input(path) as one, self.open_input(other) as two:
+            if one.size() != two.size():
+                return False
+            while data := one.read(_CHUNK):
+                if data != two.read(_CHUNK):
+                    return False
+        return True
 
     def stat(self, path: str) -> Found | None:
         """The file as it is now, or None if there is none."""
@@ -104,11 +148,16 @@ class Location:
         """The file, for random access."""
         return self.filesystem.open_input_file(self.full(path))
 
-    def read(self, path: str) -> bytes:
-        """The whole file."""
-        with self.open_input(path) as source:
-            data: bytes = source.read()
-            return data
+    def read(self, path: str, limit: int = MAX_READ) -> bytes:
+        """The whole file.
+
+        Raises:
+            OSError: there is none, or it is larger than ``limit`` bytes.
+        """
+        source = self.view(path)
+        if len(source) > limit:
+            raise OSError(f"{path!r} has {len(source)} bytes (at most {limit})")
+        return bytes(source.read(0, len(source)))
 
     def view(self, path: str) -> ByteSource:
         """The file as a source of byte ranges."""
@@ -385,7 +434,7 @@ class _LocalBytes(ByteSource):
     """
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._file = open_regular(path)
         weakref.finalize(self, os.close, self._file)
 
     def __len__(self) -> int:

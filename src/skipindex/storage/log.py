@@ -15,30 +15,63 @@ so a reader sees a commit whole or not at all.
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pyarrow as pa
 from crc32c import crc32c
 
 from skipindex.errors import (
     CommitConflictError,
     CorruptIndexError,
     IndexVersionError,
+    TableError,
+)
+from skipindex.storage.checks import (
+    MAX_COMMIT,
+    MAX_MANIFEST,
+    READING,
+    first_line,
+    sealed,
+    unsealed,
+    usable_properties,
+    whole,
 )
 from skipindex.storage.location import Location
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.names import (
+    FOLDER,
+    LOG,
+    MANIFESTS,
+    MAX_VERSION,
+    PACKS,
+    commit_path,
+    is_manifest_name,
+    version_of,
+)
 
-FOLDER: Final = "_skipindex"
-LOG: Final = f"{FOLDER}/log"
-MANIFESTS: Final = f"{FOLDER}/manifests"
-PACKS: Final = f"{FOLDER}/packs"
+__all__ = [
+    "FOLDER",
+    "FORMAT",
+    "LOG",
+    "MANIFESTS",
+    "PACKS",
+    "Change",
+    "Snapshot",
+    "commit",
+    "latest_version",
+    "newest_snapshot",
+    "read_snapshot",
+    "warn_of_damage",
+]
+
 FORMAT: Final = 1
 _TRIES: Final = 50
+_LOOKS_BACK: Final = 16
+"""How many damaged commits are passed over in search of a whole one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +82,23 @@ class Snapshot:
         version: the number of the commit; -1 before the first one.
         manifest: the data files that are known.
         properties: of the table, as JSON: ``layout`` and ``indexes``.
+        manifest_name: the file that the manifest was read from.
+        damaged: the number of the newest commit, if this is an older one because
+            those after it cannot be read.
+        notes: what of the log is ignored, and why.
     """
 
     version: int
     manifest: Manifest
     properties: dict[str, Any] = field(default_factory=dict)
+    manifest_name: str = ""
+    damaged: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest commit, whole or damaged."""
+        return self.version if self.damaged is None else self.damaged
 
 
 Change = Callable[[Snapshot], Snapshot]
@@ -61,17 +106,20 @@ Change = Callable[[Snapshot], Snapshot]
 
 
 def latest_version(location: Location) -> int:
-    """The number of the newest commit, or -1."""
-    names = (found.path.rpartition("/")[2] for found in location.list(LOG))
-    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
-    return max((int(stem) for stem in stems if stem.isdigit()), default=-1)
+    """The number of the newest commit, or -1; whatever is in the place of its file."""
+    return max(_versions(location), default=-1)
+
+
+def _versions(location: Location) -> set[int]:
+    found = map(version_of, location.names(LOG))
+    return {version for version in found if version is not None}
 
 
 def read_snapshot(location: Location, version: int | None = None) -> Snapshot:
     """The snapshot of one commit, by default the newest; empty before the first.
 
     Raises:
-        CorruptIndexError: a file is missing or fails its crc32c.
+        CorruptIndexError: a file is missing, fails its crc32c, or is not ours.
         IndexVersionError: a newer library wrote it.
     """
     if version is None:
@@ -80,23 +128,73 @@ def read_snapshot(location: Location, version: int | None = None) -> Snapshot:
         return Snapshot(-1, Manifest.empty())
     name = f"commit {version}"
     try:
-        outer = json.loads(location.read(_commit_path(version)))
-        commit = outer["commit"]
-        if crc32c(_canonical(commit)) != outer["crc32c"]:
-            raise CorruptIndexError(f"{name} fails its crc32c")
-        if commit["format"] > FORMAT:
+        body = unsealed("commit", location.read(commit_path(version), MAX_COMMIT))
+        if whole(body["format"]) > FORMAT:
             raise IndexVersionError(
-                f"{name} has format {commit['format']}, newer than ours ({FORMAT})"
+                f"{name} has format {body['format']}, newer than ours ({FORMAT})"
             )
-        data = location.read(f"{MANIFESTS}/{commit['manifest']['name']}")
-        if crc32c(data) != commit["manifest"]["crc32c"]:
-            raise CorruptIndexError(f"the manifest of {name} fails its crc32c")
-        manifest = Manifest.from_bytes(data)
-    except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
-        if isinstance(error, CorruptIndexError):
-            raise
-        raise CorruptIndexError(f"{name} cannot be read: {error}") from error
-    return Snapshot(version, manifest, commit["properties"])
+        manifest, manifest_name = _manifest(location, body["manifest"])
+        properties, notes = usable_properties(body["properties"])
+    except IndexVersionError:
+        raise
+    except READING as error:
+        raise CorruptIndexError(
+            f"{name} cannot be read: {first_line(error)}"
+        ) from error
+    return Snapshot(version, manifest, properties, manifest_name, notes=notes)
+
+
+def _manifest(location: Location, entry: Any) -> tuple[Manifest, str]:
+    """The manifest that a commit names, and the name of its file."""
+    name = entry["name"]
+    if not is_manifest_name(name):
+        raise CorruptIndexError(f"{name!r} is no name of a manifest")
+    data = location.read(f"{MANIFESTS}/{name}", MAX_MANIFEST)
+    if crc32c(data) != entry["crc32c"]:
+        raise CorruptIndexError("its manifest fails its crc32c")
+    return Manifest.from_bytes(data), name
+
+
+def newest_snapshot(location: Location) -> Snapshot:
+    """The newest commit that is whole; the empty snapshot if none is.
+
+    Where newer ones are damaged, ``notes`` says so: every file that they knew and
+    this one does not is read, and what it says of files that have changed since
+    counts for nothing.
+
+    Raises:
+        IndexVersionError: a newer library wrote the newest one that can be read.
+    """
+    while True:
+        versions = _versions(location)
+        newest = max(versions, default=-1)
+        problems = []
+        for version in sorted(versions, reverse=True)[:_LOOKS_BACK]:
+            try:
+                found = read_snapshot(location, version)
+            except IndexVersionError:
+                raise
+            except CorruptIndexError as error:
+                problems.append(str(error))
+            else:
+                break
+        else:
+            found = Snapshot(-1, Manifest.empty())
+        if not problems:
+            return found
+        if latest_version(location) == newest:  # else it was superseded and deleted
+            break
+    notes = [f"indexes ignored: {problem}" for problem in problems[:1]]
+    if found.version >= 0:
+        notes = [f"commit {found.version} is used instead: {problems[0]}"]
+    return Snapshot(
+        found.version,
+        found.manifest,
+        found.properties,
+        found.manifest_name,
+        newest,
+        (*notes, *found.notes),
+    )
 
 
 def commit(location: Location, change: Change, *, operation: str) -> Snapshot:
@@ -104,19 +202,21 @@ def commit(location: Location, change: Change, *, operation: str) -> Snapshot:
 
     Two writers: one of them finds its number taken, applies its change to what
     the other committed, and tries again.  Nothing of either is lost.  A newest
-    commit that is damaged counts as empty: its indexes are no indexes.
+    commit that is damaged is passed over with a warning: the change is applied to
+    the newest one that is whole, and its properties and indexes stay.
 
     Raises:
         CommitConflictError: others were faster, 50 times in a row.
+        IndexVersionError: a newer library wrote the newest commit.
+        TableError: the log has no more numbers.
     """
     for attempt in range(_TRIES):
-        version = latest_version(location)
-        try:
-            base = read_snapshot(location, version)
-        except IndexVersionError:
-            raise
-        except CorruptIndexError:
-            base = Snapshot(version, Manifest.empty())
+        base = newest_snapshot(location)
+        version = base.newest + 1
+        if not attempt:
+            warn_of_damage(base)
+        if version >= MAX_VERSION:
+            raise TableError(f"{location.full(commit_path(base.newest))!r} is the last")
         target = change(base)
         manifest = target.manifest.to_bytes()
         name = hashlib.sha256(manifest).hexdigest()[:32] + ".arrow"
@@ -132,10 +232,8 @@ def commit(location: Location, change: Change, *, operation: str) -> Snapshot:
             },
             "properties": target.properties,
         }
-        outer = {"commit": body, "crc32c": crc32c(_canonical(body))}
-        data = json.dumps(outer, indent=1, sort_keys=True).encode()
-        if location.write_new(_commit_path(version + 1), data):
-            return Snapshot(version + 1, target.manifest, target.properties)
+        if location.write_new(commit_path(version), sealed("commit", body)):
+            return Snapshot(version, target.manifest, target.properties, name)
         time.sleep(random.uniform(0, 0.02 * min(attempt + 1, 10)))
     raise CommitConflictError(
         f"{operation}: other writers committed first {_TRIES} times at "
@@ -143,9 +241,10 @@ def commit(location: Location, change: Change, *, operation: str) -> Snapshot:
     )
 
 
-def _commit_path(version: int) -> str:
-    return f"{LOG}/{version:020d}.json"
-
-
-def _canonical(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+def warn_of_damage(snapshot: Snapshot) -> None:
+    """Warn if newer commits than this one are damaged."""
+    if snapshot.damaged is not None:
+        warnings.warn(
+            f"commit {snapshot.damaged} of the table is damaged: {snapshot.notes[0]}",
+            stacklevel=3,
+        )

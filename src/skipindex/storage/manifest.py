@@ -27,7 +27,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.errors import CorruptIndexError
 from skipindex.storage.blobs import BlobUse, PackInfo, spec_key
+from skipindex.storage.checks import (
+    READING,
+    check_files,
+    check_pack,
+    check_stats,
+    check_unpacked,
+    first_line,
+    stream_of,
+)
 from skipindex.storage.pack import BlobEntry
 
 __all__ = [
@@ -60,6 +70,10 @@ class StatsColumn:
 
     domain: str
     values: pa.StructArray
+
+    def is_like(self, other: StatsColumn) -> bool:
+        """Whether both are of values of one kind."""
+        return self.domain == other.domain and self.values.type == other.values.type
 
 
 @dataclass(frozen=True)
@@ -178,7 +192,7 @@ class Manifest:
         before_rows = pc.if_else(pc.less(before_rows, 0), None, before_rows)
         for column in {**self.stats, **newer.stats}:
             old, new = self.stats.get(column), newer.stats.get(column)
-            if old is not None and new is not None and old.domain != new.domain:
+            if old is not None and new is not None and not old.is_like(new):
                 old = None
             if new is None:
                 assert old is not None
@@ -299,18 +313,41 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """The inverse of ``to_bytes``; the commit's crc32c vouches for ``data``."""
-        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+        """The inverse of ``to_bytes``; the commit's crc32c vouches for ``data``.
+
+        Raises:
+            CorruptIndexError: these bytes are none that ``to_bytes`` would make.
+        """
+        try:
+            return cls._checked(data)
+        except READING as error:
+            if isinstance(error, CorruptIndexError):
+                raise
+            reason = first_line(error)
+            raise CorruptIndexError(f"it is no manifest: {reason}") from error
+
+    @classmethod
+    def _checked(cls, data: bytes) -> Manifest:
+        check_unpacked(data)
+        table = pa.ipc.open_stream(stream_of(data)).read_all()
         packs = json.loads(table.schema.metadata[b"packs"])
+        for record in packs:
+            check_pack(record)
+        n_fields = len(_FILE_FIELDS)
+        found = [(field.name, field.type) for field in table.schema][:n_fields]
+        if found != [(field.name, field.type) for field in _FILE_FIELDS]:
+            raise CorruptIndexError("it has other columns than a manifest")
+        files = pa.table(table.columns[:n_fields], schema=_FILE_FIELDS)
+        check_files(files, len(packs))
         stats = {}
-        for i in range(len(_FILE_FIELDS), len(table.schema)):
+        for i in range(n_fields, len(table.schema)):
             metadata = table.schema.field(i).metadata
             values = table.column(i).combine_chunks()
             if isinstance(values, pa.ChunkedArray):  # no rows, no chunks
                 values = pa.array([], values.type)
+            check_stats(values, len(files))
             name = metadata[b"column"].decode()
             stats[name] = StatsColumn(metadata[b"domain"].decode(), values)
-        files = table.select(_FILE_FIELDS.names).cast(_FILE_FIELDS)
         return cls(files, stats, tuple(map(PackInfo.from_json, packs)))
 
 

@@ -7,25 +7,33 @@ This is believed as long as every file on both sides is there, unchanged: whoeve
 adds, deletes or overwrites visible files goes on as if nothing had happened, and a
 replacement that no longer fits is void, so the visible files count again.
 
-Vacuum publishes a replacement: from a commit that says so on, the copies are the
-rows, whatever else is there; they are linked to visible names, the replaced files
-are deleted, and another commit says that it is done.
+Vacuum publishes a replacement: the copies are linked to visible names and the
+replaced files are deleted.  ``publications`` says how a reader sees each row once
+meanwhile, even if the log is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 
-from skipindex.errors import CommitConflictError, TableError
+from skipindex.errors import CommitConflictError
 from skipindex.storage.location import Found
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.names import HIDDEN, is_hidden_copy, published
 
-HIDDEN: Final = "_skipindex-"
-"""What the name of a folder of hidden copies begins with."""
+__all__ = [
+    "HIDDEN",
+    "Replacement",
+    "Rewrites",
+    "is_hidden_copy",
+    "published",
+    "with_moved",
+    "without_files",
+]
 
 _PROPERTY: Final = "rewrites"
 
@@ -38,18 +46,48 @@ class Replacement:
         old: the visible files.
         new: the hidden ones.
         since: when that was committed, in seconds since 1970.
-        publishing: the hidden files count, whatever became of the visible ones.
+        publishing: vacuum gives the hidden files their visible names.
+        publication: the id of the record of that; None is one without a record, of
+            an earlier version of this library.
     """
 
     old: tuple[Found, ...]
     new: tuple[Found, ...]
     since: float
     publishing: bool = False
+    publication: str | None = None
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Replacement:
+        """The inverse of ``to_json``; ``checks`` has looked at the record."""
+        return cls(
+            tuple(Found(*file) for file in record["old"]),
+            tuple(Found(*file) for file in record["new"]),
+            record["since"],
+            record["publishing"],
+            record.get("publication"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As a commit and a record of a publication have it."""
+        record = {
+            "old": [[f.path, f.size, f.mtime] for f in self.old],
+            "new": [[f.path, f.size, f.mtime] for f in self.new],
+            "since": self.since,
+            "publishing": self.publishing,
+        }
+        if self.publication is not None:
+            record["publication"] = self.publication
+        return record
 
     def misfit(self, there: Mapping[str, Found]) -> str | None:
         """The path of a file that is gone or changed, if there is one."""
         files = (*self.old, *self.new)
         return next((f.path for f in files if there.get(f.path) != f), None)
+
+
+def _no_record(_: Replacement) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +107,7 @@ class Rewrites:
         """What the properties of a commit say."""
         record = properties.get(_PROPERTY, {})
         return cls(
-            tuple(
-                Replacement(
-                    tuple(Found(*file) for file in r["old"]),
-                    tuple(Found(*file) for file in r["new"]),
-                    r["since"],
-                    r["publishing"],
-                )
-                for r in record.get("replacements", ())
-            ),
+            tuple(map(Replacement.from_json, record.get("replacements", ()))),
             tuple((path, since) for path, since in record.get("trash", ())),
         )
 
@@ -87,47 +117,44 @@ class Rewrites:
         if self == Rewrites():
             return others
         record = {
-            "replacements": [
-                {
-                    "old": [[f.path, f.size, f.mtime] for f in r.old],
-                    "new": [[f.path, f.size, f.mtime] for f in r.new],
-                    "since": r.since,
-                    "publishing": r.publishing,
-                }
-                for r in self.replacements
-            ],
+            "replacements": [r.to_json() for r in self.replacements],
             "trash": [list(entry) for entry in self.trash],
         }
         return {**others, _PROPERTY: record}
 
     def live(
-        self, listing: Iterable[Found], is_read: Callable[[Found], bool]
+        self,
+        there: Mapping[str, Found],
+        is_visible: Callable[[Found], bool],
+        is_shown: Callable[[Replacement], bool | None] = _no_record,
     ) -> tuple[list[Found], list[str]]:
         """The files that hold the table's rows, by path, and remarks on others.
 
         Args:
-            listing: every file below the table's folder, hidden ones included.
-            is_read: whether a reader who lists the folder reads the file.
-
-        Raises:
-            TableError: a file that is being published is lost.
+            there: every file below the table's folder by its path, hidden ones
+                included, but none that a publication says to ignore.
+            is_visible: whether a reader who lists the folder reads the file.
+            is_shown: whether the copies have been made visible for good; None if
+                no publication tells.
         """
-        there = {file.path: file for file in listing}
-        found = {f.path: f for f in there.values() if is_read(f)}
+        found = {f.path: f for f in there.values() if is_visible(f)}
         notes = []
         for replacement in self.replacements:
-            if replacement.publishing:
-                _take_over(replacement, there, found)
+            shown = is_shown(replacement) if replacement.publishing else False
+            if shown:
+                _by_hidden_names(replacement, there, found)
+                continue
+            if shown is None and _take_over(replacement, there, found):
                 continue
             misfit = replacement.misfit(there)
             if misfit is not None:
                 notes.append(
                     f"{len(replacement.new)} rewritten files not used: {misfit!r} is "
-                    "gone or changed, so the files that they replaced count"
+                    "gone or changed, so the visible files count"
                 )
                 continue
             for file in replacement.old:
-                del found[file.path]
+                found.pop(file.path, None)
             found.update({file.path: file for file in replacement.new})
         return [found[path] for path in sorted(found)], notes
 
@@ -173,49 +200,46 @@ class Rewrites:
             (*self.trash, *((f.path, now) for r in gone for f in r.new)),
         )
 
-    def publishing(self, due: Sequence[Replacement]) -> Rewrites:
-        """These, with some of them being published."""
+    def publishing(self, due: Sequence[Replacement], publication: str) -> Rewrites:
+        """These, where those that are due are being published from now on."""
         marked = tuple(
-            replace(r, publishing=True) if r in due else r for r in self.replacements
+            replace(r, publishing=True, publication=publication)
+            if r in due and not r.publishing
+            else r
+            for r in self.replacements
         )
         return Rewrites(marked, self.trash)
 
 
-def published(path: str) -> str:
-    """Where a hidden file is visible once it is published: one folder up."""
-    folder, _, name = path.rpartition("/")
-    return f"{folder.rpartition('/')[0]}/{name}".lstrip("/")
-
-
-def is_hidden_copy(path: str) -> bool:
-    """Whether the file lies in a folder of hidden copies."""
-    return path.rpartition("/")[0].rpartition("/")[2].startswith(HIDDEN)
+def _by_hidden_names(
+    replacement: Replacement, there: Mapping[str, Found], found: dict[str, Found]
+) -> None:
+    """Let visible copies count by their hidden names, which the manifest knows."""
+    for file in replacement.new:
+        target = found.get(published(file.path))
+        if there.get(file.path) == file and target and target.size == file.size:
+            del found[target.path]
+            found[file.path] = file
 
 
 def _take_over(
     replacement: Replacement, there: Mapping[str, Found], found: dict[str, Found]
-) -> None:
-    """Let the copies count in ``found``, by their hidden names or the visible ones."""
-    n_traces = 0
+) -> bool:
+    """Let the copies count, by their hidden names or the visible ones, if all are.
+
+    An earlier version of this library published without a record.
+    """
+    hidden = [file for file in replacement.new if there.get(file.path) == file]
+    others = [published(f.path) for f in replacement.new if f not in hidden]
+    if not all(path in found for path in others):
+        return False
     for file in replacement.old:
         if found.get(file.path) == file:
             del found[file.path]
-            n_traces += 1
-    lost = []
-    for file in replacement.new:
-        target = published(file.path)
-        n_traces += target in found
-        if there.get(file.path) == file:
-            found.pop(target, None)
-            found[file.path] = file
-            n_traces += 1
-        elif target not in found:
-            lost.append(file.path)
-    if lost and n_traces:  # without a trace somebody has dropped the partition
-        raise TableError(
-            f"{lost[0]!r} is lost: it was being published by vacuum, and other files "
-            "that count on it are still there"
-        )
+    for file in hidden:
+        found.pop(published(file.path), None)
+        found[file.path] = file
+    return True
 
 
 def without_files(manifest: Manifest, paths: set[str]) -> Manifest:

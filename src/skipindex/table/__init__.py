@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from skipindex.indexes.minmax import FileStats
 from skipindex.schema import ColumnInfo
+from skipindex.storage.names import is_data_file
 from skipindex.stored import (
     arrow_schema,
     check_stored,
@@ -22,9 +23,9 @@ from skipindex.table._files import (
     SparkListing,
     check_folder,
     column_reader,
-    is_data_file,
 )
 from skipindex.table._formats import require_plain
+from skipindex.table._observe import live_files
 from skipindex.table._table import FileEntry, Table, in_any_zone, open_table
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "in_any_zone",
     "is_data_file",
     "lacks",
+    "live_files",
     "open_table",
     "require_plain",
     "stored_schema",

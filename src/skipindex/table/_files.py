@@ -18,41 +18,16 @@ import pyarrow.parquet as pq
 from skipindex.errors import TableError, UnsupportedTypeError
 from skipindex.partitions import partition_folders
 from skipindex.storage.location import Found, Location
+from skipindex.storage.names import SUMMARIES, is_data_name, is_shown
 from skipindex.table._dictionaries import is_as_written
 
 _SMALL_DICTIONARY: Final = 1 << 16
 """Compressed bytes; writers give up at 1 MB before compression."""
 
-SUMMARIES: Final = ("_common_metadata", "_metadata")
-"""Files that Spark takes the schema from before any data file, even if they are empty;
-its listing shows every name that begins like this."""
-
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
 
 _OPTIONS: Final[Mapping[str, Any]] = {"coerce_int96_timestamp_unit": "us"}
-
-
-def is_shown(name: str) -> bool:
-    """Whether Spark's listing shows a file or folder of this name."""
-    if name.startswith(SUMMARIES):
-        return True
-    return not (
-        (name.startswith("_") and "=" not in name)
-        or name.startswith(".")
-        or name.endswith("._COPYING_")
-    )
-
-
-def is_data_name(name: str) -> bool:
-    """Whether Spark reads a file of this name, if its listing shows it."""
-    return not ((name.startswith("_") and "=" not in name) or name.startswith("."))
-
-
-def is_data_file(path: str) -> bool:
-    """Whether Spark reads the file at this relative path, if it reads its folder."""
-    *folders, name = path.split("/")
-    return is_data_name(name) and is_shown(name) and all(map(is_shown, folders))
 
 
 class SparkListing:

@@ -6,25 +6,30 @@ is listed anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from skipindex.errors import CorruptIndexError, TableError
+from skipindex.errors import IndexVersionError, TableError
 from skipindex.storage.location import Found, Location
-from skipindex.storage.log import Snapshot, latest_version, read_snapshot
+from skipindex.storage.log import (
+    Snapshot,
+    latest_version,
+    newest_snapshot,
+    warn_of_damage,
+)
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.names import SUMMARIES, is_data_file
+from skipindex.storage.publications import Publications, stable_listing
 from skipindex.storage.replacements import Rewrites
 from skipindex.stored import arrow_schema, given_schema
 from skipindex.table._files import (
-    SUMMARIES,
     UNREADABLE,
     SparkListing,
     check_folder,
     column_reader,
-    is_data_file,
 )
 from skipindex.table._formats import require_plain
 
@@ -69,46 +74,92 @@ def observe(
         TableError: there is no such folder, or no Parquet file in it, or it is a
             table of another format.
     """
-    everything, snapshot, notes = _listed(location)
-    if not plain:
-        require_plain(location, (file.path for file in everything), insist=True)
-    shown = SparkListing(everything)
-    listing, remarks = Rewrites.of(snapshot.properties).live(everything, shown.is_read)
-    candidates = shown.with_schema or [file.path for file in listing]
-    if not candidates:
-        raise TableError(_nothing_there(location, everything))
-    schema_path = _schema_path(location, candidates)
-    if schema is None:
-        schema, refused = _read_schema(location, schema_path)
-    else:
-        schema, refused = given_schema(schema)
-    return Observed(
-        listing,
-        shown.folders,
-        snapshot,
-        (*notes, *remarks),
-        schema_path,
-        schema,
-        refused,
-    )
+    for _ in range(_LOOKS):
+        everything, publications, snapshot = _listed(location)
+        if not plain:
+            require_plain(location, (file.path for file in everything), insist=True)
+        there = _counted(everything, publications)
+        shown = SparkListing(there.values())
+        listing, remarks = Rewrites.of(snapshot.properties).live(
+            there, shown.is_read, publications.is_shown
+        )
+        candidates = shown.with_schema or [file.path for file in listing]
+        if not candidates:
+            raise TableError(_nothing_there(location, everything))
+        schema_path = _schema_path(location, candidates)
+        try:
+            columns, refused = (
+                _read_schema(location, schema_path)
+                if schema is None
+                else given_schema(schema)
+            )
+        except TableError:
+            if location.stat(schema_path) is not None:
+                raise
+            continue  # deleted since it was listed, by a vacuum perhaps
+        return Observed(
+            listing,
+            shown.folders,
+            snapshot,
+            (*snapshot.notes, *publications.notes, *remarks),
+            schema_path,
+            columns,
+            refused,
+        )
+    raise _never_still(location)
 
 
-def _listed(location: Location) -> tuple[list[Found], Snapshot, tuple[str, ...]]:
+def live_files(
+    everything: Sequence[Found], publications: Publications, snapshot: Snapshot
+) -> tuple[list[Found], list[str]]:
+    """The files that hold the table's rows, by path, and remarks on others.
+
+    Raises:
+        TableError: Spark refuses the folders too.
+    """
+    there = _counted(everything, publications)
+    shown = SparkListing(there.values())
+    rewrites = Rewrites.of(snapshot.properties)
+    return rewrites.live(there, shown.is_read, publications.is_shown)
+
+
+def _counted(
+    everything: Sequence[Found], publications: Publications
+) -> dict[str, Found]:
+    """All files by path, but for those that a publication says to ignore."""
+    there = {file.path: file for file in everything}
+    for path in publications.ignored(there):
+        del there[path]
+    return there
+
+
+def _listed(
+    location: Location,
+) -> tuple[Sequence[Found], Publications, Snapshot]:
     """All files and the newest commit, in a state that goes together.
 
     Files that a rewrite replaces come and go with commits, so a listing is good
     only if the same rewrites were committed before it and after it.
     """
     check_folder(location)
-    snapshot, notes = _newest(location)
+    snapshot = _newest(location)
     for _ in range(_LOOKS):
-        everything = _list(location)
+        try:
+            everything, publications = stable_listing(location, lambda: _list(location))
+        except OSError as error:
+            raise _unlisted(location, error) from error
         before = Rewrites.of(snapshot.properties)
-        if latest_version(location) != snapshot.version:
-            snapshot, notes = _newest(location)
+        if _latest(location) != snapshot.newest:
+            snapshot = _newest(location)
         if Rewrites.of(snapshot.properties) == before:
-            return everything, snapshot, notes
-    raise TableError(
+            if snapshot.version >= 0:
+                warn_of_damage(snapshot)
+            return everything, publications, snapshot
+    raise _never_still(location)
+
+
+def _never_still(location: Location) -> TableError:
+    return TableError(
         f"{location.full('')!r} was rewritten {_LOOKS} times while it was listed; try "
         "again when that is done"
     )
@@ -117,20 +168,28 @@ def _listed(location: Location) -> tuple[list[Found], Snapshot, tuple[str, ...]]
 def _list(location: Location) -> list[Found]:
     """All files below the folder, by path."""
     check_folder(location)
-    try:
-        return sorted(location.list(), key=lambda found: found.path)
-    except OSError as error:
-        raise TableError(f"cannot list {location.full('')!r}: {error}") from error
+    return sorted(location.list(), key=lambda found: found.path)
 
 
-def _newest(location: Location) -> tuple[Snapshot, tuple[str, ...]]:
-    """The newest commit; a damaged or newer one is no index, with a note."""
+def _unlisted(location: Location, error: OSError) -> TableError:
+    return TableError(f"cannot list {location.full('')!r}: {error}")
+
+
+def _latest(location: Location) -> int:
+    """The number of the newest commit; -1 if the log cannot be listed."""
     try:
-        return read_snapshot(location), ()
-    except CorruptIndexError as error:
-        return Snapshot(-1, Manifest.empty()), (f"indexes ignored: {error}",)
-    except OSError as error:
-        raise TableError(f"cannot list {location.full('')!r}: {error}") from error
+        return latest_version(location)
+    except OSError:
+        return -1
+
+
+def _newest(location: Location) -> Snapshot:
+    """The newest commit that is whole; one that cannot be used is none, with a note."""
+    try:
+        return newest_snapshot(location)
+    except (IndexVersionError, OSError) as error:
+        newest, notes = _latest(location), (f"indexes ignored: {error}",)
+        return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes)
 
 
 def _schema_path(location: Location, candidates: list[str]) -> str:
@@ -161,7 +220,7 @@ def _read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, st
         ) from error
 
 
-def _nothing_there(location: Location, everything: list[Found]) -> str:
+def _nothing_there(location: Location, everything: Sequence[Found]) -> str:
     where = location.full("")
     if not location.exists():
         return f"no such table: {where!r} does not exist"

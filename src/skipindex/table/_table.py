@@ -20,14 +20,14 @@ import pyarrow as pa
 from skipindex.domain import Domain
 from skipindex.errors import PredicateError, TableError
 from skipindex.indexes._file_map import FILE_MAP
-from skipindex.indexes.minmax import FileStats
+from skipindex.indexes.minmax import FileStats, summary_type
 from skipindex.partition_types import INSTANT
 from skipindex.partitions import PartitionColumn, partition_columns
 from skipindex.predicate import name_parts
 from skipindex.schema import ColumnInfo, columns_of
 from skipindex.storage.location import Found, Location, location_of
 from skipindex.storage.log import Snapshot
-from skipindex.storage.manifest import BlobUse, Manifest
+from skipindex.storage.manifest import BlobUse, Manifest, StatsColumn
 from skipindex.table._derived import Derived
 from skipindex.table._freshness import fresh_blobs, match, take
 from skipindex.table._observe import observe
@@ -376,7 +376,7 @@ class Table:
             if partition.name == column.name:
                 return self._partition_stats(partition, domain)
         stats = self.snapshot.manifest.stats.get(column.name)
-        if stats is None or stats.domain != domain.tag:
+        if stats is None or not _is_of(stats, domain):
             return FileStats.unknown(len(self), domain)
         n_rows = take(
             self.snapshot.manifest.files["n_rows"].combine_chunks(), self.rows
@@ -392,6 +392,11 @@ def _nested(columns: Mapping[str, ColumnInfo]) -> dict[str, ColumnInfo]:
         for leaf in column.leaves
         if leaf is not column
     }
+
+
+def _is_of(stats: StatsColumn, domain: Domain) -> bool:
+    """Whether statistics are of values in this domain."""
+    return stats.domain == domain.tag and stats.values.type == summary_type(domain)
 
 
 def open_table(

@@ -1,0 +1,270 @@
+"""Giving rewritten files their visible names, so that each row counts once throughout.
+
+A replacement that is older than the retention is published:
+
+1. A commit says so; nobody rewrites its files from here on.
+2. The record is written: visible copies are ignored.  (``storage.publications``)
+3. The copies get their visible names: linked on a local file system, copied elsewhere.
+4. The outcome is written: they count now, and the files that they replaced do not.
+5. Those are deleted.
+6. Another commit names the visible files; the hidden names become trash.
+7. The record is deleted.
+
+Whoever dies on the way is followed by the next vacuum, which does the rest.  If the log
+does not know the replacement any more, what is not shown for good is taken back.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from skipindex.errors import CommitConflictError, TableError
+from skipindex.rewrite.candidates import count_rows
+from skipindex.rewrite.cubes import PROPERTY, cubes_of
+from skipindex.storage.location import Found, Location
+from skipindex.storage.log import Snapshot, commit, newest_snapshot
+from skipindex.storage.names import published
+from skipindex.storage.publications import (
+    read_publications,
+    record_path,
+    write_outcome,
+    write_record,
+)
+from skipindex.storage.replacements import (
+    Replacement,
+    Rewrites,
+    with_moved,
+    without_files,
+)
+
+
+class Publisher:
+    """One run.
+
+    Args:
+        location: of the table.
+        cutoff: replacements that were committed later are left, in seconds since 1970.
+        delete: deletes files of the table.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        cutoff: float,
+        delete: Callable[[Iterable[Found]], None],
+    ) -> None:
+        self._location = location
+        self._cutoff = cutoff
+        self._delete = delete
+        self._places: dict[str, Found | None] = {}
+        self.links: set[str] = set()
+        """Hidden names of files that have visible ones now."""
+
+    @property
+    def n_published(self) -> int:
+        """How many files have become visible."""
+        return len(self.links)
+
+    def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
+        """The replacements to publish, and those that are to be given up."""
+        found = Rewrites.of(snapshot.properties).replacements
+        there = self._there(found)
+        publications = read_publications(self._location)
+        taken = {
+            file.path
+            for record in publications.records
+            for replacement in record.replacements
+            for file in replacement.new
+        }
+        open_ = [r for r in found if not r.publishing]
+        void = [r for r in open_ if r.misfit(there)]
+        due = [
+            r
+            for r in found
+            if r.publishing
+            or (
+                r not in void
+                and r.since <= self._cutoff
+                and not any(file.path in taken for file in r.new)
+                and all(self._location.owns(file.path) for file in (*r.old, *r.new))
+            )
+        ]
+        return due, void
+
+    def run(self) -> None:
+        """Publish what is due, give up what no longer fits, end what others began."""
+        due, void = self.due(newest_snapshot(self._location))
+        if void or any(not r.publishing for r in due):
+            name = uuid.uuid4().hex
+            commit(
+                self._location,
+                lambda base: self._marked(base, name),
+                operation="vacuum",
+            )
+        mine = self._being_published()
+        known = {r.publication for r in mine if r.publication is not None}
+        known |= {record.id for record in read_publications(self._location).records}
+        for name in sorted(known):
+            self._end(name, [r for r in mine if r.publication == name])
+        publications = read_publications(self._location)
+        for replacement in mine:
+            if publications.is_shown(replacement) is None:
+                self._end_without_record(replacement)
+        done = [r for r in mine if r.new[0].path in self._places]
+        if done:
+            commit(
+                self._location, lambda base: self._shown(base, done), operation="vacuum"
+            )
+        for record in publications.records:
+            if record.shown == frozenset(range(len(record.replacements))):
+                self._location.delete(record_path(record.id))
+
+    def _there(self, replacements: Sequence[Replacement]) -> dict[str, Found]:
+        """Those of their files that are there, hidden and visible."""
+        paths = {f.path for r in replacements for f in (*r.old, *r.new)}
+        paths |= {published(f.path) for r in replacements for f in r.new}
+        found = map(self._location.stat, sorted(paths))
+        return {file.path: file for file in found if file is not None}
+
+    def _being_published(self) -> list[Replacement]:
+        """What the newest commit of all says, for nothing else may be deleted."""
+        snapshot = newest_snapshot(self._location)
+        replacements = Rewrites.of(snapshot.properties).replacements
+        return [r for r in replacements if r.publishing]
+
+    def _marked(self, base: Snapshot, name: str) -> Snapshot:
+        due, void = self.due(base)
+        rewrites = Rewrites.of(base.properties)
+        rewrites = rewrites.publishing(due, name).without(void, now=time.time())
+        return _committed(base, rewrites, {f.path: None for r in void for f in r.new})
+
+    def _end(self, name: str, mine: Sequence[Replacement]) -> None:
+        """Bring one publication to its end; ``mine`` are those that the log knows."""
+        there = self._there(mine)
+        fits = [r for r in mine if not r.misfit(there)]
+        if fits:
+            write_record(self._location, name, fits)
+        record = read_publications(self._location).record(name)
+        if record is not None and record.shown is None:
+            fresh = {r.new for r in mine}
+            shown = [
+                i
+                for i, replacement in enumerate(record.replacements)
+                if replacement.new in fresh and self._show(replacement)
+            ]
+            write_outcome(self._location, name, shown)
+            record = read_publications(self._location).record(name)
+        if record is None or record.shown is None:
+            return
+        for i, replacement in enumerate(record.replacements):
+            if i in record.shown:
+                self._remove_old(replacement)
+                self._count(replacement)
+            else:
+                self._take_back(replacement)
+                self._places |= {file.path: None for file in replacement.new}
+
+    def _end_without_record(self, replacement: Replacement) -> None:
+        """Go on where an earlier version of this library has begun."""
+        there = self._there([replacement])
+        hidden = [file for file in replacement.new if there.get(file.path) == file]
+        others = [published(f.path) for f in replacement.new if f not in hidden]
+        if all(path in there for path in others):
+            if all([self._show_file(file) for file in hidden]):
+                self._remove_old(replacement)
+                self._count(replacement)
+        else:
+            self._places |= {file.path: None for file in replacement.new}
+
+    def _show(self, replacement: Replacement) -> bool:
+        """Make the copies visible; whether they can stand for the old files."""
+        there = self._there([replacement])
+        if replacement.misfit(there) or not self._has_rows_of(replacement, there):
+            return False
+        return all([self._show_file(file) for file in replacement.new])
+
+    def _show_file(self, file: Found) -> bool:
+        target = published(file.path)
+        if not self._location.owns(file.path):
+            return False
+        if self._location.stat(target) is None:
+            self._location.copy(file.path, target)
+        return self._location.owns(target) and self._location.is_same(file.path, target)
+
+    def _count(self, replacement: Replacement) -> None:
+        for file in replacement.new:
+            found = self._location.stat(published(file.path))
+            whole = found is not None and found.size == file.size
+            self._places[file.path] = found if whole else None
+            if whole:
+                self.links.add(file.path)
+
+    def _has_rows_of(
+        self, replacement: Replacement, there: Mapping[str, Found]
+    ) -> bool:
+        """Whether the copies have as many rows as what they replaced, or is left."""
+        old = [f.path for f in replacement.old if there.get(f.path) == f]
+        new = [
+            file.path if file.path in there else published(file.path)
+            for file in replacement.new
+            if file.path in there or published(file.path) in there
+        ]
+        try:
+            n_old, n_new = (count_rows(self._location, paths) for paths in (old, new))
+        except TableError:
+            return False
+        return n_old == n_new if len(old) == len(replacement.old) else n_old <= n_new
+
+    def _remove_old(self, replacement: Replacement) -> None:
+        """Delete what was replaced, unless somebody has changed it meanwhile."""
+        there = self._there([replacement])
+        old = [f for f in replacement.old if there.get(f.path) == f]
+        if old and self._has_rows_of(replacement, there):
+            self._delete(old)
+
+    def _take_back(self, replacement: Replacement) -> None:
+        """Delete visible copies of files that are there all the same."""
+        there = self._there([replacement])
+        is_all_there = all(there.get(file.path) == file for file in replacement.old)
+        named = set(newest_snapshot(self._location).manifest.paths)
+        for file in replacement.new:
+            target = there.get(published(file.path))
+            if target is None or target.size != file.size or target.path in named:
+                continue
+            is_copy = there.get(file.path) == file
+            is_copy = is_copy and self._location.is_same(file.path, target.path)
+            if is_copy or (is_all_there and target.mtime == file.mtime):
+                self._delete([target])
+
+    def _shown(self, base: Snapshot, done: Sequence[Replacement]) -> Snapshot:
+        rewrites = Rewrites.of(base.properties)
+        ended = [r for r in done if r in rewrites.replacements]
+        if not ended:
+            raise CommitConflictError("vacuum: another vacuum was faster")
+        places = {f.path: self._places.get(f.path) for r in ended for f in r.new}
+        return _committed(base, rewrites.without(ended, now=time.time()), places)
+
+
+def _committed(
+    base: Snapshot, rewrites: Rewrites, places: Mapping[str, Found | None]
+) -> Snapshot:
+    """``base`` with other rewrites, and files at other places, or gone."""
+    gone = {path for path, place in places.items() if place is None}
+    moved = {path: place for path, place in places.items() if place is not None}
+    properties = rewrites.within(base.properties)
+    cubes = [
+        replace(
+            cube,
+            paths=frozenset(
+                moved[path].path if path in moved else path
+                for path in cube.paths - gone
+            ),
+        )
+        for cube in cubes_of(base.properties)
+    ]
+    properties[PROPERTY] = [cube.to_json() for cube in cubes if cube.paths]
+    manifest = with_moved(without_files(base.manifest, gone), moved)
+    return Snapshot(base.version + 1, manifest, properties)

@@ -1,0 +1,133 @@
+"""Which names are ours, and which paths may be followed below a table's folder.
+
+A log is data, not an order: a path out of one is used only where it is relative,
+normal, and of the form that we give to such files ourselves.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+FOLDER: Final = "_skipindex"
+LOG: Final = f"{FOLDER}/log"
+MANIFESTS: Final = f"{FOLDER}/manifests"
+PACKS: Final = f"{FOLDER}/packs"
+STAGING: Final = f"{FOLDER}/staging"
+
+HIDDEN: Final = "_skipindex-"
+"""What the name of a folder of hidden copies begins with."""
+
+SUMMARIES: Final = ("_common_metadata", "_metadata")
+"""Files that Spark takes the schema from before any data file, even if they are empty;
+its listing shows every name that begins like this."""
+
+MAX_VERSION: Final = 10**15
+"""A larger number is none of a commit of ours: a commit a second takes longer."""
+
+_MAX_PATH: Final = 4096
+_COMMIT: Final = re.compile(r"[0-9]{20}\.json", re.ASCII)
+_MANIFEST: Final = re.compile(r"[0-9a-f]{1,64}\.arrow")
+_PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")
+_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{1,64}\.tmp")
+_COPY: Final = re.compile(
+    r"(?:.*/)?_skipindex-[0-9a-f]{1,64}-[0-9]{1,9}/[A-Za-z0-9][A-Za-z0-9._-]*",
+    re.DOTALL,
+)
+_COPY_FOLDER: Final = re.compile(
+    r"(?:.*/)?_skipindex-[0-9a-f]{1,64}-[0-9]{1,9}", re.DOTALL
+)
+
+
+def is_shown(name: str) -> bool:
+    """Whether Spark's listing shows a file or folder of this name."""
+    if name.startswith(SUMMARIES):
+        return True
+    return not (
+        (name.startswith("_") and "=" not in name)
+        or name.startswith(".")
+        or name.endswith("._COPYING_")
+    )
+
+
+def is_data_name(name: str) -> bool:
+    """Whether Spark reads a file of this name, if its listing shows it."""
+    return not ((name.startswith("_") and "=" not in name) or name.startswith("."))
+
+
+def is_data_file(path: str) -> bool:
+    """Whether Spark reads the file at this relative path, if it reads its folder."""
+    *folders, name = path.split("/")
+    return is_data_name(name) and is_shown(name) and all(map(is_shown, folders))
+
+
+def is_plain_path(path: object) -> bool:
+    """Whether this is a path that leads to a place below the folder, in one way."""
+    if not isinstance(path, str) or not 0 < len(path) <= _MAX_PATH or "\0" in path:
+        return False
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return not any(part in {"", ".", ".."} for part in path.split("/"))
+
+
+def is_hidden_copy(path: str) -> bool:
+    """Whether the file has the name and the folder of a hidden copy of ours."""
+    return _COPY.fullmatch(path) is not None
+
+
+def is_copy_folder(path: str) -> bool:
+    """Whether the folder has the name of one of hidden copies."""
+    return _COPY_FOLDER.fullmatch(path) is not None
+
+
+def published(path: str) -> str:
+    """Where a hidden file is visible once it is published: one folder up."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder.rpartition('/')[0]}/{name}".lstrip("/")
+
+
+def is_manifest_name(name: object) -> bool:
+    """Whether a manifest of ours may have this name."""
+    return isinstance(name, str) and _MANIFEST.fullmatch(name) is not None
+
+
+def is_pack_name(name: object) -> bool:
+    """Whether a pack of ours may have this name."""
+    return isinstance(name, str) and _PACK.fullmatch(name) is not None
+
+
+def version_of(name: str) -> int | None:
+    """The number of the commit in the file of this name; None if it is no commit."""
+    if _COMMIT.fullmatch(name) is None:
+        return None
+    version = int(name.removesuffix(".json"))
+    return version if version < MAX_VERSION else None
+
+
+def commit_path(version: int) -> str:
+    """Where the commit of this number is."""
+    return f"{LOG}/{version:020d}.json"
+
+
+def is_commit(path: str) -> bool:
+    """Whether the file at this relative path is a commit, by its name."""
+    folder, _, name = path.rpartition("/")
+    return folder == LOG and version_of(name) is not None
+
+
+def is_own_garbage(path: str) -> bool:
+    """Whether a file that no commit names was made by us, by its name.
+
+    Commits are not among them: which of those may go is for their age to say.
+    """
+    folder, _, name = path.rpartition("/")
+    if path.startswith(f"{STAGING}/") or is_hidden_copy(path):
+        return True
+    if folder == MANIFESTS and is_manifest_name(name):
+        return True
+    if folder == PACKS and is_pack_name(name):
+        return True
+    ours = folder in {LOG, MANIFESTS, PACKS}
+    return ours and _TEMPORARY.fullmatch(name) is not None
