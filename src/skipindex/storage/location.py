@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import itertools
 import os
 import re
 import shutil
+import stat
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from skipindex.errors import TableError
+from skipindex.storage.descriptors import OPEN, OpenFile
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 
@@ -108,10 +113,10 @@ class Location:
     def view(self, path: str) -> ByteSource:
         """The file as a source of byte ranges."""
         if self.is_local:
-            return _LocalBytes(self.full(path))
-        return _RemoteBytes(self.open_input(path))
+            return _FileBytes(partial(_LocalFile, self.full(path)))
+        return _FileBytes(lambda: _RemoteFile(self.open_input(path)))
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that nobody can see before it is whole."""
         if self.is_local:
             with self._beside(path, data) as hidden:
@@ -180,7 +185,7 @@ class Location:
             self.filesystem.delete_dir(self.full(folder))
 
     @contextlib.contextmanager
-    def _beside(self, path: str, data: bytes) -> Iterator[Path]:
+    def _beside(self, path: str, data: bytes | memoryview) -> Iterator[Path]:
         """A synced file in the folder of ``path``, gone again at the end."""
         target = Path(self.full(path))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -194,7 +199,7 @@ class Location:
         finally:
             hidden.unlink(missing_ok=True)
 
-    def _upload(self, path: str, data: bytes) -> None:
+    def _upload(self, path: str, data: bytes | memoryview) -> None:
         self._make_folder_of(path)
         with self.filesystem.open_output_stream(self.full(path)) as sink:
             sink.write(data)
@@ -215,34 +220,79 @@ class ByteSource:
         raise NotImplementedError
 
 
-class _LocalBytes(ByteSource):
+_OWNERS = itertools.count()
+
+
+class _FileBytes(ByteSource):
+    """A file that is open while it is read, and for a while after that.
+
+    Args:
+        open_file: opens it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, open_file: Callable[[], OpenFile]) -> None:
+        self._open_file = open_file
+        self._owner = next(_OWNERS)
+        weakref.finalize(self, OPEN.abandon, self._owner)
+        OPEN.borrow(self._owner, open_file)
+        OPEN.give_back(self._owner)
+
+    def __len__(self) -> int:
+        file = OPEN.borrow(self._owner, self._open_file)
+        try:
+            return file.size()
+        finally:
+            OPEN.give_back(self._owner)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        file = OPEN.borrow(self._owner, self._open_file)
+        try:
+            return file.read(offset, length)
+        finally:
+            OPEN.give_back(self._owner)
+
+
+class _LocalFile:
     """An open file, not mapped into memory.
 
     Where a mapped file is cut off, reading what is gone kills the process.
     """
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        weakref.finalize(self, os.close, self._file)
+        # Opening a pipe without this flag waits for a writer.
+        flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
+        self._file = os.open(path, flags)
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            os.close(self._file)
+            raise OSError(errno.EINVAL, "Not a regular file", path)
 
-    def __len__(self) -> int:
+    def size(self) -> int:
         return os.fstat(self._file).st_size
 
     def read(self, offset: int, length: int) -> memoryview:
         return memoryview(os.pread(self._file, length, offset))
 
+    def close(self) -> None:
+        os.close(self._file)
 
-class _RemoteBytes(ByteSource):
+
+class _RemoteFile:
     def __init__(self, source: pa.NativeFile) -> None:
         self._source = source
+        self._size: int = source.size()
 
-    def __len__(self) -> int:
-        size: int = self._source.size()
-        return size
+    def size(self) -> int:
+        return self._size
 
     def read(self, offset: int, length: int) -> memoryview:
-        length = max(0, min(length, len(self) - offset))
+        length = max(0, min(length, self._size - offset))
         return memoryview(self._source.read_at(length, offset) if length else b"")
+
+    def close(self) -> None:
+        self._source.close()
 
 
 def location_of(path: str | os.PathLike[str]) -> Location:
