@@ -17,7 +17,13 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from skipindex.advice import Advice, advise
-from skipindex.api import build_indexes, drop_indexes, merge_packs, set_derived
+from skipindex.api import (
+    build_indexes,
+    drop_indexes,
+    merge_packs,
+    refresh_indexes,
+    set_derived,
+)
 from skipindex.errors import (
     AdviceError,
     CommitConflictError,
@@ -121,6 +127,7 @@ __all__ = [
     "picture",
     "plan_files",
     "read",
+    "refresh_indexes",
     "set_cache_bytes",
     "set_derived",
     "sql",

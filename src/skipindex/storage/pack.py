@@ -284,7 +284,9 @@ class Blob:
 
     def payload_bytes(self) -> np.ndarray:
         """About what every slot takes, its share of what is of all files included."""
-        ends: np.ndarray = np.concatenate([[0], np.cumsum(self._length, dtype=np.int64)])
+        ends: np.ndarray = np.concatenate(
+            [[0], np.cumsum(self._length, dtype=np.int64)]
+        )
         own = np.diff(ends[self._first])
         shared: np.ndarray = own + int(ends[self._first[0]]) // max(1, len(own))
         return shared

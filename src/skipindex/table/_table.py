@@ -6,6 +6,7 @@ know, or knows with another identity, simply has no index.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -159,6 +160,12 @@ class Table:
             partition_types=self.partition_types,
             derived=self._given,
         )
+
+    def noted(self, notes: Sequence[str]) -> Table:
+        """The same table with more notes."""
+        other = copy.copy(self)
+        other.notes = (*self.notes, *notes)
+        return other
 
     def refresh(self) -> Table:
         """The table as it is now."""
