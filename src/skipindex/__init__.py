@@ -57,7 +57,8 @@ from skipindex.planner.verify import VerifyReport, Violation, verify_plan
 from skipindex.predicate import col
 from skipindex.rewrite.job import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
-from skipindex.table import Derived, FileEntry, Table, open_table
+from skipindex.rewrite.verify import TableReport, verify
+from skipindex.table import Derived, FileEntry, Status, Table, open_table
 
 if TYPE_CHECKING:
     from skipindex.spark.append import append
@@ -104,8 +105,10 @@ __all__ = [
     "RunLength",
     "SkipIndexError",
     "SkippedFile",
+    "Status",
     "Table",
     "TableError",
+    "TableReport",
     "TokenBloom",
     "UnknownIndexError",
     "UnsupportedTypeError",
@@ -132,6 +135,7 @@ __all__ = [
     "set_derived",
     "sql",
     "vacuum",
+    "verify",
     "verify_plan",
     "write_table",
 ]

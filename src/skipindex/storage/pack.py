@@ -213,6 +213,24 @@ def write_pack(builders: list[BlobBuilder]) -> tuple[str, bytes, list[BlobEntry]
     return name, b"".join(pieces), writer.entries
 
 
+def blob_offsets(source: ByteSource) -> set[int]:
+    """Where every blob of a pack begins, those that no manifest names among them.
+
+    Raises:
+        CorruptIndexError: it has no footer.
+    """
+    size = len(source)
+    tail = bytes(source.read(max(0, size - 12), 12))
+    try:
+        length, _ = struct.unpack("<iI", tail[:8])
+        if tail[8:] != _PUFFIN or not 0 <= length <= size - 12:
+            raise CorruptIndexError("the pack has no Puffin footer at its end")
+        footer = json.loads(bytes(source.read(size - 12 - length, length)))
+        return {int(blob["offset"]) for blob in footer["blobs"]}
+    except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise CorruptIndexError(f"the pack's footer cannot be read: {error}") from error
+
+
 def _puffin_footer(entries: list[BlobEntry]) -> dict[str, Any]:
     blobs = [
         {

@@ -18,6 +18,7 @@ from skipindex.table._files import (
     is_data_file,
     is_visible,
 )
+from skipindex.table._status import Status
 from skipindex.table._table import FileEntry, Table, open_table
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Derived",
     "FileEntry",
     "FileStats",
+    "Status",
     "Table",
     "arrow_schema",
     "check_folder",

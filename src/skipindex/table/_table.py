@@ -30,6 +30,7 @@ from skipindex.storage.manifest import BlobUse, Manifest
 from skipindex.table._derived import Derived
 from skipindex.table._freshness import fresh_blobs, match, take
 from skipindex.table._observe import observe
+from skipindex.table._status import Status, status_of
 
 if TYPE_CHECKING:
     from skipindex.planner.plan import Plan
@@ -160,6 +161,13 @@ class Table:
             partition_types=self.partition_types,
             derived=self._given,
         )
+
+    def status(self) -> Status:
+        """What the table is made of, what indexes it has, and what is missing.
+
+        No index is read; ``skipindex.verify`` does that.
+        """
+        return status_of(self)
 
     def noted(self, notes: Sequence[str]) -> Table:
         """The same table with more notes."""
