@@ -102,12 +102,12 @@ def test_more_packs_and_tables_than_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_descriptors: int
 ) -> None:
     monkeypatch.setattr("skipindex.indexes._tiers.CROWD", 10_000)
+    monkeypatch.setattr("skipindex.indexes._task.PACK_FILES", 1)
     n = few_descriptors + 10
     forget_open_packs()
     for i in range(n):
         put(tmp_path / "t" / f"{i}.parquet", {"x": [j * n + i for j in range(3)]})
-        sx.build_indexes(tmp_path / "t", {"x": "bitmap"}, workers=1, repair=False)
-    table = sx.open_table(tmp_path / "t")
+    table = build(tmp_path / "t", {"x": "bitmap"})
     assert len(table.snapshot.manifest.packs) == n
     for _ in range(2):
         plan = table.plan_files(f"x = {n + 7} OR x = {n + 9}")
@@ -116,7 +116,7 @@ def test_more_packs_and_tables_than_descriptors(
     merged = sx.merge_packs(table)
     assert (len(merged.snapshot.manifest.packs), merged.notes) == (1, ())
     assert merged.plan_files(f"x = {n + 7}").paths == ["7.parquet"]
-    for i in range(40):
+    for i in range(MAX_OPEN + 30):
         put(tmp_path / f"u{i}" / "0.parquet", {"x": [1, 5]})
         assert (
             build(tmp_path / f"u{i}", {"x": "bitmap"}).plan_files("x = 2").paths == []
