@@ -100,6 +100,8 @@ def _log(table: Table, listing: list[Found]) -> tuple[list[str], set[str]]:
             snapshot = read_snapshot(table.location, version)
             rewrites = Rewrites.of(snapshot.properties)
         except (CorruptIndexError, OSError, SkipIndexError) as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                continue  # vacuum takes the manifests of older commits
             text = f"{file.path}: {error}"
             if not any(str(error) in note for note in damaged):
                 damaged.append(text)
