@@ -11,7 +11,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.cli import main
-from tests.tables import put_all
+from tests.tables import put, put_all
 
 
 @pytest.fixture
@@ -77,6 +77,20 @@ def test_build_without_a_wish_builds_what_is_advised(
     assert json.loads(capsys.readouterr().out)["files"] == 0
 
 
+def test_refresh_builds_what_the_table_has(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", str(folder), "--index", "a=bitmap", "--workers", "1"]) == 0
+    put(folder / "new.parquet", {"a": [1], "s": ["x"]})
+    assert main(["verify", str(folder)]) == 1
+    assert "new.parquet: never indexed" in capsys.readouterr().out
+    assert main(["refresh", str(folder), "--workers", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == 1
+    assert main(["refresh", str(folder), "--workers", "1", "--repair"]) == 0
+    assert "indexed 0 files" in capsys.readouterr().out
+    assert main(["verify", str(folder)]) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -91,6 +105,8 @@ def test_build_without_a_wish_builds_what_is_advised(
         (["advise", "{folder}", "--max-ratio", "0"], "accepted: a number above 0"),
         (["advise", "{folder}", "--columns", "nope"], "no column 'nope'"),
         (["describe", "{nowhere}"], "no such table"),
+        (["refresh", "{nowhere}"], "no such table"),
+        (["verify", "{nowhere}"], "no such table"),
     ],
 )
 def test_a_wrong_question_is_told_in_one_line(

@@ -17,7 +17,13 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from skipindex.advice import Advice, advise
-from skipindex.api import build_indexes, drop_indexes, merge_packs, set_derived
+from skipindex.api import (
+    build_indexes,
+    drop_indexes,
+    merge_packs,
+    refresh_indexes,
+    set_derived,
+)
 from skipindex.errors import (
     AdviceError,
     BuildError,
@@ -53,7 +59,8 @@ from skipindex.planner.verify import VerifyReport, Violation, verify_plan
 from skipindex.predicate import col
 from skipindex.rewrite.job import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
-from skipindex.table import Derived, FileEntry, Table, open_table
+from skipindex.rewrite.verify import TableReport, verify
+from skipindex.table import Derived, FileEntry, Status, Table, open_table
 
 if TYPE_CHECKING:
     from skipindex.spark.append import append
@@ -101,9 +108,11 @@ __all__ = [
     "RunLength",
     "SkipIndexError",
     "SkippedFile",
+    "Status",
     "StorageError",
     "Table",
     "TableError",
+    "TableReport",
     "TokenBloom",
     "UnknownIndexError",
     "UnsupportedTypeError",
@@ -125,10 +134,12 @@ __all__ = [
     "picture",
     "plan_files",
     "read",
+    "refresh_indexes",
     "set_cache_bytes",
     "set_derived",
     "sql",
     "vacuum",
+    "verify",
     "verify_plan",
     "write_table",
 ]

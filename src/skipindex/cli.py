@@ -1,6 +1,7 @@
-"""``skipindex COMMAND PATH …``: advise, build, plan and describe from a shell.
+"""``skipindex COMMAND PATH …``: indexes and plans from a shell.
 
-The exit code is 0 if the command did what it says, and 2 if the question was wrong.
+The exit code is 0 if the command did what it says, 1 if ``verify`` found something that
+is damaged or stale, and 2 if the question was wrong.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, advise
-from skipindex.api import build_indexes
+from skipindex.api import build_indexes, refresh_indexes
 from skipindex.errors import AdviceError, SkipIndexError
+from skipindex.indexes.build import BuildReport
 from skipindex.planner.plan import plan_files
-from skipindex.table import Table, open_table
+from skipindex.rewrite.verify import verify
+from skipindex.table import open_table
 
 Print = Callable[[str], None]
 
@@ -27,23 +30,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="skipindex", description="Read only the Parquet files that can match."
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for add in (_add_advise, _add_build, _add_plan, _add_describe):
+    for add in _COMMANDS:
         add(commands)
     parsed = parser.parse_args(arguments)
-    command: Callable[[argparse.Namespace], str] = parsed.command
+    command: Callable[[argparse.Namespace], str | tuple[str, int]] = parsed.command
     try:
-        text = command(parsed)
+        done = command(parsed)
     except SkipIndexError as error:
         sys.stderr.write(f"skipindex: error: {error}\n")
         return 2
+    text, code = (done, 0) if isinstance(done, str) else done
     sys.stdout.write(text + "\n")
-    return 0
+    return code
 
 
 def _command(
     commands: argparse._SubParsersAction[Any],
     name: str,
-    run: Callable[[argparse.Namespace], str],
+    run: Callable[[argparse.Namespace], str | tuple[str, int]],
     text: str,
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
@@ -114,14 +118,24 @@ def _advise(parsed: argparse.Namespace) -> str:
 
 
 def _add_build(commands: argparse._SubParsersAction[Any]) -> None:
-    text = "build the indexes that are missing: those named, or those advised"
+    text = "build the indexes that are missing: those named, those there, or advised"
     parser = _command(commands, "build", _build, text)
     parser.add_argument(
         "--index", action="append", default=[], metavar="COLUMN=KIND",
         help="build this one; may be repeated, and * is every column",
     )  # fmt: skip
-    parser.add_argument("--workers", type=int, metavar="N", help="processes")
+    _add_work(parser)
     _add_choice(parser)
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    """Add how indexes are built."""
+    parser.add_argument("--workers", type=int, metavar="N", help="processes")
+    parser.add_argument(
+        "--repair", action="store_true", default=None,
+        help="read every byte of the indexes that are there, and build damaged ones "
+        "again",
+    )  # fmt: skip
 
 
 def _build(parsed: argparse.Namespace) -> str:
@@ -137,8 +151,28 @@ def _build(parsed: argparse.Namespace) -> str:
         workers=parsed.workers,
         progress=_progress if sys.stderr.isatty() else None,
         plain=parsed.plain,
+        repair=parsed.repair,
         **_choice(parsed),
     )
+    return _report(report, parsed)
+
+
+def _add_refresh(commands: argparse._SubParsersAction[Any]) -> None:
+    text = "bring the indexes that a table has up to date with its files"
+    _add_work(_command(commands, "refresh", _refresh, text))
+
+
+def _refresh(parsed: argparse.Namespace) -> str:
+    report = refresh_indexes(
+        parsed.path,
+        workers=parsed.workers,
+        progress=_progress if sys.stderr.isatty() else None,
+        repair=parsed.repair,
+    )
+    return _report(report, parsed)
+
+
+def _report(report: BuildReport, parsed: argparse.Namespace) -> str:
     if not parsed.json:
         return str(report)
     return _json(
@@ -189,55 +223,29 @@ def _add_describe(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _describe(parsed: argparse.Namespace) -> str:
-    table = open_table(parsed.path, plain=parsed.plain)
-    facts = _facts(table)
-    if parsed.json:
-        return _json(facts)
-    head = (
-        f"{facts['table']}: {facts['files']} files, {facts['bytes'] / 1e6:.1f} MB, "
-        f"{facts['indexed_files']} of them indexed, with "
-        f"{facts['indexed_rows']:,} rows; {facts['index_bytes'] / 1e6:.2f} MB of packs"
-    )
-    lines = [head]
-    for column in facts["columns"]:
-        kinds = ", ".join(
-            f"{kind} ({n / 1e6:.2f} MB)" for kind, n in column["indexes"].items()
-        )
-        what = kinds or ("min/max" if column["statistics"] else column["why"])
-        lines.append(f"  {column['name']}: {what}")
-    lines += [f"{n} files: {reason}" for reason, n in facts["gaps"].items()]
-    return "\n".join([*lines, *table.notes])
+    status = open_table(parsed.path, plain=parsed.plain).status()
+    return _json(status.to_dict()) if parsed.json else str(status)
 
 
-def _facts(table: Table) -> dict[str, Any]:
-    known = table.n_rows[table.n_rows >= 0]
-    manifest = table.snapshot.manifest
-    columns = []
-    for column in table.leaves:
-        kinds: dict[str, int] = {}
-        for use in table.blobs(column) if column.domain is not None else ():
-            kind = use.entry.meta.kind
-            kinds[kind] = kinds.get(kind, 0) + use.entry.length
-        why = "partition column" if column.is_partition else column.reason
-        columns.append(
-            {
-                "name": column.name,
-                "statistics": column.name in manifest.stats,
-                "indexes": kinds,
-                "why": why or "no index",
-            }
-        )
-    return {
-        "table": table.location.full(""),
-        "files": len(table),
-        "bytes": int(table.sizes.sum()),
-        "indexed_files": len(known),
-        "indexed_rows": int(known.sum()),
-        "index_bytes": sum(pack.size for pack in manifest.packs),
-        "layout": table.snapshot.properties.get("layout"),
-        "columns": columns,
-        "gaps": table.index_gaps,
-    }
+def _add_verify(commands: argparse._SubParsersAction[Any]) -> None:
+    text = "find all that is damaged, stale or orphaned of what is stored of a table"
+    _command(commands, "verify", _verify, text)
+
+
+def _verify(parsed: argparse.Namespace) -> tuple[str, int]:
+    report = verify(parsed.path)
+    text = _json(report.to_dict()) if parsed.json else str(report)
+    return text, 0 if report.ok else 1
+
+
+_COMMANDS: Final = (
+    _add_advise,
+    _add_build,
+    _add_refresh,
+    _add_plan,
+    _add_describe,
+    _add_verify,
+)
 
 
 if __name__ == "__main__":

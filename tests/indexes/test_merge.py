@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import skipindex as sx
 from skipindex.indexes import _merge
-from skipindex.storage.log import latest_version
+from skipindex.storage.descriptors import MAX_OPEN, OPEN
+from skipindex.storage.log import PACKS, latest_version
+from skipindex.storage.pack import Blob
 from tests.tables import build, flip, forget_open_packs, packs, put
 
 CONDITIONS = (
@@ -75,17 +80,21 @@ def test_packs_are_closed_at_their_limits(folder: Path) -> None:
     assert len(table.snapshot.manifest.packs) == 2, "none is small"
 
 
-def test_what_is_damaged_is_left_behind(folder: Path) -> None:
+def test_what_is_damaged_stays_as_it_is_and_is_named(folder: Path) -> None:
     table = sx.open_table(folder)
     pack = table.snapshot.manifest.packs[0]
     (path,) = [p for p in packs(folder) if p.name == pack.name]
     for blob in pack.blobs:
         flip(path, blob.offset + 20)
     forget_open_packs()
+    before = answers(table)
     merged = sx.merge_packs(folder)
+    assert [p for p in merged.snapshot.manifest.packs if p.name == pack.name]
+    assert len(merged.snapshot.manifest.packs) == 3, "of 0.parquet, and of the others"
+    assert f"pack {pack.name} not merged" in " ".join(merged.notes)
+    assert [a[:2] for a in answers(merged)] == [b[:2] for b in before]
     for condition in CONDITIONS:
         plan = merged.plan_files(condition)
-        assert not plan.notes
         assert set(table.plan_files(condition).paths) >= set(plan.paths)
     assert "0.parquet" in merged.plan_files("a = 5", kinds=["bitmap"]).paths
 
@@ -96,8 +105,8 @@ def test_changes_during_a_merge_stay(
     """Another writer drops an index, changes a file and adds one."""
     write = _merge._Merger.write
 
-    def meanwhile(self: Any, small: set[int]) -> Any:
-        moves = write(self, small)
+    def meanwhile(self: Any, small: set[int], **options: Any) -> Any:
+        moves = write(self, small, **options)
         sx.drop_indexes(folder, columns=["b"])
         put(folder / "2.parquet", {"a": [5, 5, 5], "s": ["q"] * 3, "b": [1, 1, 1]})
         put(folder / "9.parquet", {"a": [6], "s": ["q"], "b": [1]})
@@ -128,3 +137,78 @@ def test_a_merge_that_stops_half_way_changes_nothing(
         sx.merge_packs(folder)
     assert latest_version(before.location) == before.snapshot.version
     assert answers(before.refresh()) == expected
+
+
+def test_an_index_in_a_large_pack_is_not_superseded_by_nothing(tmp_path: Path) -> None:
+    """One file has it in a pack that is not merged, others in packs that are."""
+    for i in range(6):
+        put(tmp_path / f"{i}.parquet", {"a": [0, 7 * i, 90], "b": [i, 20 - i, 50]})
+        wanted: Any = {"a": "bitmap"} if i == 0 else {"a": "bitmap", "b": "bitmap"}
+        build(tmp_path, wanted)
+    build(tmp_path, {"b": "bitmap"})
+    (first,) = (p for p in sx.open_table(tmp_path).snapshot.manifest.packs[:1])
+    before = [
+        sx.plan_files(f"a = {7 * i} AND b = {i}", table=tmp_path).count_bounds
+        for i in range(6)
+    ]
+    merged = sx.merge_packs(tmp_path, max_bytes=2 * first.size)
+    assert [
+        merged.plan_files(f"a = {7 * i} AND b = {i}").count_bounds for i in range(6)
+    ] == before
+    uses = [u for u in merged.blobs(merged.resolve("a")) if len(u.rows)]
+    assert sorted({int(row) for use in uses for row in use.rows}) == list(range(6))
+
+
+def test_a_column_of_nulls_has_a_map_too(tmp_path: Path) -> None:
+    put(tmp_path / "a.parquet", {"c": pa.array([None] * 10, pa.string())})
+    build(tmp_path, {"c": "bitmap"})
+    put(tmp_path / "b.parquet", {"c": ["x", "y"] * 5})
+    build(tmp_path, {"c": "bitmap"})
+    table = sx.merge_packs(tmp_path)
+    assert len(table.snapshot.manifest.packs) == 1
+    assert table.plan_files("c = 'x'").count_bounds == (5, 5)
+    assert table.plan_files("c IS NULL").paths == ["a.parquet"]
+
+
+@pytest.mark.parametrize("nth", range(1, 40, 3))
+def test_a_read_that_fails_once_loses_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    """Whichever it is: the pack is named, or the read was tried again."""
+    expected = answers(sx.open_table(folder))
+    real, n_reads = os.pread, 0
+
+    def flaky(*arguments: Any) -> bytes:
+        nonlocal n_reads
+        n_reads += 1
+        if n_reads == nth:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pread", flaky)
+        merged = sx.merge_packs(folder)
+    assert n_reads > nth
+    named = "Input/output error" in " ".join(merged.notes)
+    assert named or len(merged.snapshot.manifest.packs) == 1
+    assert [a[:2] for a in answers(merged)] == [b[:2] for b in expected]
+
+
+def test_merging_needs_few_descriptors(folder: Path) -> None:
+    sx.merge_packs(folder)
+    assert len(OPEN) <= MAX_OPEN
+
+
+def test_the_rows_of_deleted_files_are_left_behind(folder: Path) -> None:
+    (folder / "2.parquet").unlink()
+    put(folder / "3.parquet", {"a": [1], "s": ["q"], "b": [1]})
+    merged = sx.merge_packs(folder)
+    assert sorted(merged.snapshot.manifest.paths) == [
+        f"{i}.parquet" for i in (0, 1, 4, 5)
+    ]
+    assert merged.plan_files("a = 1").paths == ["3.parquet"], "changed"
+    (pack,) = merged.snapshot.manifest.packs
+    assert (
+        len(Blob(merged.location.view(f"{PACKS}/{pack.name}"), pack.blobs[0]).n_rows)
+        == 4
+    )

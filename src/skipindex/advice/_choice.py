@@ -207,6 +207,7 @@ def choose(board: Board, max_bytes: float) -> State:
     costs = {pair: board.cost(pair, state) for pair in board.pairs}
     _give_up(board, state, costs, max_bytes)
     _fill(board, state, costs, max_bytes)
+    _drop_useless(board, state)
     return state
 
 
@@ -251,6 +252,22 @@ def _fill(
             return
         best = max(ups, key=lambda step: step.ratio)
         _take(board, state, costs, best.column, best.after)
+
+
+def _drop_useless(board: Board, state: State) -> None:
+    """Give up what keeps no file of the sample fewer, the largest first.
+
+    That a file is kept for fewer rows is worth something only if another index can
+    make use of it.
+    """
+    sizes = {name: board.candidates[name][at].n_bytes for name, at in state.items()}
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        asked = board.questions_of(name)
+        without = {**state, name: 0}
+        if sizes[name] and all(
+            board.kept(i, without) == board.kept(i, state) for i in asked
+        ):
+            state[name] = 0
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,23 +2,39 @@
 
 A later build of the same wish, after an append say, builds what was chosen then, so
 that all files have the same indexes.  To choose anew, ask with other columns,
-queries or another cap, or drop indexes first.
+queries or another cap, or drop indexes first.  What the new choice leaves out goes,
+unless it was asked for by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
 from skipindex.errors import AdviceError, UnknownIndexError
-from skipindex.indexes import spec_from_json, spec_to_json
-from skipindex.indexes._base import IndexSpec
+from skipindex.indexes import spec_from_json
+from skipindex.indexes._refresh import refresh
+from skipindex.indexes._remembered import (
+    WANTED,
+    SpecKey,
+    Wishes,
+    asked_for,
+    chosen_for,
+    has_any,
+    restrictions,
+    spec_keys,
+    to_json,
+    with_asked,
+)
 from skipindex.indexes._runners import Progress, Runner
-from skipindex.indexes.build import CHOICE, EVERY, BuildReport, Request, build
-from skipindex.indexes.minmax import MinMax
+from skipindex.indexes.build import CHOICE, BuildReport, Request, build
+from skipindex.storage.manifest import spec_key
 from skipindex.table import Table
+
+_NOTHING: Final = 1e-12
+"""The part of the cap that is left where indexes that were named take all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +84,9 @@ def build_wished(
     *,
     runner: Runner,
     progress: Progress | None = None,
+    repair: bool | None = None,
 ) -> BuildReport:
-    """Build ``indexes``; None is what the advisor chooses, or chose before.
+    """Build ``indexes``; None is what the table has, else what the advisor chooses.
 
     Raises:
         AdviceError: ``indexes`` are given, and something to choose them by too.
@@ -80,50 +97,89 @@ def build_wished(
                 "columns, queries and max_bytes_ratio say how to choose indexes, and "
                 "indexes says which (accepted: one of the two)"
             )
-        return build(table, indexes, runner=runner, progress=progress)
-    request = _remembered(table, wish)
-    advice = None
-    if request is None:
-        advice = advise(
+        request = {**restrictions(table), **indexes}
+        asked = {WANTED: with_asked(table, indexes)}
+        return build(
             table,
-            columns=wish.columns,
-            queries=wish.queries,
-            max_bytes_ratio=wish.max_bytes_ratio,
-            timezone=wish.timezone,
+            request,
+            runner=runner,
+            progress=progress,
+            properties=asked,
+            repair=repair,
         )
-        request = advice.request
-    chosen = {
-        name: [spec_to_json(spec) for spec in specs] for name, specs in request.items()
-    }
-    # A namesake that no name can mean has statistics all the same.
-    rest: Request = {EVERY: "minmax"} if wish.columns is None else {}
+    if wish == Wish() and has_any(table):
+        report = refresh(table, runner=runner, progress=progress, repair=repair)
+        return _advised(
+            report, None, "the indexes are those that the table has been given before"
+        )
+    remembered, advice = _remembered(table, wish), None
+    chosen: Wishes = {}
+    if remembered is None:
+        advice = _advise(table, wish)
+        chosen.update(advice.request)
+    else:
+        chosen = remembered
+    record = {"wish": wish.to_json(), "indexes": to_json(chosen)}
     report = build(
         table,
-        {**rest, **request},
+        {**restrictions(table), **chosen},
         runner=runner,
         progress=progress,
-        properties={CHOICE: {"wish": wish.to_json(), "indexes": chosen}},
+        properties={CHOICE: record},
+        repair=repair,
+        dropped=_superseded(table, chosen),
     )
     again = () if advice else ("the indexes are those that were chosen before",)
+    return _advised(report, advice, *again)
+
+
+def _advised(report: BuildReport, advice: Advice | None, *notes: str) -> AdvisedReport:
     return AdvisedReport(
         table=report.table,
         files=report.files,
         unchanged=report.unchanged,
         n_bytes=report.n_bytes,
         seconds=report.seconds,
-        notes=(*report.notes, *again),
+        notes=(*report.notes, *notes),
         advice=advice,
     )
 
 
-def _remembered(table: Table, wish: Wish) -> dict[str, list[IndexSpec | MinMax]] | None:
+def _advise(table: Table, wish: Wish) -> Advice:
+    """A choice under the cap, which is of all indexes of the table together."""
+    named = spec_keys(asked_for(table))
+    taken = sum(
+        blob.length
+        for pack in table.snapshot.manifest.packs
+        for blob in pack.blobs
+        if (blob.meta.column, spec_key(blob.meta.spec)) in named
+    )
+    ratio = wish.max_bytes_ratio
+    if taken and table.n_bytes and ratio > 0:
+        ratio = max(_NOTHING, ratio - taken / table.n_bytes)
+    return advise(
+        table,
+        columns=wish.columns,
+        queries=wish.queries,
+        max_bytes_ratio=ratio,
+        timezone=wish.timezone,
+    )
+
+
+def _superseded(table: Table, chosen: Wishes) -> set[SpecKey]:
+    """What was chosen before, and is neither chosen now nor asked for by name."""
+    kept = spec_keys(asked_for(table)) | spec_keys(chosen)
+    return spec_keys(chosen_for(table)) - kept
+
+
+def _remembered(table: Table, wish: Wish) -> Wishes | None:
     """What was chosen for the same wish, if it can still be built."""
     choice = table.snapshot.properties.get(CHOICE)
     if not isinstance(choice, Mapping) or choice.get("wish") != wish.to_json():
         return None
     known = {column.name for column in table.leaves if column.domain is not None}
     try:
-        request = {
+        request: Wishes = {
             name: [spec_from_json(spec) for spec in specs]
             for name, specs in choice["indexes"].items()
         }

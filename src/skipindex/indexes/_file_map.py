@@ -226,6 +226,7 @@ class FileMap:
 
     Args:
         covered: the slots of which it speaks.
+        is_bytes: values are byte strings.
         binned: codes are bins of values.
         book: what the codes mean.
         levels: the first set of every part, and the first part, of each level.
@@ -233,6 +234,7 @@ class FileMap:
     """
 
     covered: Mask
+    is_bytes: bool
     binned: bool
     book: Codebook
     levels: Sequence[tuple[Sequence[int], int]]
@@ -275,7 +277,7 @@ class FileMap:
             raise CorruptIndexError(
                 f"a file map has {len(parts)} parts, and its header says {at}"
             )
-        return cls(covered, bool(form & _BINS), book, levels, parts)
+        return cls(covered, bool(is_bytes), bool(form & _BINS), book, levels, parts)
 
     def ask(self, atom: Atom) -> tuple[Mask, Mask] | None:
         """The slots where no row is ruled out, and those where some row is TRUE.
@@ -310,9 +312,9 @@ class FileMap:
         Raises:
             CorruptIndexError: a part makes no sense.
         """
-        values = self.book.values(0, self.book.n_codes)
-        if self.binned and any(isinstance(v, bytes) for v in values):
+        if self.binned and self.is_bytes:
             return [None] * len(self.covered)
+        values = self.book.values(0, self.book.n_codes)
         codes: list[list[int]] = [[] for _ in self.covered]
         try:
             for code, slots in self._single_sets():
@@ -340,7 +342,8 @@ class FileMap:
 
     def _spans_of(self, codes: Sequence[int], values: Sequence[Value]) -> ValueSpans:
         lows = [values[code] for code in codes]
-        if any(isinstance(v, bytes) for v in values):
+        # Of the domain and not of the values: a column of NULLs has none.
+        if self.is_bytes:
             texts = pa.array(lows, pa.large_binary())
             return ValueSpans(texts, texts)
         ints = np.array(lows, np.int64)

@@ -46,6 +46,11 @@ def scattered(blob: Blob, domain: Domain) -> dict[int, list[bytes]]:
     return kind.scatter(shared, domain, len(blob.n_rows))
 
 
+def is_together(name: str) -> bool:
+    """Whether the payloads of a kind of that name can be taken apart."""
+    return _gathering(name) is not None
+
+
 def _gathering(name: str) -> GatheringType | None:
     try:
         kind = index_type(name)

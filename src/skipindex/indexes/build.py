@@ -9,32 +9,40 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
+
 from skipindex.domain import ACCEPTED, Domain
-from skipindex.errors import UnsupportedTypeError
-from skipindex.indexes import index_type, parse_spec, spec_to_json
+from skipindex.errors import SkipIndexError, UnsupportedTypeError
+from skipindex.indexes import _remembered, index_type, parse_spec, spec_to_json
 from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._file_map import FILE_MAP
+from skipindex.indexes._merge import files_of_packs, merge_crowded
+from skipindex.indexes._remembered import (
+    SpecKey,
+    column_named,
+    indexable,
+    without_asked,
+)
+from skipindex.indexes._repair import Repair, to_repair, without_packs
 from skipindex.indexes._runners import Progress, Runner
 from skipindex.indexes._task import BuildTask, ColumnRequest
 from skipindex.indexes.minmax import MinMax
 from skipindex.storage.log import FOLDER, Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
+from skipindex.storage.vanished import without_vanished
 from skipindex.table import ColumnInfo, Table
 
 TASKS_PER_SLOT: Final = 4
 
-EVERY: Final = "*"
-"""In a request, every column that has an order and is not named in it."""
-
-CHOICE: Final = "choice"
-"""The property of a table in which a choice of indexes is remembered."""
+EVERY: Final = _remembered.EVERY
+CHOICE: Final = _remembered.CHOICE
 
 Wanted = str | IndexSpec | MinMax
-Request = Mapping[str, Wanted | Sequence[Wanted]]
+Request = Mapping[str, Wanted | Sequence[Wanted] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +80,23 @@ def build(
     runner: Runner,
     progress: Progress | None = None,
     properties: Mapping[str, Any] | None = None,
+    repair: bool | None = None,
+    dropped: Collection[SpecKey] = (),
 ) -> BuildReport:
     """Build what is missing of ``indexes``, and commit it with ``properties``.
+
+    Data files that are gone are forgotten in the same commit, and packs that have
+    become many are merged after it.
+
+    Args:
+        table: the table.
+        indexes: by column.
+        runner: where it is done.
+        progress: called with the number of tasks done and of all tasks.
+        properties: of the table, which are committed with it.
+        repair: what is looked at of the indexes that are there: None is what is
+            cheap, True every byte of them.
+        dropped: columns and specs that the table no longer has.
 
     Raises:
         PredicateError: a column does not exist.
@@ -81,28 +104,49 @@ def build(
         UnknownIndexError: there is no such kind.
     """
     began = time.perf_counter()
-    tasks = _tasks(table, indexes, runner)
-    fresh = _run(tasks, runner, progress)
+    requests = column_requests(table, indexes)
+    repairs = to_repair(table, repair)
+    fresh, asked = _indexed(table, requests, repairs, runner, progress)
     news = dict(properties or {})
-    known = table.snapshot.properties
-    if len(fresh) or any(known.get(key) != value for key, value in news.items()):
-        commit(
-            table.location, lambda base: _merged(base, fresh, news), operation="build"
-        )
+    left = repairs.left(table)
+    shrunk: set[str] = set()
+
+    def change(base: Snapshot) -> Snapshot:
+        known = without_vanished(base.manifest, table.location)
+        known = without_packs(known, left)
+        known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
+        shrunk.clear()
+        shrunk.update(_shrunk(base.manifest, known))
+        properties = {**base.properties, **news}
+        return Snapshot(base.version + 1, known.merge(fresh), properties)
+
+    known = table.snapshot
+    if (
+        len(fresh)
+        or left
+        or any(known.properties.get(key) != value for key, value in news.items())
+        or _has_dead(known.manifest, table, dropped)
+    ):
+        commit(table.location, change, operation="build")
+        table = table.refresh()
+    table, unmerged = _merged(table, shrunk)
     notes: dict[str, list[str]] = {}
     for path, note in zip(fresh.paths, fresh.files["note"].to_pylist(), strict=True):
         if note:
             notes.setdefault(note, []).append(path)
-    asked = {path for task in tasks for path in task.paths}
     if gone := asked.difference(fresh.paths):
         notes["deleted since they were listed"] = list(gone)
     return BuildReport(
-        table=table.refresh(),
+        table=table,
         files=len(fresh),
         unchanged=len(table) - len(asked),
         n_bytes=sum(pack.size for pack in fresh.packs),
         seconds=time.perf_counter() - began,
-        notes=tuple(f"{len(p)} files: {n} (first: {min(p)})" for n, p in notes.items()),
+        notes=(
+            *(f"{len(p)} files: {n} (first: {min(p)})" for n, p in notes.items()),
+            *repairs.notes,
+            *unmerged,
+        ),
     )
 
 
@@ -114,50 +158,80 @@ def index_files(
     progress: Progress | None = None,
 ) -> Manifest:
     """Build what is missing of ``indexes``; its manifest is not committed."""
-    return _run(_tasks(table, indexes, runner), runner, progress)
-
-
-def _tasks(table: Table, indexes: Request, runner: Runner) -> list[BuildTask]:
     requests = column_requests(table, indexes)
-    return _deal(table, _missing(table, requests), runner.slots * TASKS_PER_SLOT)
+    return _indexed(table, requests, Repair(), runner, progress)[0]
 
 
-def _run(
-    tasks: Sequence[BuildTask], runner: Runner, progress: Progress | None
-) -> Manifest:
-    if tasks:  # indexes hold values: they are for those alone who may read the data
-        paths = (path for task in tasks for path in task.paths)
-        tasks[0].location.restrict(FOLDER, paths)
-    pieces = runner.run(tasks, progress) if tasks else []
-    return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces])
+def _indexed(
+    table: Table,
+    requests: Sequence[ColumnRequest],
+    repairs: Repair,
+    runner: Runner,
+    progress: Progress | None,
+) -> tuple[Manifest, set[str]]:
+    """What is built, and the paths of the files that were to be read for it.
+
+    Indexes hold values, so that no one may read them who may not read the data.
+    """
+    missing = _missing(table, requests, repairs)
+    tasks = _deal(table, missing, runner.slots * TASKS_PER_SLOT)
+    asked = {path for task in tasks for path in task.paths}
+    if not tasks:
+        return Manifest.empty(), asked
+    table.location.restrict(FOLDER, asked)
+    pieces = runner.run(tasks, progress)
+    return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces]), asked
 
 
-def _merged(base: Snapshot, fresh: Manifest, news: Mapping[str, Any]) -> Snapshot:
-    manifest = base.manifest.merge(fresh)
-    return Snapshot(base.version + 1, manifest, {**base.properties, **news})
+def _shrunk(before: Manifest, after: Manifest) -> set[str]:
+    """The packs that serve fewer files than before."""
+    counts = dict.fromkeys((pack.name for pack in after.packs), 0)
+    for pack, n in zip(after.packs, files_of_packs(after).tolist(), strict=True):
+        counts[pack.name] += n
+    for pack, n in zip(before.packs, files_of_packs(before).tolist(), strict=True):
+        if pack.name in counts:
+            counts[pack.name] -= n
+    return {name for name, n in counts.items() if n < 0}
+
+
+def _has_dead(manifest: Manifest, table: Table, dropped: Collection[SpecKey]) -> bool:
+    """Whether a commit would forget anything."""
+    if dropped or len(set(table.rows.tolist()) - {-1}) == len(manifest):
+        return bool(dropped)
+    return len(without_vanished(manifest, table.location)) < len(manifest)
+
+
+def _merged(table: Table, shrunk: set[str]) -> tuple[Table, list[str]]:
+    """The table once packs that have become many are merged, if that succeeds."""
+    try:
+        return merge_crowded(table, shrunk)
+    except (OSError, SkipIndexError) as error:
+        return table, [f"packs were not merged: {error}"]
 
 
 def orderly(table: Table) -> list[ColumnInfo]:
     """The columns that can have an index."""
-    every = [column for column in table.leaves if column.domain is not None]
-    return [column for column in every if not column.is_partition]
+    return list(indexable(table))
 
 
 def requested(
     table: Table, indexes: Request
 ) -> list[tuple[ColumnInfo, Wanted | Sequence[Wanted]]]:
-    """The columns of a request, ``*`` among them, and what each is to have.
+    """The columns of a request, and what each is to have.
+
+    Columns that are not named have what ``*`` says, or else statistics; None, for one
+    column or ``*``, is not even these.
 
     Raises:
         PredicateError: a column does not exist.
     """
     named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
-    found = [(table.find(name), wanted) for name, wanted in named.items()]
-    if EVERY in indexes:
-        taken = {column.name for column, _ in found}
-        rest = [column for column in orderly(table) if column.name not in taken]
-        found += [(column, indexes[EVERY]) for column in rest]
-    return found
+    found = [(column_named(table, name), wanted) for name, wanted in named.items()]
+    taken = {column.name for column, _ in found}
+    rest = [column for column in orderly(table) if column.name not in taken]
+    every = indexes.get(EVERY, MinMax())
+    found += [(column, every) for column in rest]
+    return [(column, wanted) for column, wanted in found if wanted is not None]
 
 
 def column_requests(table: Table, indexes: Request) -> list[ColumnRequest]:
@@ -210,43 +284,75 @@ def domain_to_index(column: ColumnInfo) -> Domain:
 
 
 def _missing(
-    table: Table, requests: Sequence[ColumnRequest]
+    table: Table, requests: Sequence[ColumnRequest], repairs: Repair
 ) -> dict[tuple[ColumnRequest, ...], list[int]]:
     """Files by what has to be built on them.
 
-    Where something could not be read, all of the file is built anew: what a pack has
+    Where a column could not be read, all of the file is built anew: what a pack has
     of that column is empty, and a part of the note would be lost.
     """
-    per_file: list[list[ColumnRequest]] = [[] for _ in table.paths]
-    manifest = table.snapshot.manifest
-    noted = manifest.files["note"].is_valid().to_pylist()
-    failed: set[int] = set()
-    for request in requests:
-        stats = manifest.stats.get(request.name)
-        counted = set()
-        if stats is not None and stats.domain == request.domain.tag:
-            valid = stats.values.is_valid().to_pylist()
-            counted = {i for i, r in enumerate(table.rows) if r >= 0 and valid[r]}
-        served: dict[str, set[int]] = {}
-        for use in table.built(table.resolve(request.name, case_sensitive=True)):
-            key = spec_key(use.entry.meta.spec)
-            served.setdefault(key, set()).update(use.rows.tolist())
-        for i, own in enumerate(per_file):
-            specs = tuple(
-                spec
-                for spec in request.specs
-                if i not in served.get(spec_key(spec_to_json(spec)), ())
-            )
-            if specs or i not in counted:
-                own.append(replace(request, specs=specs))
-            if i not in counted and table.rows[i] >= 0 and noted[table.rows[i]]:
-                failed.add(i)
+    per_file: dict[int, list[ColumnRequest]] = {}
+    damaged = repairs.mask(len(table))
+    known = {request.name for request in requests}
+    noted = np.append(table.snapshot.manifest.files["note"].is_valid(), [False])
+    noted = noted.astype(np.bool_)[table.rows] & (table.rows >= 0)
+    failed = np.zeros(len(table), np.bool_)
+    others = [
+        ColumnRequest(column.name, column.domain, (), column.path)
+        for column in table.leaves
+        if column.name in repairs.specs.keys() - known and column.domain
+    ]
+    for request in (*requests, *others):
+        counted = _counted(table, request)
+        served = _served(table, request, repairs)
+        again = tuple(
+            spec
+            for spec in repairs.specs.get(request.name, ())
+            if spec not in request.specs
+        )
+        nowhere = np.zeros(len(table), np.bool_)
+        missing = [
+            (spec, ~served.get(spec_key(spec_to_json(spec)), nowhere) & where)
+            for specs, where in ((request.specs, ~nowhere), (again, damaged))
+            for spec in specs
+        ]
+        if request.name in known:
+            failed |= ~counted & noted
+        needed = ~counted if request.name in known else nowhere.copy()
+        for _, mask in missing:
+            needed |= mask
+        for i in np.flatnonzero(needed).tolist():
+            mine = tuple(spec for spec, mask in missing if mask[i])
+            per_file.setdefault(i, []).append(replace(request, specs=mine))
+    for i in np.flatnonzero(failed).tolist():
+        per_file[i] = list(requests)
     groups: dict[tuple[ColumnRequest, ...], list[int]] = {}
-    for i, own in enumerate(per_file):
-        wanted = requests if i in failed else own
-        if wanted:
-            groups.setdefault(tuple(wanted), []).append(i)
+    for i in sorted(per_file):
+        groups.setdefault(tuple(per_file[i]), []).append(i)
     return groups
+
+
+def _counted(table: Table, request: ColumnRequest) -> np.ndarray:
+    """Which files have statistics of a column."""
+    stats = table.snapshot.manifest.stats.get(request.name)
+    found: np.ndarray = table.rows >= 0
+    if stats is None or stats.domain != request.domain.tag:
+        return np.zeros_like(found)
+    valid = np.append(np.asarray(stats.values.is_valid()), [False])
+    found &= valid[table.rows]
+    return found
+
+
+def _served(
+    table: Table, request: ColumnRequest, repairs: Repair
+) -> dict[str, np.ndarray]:
+    """By spec, which files have that index on a column, and whole."""
+    found: dict[str, np.ndarray] = {}
+    for use in table.built(table.resolve(request.name, case_sensitive=True)):
+        key = spec_key(use.entry.meta.spec)
+        mask = found.setdefault(key, np.zeros(len(table), np.bool_))
+        mask[np.setdiff1d(use.rows, repairs.packs.get(use.number, ()))] = True
+    return found
 
 
 def _deal(
@@ -284,7 +390,7 @@ def drop(
     wanted = None if kinds is None else {parse_spec(kind).kind for kind in kinds}
 
     def without(base: Snapshot) -> Snapshot:
-        manifest = base.manifest
+        manifest = without_vanished(base.manifest, table.location)
         blobs = {
             (blob.meta.column, spec_key(blob.meta.spec))
             for pack in manifest.packs
@@ -297,7 +403,7 @@ def drop(
             every = set(manifest.stats)
             manifest = manifest.without_stats(every if names is None else names)
         # What was chosen is no longer what is there: the next build chooses anew.
-        properties = {k: v for k, v in base.properties.items() if k != CHOICE}
+        properties = without_asked(base.properties, names, wanted)
         return Snapshot(base.version + 1, manifest, properties)
 
     commit(table.location, without, operation="drop")

@@ -1,8 +1,8 @@
 """Opened packs: what planning keeps of them from one plan to the next.
 
 Packs are immutable and named by their content, so what was read of one stays true.
-Kept are the open file, the directories of its blobs, opened indexes (a header and at
-most two chunks of a dictionary each), and the parts that were read and checked, up to
+Kept are the directories of its blobs, opened indexes (a header and at most two chunks
+of a dictionary each), and the parts that were read and checked, up to
 ``set_cache_bytes``.  The least recently used packs and payloads, and the indexes that
 were opened first, make room for others.
 """
@@ -23,12 +23,14 @@ from skipindex.storage.location import ByteSource, Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.pack import Blob, BlobEntry
 
-MAX_PACKS: Final = 128
-"""Each is an open file."""
+MAX_PACKS: Final = 2048
+"""Each is the directories of its blobs, and no open file (``storage/descriptors.py``).
+
+A plan over more of them reads directories again the next time."""
 MAX_INDEXES: Final = 8192
 """A few hundred bytes each; with a dictionary up to 32 KB more."""
 
-MAX_PACK_INDEXES: Final = 1024
+MAX_PACK_INDEXES: Final = 4096
 """As large as an opened index, and a few bytes a file."""
 
 CACHE_BYTES: Final = 256 << 20

@@ -8,9 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from skipindex.errors import LayoutError, PredicateError, TableError, UnknownIndexError
-from skipindex.indexes import spec_from_json
-from skipindex.indexes.build import EVERY, Request, Wanted, requested
+from skipindex.errors import LayoutError, PredicateError, TableError
+from skipindex.indexes._remembered import wanted_of
+from skipindex.indexes.build import Request, requested
 from skipindex.partitions import partition_values
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql import parse
@@ -188,27 +188,8 @@ def _holds_alike(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def present_indexes(table: Table) -> Request:
-    """What ``build_indexes`` was asked for so far, or statistics of every column."""
-    manifest = table.snapshot.manifest
-    if not manifest.stats:
-        return {EVERY: "minmax"}
-    wanted: dict[str, list[Wanted]] = {
-        column.name: []
-        for column in table.leaves
-        if column.name in manifest.stats and column.domain and not column.is_partition
-    }
-    for pack in manifest.packs:
-        for blob in pack.blobs:
-            specs = wanted.get(blob.meta.column)
-            if specs is None:
-                continue
-            try:
-                spec = spec_from_json(blob.meta.spec)
-            except UnknownIndexError:  # of a package that is not installed here
-                continue
-            if spec not in specs:
-                specs.append(spec)
-    return wanted
+    """What ``build_indexes`` was asked for so far, and statistics of every column."""
+    return wanted_of(table)
 
 
 def clustering_columns(

@@ -45,11 +45,11 @@ def referenced(
         recent.append(older[-1])
     for file in {*commits[-1:], *(recent if keep else ())}:
         needed.add(file.path)
-        needed |= _parts(location, file)
+        needed |= parts_of(location, file)
     return needed
 
 
-def _parts(location: Location, file: Found) -> set[str]:
+def parts_of(location: Location, file: Found) -> set[str]:
     """Manifest and packs of one commit; none if it cannot be read."""
     version = version_of(file.path.rpartition("/")[2])
     try:

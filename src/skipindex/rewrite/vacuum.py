@@ -17,6 +17,7 @@ from typing import Final
 
 from skipindex.errors import IndexVersionError, TableError
 from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.references import NS, referenced
 from skipindex.storage.location import Found, Location, location_of
 from skipindex.storage.log import (
@@ -59,12 +60,14 @@ class VacuumReport:
         deleted: paths of the files that were deleted.
         n_bytes: their size.
         dry_run: nothing was done.
+        given_up: indexes that could not be read, and so were purged with their packs.
     """
 
     published: int
     deleted: tuple[str, ...]
     n_bytes: int
     dry_run: bool
+    given_up: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         would = "would publish" if self.dry_run else "published"
@@ -80,6 +83,7 @@ def vacuum(
     *,
     retention: timedelta = RETENTION,
     dry_run: bool = False,
+    purge: bool = False,
 ) -> VacuumReport:
     """Publish rewritten files, and delete what no commit has needed for a while.
 
@@ -92,6 +96,9 @@ def vacuum(
         retention: how long readers may hold on to a table that they have opened.
             Below the duration of the longest query or write, those may fail.
         dry_run: only tell.
+        purge: leave no value and no path of data that is gone: packs that hold more
+            than what is in use are written anew, and nothing is kept for readers
+            that opened the table before (the retention is 0).
 
     Raises:
         TableError: the retention is negative, or the newest commit cannot be read.
@@ -105,10 +112,16 @@ def vacuum(
     check_folder(location)
     if not location.exists():
         raise TableError(f"no such table: {location.full('')!r} does not exist")
+    if purge:
+        retention = timedelta(0)
+    given_up: list[str] = []
     run = _Run(location, retention.total_seconds())
     if not dry_run:
         run.publisher.run()
         run.empty_trash()
+    if purge and not dry_run:
+        given_up = forget(location)
+        blank_older_commits(location)
     run.sweep(dry_run=dry_run)
     if dry_run:
         run.foretell()
@@ -117,6 +130,7 @@ def vacuum(
         tuple(sorted(run.deleted)),
         sum(run.deleted.values()),
         dry_run,
+        tuple(given_up),
     )
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
 import stat
 import uuid
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from skipindex.errors import StorageError, TableError
+from skipindex.storage.descriptors import OPEN, OpenFile
 from skipindex.storage.walk import is_plain, open_regular, walk
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
@@ -162,10 +165,10 @@ class Location:
     def view(self, path: str) -> ByteSource:
         """The file as a source of byte ranges."""
         if self.is_local:
-            return _LocalBytes(self.full(path))
-        return _RemoteBytes(self.open_input(path))
+            return _FileBytes(partial(_LocalFile, self.full(path)))
+        return _FileBytes(lambda: _RemoteFile(self.open_input(path)))
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that nobody can see before it is whole, and on the disk.
 
         Raises:
@@ -313,7 +316,7 @@ class Location:
             self.filesystem.delete_dir(self.full(folder))
 
     @contextlib.contextmanager
-    def _beside(self, path: str, data: bytes) -> Iterator[Path]:
+    def _beside(self, path: str, data: bytes | memoryview) -> Iterator[Path]:
         """A synced file in the folder of ``path``, gone again at the end."""
         folder = Path(self.full(path)).parent
         _make_folder(folder)
@@ -328,7 +331,7 @@ class Location:
         finally:
             hidden.unlink(missing_ok=True)
 
-    def _upload(self, path: str, data: bytes) -> None:
+    def _upload(self, path: str, data: bytes | memoryview) -> None:
         self._make_folder_of(path)
         with self.filesystem.open_output_stream(self.full(path)) as sink:
             sink.write(data)
@@ -427,7 +430,42 @@ class ByteSource:
         raise NotImplementedError
 
 
-class _LocalBytes(ByteSource):
+_OWNERS = itertools.count()
+
+
+class _FileBytes(ByteSource):
+    """A file that is open while it is read, and for a while after that.
+
+    Args:
+        open_file: opens it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, open_file: Callable[[], OpenFile]) -> None:
+        self._open_file = open_file
+        self._owner = next(_OWNERS)
+        weakref.finalize(self, OPEN.abandon, self._owner)
+        OPEN.borrow(self._owner, open_file)
+        OPEN.give_back(self._owner)
+
+    def __len__(self) -> int:
+        file = OPEN.borrow(self._owner, self._open_file)
+        try:
+            return file.size()
+        finally:
+            OPEN.give_back(self._owner)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        file = OPEN.borrow(self._owner, self._open_file)
+        try:
+            return file.read(offset, length)
+        finally:
+            OPEN.give_back(self._owner)
+
+
+class _LocalFile:
     """An open file, not mapped into memory.
 
     Where a mapped file is cut off, reading what is gone kills the process.
@@ -437,24 +475,30 @@ class _LocalBytes(ByteSource):
         self._file = open_regular(path)
         weakref.finalize(self, os.close, self._file)
 
-    def __len__(self) -> int:
+    def size(self) -> int:
         return os.fstat(self._file).st_size
 
     def read(self, offset: int, length: int) -> memoryview:
         return memoryview(os.pread(self._file, length, offset))
 
+    def close(self) -> None:
+        os.close(self._file)
 
-class _RemoteBytes(ByteSource):
+
+class _RemoteFile:
     def __init__(self, source: pa.NativeFile) -> None:
         self._source = source
+        self._size: int = source.size()
 
-    def __len__(self) -> int:
-        size: int = self._source.size()
-        return size
+    def size(self) -> int:
+        return self._size
 
     def read(self, offset: int, length: int) -> memoryview:
-        length = max(0, min(length, len(self) - offset))
+        length = max(0, min(length, self._size - offset))
         return memoryview(self._source.read_at(length, offset) if length else b"")
+
+    def close(self) -> None:
+        self._source.close()
 
 
 def location_of(path: str | os.PathLike[str]) -> Location:

@@ -30,7 +30,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, cast
@@ -130,8 +130,12 @@ class BlobBuilder:
 
     def finish(self) -> bytes:
         """The blob."""
+        return b"".join(self.chunks())
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes of the blob, piece by piece; the last one ends with the tail."""
         header = _HEADER.pack(_MAGIC, CONTAINER, self.meta.version, 0)
-        out = [header]
+        yield header
         parts = [*self.shared, *self._parts]
         rows = [
             n_rows if own or self.shared else 0
@@ -143,7 +147,8 @@ class BlobBuilder:
         for i, part in enumerate(parts):
             starts[i] = position
             padding = -len(part) % 8
-            out += [part, bytes(padding)]
+            yield part
+            yield bytes(padding)
             position += len(part) + padding
         meta = json.dumps(self.meta.to_json(), sort_keys=True).encode()
         directory = b"".join(
@@ -159,25 +164,71 @@ class BlobBuilder:
             ]
         )
         crc = crc32c(directory, crc32c(header))
-        out += [directory, _TAIL.pack(position, len(directory), crc)]
-        return b"".join(out)
+        yield directory + _TAIL.pack(position, len(directory), crc)
+
+
+class PackWriter:
+    """Writes a pack blob by blob, so that only one of them is in memory.
+
+    Args:
+        write: takes the bytes, piece by piece.
+    """
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._hash = hashlib.sha256()
+        self.size = 0
+        self.entries: list[BlobEntry] = []
+        self._put(_PUFFIN)
+
+    def add(self, builder: BlobBuilder) -> None:
+        """Append a blob."""
+        self._put(bytes(-self.size % 8))
+        offset, last = self.size, b""
+        for last in builder.chunks():
+            self._put(last)
+        (*_, crc) = _TAIL.unpack(last[-_TAIL.size :])
+        entry = BlobEntry(builder.meta, offset, self.size - offset, crc)
+        self.entries.append(entry)
+
+    def finish(self) -> str:
+        """Append the footer; the pack's name, which is a hash of its content."""
+        footer = json.dumps(_puffin_footer(self.entries), sort_keys=True).encode()
+        self._put(_PUFFIN + footer + struct.pack("<iI", len(footer), 0) + _PUFFIN)
+        return self._hash.hexdigest()[:32] + ".puffin"
+
+    def _put(self, data: bytes) -> None:
+        self._write(data)
+        self._hash.update(data)
+        self.size += len(data)
 
 
 def write_pack(builders: list[BlobBuilder]) -> tuple[str, bytes, list[BlobEntry]]:
     """The pack's name (a hash of its content), its bytes, and where blobs lie."""
-    out, position, entries = [_PUFFIN], len(_PUFFIN), []
+    pieces: list[bytes] = []
+    writer = PackWriter(pieces.append)
     for builder in builders:
-        padding = -position % 8
-        blob = builder.finish()
-        (*_, crc) = _TAIL.unpack(blob[-_TAIL.size :])
-        entries.append(BlobEntry(builder.meta, position + padding, len(blob), crc))
-        out += [bytes(padding), blob]
-        position += padding + len(blob)
-    footer = json.dumps(_puffin_footer(entries), sort_keys=True).encode()
-    out += [_PUFFIN, footer, struct.pack("<iI", len(footer), 0), _PUFFIN]
-    data = b"".join(out)
-    name = hashlib.sha256(data).hexdigest()[:32] + ".puffin"
-    return name, data, entries
+        writer.add(builder)
+    name = writer.finish()
+    return name, b"".join(pieces), writer.entries
+
+
+def blob_offsets(source: ByteSource) -> set[int]:
+    """Where every blob of a pack begins, those that no manifest names among them.
+
+    Raises:
+        CorruptIndexError: it has no footer.
+    """
+    size = len(source)
+    tail = bytes(source.read(max(0, size - 12), 12))
+    try:
+        length, _ = struct.unpack("<iI", tail[:8])
+        if tail[8:] != _PUFFIN or not 0 <= length <= size - 12:
+            raise CorruptIndexError("the pack has no Puffin footer at its end")
+        footer = json.loads(bytes(source.read(size - 12 - length, length)))
+        return {int(blob["offset"]) for blob in footer["blobs"]}
+    except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise CorruptIndexError(f"the pack's footer cannot be read: {error}") from error
 
 
 def _puffin_footer(entries: list[BlobEntry]) -> dict[str, Any]:
@@ -248,6 +299,15 @@ class Blob:
     def _name(self) -> str:
         meta = self.entry.meta
         return f"index blob {meta.kind!r} of column {meta.column!r}"
+
+    def payload_bytes(self) -> np.ndarray:
+        """About what every slot takes, its share of what is of all files included."""
+        ends: np.ndarray = np.concatenate(
+            [[0], np.cumsum(self._length, dtype=np.int64)]
+        )
+        own = np.diff(ends[self._first])
+        shared: np.ndarray = own + int(ends[self._first[0]]) // max(1, len(own))
+        return shared
 
     def payload(self, slot: int, count: ReadCount) -> BlobParts | None:
         """The payload of the data file in ``slot``; None if it has no index."""

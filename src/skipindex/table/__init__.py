@@ -26,6 +26,7 @@ from skipindex.table._files import (
 )
 from skipindex.table._formats import require_plain
 from skipindex.table._observe import live_files
+from skipindex.table._status import Status
 from skipindex.table._table import FileEntry, Table, in_any_zone, open_table
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "FileEntry",
     "FileStats",
     "SparkListing",
+    "Status",
     "Table",
     "arrow_schema",
     "check_folder",

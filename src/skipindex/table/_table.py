@@ -31,6 +31,7 @@ from skipindex.storage.manifest import BlobUse, Manifest, StatsColumn
 from skipindex.table._derived import Derived
 from skipindex.table._freshness import fresh_blobs, match, take
 from skipindex.table._observe import observe
+from skipindex.table._status import Status, status_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -216,6 +217,19 @@ class Table:
             "declared": self.declared,
             "plain": self.plain,
         }
+
+    def status(self) -> Status:
+        """What the table is made of, what indexes it has, and what is missing.
+
+        No index is read; ``skipindex.verify`` does that.
+        """
+        return status_of(self)
+
+    def noted(self, notes: Sequence[str]) -> Table:
+        """The same table with more notes."""
+        other = copy.copy(self)
+        other.notes = (*self.notes, *notes)
+        return other
 
     def refresh(self) -> Table:
         """The table as it is now."""

@@ -1,0 +1,57 @@
+"""Which packs a build merges, so that their number grows with the data alone.
+
+How full a pack is says its tier: a merged pack may hold so many files and bytes, and
+the packs of a tier are an eighth as full as those of the tier above.  Once a tier has
+twelve packs with the same indexes, they become one, which is of a higher tier.  So a
+payload is written once a tier, and a table of any age has at most eleven packs of each
+of six tiers, beside those that are full.  (Log-structured merge trees do the same.)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+from skipindex.storage.manifest import PackInfo
+
+CROWD: Final = 12
+"""So many packs of a tier are merged; one build alone seldom writes more."""
+MAX_FILES: Final = 8192
+MAX_BYTES: Final = 256 << 20
+"""A merged pack is closed at so many data files, or bytes."""
+
+_RATIO: Final = 8
+_LOWEST: Final = 5
+"""The tier of a pack of one data file: 8^4 < 8192 <= 8^5."""
+
+
+def is_small(n_files: int, n_bytes: int, max_files: int, max_bytes: int) -> bool:
+    """Whether a pack holds less than half of what a merged one may."""
+    return n_files * 2 < max_files and n_bytes * 2 < max_bytes
+
+
+def crowded(
+    packs: Sequence[PackInfo], n_files: Sequence[int], alike: Sequence[Hashable]
+) -> set[int]:
+    """The numbers of the packs of the lowest tier that has too many; often none.
+
+    Args:
+        packs: of a manifest.
+        n_files: that each of them serves.
+        alike: the indexes of each; only packs with the same ones are merged.
+    """
+    tiers: dict[tuple[int, Hashable], set[int]] = {}
+    for i, (pack, files) in enumerate(zip(packs, n_files, strict=True)):
+        if is_small(files, pack.size, MAX_FILES, MAX_BYTES):
+            tiers.setdefault((_tier(files, pack.size), alike[i]), set()).add(i)
+    full = [(tier, mine) for (tier, _), mine in tiers.items() if len(mine) >= CROWD]
+    return max(full, key=operator.itemgetter(0))[1] if full else set()
+
+
+def _tier(n_files: int, n_bytes: int) -> int:
+    """0 for the fullest packs; a tier down, a pack is an eighth as full."""
+    tier, files, size = 0, n_files * _RATIO, n_bytes * _RATIO
+    while files < MAX_FILES and size < MAX_BYTES and tier < _LOWEST:
+        tier, files, size = tier + 1, files * _RATIO, size * _RATIO
+    return tier

@@ -1,0 +1,126 @@
+"""Removing every trace of deleted data from what is stored beside a table.
+
+A commit forgets data files that are gone.  What is left of them is in older commits and
+manifests, and in packs that they share with other files.  Purging writes those packs
+anew from the files that are there, gives up what cannot be read, and blanks the older
+commits; the vacuum that follows deletes what nothing refers to any more.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Final
+
+from skipindex.errors import CorruptIndexError
+from skipindex.indexes._merge import rewrite_packs
+from skipindex.rewrite.cubes import PROPERTY, cubes_of
+from skipindex.storage.location import Location
+from skipindex.storage.log import (
+    PACKS,
+    Snapshot,
+    commit,
+    latest_version,
+    newest_snapshot,
+)
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.names import is_commit
+from skipindex.storage.pack import Blob, blob_offsets
+from skipindex.storage.vanished import without_vanished
+from skipindex.table import open_table
+
+BLANK: Final = json.dumps({"purged": True}).encode()
+"""A commit that says nothing: its number stays taken, for writers that are at work."""
+
+
+def forget(location: Location) -> list[str]:
+    """Let the newest commit and its packs say nothing of data that is gone.
+
+    Returns:
+        Packs that could not be read, and so were given up.
+    """
+    _commit_live(location)
+    impure = _impure(location)
+    if not impure:
+        return []
+    table, notes = rewrite_packs(open_table(location), impure, forget_bins=True)
+    left = impure & {pack.name for pack in table.snapshot.manifest.packs}
+    if left:  # unreadable, so nothing says whose values they hold
+
+        def without(base: Snapshot) -> Snapshot:
+            manifest = _without_packs(base.manifest, left)
+            return Snapshot(base.version + 1, manifest, base.properties)
+
+        commit(location, without, operation="purge")
+    return notes
+
+
+def blank_older_commits(location: Location) -> None:
+    """Leave nothing but its number of every commit but the newest."""
+    newest = latest_version(location)
+    for file in list(location.list_own()):
+        if not is_commit(file.path):
+            continue
+        version = int(file.path.rpartition("/")[2].removesuffix(".json"))
+        if version < newest:
+            location.write(file.path, BLANK)
+
+
+def _commit_live(location: Location) -> None:
+    """A commit that knows the files that are there, and no others."""
+
+    def live(base: Snapshot) -> Snapshot:
+        manifest = without_vanished(base.manifest, location)
+        there = {file.path for file in location.list()}
+        properties = dict(base.properties)
+        cubes = [
+            replace(cube, paths=cube.paths & there).to_json()
+            for cube in cubes_of(base.properties)
+            if cube.paths & there
+        ]
+        if cubes or PROPERTY in properties:
+            properties[PROPERTY] = cubes
+        return Snapshot(base.version + 1, manifest, properties)
+
+    base = newest_snapshot(location)
+    if base.newest < 0:
+        return
+    news = live(base)
+    if (
+        base.damaged is not None
+        or len(news.manifest) < len(base.manifest)
+        or news.properties != base.properties
+    ):
+        commit(location, live, operation="purge")
+
+
+def _impure(location: Location) -> set[str]:
+    """The packs that hold more than what is referred to, or cannot be read."""
+    found = set()
+    for use in newest_snapshot(location).manifest.blobs():
+        try:
+            source = location.view(f"{PACKS}/{use.pack.name}")
+            n_slots = len(Blob(source, use.entry).n_rows)
+            blobs = blob_offsets(source)
+        except (CorruptIndexError, OSError):
+            found.add(use.pack.name)
+            continue
+        named = {blob.offset for blob in use.pack.blobs}
+        if n_slots > len(set(use.slots.tolist())) or blobs != named:
+            found.add(use.pack.name)
+    return found
+
+
+def _without_packs(manifest: Manifest, names: set[str]) -> Manifest:
+    """The manifest without these packs."""
+    gone = {i for i, pack in enumerate(manifest.packs) if pack.name in names}
+    numbers, slots = [], []
+    for mine, places in zip(
+        manifest.files["packs"].to_pylist(),
+        manifest.files["slots"].to_pylist(),
+        strict=True,
+    ):
+        pairs = [(p, s) for p, s in zip(mine, places, strict=True) if p not in gone]
+        numbers.append([p for p, _ in pairs])
+        slots.append([s for _, s in pairs])
+    return manifest.with_packs(manifest.packs, numbers, slots)

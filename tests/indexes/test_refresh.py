@@ -1,0 +1,306 @@
+"""Refreshing: what the table was given, on what is new, changed or damaged."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skipindex as sx
+from skipindex.advice import build as advice_build
+from skipindex.indexes import _task
+from skipindex.indexes._remembered import WANTED
+from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from tests.tables import build, flip, forget_open_packs, packs, put, put_all
+
+ASKED: Any = {"a": ["bitmap", "bloom"], "s": sx.BitSliced(base=2)}
+
+
+def columns(i: int) -> dict[str, Any]:
+    return {
+        "a": [i, 100 + i, 1000],
+        "s": [f"v{i}", "x", "z"],
+        "b": [i, i + 1, 50],
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = put_all(tmp_path / "t", [columns(i) for i in range(4)])
+    build(folder, ASKED)
+    forget_open_packs()
+    return folder
+
+
+def served(table: sx.Table, column: str) -> dict[str, set[str]]:
+    """By kind, the files that have an index on a column."""
+    found: dict[str, set[str]] = {}
+    for use in table.blobs(table.resolve(column)):
+        mine = {table.paths[row] for row in use.rows}
+        found.setdefault(use.entry.meta.kind, set()).update(mine)
+    return found
+
+
+def whole(table: sx.Table) -> bool:
+    every = set(table.paths)
+    stats = table.snapshot.manifest.stats
+    return (
+        served(table, "a") == {"bitmap": every, "bloom": every}
+        and served(table, "s") == {"bit_sliced": every}
+        and stats.keys() == {"a", "s", "b"}
+        and not table.index_gaps
+        and sorted(table.snapshot.manifest.paths) == table.paths
+        and not any(s.values.null_count for s in stats.values())
+    )
+
+
+def refresh(folder: Path, **options: Any) -> sx.BuildReport:
+    return sx.refresh_indexes(folder, workers=1, **options)
+
+
+@pytest.mark.parametrize("call", [refresh, lambda p: sx.build_indexes(p, workers=1)])
+def test_new_and_changed_files_get_what_the_others_have(
+    folder: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advice_build, "advise", None)  # nothing is chosen
+    put(folder / "1.parquet", columns(7))
+    put(folder / "9.parquet", columns(9))
+    (folder / "2.parquet").unlink()
+    report = call(folder)
+    assert (report.files, report.unchanged) == (2, 2)
+    assert whole(report.table)
+    assert report.table.plan_files("a = 109 AND s = 'x'").count_bounds == (1, 1)
+    version = report.table.snapshot.version
+    assert call(folder).table.snapshot.version == version, "nothing is left to do"
+
+
+def test_a_table_that_is_overwritten_every_day_keeps_its_indexes(folder: Path) -> None:
+    for day in range(3):
+        for path in folder.glob("*.parquet"):
+            path.unlink()
+        put_all(folder, [columns(10 * day + i) for i in range(3)])
+        if day:
+            table = refresh(folder).table
+            assert whole(table)
+            assert len(table.snapshot.manifest) == 3
+
+
+def test_two_wishes_are_one(folder: Path) -> None:
+    build(folder, {"b": "key_set"})
+    put(folder / "9.parquet", columns(9))
+    table = refresh(folder).table
+    assert served(table, "b") == {"key_set": set(table.paths)}
+    assert served(table, "a")["bloom"] == set(table.paths)
+
+
+def test_what_is_dropped_is_not_built_again(folder: Path) -> None:
+    sx.drop_indexes(folder, columns=["a"], kinds=["bloom"])
+    put(folder / "9.parquet", columns(9))
+    table = refresh(folder).table
+    assert served(table, "a") == {"bitmap": set(table.paths)}
+    sx.drop_indexes(folder)
+    table = refresh(folder).table
+    assert not served(table, "a")
+    assert table.snapshot.manifest.stats.keys() == {"a", "s", "b"}
+
+
+def test_a_table_of_an_older_version_says_it_by_what_it_has(folder: Path) -> None:
+    def forget(base: Snapshot) -> Snapshot:
+        return Snapshot(base.version + 1, base.manifest, {})
+
+    commit(sx.open_table(folder).location, forget, operation="test")
+    put(folder / "9.parquet", columns(9))
+    assert whole(refresh(folder).table)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [7, [], {"a": 7}, {"a": "bitmap"}, {"a": [{"kind": "gone"}, 5, None]}, {"q": []},
+     {"a": [{"kind": "bloom", "error_rate": "x"}]}],
+)  # fmt: skip
+def test_what_cannot_be_read_of_the_wish_is_left_out(folder: Path, record: Any) -> None:
+    def forge(base: Snapshot) -> Snapshot:
+        return Snapshot(base.version + 1, base.manifest, {WANTED: record})
+
+    commit(sx.open_table(folder).location, forge, operation="test")
+    put(folder / "9.parquet", columns(9))
+    table = refresh(folder).table
+    assert served(table, "a")["bitmap"] == set(table.paths), "it is there"
+
+
+def test_a_column_that_has_another_type_by_now(folder: Path) -> None:
+    build(folder, {"b": "key_set"})
+    for path in folder.glob("*.parquet"):
+        path.unlink()
+    put(folder / "0.parquet", {**columns(0), "b": ["t", "u", "v"]})
+    table = refresh(folder).table
+    assert not served(table, "b")
+    assert table.plan_files("b = 'w'").paths == []
+    assert whole(table)
+
+
+def damage(folder: Path, how: str) -> None:
+    table = sx.open_table(folder)
+    for path in packs(folder):
+        match how:
+            case "gone":
+                path.unlink()
+            case "short":
+                path.write_bytes(path.read_bytes()[:100])
+            case "empty":
+                path.write_bytes(b"")
+            case "directory":
+                for pack in table.snapshot.manifest.packs:
+                    if pack.name == path.name:
+                        for blob in pack.blobs:
+                            flip(path, blob.offset + blob.length - 20)
+            case "parts":
+                for pack in table.snapshot.manifest.packs:
+                    if pack.name == path.name:
+                        for blob in pack.blobs:
+                            flip(path, blob.offset + 16)
+            case "swapped":
+                continue
+    if how == "swapped":
+        names = packs(folder)
+        held = [path.read_bytes() for path in names]
+        for path, data in zip(names, held[1:] + held[:1], strict=True):
+            path.write_bytes(data)
+    forget_open_packs()
+
+
+def answers(folder: Path) -> list[Any]:
+    plans = [
+        sx.plan_files(text, table=folder)
+        for text in ("a = 102 AND s = 'x'", "s > 'v1'", "a IN (3, 50)")
+    ]
+    return [(p.paths, p.count_bounds, p.notes) for p in plans]
+
+
+@pytest.mark.parametrize(
+    ("how", "repair"),
+    [
+        ("gone", None),
+        ("short", None),
+        ("empty", None),
+        ("directory", None),
+        ("swapped", None),
+        ("parts", True),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_damage_is_built_again(
+    folder: Path, how: str, repair: bool | None, named: bool
+) -> None:
+    expected = answers(folder)
+    damage(folder, how)
+    assert answers(folder) != expected
+    assert sx.build_indexes(folder, ASKED, workers=1, repair=False).files == 0
+    if named:  # of a column that is not damaged more than the others
+        sx.build_indexes(folder, {"b": "bloom"}, workers=1, repair=repair)
+    report = refresh(folder, repair=repair)
+    forget_open_packs()
+    assert answers(folder) == expected
+    assert whole(report.table)
+    assert sx.verify(folder).ok
+    version = report.table.snapshot.version
+    assert refresh(folder, repair=repair).table.snapshot.version == version
+
+
+def test_one_damaged_payload_is_one_file_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(folder, {"*": "minmax"})
+    merged = sx.merge_packs(folder)
+    (pack,) = merged.snapshot.manifest.packs
+    (entry,) = (b for b in pack.blobs if b.meta.kind == "bit_sliced")
+    flip(packs(folder)[0].parent / pack.name, entry.offset + 17)
+    forget_open_packs()
+    read: list[str] = []
+    real = _task._read_and_index
+
+    def noted(location: Any, found: Any, *rest: Any) -> Any:
+        read.append(found.path)
+        return real(location, found, *rest)
+
+    monkeypatch.setattr(_task, "_read_and_index", noted)
+    report = refresh(folder, repair=True)
+    assert len(read) == 1
+    assert "built again" in str(report)
+    assert whole(report.table)
+    assert sx.verify(folder).ok
+
+
+def test_a_read_that_fails_is_no_damage(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os  # noqa: PLC0415
+
+    def failing(*_: Any) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pread", failing)
+        report = refresh(folder)
+    assert report.files == 0
+    assert "not checked" in str(report)
+    assert "Input/output error" in str(report)
+    assert refresh(folder).files == 0
+
+
+def test_a_build_whose_packs_cannot_be_merged_succeeds(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("skipindex.indexes.build.merge_crowded", failing)
+    put(folder / "9.parquet", columns(9))
+    report = refresh(folder)
+    assert "packs were not merged" in str(report)
+    assert whole(report.table)
+
+
+def test_packs_of_many_builds_become_few_by_themselves(folder: Path) -> None:
+    for i in range(10, 24):
+        put(folder / f"{i}.parquet", columns(i))
+        table = refresh(folder).table
+        assert len(table.snapshot.manifest.packs) < 12
+    assert whole(table)
+    assert table.plan_files("a = 115").paths == ["15.parquet"]
+
+
+def test_a_pack_of_which_little_is_left_is_written_anew(tmp_path: Path) -> None:
+    put_all(tmp_path, [columns(i) for i in range(40)])
+    build(tmp_path, ASKED)
+    before = sum(p.size for p in sx.open_table(tmp_path).snapshot.manifest.packs)
+    for i in range(40):
+        if i % 10:
+            (tmp_path / f"{i}.parquet").unlink()
+    table = refresh(tmp_path).table
+    assert sum(p.size for p in table.snapshot.manifest.packs) < before / 2
+    assert whole(table)
+
+
+def test_writers_at_once_forget_nothing_of_each_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that comes after the listing, and is committed first, stays known."""
+    real = Manifest.concat.__func__  # type: ignore[attr-defined]
+    done = []
+
+    def meanwhile(cls: Any, pieces: Any) -> Manifest:
+        found: Manifest = real(cls, pieces)
+        if not done:
+            done.append(True)
+            put(folder / "7.parquet", columns(7))
+            refresh(folder)
+        return found
+
+    monkeypatch.setattr(Manifest, "concat", classmethod(meanwhile))
+    shutil.copy(folder / "0.parquet", folder / "8.parquet")
+    (folder / "1.parquet").unlink()
+    assert whole(refresh(folder).table)

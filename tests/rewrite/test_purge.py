@@ -1,0 +1,211 @@
+"""Forgetting: no value and no path of deleted data is left below the table."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skipindex as sx
+from skipindex.rewrite.purge import BLANK
+from skipindex.storage.location import location_of
+from skipindex.storage.log import (
+    LOG,
+    MANIFESTS,
+    PACKS,
+    Snapshot,
+    commit,
+    latest_version,
+)
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.pack import Blob, blob_offsets
+from skipindex.storage.parts import ReadCount
+from tests.tables import build, flip, forget_open_packs, kept, packs, put
+
+KINDS = ["bitmap", "bloom", "bit_sliced", "range_bitmap", "run_length", "ngram_bloom"]
+SECRET = "Geheimnis"
+NUMBER = 7_777_777_777
+ASKED: Any = {"name": KINDS, "n": [*KINDS[:5], "key_set"]}
+
+
+def columns(i: int, *, secret: bool = False) -> dict[str, Any]:
+    text = SECRET if secret else "other"
+    base = NUMBER if secret else 1000 * i
+    return {
+        "name": [f"{i:02}-{text}-{j:03}" for j in range(60)],
+        "n": [base + j for j in range(60)],
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Six files in one pack; one of them is secret, and is deleted."""
+    folder = tmp_path / "t"
+    for i in range(6):
+        put(folder / f"f{i}.parquet", columns(i))
+    put(folder / f"{SECRET}.parquet", columns(9, secret=True))
+    build(folder, ASKED)
+    put(folder / "f6.parquet", columns(6))
+    build(folder, ASKED)
+    sx.merge_packs(folder)
+    (folder / f"{SECRET}.parquet").unlink()
+    forget_open_packs()
+    return folder
+
+
+def traces(folder: Path) -> list[str]:
+    """Where the secret, its number or its path can be found below the table."""
+    number = NUMBER.to_bytes(8, "little")[1:5]
+    found = []
+    live = {p.name for p in folder.glob("*.parquet")}
+    crcs = set()
+    for path in sorted((folder / MANIFESTS).iterdir()):
+        manifest = Manifest.from_bytes(path.read_bytes())
+        texts = [manifest.files.to_pylist()]
+        texts += [column.values.to_pylist() for column in manifest.stats.values()]
+        if SECRET in str(texts) or str(NUMBER)[:6] in str(texts):
+            found.append(path.name)
+        if set(manifest.paths) <= live:
+            crcs |= set(manifest.files["footer_crc"].to_pylist())
+    manifest = sx.open_table(folder).snapshot.manifest if live else Manifest.empty()
+    entries = {p.name: p.blobs for p in manifest.packs}
+    for path in sorted((folder / PACKS).iterdir()):
+        data = path.read_bytes()
+        if SECRET.encode() in data or number in data:
+            found.append(path.name)
+        source = location_of(folder).view(f"{PACKS}/{path.name}")
+        if blob_offsets(source) != {e.offset for e in entries.get(path.name, ())}:
+            found.append(f"{path.name}: other blobs")
+        for entry in entries.get(path.name, ()):
+            blob = Blob(source, entry)
+            if not set(blob.identity.tolist()) <= crcs:
+                found.append(f"{path.name}: a slot of another file")
+            shared = blob.shared(ReadCount())
+            parts = map(bytes, shared.read(0, len(shared)))
+            found += [entry.meta.kind for part in parts if SECRET.encode() in part]
+    for path in sorted(folder.rglob("*")):
+        raw = path.read_bytes() if path.is_file() else b""
+        if SECRET.encode() in raw or SECRET in path.name:
+            found.append(str(path.relative_to(folder)))
+    return found
+
+
+def test_nothing_is_left_of_a_deleted_file(folder: Path) -> None:
+    assert traces(folder), "it is in packs, manifests and commits"
+    report = sx.vacuum(folder, purge=True)
+    assert not traces(folder)
+    assert not report.given_up
+    table = sx.open_table(folder)
+    assert table.status().fresh
+    assert sx.verify(folder).ok
+    assert kept(table, "name = '03-other-007' AND n = 3007") == ["f3.parquet"]
+    assert table.plan_files("n = 3007").count_bounds == (1, 1)
+    assert sx.refresh_indexes(folder, workers=1).files == 0, "all others are kept"
+
+
+def test_nothing_is_left_of_a_file_that_was_overwritten(folder: Path) -> None:
+    put(folder / f"{SECRET}.parquet", columns(9))
+    (folder / f"{SECRET}.parquet").rename(folder / "g.parquet")
+    sx.refresh_indexes(folder, workers=1)
+    sx.vacuum(folder, purge=True)
+    assert not traces(folder)
+
+
+def test_nothing_is_left_of_a_dropped_index(folder: Path) -> None:
+    sx.refresh_indexes(folder, workers=1)
+    put(folder / f"{SECRET}.parquet", columns(9, secret=True))
+    sx.refresh_indexes(folder, workers=1)
+    sx.merge_packs(folder)
+    sx.drop_indexes(folder, columns=["name"])
+    (folder / f"{SECRET}.parquet").rename(folder / "g.parquet")
+    sx.vacuum(folder, purge=True)
+    for pack in packs(folder):
+        assert SECRET.encode() not in pack.read_bytes()
+    assert sx.open_table(folder).plan_files("n = 3007").count_bounds[0] >= 1
+
+
+def test_a_table_without_files_keeps_nothing(folder: Path) -> None:
+    for path in folder.glob("*.parquet"):
+        path.unlink()
+    sx.vacuum(folder, purge=True)
+    assert not traces(folder)
+    assert not packs(folder)
+
+
+def test_a_pack_that_cannot_be_read_is_given_up(folder: Path) -> None:
+    table = sx.open_table(folder)
+    pack = table.snapshot.manifest.packs[-1]
+    for at in range(16, pack.blobs[0].length - 500, 100):
+        flip(folder / PACKS / pack.name, pack.blobs[0].offset + at)
+    forget_open_packs()
+    report = sx.vacuum(folder, purge=True)
+    assert pack.name in " ".join(report.given_up)
+    assert not traces(folder)
+    assert sx.refresh_indexes(folder, workers=1).files > 0
+    table = sx.open_table(folder)
+    assert table.plan_files("n = 3007").count_bounds == (1, 1)
+
+
+def test_a_dry_run_changes_nothing(folder: Path) -> None:
+    version = latest_version(location_of(folder))
+    sx.vacuum(folder, purge=True, dry_run=True)
+    assert latest_version(location_of(folder)) == version
+    assert traces(folder)
+
+
+def test_commits_keep_their_numbers(folder: Path) -> None:
+    """Else a slow writer could take one that others have built on."""
+    location = location_of(folder)
+    before = latest_version(location)
+    sx.vacuum(folder, purge=True)
+    newest = latest_version(location)
+    numbers = sorted(int(p.stem) for p in (folder / LOG).iterdir())
+    assert numbers == list(range(newest + 1))
+    assert newest > before
+    texts = [p.read_bytes() for p in sorted((folder / LOG).iterdir())]
+    assert texts[:-1] == [BLANK] * newest
+    assert json.loads(texts[-1])["commit"]
+
+
+def test_cubes_forget_the_paths(folder: Path) -> None:
+    shape: dict[str, Any] = {"cluster_by": [], "curve": "linear", "sort_within": []}
+    cube = {"shape": shape, "size": {}, "run": "r", "sealed": True}
+
+    def change(base: Snapshot) -> Snapshot:
+        cubes = [
+            {**cube, "paths": [f"{SECRET}.parquet", "f1.parquet"]},
+            {**cube, "paths": [f"{SECRET}.parquet"]},
+        ]
+        properties = {**base.properties, "cubes": cubes}
+        return Snapshot(base.version + 1, base.manifest, properties)
+
+    commit(location_of(folder), change, operation="test")
+    sx.vacuum(folder, purge=True)
+    assert not traces(folder)
+    (left,) = sx.open_table(folder).snapshot.properties["cubes"]
+    assert left["paths"] == ["f1.parquet"]
+
+
+def test_without_purging_the_next_commit_and_merge_forget(folder: Path) -> None:
+    sx.refresh_indexes(folder, workers=1)
+    sx.merge_packs(folder)
+    sx.vacuum(folder, retention=timedelta(0))
+    table = sx.open_table(folder)
+    assert SECRET not in str(table.snapshot.manifest.paths)
+
+
+def test_space_does_not_grow_with_history(tmp_path: Path) -> None:
+    """A table whose files are replaced again and again."""
+    sizes = []
+    for i in range(24):
+        for j in range(3):
+            put(tmp_path / f"{j}.parquet", columns(i + j))
+        build(tmp_path, ASKED)
+        if i % 4 == 3:
+            sx.vacuum(tmp_path, purge=True)
+            stored = [(tmp_path / f).iterdir() for f in (MANIFESTS, PACKS)]
+            sizes.append(sum(p.stat().st_size for each in stored for p in each))
+    assert max(sizes[1:]) <= 1.1 * sizes[0]

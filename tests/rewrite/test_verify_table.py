@@ -1,0 +1,167 @@
+"""``verify`` finds and names every damage, staleness and orphan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skipindex as sx
+from skipindex.cli import main
+from skipindex.storage.log import LOG, MANIFESTS, PACKS
+from tests.tables import (
+    build,
+    flip,
+    newest_commit,
+    newest_manifest,
+    packs,
+    put,
+    put_all,
+)
+
+ASKED: Any = {"a": ["bitmap", "bloom"]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = [{"a": [i, 10 + i, 20 + i], "b": [i, i, i]} for i in range(4)]
+    folder = put_all(tmp_path / "t", files)
+    build(folder, ASKED)
+    return folder
+
+
+def test_a_whole_table_is_fine(folder: Path) -> None:
+    report = sx.verify(folder)
+    assert report.ok
+    assert (report.damaged, report.stale, report.orphans) == ((), (), ())
+    assert report.index_bytes == sum(p.stat().st_size for p in packs(folder))
+    assert "0 damaged, 0 stale, 0 orphans" in str(report)
+    assert main(["verify", str(folder)]) == 0
+    put_all(folder.parent / "plain", [{"a": [1]}])
+    assert not sx.verify(folder.parent / "plain").ok, "it was never indexed"
+
+
+def test_every_byte_of_a_payload_is_looked_at(folder: Path) -> None:
+    """Whichever byte of a blob is changed, it is found, and the pack is named."""
+    table = sx.open_table(folder)
+    pack = table.snapshot.manifest.packs[0]
+    path = folder / PACKS / pack.name
+    for blob in pack.blobs:
+        for at in range(0, blob.length, 13):
+            flip(path, blob.offset + at)
+            report = sx.verify(folder)
+            flip(path, blob.offset + at)
+            if report.ok:  # padding between parts, which nothing reads
+                raw = path.read_bytes()[blob.offset + at]
+                assert raw == 0
+                continue
+            assert pack.name in " ".join(report.damaged)
+            assert blob.meta.kind in " ".join(report.damaged)
+    assert sx.verify(folder).ok
+
+
+def first_pack(folder: Path) -> Path:
+    return packs(folder)[0]
+
+
+def _unlink(path: Path) -> None:
+    path.unlink()
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("how", [_unlink, _cut, _empty])
+@pytest.mark.parametrize(
+    "what", [newest_commit, newest_manifest, lambda f: packs(f)[0]]
+)
+def test_what_is_lost_or_cut_is_named(
+    folder: Path, how: Any, what: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = what(folder)
+    how(path)
+    report = sx.verify(folder)
+    assert not report.ok
+    if path.exists() or path.parent.name != "log":
+        assert report.damaged
+    assert main(["verify", str(folder), "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert not record["ok"]
+    assert record["damaged"] == list(report.damaged)
+    sx.refresh_indexes(folder, workers=1)
+    build(folder, ASKED)
+    assert not sx.verify(folder).stale
+
+
+def test_staleness_is_named_by_file(folder: Path) -> None:
+    put(folder / "new.parquet", {"a": [5], "b": [5]})
+    put(folder / "1.parquet", {"a": [5, 6], "b": [5, 6]})
+    (folder / "2.parquet").unlink()
+    (folder / "junk.parquet").write_bytes(b"PAR1 this is no Parquet file PAR1")
+    text = "\n".join(sx.verify(folder).stale)
+    assert "new.parquet: never indexed" in text
+    assert "1.parquet: changed since it was indexed" in text
+    assert "2.parquet: known, and gone or changed" in text
+    assert "junk.parquet: never indexed" in text
+    sx.refresh_indexes(folder, workers=1)
+    report = sx.verify(folder)
+    assert not report.damaged
+    assert [text.partition(":")[0] for text in report.stale] == ["junk.parquet"]
+
+
+def test_an_index_that_some_files_lack_is_named(folder: Path) -> None:
+    put(folder / "new.parquet", {"a": [5], "b": [5]})
+    build(folder, {"a": "bitmap"})
+    assert sx.verify(folder).stale == (
+        "column 'a': 4 of 5 indexed files have the index bloom",
+    )
+
+
+def test_orphans_are_named_and_do_no_harm(folder: Path) -> None:
+    strays = [
+        folder / PACKS / "stray.puffin",
+        folder / MANIFESTS / "stray.arrow",
+        folder / PACKS / ".abc.tmp",
+        folder / LOG / "note.txt",
+        folder / "_skipindex-run" / "part.parquet",
+        folder / "_skipindex" / "staging" / "run" / "part.parquet",
+    ]
+    for path in strays:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    report = sx.verify(folder)
+    assert report.ok
+    named = "\n".join(report.orphans)
+    assert all(str(path.relative_to(folder)) in named for path in strays)
+    assert len(report.orphans) == len(strays)
+
+
+def test_older_commits_are_no_orphans(folder: Path) -> None:
+    sx.drop_indexes(folder, kinds=["bloom"])
+    sx.merge_packs(folder)
+    report = sx.verify(folder)
+    assert report.orphans == ()
+    sx.vacuum(folder, purge=True)
+    assert sx.verify(folder).damaged == ()
+
+
+def test_status_counts_what_is_there(folder: Path) -> None:
+    put(folder / "new.parquet", {"a": [5], "b": [5]})
+    (folder / "2.parquet").unlink()
+    status = sx.open_table(folder).status()
+    assert (status.files, status.indexed_files, status.vanished_files) == (4, 3, 1)
+    assert status.gaps == {"never indexed": 1}
+    assert not status.fresh
+    a, b = status.columns
+    assert (a.statistics, a.indexes) == (3, {"bitmap": 3, "bloom": 3})
+    assert (b.statistics, b.indexes, b.why) == (3, {}, "no index")
+    assert status.to_dict()["version"] == 0
+    assert "3 files)" in str(status)
+    assert sx.refresh_indexes(folder, workers=1).table.status().fresh
