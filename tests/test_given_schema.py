@@ -94,8 +94,11 @@ def field(name: str, dtype: Any = "long", **metadata: str) -> dict[str, Any]:
 
 
 def test_a_footer_may_name_a_column_that_its_file_lacks(tmp_path: Path) -> None:
+    texts = {"type": "map", "keyType": "string", "valueType": "string"}
     metadata = row_metadata(
-        field("c", "decimal(5,2)"), field("a"), field("m", {"type": "map"})
+        field("c", "decimal(5,2)"),
+        field("a"),
+        field("m", {**texts, "valueContainsNull": True}),
     )
     put(tmp_path / "0.parquet", pa.table({"a": [1]}).replace_schema_metadata(metadata))
     table = build(tmp_path)

@@ -350,9 +350,10 @@ def check_files(files: pa.Table, n_packs: int) -> None:
     for field in files.schema:
         holes = not field.nullable and files[field.name].null_count
         _require(not holes, f"{field.name} is missing for a file")
-    for name, high in (("size", _MAX_INT), ("n_rows", _MAX_ROWS)):
+    # Of a file that could not be read, -1 rows are known.
+    for name, low, high in (("size", 0, _MAX_INT), ("n_rows", -1, _MAX_ROWS)):
         values = files[name].to_numpy()
-        good = not len(values) or (values.min() >= 0 and values.max() <= high)
+        good = not len(values) or (values.min() >= low and values.max() <= high)
         _require(bool(good), f"{name} of a file is out of range")
     lists = [files[name].combine_chunks() for name in ("packs", "slots")]
     lengths = [pc.list_value_length(values).to_numpy() for values in lists]

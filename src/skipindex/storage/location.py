@@ -473,7 +473,6 @@ class _LocalFile:
 
     def __init__(self, path: str) -> None:
         self._file = open_regular(path)
-        weakref.finalize(self, os.close, self._file)
 
     def size(self) -> int:
         return os.fstat(self._file).st_size
