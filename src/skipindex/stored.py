@@ -277,21 +277,30 @@ def check_stored(
         path: the name of the column, and from there to the field of a struct.
         domain: of the column in the table.
 
+    Returns:
+        The names as the file has them.  They may differ in capitals, where nothing
+        has the very name: so Spark reads them too, unless names are told apart by
+        their capitals.
+
     Raises:
         UnsupportedTypeError: there is no such column, or Spark may read other values
-            than the file stores.  A name in other letters does not count: what
-            Spark makes of it depends on the session.
+            than the file stores.
     """
     schema, refused = stored_schema(file)
     name, dtype = str(Reference(path)), pa.struct(list(schema))
+    spelled = []
     for part in path:
-        fields = [f for f in dtype if f.name == part] if _is_struct(dtype) else []
-        if len(fields) != 1:
+        fields = list(dtype) if pa.types.is_struct(dtype) else []
+        alike = [f for f in fields if f.name.lower() == part.lower()]
+        named = [f for f in alike if f.name == part] or alike
+        if len(named) != 1:
             what = "columns" if len(path) == 1 else "fields"
-            raise UnsupportedTypeError(f"the file has {len(fields)} {what} {name!r}")
-        dtype = fields[0].type
-    if name in refused:
-        raise UnsupportedTypeError(f"column {name!r}: {refused[name]}")
+            raise UnsupportedTypeError(f"the file has {len(named)} {what} {name!r}")
+        spelled.append(named[0].name)
+        dtype = named[0].type
+    reason = refused.get(str(Reference(tuple(spelled))))
+    if reason is not None:
+        raise UnsupportedTypeError(f"column {name!r}: {reason}")
     if _family(domain_of(dtype, name)) != _family(domain):
         raise UnsupportedTypeError(
             f"column {name!r} has type {dtype} here, and another in the table"
@@ -301,11 +310,7 @@ def check_stored(
         raise UnsupportedTypeError(
             f"column {name!r}: the file holds dates of the old hybrid calendar"
         )
-    return path
-
-
-def _is_struct(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(dtype))
+    return tuple(spelled)
 
 
 def _family(domain: Domain) -> str:

@@ -227,3 +227,23 @@ def test_files_that_pyarrow_rewrites_keep_the_row_metadata_of_spark(
             "y = INTERVAL '2' YEAR",
         ):
             assert sx.read(spark, table, condition).count() == 1, condition
+
+
+@pytest.mark.parametrize("case_sensitive", ["false", "true"])
+def test_columns_that_files_spell_in_other_letters(
+    spark: SparkSession, tmp_path: Path, case_sensitive: str
+) -> None:
+    names = ["a", "A", "a", "A"]
+    put_all(tmp_path, [{name: [i, None]} for i, name in enumerate(names)])
+    kept = {"a = 1": 1, "a >= 2": 2, "a IS NULL": 4, "a IS NOT NULL": 4}
+    if case_sensitive == "true":  # Spark finds NULL alone in two of the files
+        kept = {"a = 1": 2, "a >= 2": 3, "a IS NULL": 4, "a IS NOT NULL": 4}
+    for condition, n_files in kept.items():
+        plan = check_law_7(
+            spark,
+            tmp_path,
+            condition,
+            indexes={"a": "bitmap"},
+            spark__sql__caseSensitive=case_sensitive,
+        )
+        assert len(plan.paths) == n_files, condition

@@ -287,6 +287,8 @@ def plan_files(
         UnknownIndexError: ``kinds`` or ``without`` names a kind that does not exist.
     """
     opened = open_table(table)
+    if case_sensitive:
+        opened = opened.with_exact_names()
     wish = Wish.of(limit, order_by)
     named: dict[str, ColumnInfo] = {}
 
