@@ -35,7 +35,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -94,8 +95,11 @@ _DECLARED: Final[Mapping[str, pa.DataType]] = {
 }
 """Types as Spark's JSON names them; others have no index."""
 
-Typed = tuple[pa.Schema, dict[str, str]]
+Typed: TypeAlias = tuple[pa.Schema, Mapping[str, str]]
 """Columns under Spark's types, and which have no index, by name in SQL, and why."""
+
+_KNOWN: Final[WeakKeyDictionary[Any, Typed]] = WeakKeyDictionary()
+"""Of open files: each of their columns asks for the types of all."""
 
 
 class Footer(Protocol):
@@ -128,6 +132,13 @@ def arrow_schema(file: Footer) -> Typed:
 
 def stored_schema(file: Footer) -> Typed:
     """The columns of a file under the types that Spark infers from Parquet's."""
+    found = _KNOWN.get(file)
+    if found is None:
+        found = _KNOWN[file] = _infer(file)
+    return found
+
+
+def _infer(file: Footer) -> Typed:
     leaves = iter(map(file.schema.column, range(len(file.schema))))
     refused: dict[str, str] = {}
     fields = [
@@ -204,7 +215,7 @@ def declared_schema(text: str | bytes) -> Typed | None:
     refused: dict[str, str] = {}
     try:
         fields = _fields(json.loads(text), (), refused)
-    except (KeyError, TypeError, ValueError, RecursionError):
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
     return pa.schema(fields), refused
 

@@ -129,7 +129,7 @@ def _schema_path(
     return min(visible or [file.path for file in listing], key=java_order)
 
 
-def _read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, str]]:
+def _read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, str]]:
     try:
         file, close = column_reader(location, path)
         try:

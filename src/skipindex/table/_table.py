@@ -176,7 +176,8 @@ class Table:
             _stats={},
             _fitting={},
         )
-        vars(table).pop("_respelled", None)
+        for name in ("_respelled", "_folded"):
+            vars(table).pop(name, None)
         return table
 
     def refresh(self) -> Table:
@@ -233,8 +234,12 @@ class Table:
 
     def is_alone(self, column: ColumnInfo) -> bool:
         """Whether the table has no other column of this name but for capitals."""
-        folded = column.name.lower()
-        return sum(leaf.name.lower() == folded for leaf in self.leaves) == 1
+        return self._folded[column.name.lower()] == 1
+
+    @cached_property
+    def _folded(self) -> Counter[str]:
+        """How many columns have a name, but for capitals."""
+        return Counter(leaf.name.lower() for leaf in self.leaves)
 
     @cached_property
     def _respelled(self) -> set[str]:
