@@ -201,3 +201,60 @@ def test_the_stored_types_are_those_of_parquet(tmp_path: Path) -> None:
         pa.string(),
     ]
     assert schema.field("m").type == pa.map_(pa.string(), pa.int32())
+
+
+@pytest.fixture
+def respelled(tmp_path: Path) -> Path:
+    """A table whose files spell a column, and a field, in three ways."""
+    for i, (a, s, x) in enumerate([("a", "s", "x"), ("A", "S", "x"), ("a", "s", "X")]):
+        put(tmp_path / f"{i}.parquet", {a: [i, None], s: [{x: i}, {x: 9}]})
+    put(tmp_path / "3.parquet", {"b": [1]})
+    return tmp_path
+
+
+KINDS = ["bitmap", "bloom"]
+
+
+def test_a_column_that_files_spell_in_other_letters(respelled: Path) -> None:
+    """Spark reads it, unless names are told apart by their capitals."""
+    request = {"a": KINDS, "s.x": KINDS}
+    table = build(respelled, request)
+    assert kept(table, "A = 1") == ["1.parquet", "3.parquet"]
+    assert kept(table, "a = 5") == ["3.parquet"]
+    assert kept(table, "s.x = 2") == ["2.parquet", "3.parquet"]
+    assert table.plan_files("a >= 0").count_bounds == (3, 4)
+    exact = {"case_sensitive": True}
+    assert kept(table, "a = 2", **exact) == ["1.parquet", "2.parquet", "3.parquet"]
+    assert kept(table, "s.x = 0", **exact) == [f"{i}.parquet" for i in range(4)]
+    assert sx.build_indexes(respelled, request, workers=1).files == 0
+    merged = sx.merge_packs(respelled)
+    assert kept(merged, "a = 1", without="minmax") == ["1.parquet", "3.parquet"]
+    assert kept(merged, "a = 1", **exact) == ["1.parquet", "3.parquet"]
+
+
+def test_indexes_of_all_spellings_are_dropped(respelled: Path) -> None:
+    build(respelled, {"a": KINDS})
+    table = sx.drop_indexes(respelled, columns=["a"])
+    assert table.snapshot.manifest.stats == {}
+    assert table.snapshot.manifest.packs == ()
+
+
+def test_a_file_in_other_letters_does_not_speak_for_two_columns(tmp_path: Path) -> None:
+    put_all(tmp_path, [{"a": [1], "A": [2]}, {"A": [3]}])
+    table = build(tmp_path, {"*": "minmax"})
+    exact = {"case_sensitive": True}
+    assert kept(table, "a = 3", **exact) == ["1.parquet"]
+    assert kept(table, "A = 1", **exact) == []
+
+
+def test_the_pack_before_a_column_in_other_letters_was_met(tmp_path: Path) -> None:
+    """The files that came first have nothing in its blob, and keep their own."""
+    names = ["a"] * 3 + ["A"] * 2 + ["a"]
+    for i, name in enumerate(names):
+        put(tmp_path / f"{i}.parquet", {name: [i, i + 100]})
+    table = build(tmp_path, {"a": ["bitmap", "bit_sliced"]})
+    for i in range(len(names)):
+        for kind in ("bitmap", "bit_sliced", "minmax"):
+            found = kept(table, f"a IN ({i}, {i + 100})", kinds=kind)
+            assert f"{i}.parquet" in found
+            assert (found == [f"{i}.parquet"]) == (kind != "minmax")

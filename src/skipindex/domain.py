@@ -100,7 +100,7 @@ class Domain:
 
         None where every value of the domain fits.
         """
-        if self.name == "int" and self.bits < 64:
+        if self.name == "int" and 0 < self.bits < 64:
             return -(1 << (self.bits - 1)), 1 << (self.bits - 1)
         if self.name == "decimal":
             return 1 - 10**self.digits, 10**self.digits

@@ -35,7 +35,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -95,8 +96,11 @@ _DECLARED: Final[Mapping[str, pa.DataType]] = {
 }
 """Types as Spark's JSON names them; others have no index."""
 
-Typed = tuple[pa.Schema, dict[str, str]]
+Typed: TypeAlias = tuple[pa.Schema, Mapping[str, str]]
 """Columns under Spark's types, and which have no index, by name in SQL, and why."""
+
+_KNOWN: Final[WeakKeyDictionary[Any, Typed]] = WeakKeyDictionary()
+"""Of open files: each of their columns asks for the types of all."""
 
 
 class Footer(Protocol):
@@ -129,6 +133,13 @@ def arrow_schema(file: Footer) -> Typed:
 
 def stored_schema(file: Footer) -> Typed:
     """The columns of a file under the types that Spark infers from Parquet's."""
+    found = _KNOWN.get(file)
+    if found is None:
+        found = _KNOWN[file] = _infer(file)
+    return found
+
+
+def _infer(file: Footer) -> Typed:
     leaves = iter(map(file.schema.column, range(len(file.schema))))
     refused: dict[str, str] = {}
     fields = [
@@ -205,7 +216,7 @@ def declared_schema(text: str | bytes) -> Typed | None:
     refused: dict[str, str] = {}
     try:
         fields = _fields(json.loads(text), (), refused)
-    except (KeyError, TypeError, ValueError, RecursionError):
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
     return pa.schema(fields), refused
 
@@ -290,21 +301,30 @@ def check_stored(
         path: the name of the column, and from there to the field of a struct.
         domain: of the column in the table.
 
+    Returns:
+        The names as the file has them.  They may differ in capitals, where nothing
+        has the very name: so Spark reads them too, unless names are told apart by
+        their capitals.
+
     Raises:
         UnsupportedTypeError: there is no such column, or Spark may read other values
-            than the file stores.  A name in other letters does not count: what
-            Spark makes of it depends on the session.
+            than the file stores.
     """
     schema, refused = stored_schema(file)
     name, dtype = str(Reference(path)), pa.struct(list(schema))
+    spelled = []
     for part in path:
-        fields = [f for f in dtype if f.name == part] if _is_struct(dtype) else []
-        if len(fields) != 1:
+        fields = list(dtype) if pa.types.is_struct(dtype) else []
+        alike = [f for f in fields if f.name.lower() == part.lower()]
+        named = [f for f in alike if f.name == part] or alike
+        if len(named) != 1:
             what = "columns" if len(path) == 1 else "fields"
-            raise UnsupportedTypeError(f"the file has {len(fields)} {what} {name!r}")
-        dtype = fields[0].type
-    if name in refused:
-        raise UnsupportedTypeError(f"column {name!r}: {refused[name]}")
+            raise UnsupportedTypeError(f"the file has {len(named)} {what} {name!r}")
+        spelled.append(named[0].name)
+        dtype = named[0].type
+    reason = refused.get(str(Reference(tuple(spelled))))
+    if reason is not None:
+        raise UnsupportedTypeError(f"column {name!r}: {reason}")
     if _family(domain_of(dtype, name)) != _family(domain):
         raise UnsupportedTypeError(
             f"column {name!r} has type {dtype} here, and another in the table"
@@ -314,28 +334,23 @@ def check_stored(
         raise UnsupportedTypeError(
             f"column {name!r}: the file holds dates of the old hybrid calendar"
         )
-    return path
+    return tuple(spelled)
 
 
 def lacks(file: Footer, path: tuple[str, ...]) -> bool:
     """Whether a file has no column, or field of a struct, at ``path`` in any capitals.
 
-    Spark then reads NULL in every row.  A name in other capitals is another matter:
-    what Spark makes of it depends on the session.
+    Spark then reads NULL in every row.
     """
     fields = list(stored_schema(file)[0])
     for name in path:
         alike = [field for field in fields if field.name.lower() == name.lower()]
         if not alike:
             return True
-        if [field.name for field in alike] != [name] or not _is_struct(alike[0].type):
+        if len(alike) > 1 or not pa.types.is_struct(alike[0].type):
             return False
         fields = list(alike[0].type)
     return False
-
-
-def _is_struct(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(dtype))
 
 
 def _family(domain: Domain) -> str:

@@ -165,6 +165,7 @@ def sweep(
     *,
     readers: Sequence[str] = ("true", "false"),
     variations: Sequence[Mapping[str, str]] = ({},),
+    n_values: int = 1,
 ) -> Judged:
     """Judge every column under both readers, and every condition in a variation."""
     spark.sparkContext.setLogLevel("OFF")
@@ -176,7 +177,7 @@ def sweep(
             for start in range(0, len(columns), 4):
                 shown.update(_values(df, columns[start : start + 4]))
             judged.readable[reader] = sorted(shown)
-            texts = [t for name in shown for t in conditions(name, shown[name])]
+            texts = [t for c in shown for t in conditions(c, shown[c][:n_values])]
             for i, changes in enumerate(variations):
                 own = texts[i :: len(variations)]
                 with settings(spark, changes):
@@ -204,10 +205,10 @@ def _values(df: DataFrame, columns: Sequence[str]) -> dict[str, list[str]]:
 
 
 def conditions(name: str, values: Sequence[str]) -> Iterator[str]:
-    """Conditions on a column, mostly about values that it has."""
+    """Conditions on a column, mostly about ``values`` that it has."""
     yield f"{name} IS NULL"
     yield f"{name} IS NOT NULL"
-    for literal in dict.fromkeys(_literal(name, value) for value in values[:2]):
+    for literal in dict.fromkeys(_literal(name, value) for value in values):
         yield f"{name} = {literal}"
         yield f"{name} <> {literal}"
         yield f"{name} < {literal}"

@@ -27,23 +27,18 @@ pytestmark = pytest.mark.spark
 MERGE = "spark.sql.parquet.mergeSchema"
 
 QUICK: Mapping[str, str] = {
-    "byte": "i8 i16 u8",
-    "short": "i32 i32_small u8",
-    "int": "u16 u32 date",
-    "long": "u32 ntz_ns duration",
+    "byte": "i16 u8",
+    "short": "i32 i32_small",
+    "int": "u32 date",
+    "long": "u32 ntz_ns",
     "dec5_2": "d10_2 d10_2_small",
     "dec20_2": "d5_2",
     "dec20_0": "u64",
-    "double": "f32",
     "string": "view bytes json",
-    "char": "text",
-    "varchar": "text",
     "lower": "text",
     "binary": "text",
     "ltz": "ntz_us",
-    "ntz": "ltz_us",
     "months": "i32",
-    "days": "i64",
 }
 """By declared type, the stored ones."""
 
@@ -51,7 +46,7 @@ QUICK: Mapping[str, str] = {
 def check(judged: Judged) -> None:
     """No plan was wrong, and some were worth making."""
     assert not judged.failures, "\n".join(judged.failures[:20])
-    assert judged.verdicts > 500
+    assert judged.verdicts > 600
     assert judged.skipped > 100
 
 
@@ -79,10 +74,9 @@ def test_every_pair_of_types_in_table_and_file(
         },
         {"spark.sql.legacy.parquet.nanosAsLong": "true", MERGE: "true"},
     ]
-    judged = sweep(spark, tmp_path, every, variations=variations)
-    print(
-        judged.verdicts, judged.skipped, {k: len(v) for k, v in judged.readable.items()}
-    )
+    judged = sweep(spark, tmp_path, every, variations=variations, n_values=2)
+    readable = {reader: len(names) for reader, names in judged.readable.items()}
+    print(f"{judged.verdicts} verdicts, {judged.skipped} skipped, {readable}")
     check(judged)
 
 
@@ -227,3 +221,23 @@ def test_files_that_pyarrow_rewrites_keep_the_row_metadata_of_spark(
             "y = INTERVAL '2' YEAR",
         ):
             assert sx.read(spark, table, condition).count() == 1, condition
+
+
+@pytest.mark.parametrize("case_sensitive", ["false", "true"])
+def test_columns_that_files_spell_in_other_letters(
+    spark: SparkSession, tmp_path: Path, case_sensitive: str
+) -> None:
+    names = ["a", "A", "a", "A"]
+    put_all(tmp_path, [{name: [i, None]} for i, name in enumerate(names)])
+    kept = {"a = 1": 1, "a >= 2": 2, "a IS NULL": 4, "a IS NOT NULL": 4}
+    if case_sensitive == "true":  # Spark finds NULL alone in two of the files
+        kept = {"a = 1": 2, "a >= 2": 3, "a IS NULL": 4, "a IS NOT NULL": 4}
+    for condition, n_files in kept.items():
+        plan = check_law_7(
+            spark,
+            tmp_path,
+            condition,
+            indexes={"a": "bitmap"},
+            spark__sql__caseSensitive=case_sensitive,
+        )
+        assert len(plan.paths) == n_files, condition

@@ -430,9 +430,10 @@ class _Merger:
 
     def _domain(self, meta: BlobMeta) -> Domain | None:
         """The domain of a column, if the table still has it."""
+        folded = meta.column.lower()  # some files may spell it otherwise
         for column in self._table.leaves:
-            domain = column.domain
-            if column.name == meta.column and domain and domain.tag == meta.domain:
+            domain, alike = column.domain, column.name.lower() == folded
+            if alike and domain and domain.tag == meta.domain:
                 return domain
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from skipindex.indexes._file_map import (
 from skipindex.indexes._file_map import VERSION as MAP_VERSION
 from skipindex.indexes._pack_wide import gathered
 from skipindex.indexes.minmax import UNKNOWN, Summary, summaries_to_arrow, summarize
+from skipindex.predicate import Reference
 from skipindex.storage.location import Found, Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
@@ -40,12 +41,16 @@ PACK_FILES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class ColumnRequest:
-    """What to build on one column, or on the field at ``path``; statistics always."""
+    """What to build on one column, or on the field at ``path``; statistics always.
+
+    With ``alone``, the table has no other column of this name but for capitals.
+    """
 
     name: str
     domain: Domain
     specs: tuple[IndexSpec, ...]
     path: tuple[str, ...] = ()
+    alone: bool = True
 
     @property
     def has_map(self) -> bool:
@@ -66,7 +71,8 @@ def run_task(task: BuildTask) -> bytes:
     """Index the files of ``task``; the piece of a manifest, as bytes."""
     pack = _OpenPack(task.columns)
     rows: list[dict[str, Any]] = []
-    summaries: dict[str, list[Summary | None]] = {c.name: [] for c in task.columns}
+    summaries: list[dict[str, Summary]] = []
+    domains = {column.name: column.domain for column in task.columns}
     packs: list[PackInfo] = []
 
     def close_pack() -> None:
@@ -84,28 +90,32 @@ def run_task(task: BuildTask) -> bytes:
         else:
             slot = pack.add(indexed)
             rows.append({**row, "packs": [len(packs)], "slots": [slot]})
-        for name, values in summaries.items():
-            values.append(indexed.summaries.get(name))
+        summaries.append(indexed.summaries)
+        domains.update({c.name: c.domain for c in indexed.respelled})
         if pack.n_bytes >= PACK_BYTES or pack.n_files >= PACK_FILES:
             close_pack()
     close_pack()
     if not packs:  # statistics only
         rows = [{**row, "packs": [], "slots": []} for row in rows]
     stats = {
-        column.name: StatsColumn(
-            column.domain.tag,
-            summaries_to_arrow(summaries[column.name], column.domain),
+        name: StatsColumn(
+            domain.tag, summaries_to_arrow([s.get(name) for s in summaries], domain)
         )
-        for column in task.columns
+        for name, domain in domains.items()
     }
     return Manifest.of_files(rows, stats, tuple(packs)).to_bytes()
 
 
 @dataclass(slots=True)
 class _Indexed:
-    """One data file: its row of the manifest, statistics and payloads."""
+    """One data file: its row of the manifest, statistics and payloads.
+
+    What is built on a column goes by the name that the file has for it, as it holds
+    for no other name where names are told apart by their capitals.
+    """
 
     row: dict[str, Any]
+    respelled: list[ColumnRequest] = field(default_factory=list)
     summaries: dict[str, Summary] = field(default_factory=dict)
     payloads: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
     spans: dict[str, ValueSpans] = field(default_factory=dict)
@@ -121,26 +131,31 @@ class _OpenPack:
     def _reset(self) -> None:
         self.n_files = 0
         self.n_bytes = 0
-        self._builders = {
-            (column.name, spec_key(spec_to_json(spec))): BlobBuilder(
-                BlobMeta(
-                    spec.kind,
-                    index_type(spec.kind).version,
-                    column.name,
-                    column.domain.tag,
-                    spec_to_json(spec),
-                )
-            )
-            for column in self._columns
-            for spec in column.specs
-        }
-        self._spans: dict[str, list[ValueSpans | None]] = {
-            column.name: [] for column in self._columns if column.has_map
-        }
+        self._open: dict[str, ColumnRequest] = {}
+        self._builders: dict[tuple[str, str], BlobBuilder] = {}
+        self._spans: dict[str, list[ValueSpans | None]] = {}
         self._files: list[tuple[int, int]] = []
+        for column in self._columns:
+            self._add_column(column)
+
+    def _add_column(self, column: ColumnRequest) -> None:
+        """Open the blobs of a column; the files so far have nothing in them."""
+        self._open[column.name] = column
+        for spec in column.specs:
+            as_json = spec_to_json(spec)
+            version = index_type(spec.kind).version
+            meta = BlobMeta(spec.kind, version, column.name, column.domain.tag, as_json)
+            builder = self._builders[column.name, spec_key(as_json)] = BlobBuilder(meta)
+            for n_rows, identity in self._files:
+                builder.add([], n_rows=n_rows, identity=identity)
+        if column.has_map:
+            self._spans[column.name] = [None] * self.n_files
 
     def add(self, indexed: _Indexed) -> int:
         """Append the payloads of one file; its slot."""
+        for column in indexed.respelled:
+            if column.name not in self._open:
+                self._add_column(column)
         n_rows, identity = max(0, indexed.row["n_rows"]), indexed.row["footer_crc"]
         for key, builder in self._builders.items():
             parts = indexed.payloads.get(key, [])
@@ -156,7 +171,7 @@ class _OpenPack:
         """Write the pack and begin a new one; None if there is nothing in it."""
         if not self._builders or not self.n_files:
             return None
-        domains = {column.name: column.domain for column in self._columns}
+        domains = {name: column.domain for name, column in self._open.items()}
         payloads = [
             gathered(builder, domains[name])
             for (name, _), builder in self._builders.items()
@@ -169,7 +184,7 @@ class _OpenPack:
 
     def _maps(self) -> Iterator[BlobBuilder]:
         """The file maps that are worth their bytes."""
-        for column in self._columns:
+        for column in self._open.values():
             if column.name not in self._spans:
                 continue
             parts = build_file_map(
@@ -273,6 +288,13 @@ def _index_column(
     except Exception as error:  # noqa: BLE001 (nor does one column)
         yield f"column {name!r}: not readable: {reason(error)}"
         return
+    if column.name != name:
+        indexed.summaries[name] = UNKNOWN
+        if not request.alone:
+            yield f"the file has 0 columns {name!r}"
+            return
+        name = column.name
+        indexed.respelled.append(replace(request, name=name))
     indexed.summaries[name] = summary
     if beyond := _beyond(column):
         yield beyond
@@ -301,21 +323,23 @@ def read_column(
     """The column of one file, or the field of a struct at ``path``, encoded.
 
     A field is NULL where a struct around it is, and so is all of a column that the
-    file lacks.
+    file lacks.  The column that comes back has the name that the file spells.
 
     Raises:
         UnsupportedTypeError: ``check_stored`` says so.
     """
-    path = path or (name,)
-    if lacks(file, path):
+    where = path or (name,)
+    if lacks(file, where):
         nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
         return EncodedColumn(name, pa.chunked_array([nothing]), domain)
-    values = file.read(check_stored(file, path, domain))
+    found = check_stored(file, where, domain)
+    values = file.read(found)
     if len(values) != file.metadata.num_rows:
         raise UnsupportedTypeError(
             f"column {name!r} has {len(values)} rows of {file.metadata.num_rows}"
         )
-    return EncodedColumn(name, values, domain)
+    spelled = str(Reference(found)) if path else found[0]
+    return EncodedColumn(spelled, values, domain)
 
 
 def _beyond(column: EncodedColumn) -> str:

@@ -259,7 +259,13 @@ def column_requests(table: Table, indexes: Request) -> list[ColumnRequest]:
                 ) from error
         distinct = {spec_key(spec_to_json(spec)): spec for spec in specs}
         requests.append(
-            ColumnRequest(column.name, domain, tuple(distinct.values()), column.path)
+            ColumnRequest(
+                column.name,
+                domain,
+                tuple(distinct.values()),
+                column.path,
+                alone=table.is_alone(column),
+            )
         )
     return requests
 
@@ -386,7 +392,9 @@ def drop(
         PredicateError: a column does not exist.
         UnknownIndexError: there is no such kind.
     """
-    names = None if columns is None else {table.find(c).name for c in columns}
+    names = None
+    if columns is not None:
+        names = {name for c in columns for name in table.spellings(table.find(c))}
     wanted = None if kinds is None else {parse_spec(kind).kind for kind in kinds}
 
     def without(base: Snapshot) -> Snapshot:

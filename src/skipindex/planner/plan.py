@@ -291,6 +291,8 @@ def plan_files(
     """
     opened = open_table(table, plain=plain).in_zone(instants(timezone))
     opened.check_names(case_sensitive=case_sensitive)
+    if case_sensitive:
+        opened = opened.with_exact_names()
     wish = Wish.of(limit, order_by)
     named: dict[str, ColumnInfo] = {}
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skipindex.storage.manifest import BlobUse, Manifest
 
@@ -41,6 +42,16 @@ def match(
 def take(values: pa.Array, rows: np.ndarray) -> pa.Array:
     """``values`` at ``rows``; null where the row is -1."""
     return values.take(pa.array(rows, mask=rows < 0))
+
+
+def first_counted(columns: Sequence[pa.StructArray]) -> pa.StructArray:
+    """Of every file the first statistics that have counts, of columns of one type."""
+    if len(columns) == 1:
+        return columns[0]
+    n = len(columns[0])
+    counted = [np.asarray(pc.struct_field(c, "null_count").is_valid()) for c in columns]
+    which = np.argmax(counted, axis=0)
+    return pa.concat_arrays(columns).take(pa.array(which * n + np.arange(n)))
 
 
 def fresh_blobs(manifest: Manifest, rows: np.ndarray) -> dict[str, list[BlobUse]]:

@@ -205,7 +205,7 @@ def _schema_path(location: Location, candidates: list[str]) -> str:
     return min(candidates, key=java_order)
 
 
-def _read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, str]]:
+def _read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, str]]:
     try:
         file, close = column_reader(location, path)
         try:

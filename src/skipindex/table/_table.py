@@ -29,7 +29,7 @@ from skipindex.storage.location import Found, Location, location_of
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import BlobUse, Manifest, StatsColumn
 from skipindex.table._derived import Derived
-from skipindex.table._freshness import fresh_blobs, match, take
+from skipindex.table._freshness import first_counted, fresh_blobs, match, take
 from skipindex.table._observe import observe
 from skipindex.table._status import Status, status_of
 
@@ -206,6 +206,8 @@ class Table:
             _stats={},
             _fitting={},
         )
+        for name in ("_respelled", "_folded"):
+            vars(table).pop(name, None)
         return table
 
     @property
@@ -307,6 +309,41 @@ class Table:
             column = column.field(name)
         return column
 
+    def is_alone(self, column: ColumnInfo) -> bool:
+        """Whether the table has no other column of this name but for capitals."""
+        return self._folded[column.name.lower()] == 1
+
+    @cached_property
+    def _folded(self) -> Counter[str]:
+        """How many columns have a name, but for capitals."""
+        return Counter(leaf.name.lower() for leaf in self.leaves)
+
+    @cached_property
+    def _respelled(self) -> set[str]:
+        """The names that something is built under, and no column has."""
+        manifest = self.snapshot.manifest
+        built = {blob.meta.column for pack in manifest.packs for blob in pack.blobs}
+        return {*manifest.stats, *built} - {leaf.name for leaf in self.leaves}
+
+    def with_exact_names(self) -> Table:
+        """The same table, where names are told apart by their capitals.
+
+        A column that a file spells otherwise then is not in that file.
+        """
+        if not self._respelled:
+            return self
+        table = copy.copy(self)
+        vars(table).update(_respelled=set(), _stats={}, _fitting={})
+        return table
+
+    def spellings(self, column: ColumnInfo) -> list[str]:
+        """The names under which something is built on ``column``, its own first."""
+        folded = column.name.lower()
+        others = [name for name in self._respelled if name.lower() == folded]
+        if not others or not self.is_alone(column):
+            return [column.name]
+        return [column.name, *sorted(others)]
+
     def stats(self, column: ColumnInfo) -> FileStats:
         """What is known of ``column`` in every file, in the order of ``paths``.
 
@@ -354,7 +391,8 @@ class Table:
             self._blobs = fresh_blobs(self.snapshot.manifest, self.rows)
         assert column.domain is not None
         tag = column.domain.tag
-        uses = self._blobs.get(column.name, [])
+        names = self.spellings(column)
+        uses = [use for name in names for use in self._blobs.get(name, [])]
         return [use for use in uses if use.entry.meta.domain == tag]
 
     def in_zone(self, instants: Instants) -> Table:
@@ -389,13 +427,13 @@ class Table:
         for partition in self.partitions:
             if partition.name == column.name:
                 return self._partition_stats(partition, domain)
-        stats = self.snapshot.manifest.stats.get(column.name)
-        if stats is None or not _is_of(stats, domain):
+        manifest = self.snapshot.manifest
+        known = [manifest.stats.get(name) for name in self.spellings(column)]
+        mine = [s.values for s in known if s is not None and _is_of(s, domain)]
+        if not mine:
             return FileStats.unknown(len(self), domain)
-        n_rows = take(
-            self.snapshot.manifest.files["n_rows"].combine_chunks(), self.rows
-        )
-        return FileStats.from_arrow(take(stats.values, self.rows), n_rows)
+        n_rows = take(manifest.files["n_rows"].combine_chunks(), self.rows)
+        return FileStats.from_arrow(take(first_counted(mine), self.rows), n_rows)
 
 
 def _nested(columns: Mapping[str, ColumnInfo]) -> dict[str, ColumnInfo]:
