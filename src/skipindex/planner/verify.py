@@ -218,7 +218,7 @@ def _values(
             value = partition.typed(domain)[i]
             return pa.array([value] * n_rows, kind)
     schema, refused = arrow_schema(file)
-    if lacks(schema, [name]):
+    if not column.path and lacks(schema, [name]):
         return pa.nulls(n_rows, pa.large_binary() if domain.is_bytes else pa.int64())
     if schema.names.count(name) != 1 or name in refused:
         raise UnsupportedTypeError(f"column {name!r} is not in every file as it is")

@@ -258,8 +258,8 @@ def _check_merged(spark: SparkSession, table: Table, schema: StructType) -> None
     if differ:
         raise PlanError(
             f"the session has {_MERGE}=true, and files other than "
-            f"{table.schema_path!r} differ in the columns {differ} (accepted: skipindex.read of a "
-            "path, or a table that was opened with schema=)"
+            f"{table.schema_path!r} differ in the columns {differ} (accepted: "
+            "skipindex.read of a path, or a table that was opened with schema=)"
         )
 
 
