@@ -373,3 +373,99 @@ def test_partition_types_are_kept_by_refresh(tmp_path: Path) -> None:
     table = sx.open_table(tmp_path, partition_types={"p": pa.string()})
     assert table.refresh().plan_files("p = '1'").paths == []
     assert sx.open_table(tmp_path).plan_files("p = '1'").paths == ["p=01/f.parquet"]
+
+
+def test_files_in_a_plain_folder_are_not_the_tables(tmp_path: Path) -> None:
+    put(tmp_path / "f.parquet", {"a": [1]})
+    put(tmp_path / "backup" / "f.parquet", {"a": [2]})
+    table = build(tmp_path)
+    assert table.paths == table.snapshot.manifest.paths == ["f.parquet"]
+    assert table.plan_files("a > 0").count_bounds == (1, 1)
+
+
+def test_a_table_of_plain_folders_alone_says_so(tmp_path: Path) -> None:
+    put(tmp_path / "2020" / "f.parquet", {"a": [1]})
+    with pytest.raises(
+        TableError, match=r"'2020/f\.parquet' lies in a folder"
+    ) as error:
+        sx.open_table(tmp_path)
+    assert "k=v" in one_sentence(error)
+
+
+def test_a_table_below_a_plain_folder_is_found(tmp_path: Path) -> None:
+    put(tmp_path / "inner" / "p=1" / "f.parquet", {"a": [1]})
+    table = build(tmp_path)
+    assert table.plan_files("p = 1").paths == ["inner/p=1/f.parquet"]
+    assert table.plan_files("p = 2").paths == []
+
+
+def test_a_stray_file_gives_the_schema_and_no_rows(tmp_path: Path) -> None:
+    put(tmp_path / "0.parquet", {"a": [1], "b": [2]})
+    put(tmp_path / "p=1" / "f.parquet", {"a": [1]})
+    table = build(tmp_path)
+    assert table.paths == ["p=1/f.parquet"]
+    assert [column.name for column in table.columns] == ["a", "b", "p"]
+    assert table.plan_files("b = 2").paths == []
+
+
+def test_empty_files_count_for_the_types_of_partitions(tmp_path: Path) -> None:
+    put(tmp_path / "p=1" / "f.parquet", {"a": [1]})
+    (tmp_path / "p=x").mkdir()
+    (tmp_path / "p=x" / "empty.parquet").write_bytes(b"")
+    table = sx.open_table(tmp_path)
+    assert table.partitions[0].dtype == pa.string()
+    assert table.over([]).partitions[0].dtype == pa.string()
+
+
+def test_a_table_may_have_no_file_that_is_read(tmp_path: Path) -> None:
+    put(tmp_path / "stray.parquet", {"a": [1]})
+    (tmp_path / "p=1").mkdir()
+    (tmp_path / "p=1" / "empty.parquet").write_bytes(b"")
+    table = build(tmp_path, {"a": "bitmap"})
+    assert [column.name for column in table.columns] == ["a", "p"]
+    plan = table.plan_files("a = 1 AND p = 1")
+    assert plan.paths == []
+    assert plan.count_bounds == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("folders", "problem"),
+    [
+        (["p=1", "sub"], "do not begin in one folder"),
+        (["a/p=1", "b/p=1"], "do not begin in one folder"),
+        (["p=1", "q=1"], r"the partition columns of 'q=1' are \['q'\]"),
+        (["p=1", "p=1/q=1"], r"are \['p', 'q'\], those of 'p=1' are \['p'\]"),
+        (["p="], "has no name or no value"),
+        (["=1"], "has no name or no value"),
+        (["p=1/p=2"], "two of one name"),
+    ],
+    ids=str,
+)
+def test_folders_that_spark_refuses_are_one_sentence(
+    tmp_path: Path, folders: list[str], problem: str
+) -> None:
+    for folder in folders:
+        put(tmp_path / folder / "f.parquet", {"a": [1]})
+    with pytest.raises(TableError, match=problem) as error:
+        sx.open_table(tmp_path)
+    one_sentence(error)
+
+
+def test_declared_types_tell_partitions_that_differ_in_capitals_apart(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path / "P=01" / "p=1" / "f.parquet", {"a": [1]})
+    table = sx.open_table(tmp_path, partition_types={"P": pa.string()})
+    assert [p.dtype for p in table.partitions] == [pa.string(), pa.int32()]
+    table = sx.open_table(tmp_path, partition_types={"x": pa.string()})
+    assert [p.dtype for p in table.partitions] == [pa.int32(), pa.int32()]
+
+
+def test_verify_leaves_fields_and_times_of_folders_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "p=2020-01-01 10%3A30%3A00"
+    put(folder / "f.parquet", {"s": pa.array([{"x": 1}]), "a": [1]})
+    table = build(tmp_path, {"s.x": "bitmap", "a": "minmax"})
+    for condition in ("s.x = 2", "p = TIMESTAMP '2021-01-01 00:00:00'"):
+        report = sx.verify_plan(table.plan_files(condition, timezone="UTC"))
+        assert not report.violations
+        assert report.unchecked

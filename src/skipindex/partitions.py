@@ -118,7 +118,9 @@ def partition_columns(
             "(expected the same for all files)"
         )
     columns = []
-    for i, (name, _) in enumerate(first or next(iter(found.values()), ())):
+    chosen = first or next(iter(found.values()), ())
+    free = {k: v for k, v in declared.items() if k not in set(_names(chosen))}
+    for i, (name, _) in enumerate(chosen):
         texts = {folder: pairs[i][1] for folder, pairs in found.items()}
         raw = frozenset(text for text in texts.values() if text is not None)
         plain = {f: t if t is None else unescape(t) for f, t in texts.items()}
@@ -126,7 +128,7 @@ def partition_columns(
             PartitionColumn(
                 name,
                 tuple(plain[folder] for folder in own),
-                _declared(name, declared) or infer_type(raw),
+                declared.get(name) or _alike(name, free) or infer_type(raw),
                 raw,
                 tuple(dict.fromkeys(pairs[i][0] for pairs in found.values())),
             )
@@ -134,10 +136,9 @@ def partition_columns(
     return columns
 
 
-def _declared(name: str, declared: Mapping[str, pa.DataType]) -> pa.DataType | None:
-    if name in declared:
-        return declared[name]
-    alike = [t for other, t in declared.items() if other.lower() == name.lower()]
+def _alike(name: str, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
+    """The type of the one name that is the same but for capitals."""
+    alike = [t for other, t in types.items() if other.lower() == name.lower()]
     return alike[0] if len(alike) == 1 else None
 
 

@@ -565,3 +565,25 @@ def test_rewriting_changes_no_row(
     for path in listed(folder):
         assert pq.read_schema(folder / path).equals(SCHEMA, check_metadata=True)
     assert optimized(folder, **wish).files_in == 0
+
+
+def test_files_in_a_plain_folder_are_not_rewritten(tmp_path: Path) -> None:
+    """Their rows would come twice: in the new files, and where they are."""
+    folder = fill(tmp_path, 2)
+    put(folder / "backup" / "0.parquet", pq.read_table(folder / "0.parquet"))
+    before = (folder / "backup" / "0.parquet").read_bytes()
+    report = optimized(folder, cluster_by=["x"])
+    assert report.files_in == 2
+    assert report.table.n_rows.sum() == report.n_rows
+    sx.vacuum(folder, retention=timedelta(0))
+    assert (folder / "backup" / "0.parquet").read_bytes() == before
+    assert sx.open_table(folder).n_rows.sum() == report.n_rows
+
+
+def test_folders_that_spell_a_partition_in_two_ways_are_refused(
+    tmp_path: Path,
+) -> None:
+    for folder in ("P=1", "p=2"):
+        fill(tmp_path / folder, 1)
+    with pytest.raises(LayoutError, match=r"as \['P', 'p'\] \(expected one spelling"):
+        optimized(tmp_path, cluster_by=["x"])

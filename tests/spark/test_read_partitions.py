@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
 
 import skipindex as sx
 from skipindex.errors import PlanError
@@ -64,19 +65,12 @@ def test_trap_c30_values_are_typed_as_spark_types_them(
     whole = spark.read.parquet(str(tmp_path))
     answer = [row.asDict() for row in whole.orderBy("id").collect()]
     types = dict(columns(whole))
-    names = {
-        "int32": "int",
-        "int64": "bigint",
-        "date32[day]": "date",
-        "timestamp[us, tz=UTC]": "timestamp",
-        "decimal128(20, 0)": "decimal(20,0)",
-    }
     found = partition_columns(paths, {})
     assert {c.name for c in found if c.dtype is None} == LEFT_TO_SPARK
     for column in found:
         if column.dtype is None:
             continue
-        assert types[column.name] == names.get(str(column.dtype), str(column.dtype))
+        assert types[column.name] == from_arrow_type(column.dtype).simpleString()
         if types[column.name] == "string":
             assert list(column.values) == [row[column.name] for row in answer]
     read = sx.read(spark, tmp_path, "id = 1")
@@ -193,7 +187,7 @@ def test_names_of_partitions_may_differ_in_capitals(
         ),
         (
             ["99999999999999999999", "1e5", "5."],
-            ["p = 100000", "p < 6", "p > 1e10", "p = 99999999999999999999"],
+            ["p = 100000", "p < 6", "p > 10000000000", "p = 99999999999999999999"],
             [1, 1, 1, 1],
         ),
         (["1e5", "1.5e1"], ["p = 15", "p >= 15.5"], [1, 1]),

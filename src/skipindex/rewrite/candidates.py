@@ -110,7 +110,8 @@ def data_files(table: Table, chosen: Sequence[int]) -> list[DataFile]:
     Raises:
         TableError: a file cannot be read, or has other columns than the table; or
             the log of another format says which files count.
-        LayoutError: a column of the files is a partition column too.
+        LayoutError: a column of the files is a partition column too, or folders
+            spell a partition column in two ways.
     """
     require_plain(
         table.location, (file.path for file in table.location.list()), insist=False
@@ -120,6 +121,11 @@ def data_files(table: Table, chosen: Sequence[int]) -> list[DataFile]:
             raise LayoutError(
                 f"cannot rewrite {table.location.full('')!r}: {partition.name!r} is a "
                 "column of the files and a partition column"
+            )
+        if len(partition.names) > 1:
+            raise LayoutError(
+                f"cannot rewrite {table.location.full('')!r}: its folders spell one "
+                f"partition column as {list(partition.names)} (expected one spelling)"
             )
 
     def inspect(i: int) -> DataFile:
