@@ -120,10 +120,12 @@ def castable(spark: SparkSession, column: str) -> list[str]:
     tried = []
     for literal in usable:
         try:
-            found = spark.sql(f"SELECT TRY_CAST({literal} AS {kind})").first()
+            found = spark.sql(
+                f"SELECT TRY_CAST({literal} AS {kind}) IS NOT NULL"
+            ).first()
         except PySparkException:  # no cast between these types
             continue
-        if literal == "NULL" or (found is not None and found[0] is not None):
+        if literal == "NULL" or (found is not None and found[0]):
             tried.append(literal)
     return tried
 
