@@ -143,6 +143,16 @@ def test_hours_and_unpadded_folders(tmp_path: Path) -> None:
         ("i % 4", ["0", "x"], "i = 7", [1]),
         ("i + 1", ["2147483647", "3"], "i = 2", [1]),
         ("year(d)", ["2020", "nonsense"], "d = '2019-01-01'", [1]),
+        ("year(d)", ["2020", "999999999999999999"], "d = '2020-01-01'", [0]),
+        ("replace(s, 'A', 'a')", ["xa", "q"], "replace(s, 'a', 'A') = 'xA'", [0, 1]),
+        ("replace(s, 'A', 'a')", ["xa", "q"], "REPLACE(S, 'A', 'a') = 'xa'", [0]),
+        ("upper(s)", ["AB", "B"], "lower(s) LIKE 'B%'", [0, 1]),
+        ("i % 4", ["0", "3"], "i % 3 = 0", [0, 1]),
+        ("i % 4", ["0", "3"], "(i + 0) % 4 = 3", [0, 1]),
+        ("substring(s, 1, 1)", ["タ", "ン"], "left(s, 1) NOT LIKE 'タ%'", [0, 1]),
+        ("substring(s, 1, 1)", ["タ", "ン"], "s LIKE 'ン%'", [1]),
+        ("date_format(d, 'yyyy')", ["2019", "2020"], "d = '2020-06-01'", [1]),
+        ("date_format(d, 'yyyy')", ["2019", "2020"], "d = '2020-01-01'", [0, 1]),
     ],
 )
 def test_generated_forms(

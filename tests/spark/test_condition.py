@@ -102,6 +102,7 @@ def test_a_python_function_is_no_built_in_of_its_name(
     assert rows(plan.read(spark)) == rows(
         spark.read.parquet(table.location.spark_path()).where("i > 12 AND s > ''")
     )
+    assert plan.count(spark) == plan.read(spark).count() > 0
 
 
 def test_what_has_no_text_keeps_the_files(spark: SparkSession, table: sx.Table) -> None:

@@ -320,8 +320,9 @@ def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
         if offset is None:
             return Refusal("it depends on the session's time zone: pass timezone=…")
         if moment.tzinfo is not None:
-            # In integers: the wall clock may be beyond the years of a datetime.
-            return _at(_microseconds(moment) + offset.utcoffset(None) // _MICROSECOND)
+            # In integers: the wall clock may be beyond the years of Python.
+            distance = offset.utcoffset(None) // _MICROSECOND
+            return _at(_microseconds(moment) + distance)
     return _at(_microseconds(moment))
 
 
