@@ -110,7 +110,7 @@ def _check_depth(body: Any) -> None:
     raise CorruptIndexError(f"it is nested more than {_MAX_DEPTH} deep")
 
 
-def _require(good: bool, problem: str) -> None:
+def _require(good: object, problem: str) -> None:
     if not good:
         raise CorruptIndexError(problem)
 
@@ -353,7 +353,7 @@ def check_files(files: pa.Table, n_packs: int) -> None:
     for name, high in (("size", _MAX_INT), ("n_rows", _MAX_ROWS)):
         values = files[name].to_numpy()
         good = not len(values) or (values.min() >= 0 and values.max() <= high)
-        _require(bool(good), f"{name} of a file is out of range")
+        _require(good, f"{name} of a file is out of range")
     lists = [files[name].combine_chunks() for name in ("packs", "slots")]
     lengths = [pc.list_value_length(values).to_numpy() for values in lists]
     _require(np.array_equal(*lengths), "a file has packs without slots")
@@ -362,7 +362,7 @@ def check_files(files: pa.Table, n_packs: int) -> None:
         _require(flat.null_count == 0, "a pack or slot is missing")
         numbers = flat.to_numpy()
         good = not len(numbers) or (numbers.min() >= 0 and numbers.max() <= high)
-        _require(bool(good), "a file has a pack that there is not")
+        _require(good, "a file has a pack that there is not")
 
 
 def check_stats(values: pa.Array, n_files: int) -> None:

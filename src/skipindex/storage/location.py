@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -20,6 +21,8 @@ from skipindex.errors import TableError
 from skipindex.storage.walk import is_plain, open_regular, walk
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
+_NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+"""What the system says where there is no such folder."""
 _CHUNK = 1 << 20
 MAX_READ = 1 << 30
 """Bytes of a file that is read as a whole."""
@@ -86,9 +89,12 @@ class Location:
         """The names of all that is in a folder, whatever it is."""
         if self.is_local:
             try:
-                return os.listdir(self.full(folder))
-            except (FileNotFoundError, NotADirectoryError):
-                return []
+                with os.scandir(self.full(folder)) as entries:
+                    return [entry.name for entry in entries]
+            except OSError as error:
+                if error.errno in _NOTHING:
+                    return []
+                raise
         selector = pafs.FileSelector(self.full(folder), allow_not_found=True)
         return [info.base_name for info in self.filesystem.get_file_info(selector)]
 
