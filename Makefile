@@ -13,7 +13,7 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout test test-all soundness mutants lint types format check clean
+.PHONY: help setup ssb bench bench-layout test test-all soundness hostile mutants lint types format check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -41,6 +41,10 @@ test-all: $(STAMP)  ## run all tests
 
 soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
 	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out docs/soundness.md
+
+hostile: $(STAMP)  ## plan and vacuum hostile tables; kill writers and damage logs (long)
+	@$(BIN)/python -m tests.hostile --seed $(SEED) --count 2000
+	@$(BIN)/python -m tests.rewrite.kill_and_damage
 
 mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants
