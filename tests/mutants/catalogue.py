@@ -504,7 +504,7 @@ MUTANTS: Final = (
     Mutant(
         "statistics-of-another-type",
         "table/_table.py",
-        "if stats is None or stats.domain != domain.tag:",
+        "if stats is None or not _is_of(stats, domain):",
         "if stats is None:",
         "statistics of the column's old type are used: traps C-20, C-46",
         (*_STALE, "tests/test_table.py"),
@@ -519,7 +519,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "hidden-files",
-        "table/_files.py",
+        "storage/names.py",
         'or part.startswith(".")',
         'or part.startswith("\\0")',
         "files that Spark does not read are files of the table: trap C-37",
