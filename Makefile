@@ -13,7 +13,8 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout test test-all soundness months mutants lint types format check clean
+.PHONY: help setup ssb bench bench-layout test test-all soundness months hostile mutants lint
+.PHONY: types format check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -44,6 +45,9 @@ soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.m
 
 months: $(STAMP)  ## a build after each of 1,000 appends, with 256 descriptors (minutes)
 	@$(BIN)/python -m tests.months
+hostile: $(STAMP)  ## plan and vacuum hostile tables; kill writers and damage logs (long)
+	@$(BIN)/python -m tests.hostile --seed $(SEED) --count 2000
+	@$(BIN)/python -m tests.rewrite.kill_and_damage
 
 mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants

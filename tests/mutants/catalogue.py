@@ -504,7 +504,7 @@ MUTANTS: Final = (
     Mutant(
         "statistics-of-another-type",
         "table/_table.py",
-        "s.values for s in known if s is not None and s.domain == domain.tag",
+        "s.values for s in known if s is not None and _is_of(s, domain)",
         "s.values for s in known if s is not None",
         "statistics of the column's old type are used: traps C-20, C-46",
         (*_STALE, "tests/test_table.py"),
@@ -543,7 +543,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "hidden-files",
-        "table/_files.py",
+        "storage/names.py",
         'or part.startswith(".")',
         'or part.startswith("\\0")',
         "files that Spark does not read are files of the table: trap C-37",

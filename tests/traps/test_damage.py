@@ -245,6 +245,7 @@ def test_a_damaged_or_newer_commit_keeps_every_file(
         assert "format 99, newer than ours (1)" in plan.notes[0]
 
 
+@pytest.mark.filterwarnings("ignore:commit 0 of the table is damaged")
 @pytest.mark.parametrize("damage", [damage_commit, damage_manifest, lose_manifest])
 def test_a_build_after_damage_begins_anew(
     folder: Path, damage: Callable[[Path], None]

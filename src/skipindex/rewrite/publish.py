@@ -143,6 +143,12 @@ class Publisher:
 
     def _end(self, name: str, mine: Sequence[Replacement]) -> None:
         """Bring one publication to its end; ``mine`` are those that the log knows."""
+        publications = read_publications(self._location)
+        if name in publications.ended:  # and a commit that said so is lost
+            for replacement in mine:
+                self._remove_old(replacement)
+                self._count(replacement)
+            return
         there = self._there(mine)
         fits = [r for r in mine if not r.misfit(there)]
         if fits:
@@ -173,7 +179,7 @@ class Publisher:
         hidden = [file for file in replacement.new if there.get(file.path) == file]
         others = [published(f.path) for f in replacement.new if f not in hidden]
         if all(path in there for path in others):
-            if all([self._show_file(file) for file in hidden]):
+            if all(self._show_file(file) for file in hidden):
                 self._remove_old(replacement)
                 self._count(replacement)
         else:
@@ -184,7 +190,7 @@ class Publisher:
         there = self._there([replacement])
         if replacement.misfit(there) or not self._has_rows_of(replacement, there):
             return False
-        return all([self._show_file(file) for file in replacement.new])
+        return all(self._show_file(file) for file in replacement.new)
 
     def _show_file(self, file: Found) -> bool:
         target = published(file.path)

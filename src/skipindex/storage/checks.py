@@ -35,6 +35,8 @@ MAX_UNPACKED: Final = 4 << 30
 _FREE: Final = 64 << 20
 _RATIO: Final = 4096
 """Beyond ``_FREE`` bytes, how many times as large as the file it may be in memory."""
+_MAX_BATCHES: Final = 64
+"""Pieces of a manifest; we write one."""
 _MAX_DEPTH: Final = 64
 _MAX_INT: Final = (1 << 63) - 1
 _MAX_ROWS: Final = 1 << 40
@@ -110,7 +112,7 @@ def _check_depth(body: Any) -> None:
     raise CorruptIndexError(f"it is nested more than {_MAX_DEPTH} deep")
 
 
-def _require(good: bool, problem: str) -> None:
+def _require(good: object, problem: str) -> None:
     if not good:
         raise CorruptIndexError(problem)
 
@@ -257,7 +259,7 @@ def check_pack(record: Any) -> None:
         CorruptIndexError: it is none that we would write.
     """
     _require(is_pack_name(record["name"]), "a pack has a name that is not ours")
-    size = whole(record["size"])
+    whole(record["size"])
     for blob in record["blobs"]:
         texts = [blob["kind"], blob["column"], blob["domain"]]
         _require(all(isinstance(text, str) for text in texts), "a blob has no name")
@@ -266,7 +268,7 @@ def check_pack(record: Any) -> None:
         whole(blob["offset"])
         whole(blob["length"])
         whole(blob["crc32c"], 0, (1 << 32) - 1)
-        _require(blob["offset"] + blob["length"] <= size, "a blob is beyond its pack")
+        whole(blob["offset"] + blob["length"])
 
 
 def check_unpacked(data: bytes) -> None:
@@ -282,7 +284,8 @@ def check_unpacked(data: bytes) -> None:
 def unpacked_bytes(data: bytes) -> int:
     """How large the buffers of an Arrow file say that they are."""
     total = 0
-    for message in pa.ipc.MessageReader.open_stream(stream_of(data)):
+    for i, message in enumerate(pa.ipc.MessageReader.open_stream(stream_of(data))):
+        _require(i <= _MAX_BATCHES, "it is in too many pieces")
         body = memoryview(message.body) if message.body is not None else b""
         for offset, length in _buffers(bytes(message.metadata)):
             if 0 <= offset <= offset + length <= len(body) and length >= 8:
@@ -350,11 +353,11 @@ def check_files(files: pa.Table, n_packs: int) -> None:
     for field in files.schema:
         holes = not field.nullable and files[field.name].null_count
         _require(not holes, f"{field.name} is missing for a file")
-    # Of a file that could not be read, -1 rows are known.
+    # A file that could not be read has -1 rows.
     for name, low, high in (("size", 0, _MAX_INT), ("n_rows", -1, _MAX_ROWS)):
         values = files[name].to_numpy()
         good = not len(values) or (values.min() >= low and values.max() <= high)
-        _require(bool(good), f"{name} of a file is out of range")
+        _require(good, f"{name} of a file is out of range")
     lists = [files[name].combine_chunks() for name in ("packs", "slots")]
     lengths = [pc.list_value_length(values).to_numpy() for values in lists]
     _require(np.array_equal(*lengths), "a file has packs without slots")
@@ -363,7 +366,7 @@ def check_files(files: pa.Table, n_packs: int) -> None:
         _require(flat.null_count == 0, "a pack or slot is missing")
         numbers = flat.to_numpy()
         good = not len(numbers) or (numbers.min() >= 0 and numbers.max() <= high)
-        _require(bool(good), "a file has a pack that there is not")
+        _require(good, "a file has a pack that there is not")
 
 
 def check_stats(values: pa.Array, n_files: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -25,6 +26,8 @@ from skipindex.storage.walk import is_plain, open_regular, walk
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 _USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
 _TEMPORARY = re.compile(r"(^|/)\.skipindex-[0-9a-f]{32}\.tmp$")
+_NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+"""What the system says where there is no such folder."""
 _CHUNK = 1 << 20
 MAX_READ = 1 << 30
 """Bytes of a file that is read as a whole."""
@@ -93,9 +96,12 @@ class Location:
         """The names of all that is in a folder, whatever it is."""
         if self.is_local:
             try:
-                return os.listdir(self.full(folder))
-            except (FileNotFoundError, NotADirectoryError):
-                return []
+                with os.scandir(self.full(folder)) as entries:
+                    return [entry.name for entry in entries]
+            except OSError as error:
+                if error.errno in _NOTHING:
+                    return []
+                raise
         selector = pafs.FileSelector(self.full(folder), allow_not_found=True)
         return [info.base_name for info in self.filesystem.get_file_info(selector)]
 

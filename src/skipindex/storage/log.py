@@ -129,10 +129,7 @@ def read_snapshot(location: Location, version: int | None = None) -> Snapshot:
     name = f"commit {version}"
     try:
         body = unsealed("commit", location.read(commit_path(version), MAX_COMMIT))
-        if whole(body["format"]) > FORMAT:
-            raise IndexVersionError(
-                f"{name} has format {body['format']}, newer than ours ({FORMAT})"
-            )
+        _check_format(body["format"], name)
         manifest, manifest_name = _manifest(location, body["manifest"])
         properties, notes = usable_properties(body["properties"])
     except IndexVersionError:
@@ -142,6 +139,13 @@ def read_snapshot(location: Location, version: int | None = None) -> Snapshot:
             f"{name} cannot be read: {first_line(error)}"
         ) from error
     return Snapshot(version, manifest, properties, manifest_name, notes=notes)
+
+
+def _check_format(number: Any, name: str) -> None:
+    if whole(number) > FORMAT:
+        raise IndexVersionError(
+            f"{name} has format {number}, newer than ours ({FORMAT})"
+        )
 
 
 def _manifest(location: Location, entry: Any) -> tuple[Manifest, str]:

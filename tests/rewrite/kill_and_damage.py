@@ -1,0 +1,291 @@
+"""Each step of each writer, killed there, and then each loss of what lies in the log.
+
+::
+
+    python -m tests.rewrite.kill_and_damage            everything (minutes)
+    python -m tests.rewrite.kill_and_damage vacuum     one writer
+
+A writer dies, before or after one of its changes of the file system, and then
+``_skipindex`` is damaged or lost.  Whoever reads through skipindex sees every row once,
+at once and after whatever comes next.  After the next vacuum so does who lists the
+folder.
+
+A new writer is one more entry of ``WRITERS``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import skipindex as sx
+from skipindex.storage.log import LOG, MANIFESTS, PACKS
+from skipindex.table import open_table
+from tests.rewrite.arrow_writer import Rows, listed, optimized, rows_of
+from tests.rewrite.killing import Killed, killed_at
+from tests.tables import build, flip, put
+
+NOW: Final = timedelta(0)
+_MAX_STEPS: Final = 300
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A writer to be killed.
+
+    Args:
+        prepare: makes a table in a folder, in the state that the writer begins with.
+        write: what is killed.
+        then: the rows that the table has if all of it was done, from those before.
+    """
+
+    prepare: Callable[[Path], None]
+    write: Callable[[Path], Any]
+    then: Callable[[Rows], Rows] = lambda before: before
+
+
+Damage = Callable[[Path], None]
+
+
+def _fill(folder: Path, n_files: int = 2, *, first: int = 0) -> None:
+    for i in range(first, first + n_files):
+        for day in (1, 2):
+            x = np.random.default_rng(2 * i + day).integers(0, 100, 20)
+            put(folder / f"day={day}" / f"{i}.parquet", {"x": x, "i": [i] * 20})
+
+
+def _indexed(folder: Path) -> None:
+    _fill(folder)
+    build(folder, {"x": "bitmap"})
+
+
+def _optimized(folder: Path) -> None:
+    _indexed(folder)
+    optimized(folder, cluster_by=["x"], rows_per_file=20, cube_size=2000)
+
+
+def _twice(folder: Path) -> None:
+    """One partition was rewritten twice, and a file has come since."""
+    _optimized(folder)
+    optimized(folder, cluster_by=["i"], indexes={"i": []}, where="day = 1")
+    _fill(folder, 1, first=2)
+
+
+def _published(folder: Path) -> None:
+    _optimized(folder)
+    sx.vacuum(folder, retention=NOW)
+    _fill(folder, 1, first=2)
+    optimized(folder, cluster_by=["x"], rows_per_file=20, cube_size=2000)
+
+
+def _built_twice(folder: Path) -> None:
+    _indexed(folder)
+    _fill(folder, 1, first=2)
+    build(folder, {"x": "bitmap"})
+
+
+def _vacuum(folder: Path) -> Any:
+    return sx.vacuum(folder, retention=NOW)
+
+
+WRITERS: Final[dict[str, Writer]] = {
+    "build": Writer(_fill, lambda folder: build(folder, {"x": "bitmap"})),
+    "build again": Writer(_optimized, lambda folder: build(folder, {"i": "bitmap"})),
+    "merge": Writer(_built_twice, sx.merge_packs),
+    "optimize": Writer(
+        _indexed, lambda folder: optimized(folder, cluster_by=["x"], rows_per_file=20)
+    ),
+    "optimize again": Writer(
+        _twice,
+        lambda folder: optimized(
+            folder, cluster_by=["x"], rows_per_file=40, mode="full"
+        ),
+    ),
+    "vacuum": Writer(_optimized, _vacuum),
+    "vacuum of two": Writer(_twice, _vacuum),
+    "vacuum again": Writer(_published, _vacuum),
+}
+
+
+def _commits(folder: Path) -> list[Path]:
+    log = folder / LOG
+    return sorted(log.glob("*.json")) if log.is_dir() else []
+
+
+def _lose_newest(n: int) -> Damage:
+    def damage(folder: Path) -> None:
+        for path in _commits(folder)[-n:]:
+            path.unlink()
+
+    return damage
+
+
+def _flip_newest(n: int) -> Damage:
+    def damage(folder: Path) -> None:
+        for path in _commits(folder)[-n:]:
+            flip(path, path.stat().st_size // 2)
+
+    return damage
+
+
+def _cut_newest(folder: Path) -> None:
+    for path in _commits(folder)[-1:]:
+        path.write_bytes(path.read_bytes()[:100])
+
+
+def _lose(name: str) -> Damage:
+    def damage(folder: Path) -> None:
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+    return damage
+
+
+def _all_garbage(folder: Path) -> None:
+    for path in (folder / "_skipindex").rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"\xff" * 100)
+
+
+def _lose_hidden_too(folder: Path) -> None:
+    """``rm -rf _skipindex`` in every folder, and all that begins with it."""
+    for path in [*folder.rglob("_skipindex*")]:
+        if path.is_dir():
+            shutil.rmtree(path)
+
+
+DAMAGES: Final[dict[str, Damage]] = {
+    "nothing": lambda folder: None,
+    "all lost": _lose("_skipindex"),
+    "all garbage": _all_garbage,
+    "log lost": _lose(LOG),
+    "manifests lost": _lose(MANIFESTS),
+    "packs lost": _lose(PACKS),
+    "newest lost": _lose_newest(1),
+    "newest two lost": _lose_newest(2),
+    "newest flipped": _flip_newest(1),
+    "newest two flipped": _flip_newest(2),
+    "all flipped": _flip_newest(1000),
+    "newest cut": _cut_newest,
+}
+
+
+def states(name: str, work: Path, *, after: bool) -> Iterator[tuple[int, Path, Rows]]:
+    """Tables whose writer was killed, by step, and the rows from before."""
+    writer = WRITERS[name]
+    begun = work / "begun"
+    begun.mkdir(parents=True)
+    writer.prepare(begun)
+    before = rows_of(begun, open_table(begun).paths)
+    for step in range(_MAX_STEPS):
+        folder = work / "killed"
+        copy(begun, folder)
+        try:
+            with killed_at(step, after=after):
+                writer.write(folder)
+        except Killed:
+            yield step, folder, before
+        else:
+            return
+    raise AssertionError(f"{name} does not end")
+
+
+def copy(folder: Path, target: Path) -> None:
+    """Copy a folder with its links and marks."""
+    shutil.rmtree(target, ignore_errors=True)
+    subprocess.run(["cp", "-a", str(folder), str(target)], check=True)
+
+
+def check(folder: Path, allowed: Sequence[Rows]) -> None:
+    """Every row once: now, after a build, after a vacuum, and after all again."""
+
+    def ours() -> Rows:
+        table = open_table(folder)
+        rows = rows_of(folder, table.paths)
+        plan = table.plan_files("x >= 0")
+        low, high = plan.count_bounds
+        n_rows = sum(rows.values())
+        assert low <= n_rows, (low, n_rows)
+        assert high is None or high >= n_rows, (high, n_rows)
+        return rows
+
+    now = ours()
+    assert now in allowed, "at once"
+    build(folder, {"x": "bitmap"})
+    assert ours() == now, "after a build"
+    for round_ in ("vacuum", "another vacuum"):
+        sx.vacuum(folder, retention=NOW)
+        assert ours() == now, round_
+        assert rows_of(folder, listed(folder)) == now, f"listed, after {round_}"
+    optimized(folder, cluster_by=["x"], rows_per_file=30, mode="full")
+    assert ours() == now, "after optimize"
+    assert rows_of(folder, listed(folder)) == now, "listed, after optimize"
+    sx.vacuum(folder, retention=NOW)
+    assert ours() == rows_of(folder, listed(folder)) == now, "at the end"
+
+
+def check_at_once(folder: Path, allowed: Sequence[Rows]) -> None:
+    """The same in short: a vacuum comes first, before anybody has built."""
+    sx.vacuum(folder, retention=NOW)
+    now = rows_of(folder, open_table(folder).paths)
+    assert now in allowed, "after vacuum"
+    assert rows_of(folder, listed(folder)) == now, "listed, after vacuum"
+
+
+def sweep(
+    name: str, work: Path, *, stride: int = 1, start: int = 0
+) -> Iterator[tuple[str, str | None]]:
+    """Every case of one writer: what it is, and what is wrong, if anything is."""
+    writer = WRITERS[name]
+    number = start
+    for after in (False, True):
+        for step, killed, before in states(name, work / str(after), after=after):
+            allowed = [before, writer.then(before)]
+            for what, damage in DAMAGES.items():
+                number += 1
+                if number % stride:
+                    continue
+                for checked in (check, check_at_once):
+                    folder = work / "case"
+                    copy(killed, folder)
+                    damage(folder)
+                    case = f"{name}, {'after' if after else 'before'} step {step}: "
+                    case += f"{what}, {checked.__name__}"
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        try:
+                            checked(folder, allowed)
+                        except Exception as error:  # noqa: BLE001 (told, all of them)
+                            yield case, f"{type(error).__name__}: {str(error)[:300]}"
+                        else:
+                            yield case, None
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the sweep of these writers, or of all."""
+    n_wrong = 0
+    for name in names or WRITERS:
+        with tempfile.TemporaryDirectory() as work:
+            n = n_steps = 0
+            for case, problem in sweep(name, Path(work)):
+                n += 1
+                if problem:
+                    n_wrong += 1
+                    print(f"{case}: {problem}", flush=True)
+        n_steps = n // (2 * len(DAMAGES))
+        print(f"{name}: {n_steps} kills, {n} cases", flush=True)
+    print(f"{n_wrong} wrong")
+    return 1 if n_wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
