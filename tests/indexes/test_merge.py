@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.indexes import _merge
+from skipindex.indexes import _merge, _merger
 from skipindex.storage.descriptors import MAX_OPEN, OPEN
 from skipindex.storage.log import PACKS, latest_version
 from skipindex.storage.pack import Blob
@@ -103,7 +103,7 @@ def test_changes_during_a_merge_stay(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another writer drops an index, changes a file and adds one."""
-    write = _merge._Merger.write
+    write = _merger.Merger.write
 
     def meanwhile(self: Any, small: set[int], **options: Any) -> Any:
         moves = write(self, small, **options)
@@ -113,7 +113,7 @@ def test_changes_during_a_merge_stay(
         build(folder, {"a": ["bit_sliced", "bloom"], "s": "bitmap"})
         return moves
 
-    monkeypatch.setattr(_merge._Merger, "write", meanwhile)
+    monkeypatch.setattr(_merger.Merger, "write", meanwhile)
     table = sx.merge_packs(folder)
     assert not table.blobs(table.resolve("b")), "dropped, and not brought back"
     assert table.plan_files("a = 5").paths == ["2.parquet"]

@@ -221,7 +221,7 @@ def test_into_leaves_the_table_alone(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
     path = foreign(df, tmp_path / "t", 3, "p")
-    sx.build_indexes(path, {"a": "bitmap", "b": []}, workers=1)
+    sx.build_indexes(path, {"a": "bitmap", "b": [], "*": None}, workers=1)
     files, expected = everything(path), rows(spark.read.parquet(str(path)))
     report = sx.optimize(
         spark, path, cluster_by=["a"], bytes_per_file=10_000, into=tmp_path / "new"

@@ -20,6 +20,7 @@ from tests.spark.whole import columns, rows, settings
 pytestmark = pytest.mark.spark
 
 N_ROWS = 400
+ORDERED = {"id", "a", "b", "d", "city", "price", "p"}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,8 @@ def test_a_clustered_table_skips_files_and_knows_its_layout(
         "sort_within": [],
         "rows_per_file": 50,
     }
-    assert set(table.snapshot.manifest.stats) == {"a"}
+    assert set(table.snapshot.manifest.stats) == ORDERED
+    assert 0 < len(table.plan_files("b BETWEEN 10 AND 30").paths) <= len(table)
     assert table.index_gaps == {}
 
 
@@ -83,9 +85,7 @@ def test_by_default_every_ordered_column_gets_statistics(
     df: DataFrame, tmp_path: Path
 ) -> None:
     table = sx.write_table(df, tmp_path / "t", curve=None)
-    assert set(table.snapshot.manifest.stats) == {
-        *("id", "a", "b", "d", "city", "price", "p")
-    }
+    assert set(table.snapshot.manifest.stats) == ORDERED
     assert table.plan_files("a = 1000").paths == []
     assert table.plan_files("d > 1e6").paths == table.paths, "NaN is above"
 
@@ -187,7 +187,8 @@ def test_overwrite_replaces_rows_and_indexes(
         df.where("a < 5"), path, curve=None, indexes={"b": "bloom"}, overwrite=True
     )
     assert spark.read.parquet(str(path)).count() == 5
-    assert set(table.snapshot.manifest.stats) == {"b"}
+    assert set(table.snapshot.manifest.stats) == ORDERED
+    assert not table.blobs(table.resolve("a"))
     assert table.snapshot.version == read_snapshot(table.location).version == 1
     assert set(table.snapshot.manifest.paths) == set(table.paths)
 

@@ -20,7 +20,8 @@ from skipindex.errors import SkipIndexError, UnsupportedTypeError
 from skipindex.indexes import _remembered, index_type, parse_spec, spec_to_json
 from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._file_map import FILE_MAP
-from skipindex.indexes._merge import files_of_packs, merge_crowded
+from skipindex.indexes._merge import merge_crowded
+from skipindex.indexes._merger import files_of_packs
 from skipindex.indexes._remembered import (
     SpecKey,
     column_named,
