@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 from skipindex.indexes import EncodedColumn, _task
 from skipindex.indexes.minmax import Summary
 from tests.soundness.by_spark import SparkResult
-from tests.soundness.foreign import LATER, ForeignResult, sweep_foreign
+from tests.soundness.foreign import LATER, ForeignResult, is_left_out, sweep_foreign
 from tests.soundness.matrix import Result
 from tests.soundness.pools import Pool, pools
 from tests.soundness.report import page
 from tests.soundness.writers import CHANGES, WRITERS
 
 POOLS = {pool.name: pool for pool in pools()}
-QUICK = ("string", "timestamp")
+QUICK = ("string",)
 QUESTIONS = {
     "row metadata of another type",
     "another schema by mergeSchema",
@@ -35,15 +35,16 @@ QUESTIONS = {
     [
         pytest.param(pool, marks=[] if name in QUICK else [pytest.mark.slow])
         for name, pool in POOLS.items()
+        if not is_left_out(pool)
     ],
-    ids=list(POOLS),
+    ids=lambda pool: pool.name,
 )
 def test_no_breach_on_files_of_others(spark: SparkSession, pool: Pool) -> None:
     result = ForeignResult()
-    sweep_foreign(spark, pool, n=30, n_files=16, n_settings=1, seed=7, result=result)
+    sweep_foreign(spark, pool, n=20, n_files=14, n_settings=1, seed=7, result=result)
     assert not result.failures, "\n".join(result.failures[:20])
-    assert sum(result.files.values()) == 32
-    assert result.total.verdicts > 400
+    assert sum(result.files.values()) == 28
+    assert result.total.verdicts > 200
     assert result.total.skipped > result.total.skippable / 5
 
 
