@@ -332,6 +332,21 @@ def test_statistics_that_raise(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert report.table.plan_files("a = 23").paths == ["2.parquet"]
 
 
+def test_a_file_map_that_raises(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = _task.ValueSpans.of
+
+    def fail(column: EncodedColumn) -> Any:
+        if column.minimum == 140:
+            raise ValueError("of a bug")
+        return spans(column)
+
+    monkeypatch.setattr(_task.ValueSpans, "of", fail)
+    report = sx.build_indexes(folder, WANTED, workers=1)
+    assert "column 'b': no file map: of a bug (first: 2.parquet)" in str(report)
+    assert report.table.plan_files("b = 161").paths == ["2.parquet"]
+    assert report.table.plan_files("b = 91").paths == ["1.parquet"]
+
+
 def test_fewer_values_than_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = DataFile.read
     monkeypatch.setattr(DataFile, "read", lambda self, path: read(self, path).slice(1))
