@@ -16,7 +16,8 @@ from skipindex.advice import _sample
 from skipindex.indexes import EncodedColumn, _task
 from skipindex.indexes._runners import LocalRunner
 from skipindex.indexes.build import build
-from skipindex.table import DataFile
+from skipindex.storage.location import location_of
+from skipindex.table import UNREADABLE, DataFile, column_reader
 from tests.tables import packs, put
 
 WANTED = {"a": ["bitmap", "bloom"], "b": ["bit_sliced", "bloom"], "s": "bitmap"}
@@ -159,6 +160,10 @@ def test_a_dictionary_array_is_not_asked_beyond_its_entries(folder: Path) -> Non
     beyond_the_dictionary(path, "s")
     values = pq.ParquetFile(path, read_dictionary=["s"]).read()["s"].chunk(0)
     assert values.indices[0].as_py() >= len(values.dictionary)
+    file, close = column_reader(location_of(folder), "2.parquet", encoded=["s"])
+    with pytest.raises(UNREADABLE):
+        file.read(["s"])
+    close()
     report = sx.build_indexes(folder, WANTED, workers=1)
     assert "column 's': not readable: " in str(report)
     assert report.table.plan_files("s = 's013'").paths == ["1.parquet", "2.parquet"]
@@ -208,10 +213,10 @@ def test_whatever_a_decoder_raises(
     failing = False
     report = sx.build_indexes(folder, WANTED, workers=1)
     assert (report.files, report.unchanged, report.notes) == (1, N - 1, ())
-    for kinds in (["bit_sliced"], ["minmax"], ["bloom"]):
-        plan = report.table.plan_files("b = 161", kinds=kinds)
-        assert plan.paths == ["2.parquet"]
-        assert not plan.notes
+    for kinds in (["bit_sliced"], ["bloom"]):
+        assert report.table.plan_files("b = 161", kinds=kinds).paths == ["2.parquet"]
+        plan = report.table.plan_files("b = 162", kinds=kinds)
+        assert (plan.paths, plan.notes) == ([], [])
     assert sx.build_indexes(folder, WANTED, workers=1).files == 0
 
 
@@ -325,6 +330,21 @@ def test_statistics_that_raise(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(report.notes) == 1
     assert len(report.table.plan_files("b = 161").paths) == N
     assert report.table.plan_files("a = 23").paths == ["2.parquet"]
+
+
+def test_a_file_map_that_raises(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = _task.ValueSpans.of
+
+    def fail(column: EncodedColumn) -> Any:
+        if column.minimum == 140:
+            raise ValueError("of a bug")
+        return spans(column)
+
+    monkeypatch.setattr(_task.ValueSpans, "of", fail)
+    report = sx.build_indexes(folder, WANTED, workers=1)
+    assert "column 'b': no file map: of a bug (first: 2.parquet)" in str(report)
+    assert report.table.plan_files("b = 161").paths == ["2.parquet"]
+    assert report.table.plan_files("b = 91").paths == ["1.parquet"]
 
 
 def test_fewer_values_than_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

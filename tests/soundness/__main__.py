@@ -9,6 +9,7 @@ from pathlib import Path
 
 from skipindex.spark.session import local_session
 from tests.soundness.by_spark import SparkResult, sweep_with_spark
+from tests.soundness.foreign import ForeignResult, sweep_foreign
 from tests.soundness.large import sweep_large
 from tests.soundness.matrix import Result, sweep
 from tests.soundness.pools import Pool, pools
@@ -24,11 +25,13 @@ def main(arguments: list[str]) -> int:
     add("--files", type=int, default=10, help="random files beside those of each shape")
     add("--spark", type=int, default=100, help="conditions a type for Spark; 0: none")
     add("--large", type=int, default=150, help="conditions on files of many rows")
+    add("--foreign", type=int, default=100, help="conditions on files of others")
+    add("--settings", type=int, default=2, help="of Spark, for each table of others")
     add("--types", nargs="*", help="only these column types")
     add("--out", type=Path, help="where to write the page")
     options = parser.parse_args(arguments)
     chosen = [p for p in pools() if not options.types or p.name in options.types]
-    result, by_spark = Result(), SparkResult()
+    result, by_spark, foreign = Result(), SparkResult(), ForeignResult()
     for pool in chosen:
         began, before = time.perf_counter(), result.total.verdicts
         sweep(
@@ -44,24 +47,44 @@ def main(arguments: list[str]) -> int:
     if options.large:
         sweep_large(n=options.large, seed=options.seed, result=large)
         _say("files of many rows", large.total.verdicts, began, large.failures)
-    if options.spark:
-        _ask_spark(chosen, options.spark, options.seed, by_spark)
+    if options.spark or options.foreign:
+        _ask_spark(chosen, options, by_spark, foreign)
     shown = f", seed {options.seed}" if options.out else f" {' '.join(arguments)}"
-    text = page(result, large, by_spark, arguments=shown)
+    text = page(result, large, by_spark, foreign, arguments=shown)
     if options.out:
         options.out.write_text(text)
     print(text)
-    return int(bool(result.failures or large.failures or by_spark.failures))
+    every = (result, large, by_spark, foreign)
+    return int(any(found.failures for found in every))
 
 
-def _ask_spark(chosen: list[Pool], n: int, seed: int, result: SparkResult) -> None:
+def _ask_spark(
+    chosen: list[Pool],
+    options: argparse.Namespace,
+    result: SparkResult,
+    foreign: ForeignResult,
+) -> None:
     spark = local_session(
         "soundness", cores=2, memory="2g", conf={"spark.sql.shuffle.partitions": "2"}
     )
-    for pool in chosen:
+    n, seed = options.spark, options.seed
+    for pool in chosen if n else ():
         began, before = time.perf_counter(), result.verdicts
         sweep_with_spark(spark, pool, n=n, kinds=2, seed=seed, result=result)
         _say(f"{pool.name}, Spark", result.verdicts - before, began, result.failures)
+    for pool in chosen if options.foreign else ():
+        began, before = time.perf_counter(), foreign.total.verdicts
+        sweep_foreign(
+            spark,
+            pool,
+            n=options.foreign,
+            n_files=48,
+            n_settings=options.settings,
+            seed=seed,
+            result=foreign,
+        )
+        verdicts = foreign.total.verdicts - before
+        _say(f"{pool.name}, files of others", verdicts, began, foreign.failures)
     spark.stop()
 
 

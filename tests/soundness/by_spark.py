@@ -24,10 +24,10 @@ from tests.spark.whole import NO_PUSHDOWN, ZONE, settings
 _BATCH: Final = 150
 """Conditions that are counted in one job."""
 
-_NOISY: Final = logging.getLogger("SQLQueryContextLogger")
+NOISY: Final = logging.getLogger("SQLQueryContextLogger")
 """PySpark's own; many of the conditions are errors in Spark, and meant to be."""
 
-_QUICK: Final = {
+QUICK: Final = {
     # Hundreds of conditions over few rows: compiling them takes longest.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -77,7 +77,7 @@ def sweep_with_spark(
         seed: of all choices.
         result: is added to.
     """
-    _NOISY.setLevel(logging.CRITICAL)
+    NOISY.setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
     texts = list(conditions(pool, n=n, seed=seed))
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ def sweep_with_spark(
         for ansi in (True, False):
             name = f"{pool.name}, {'ANSI' if ansi else 'not ANSI'}"
             mode = {ZONE: pool.zone, "spark.sql.ansi.enabled": str(ansi).lower()}
-            with settings(spark, {**NO_PUSHDOWN, **_QUICK, **mode}):
+            with settings(spark, {**NO_PUSHDOWN, **QUICK, **mode}):
                 _sweep(spark, sample, name, texts[not ansi :: 2], kinds, result)
 
 
@@ -100,7 +100,9 @@ def _sweep(
     """Check some conditions under the settings of the session as they are."""
     zone, tally = sample.pool.zone, result.tallies.setdefault(name, Tally())
     df = spark.read.parquet(sample.table.location.spark_path())
-    truths = _count(df, sample, [text.replace("{v}", "v_minmax") for text in texts])
+    truths = count_by_file(
+        df, sample.table.paths, [text.replace("{v}", "v_minmax") for text in texts]
+    )
     for i, (text, truth) in enumerate(zip(texts, truths, strict=True)):
         if truth is None:
             continue
@@ -122,12 +124,12 @@ def _sweep(
     result.refused[name] = len(truths) - result.judged[name]
 
 
-def _count(
-    df: DataFrame, sample: Sample, texts: Sequence[str]
+def count_by_file(
+    df: DataFrame, paths: Sequence[str], texts: Sequence[str]
 ) -> list[np.ndarray | None]:
     """For every condition the matching rows of every file; None if Spark fails."""
     counted: list[np.ndarray | None] = [None] * len(texts)
-    place = {path: i for i, path in enumerate(sample.table.paths)}
+    place = {path: i for i, path in enumerate(paths)}
 
     def count(which: list[int]) -> None:
         if not which:

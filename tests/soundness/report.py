@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tests.soundness.by_spark import SparkResult
+from tests.soundness.foreign import LATER, ForeignResult
 from tests.soundness.matrix import Result, Tally
 
 _HEAD = """\
@@ -26,10 +27,22 @@ index can judge are in these figures, so 100 % is not to be had.
 """
 
 
-def page(result: Result, large: Result, spark: SparkResult, *, arguments: str) -> str:
+def page(
+    result: Result,
+    large: Result,
+    spark: SparkResult,
+    foreign: ForeignResult,
+    *,
+    arguments: str,
+) -> str:
     """The whole page as Markdown."""
     total = result.total
-    failures = [*result.failures, *large.failures, *spark.failures]
+    failures = [
+        *result.failures,
+        *large.failures,
+        *spark.failures,
+        *foreign.failures,
+    ]
     judged = sum(spark.judged.values())
     lines = [
         _HEAD.format(arguments=arguments),
@@ -43,6 +56,9 @@ def page(result: Result, large: Result, spark: SparkResult, *, arguments: str) -
     if spark.judged:
         by_spark = _sum(spark.tallies.values())
         lines.append(_judge("Spark", judged, by_spark, len(spark.failures)))
+    if foreign.judged:
+        name, breaches = "Spark, files of others", len(foreign.failures)
+        lines.append(_judge(name, foreign.judged, foreign.total, breaches))
     lines += ["", *_failures(failures)]
     lines += ["## Column types by index kinds", "", *_types_by_kinds(result), ""]
     lines += ["## Index kinds", "", *_table("kind", result.along(2)), ""]
@@ -51,6 +67,8 @@ def page(result: Result, large: Result, spark: SparkResult, *, arguments: str) -
         lines += ["## Files of 70,000 rows", "", *_large(large), ""]
     if spark.judged:
         lines += ["## Against Spark", "", *_by_spark(spark), ""]
+    if foreign.judged:
+        lines += ["## Files of others", "", *_foreign(foreign), ""]
     return "\n".join(lines)
 
 
@@ -128,6 +146,28 @@ def _by_spark(spark: SparkResult) -> list[str]:
             f"| {tally.verdicts:,} | {_share(tally.skipped, tally.skippable)} |"
         )
     return lines
+
+
+def _foreign(foreign: ForeignResult) -> list[str]:
+    lines = [
+        "Tables whose files were written by all of these, with random encodings,",
+        "pages, row groups, compressions and schemas, under both of Spark's readers,",
+        "with `mergeSchema` and without, in several time zones. What Spark itself",
+        "cannot read under a setting is not judged.",
+        "",
+        "| writer | files | verdicts | skipped | not read by Spark |",
+        "|---|---:|---:|---:|---:|",
+        *(
+            f"| {name} | {n:,} | {foreign.verdicts[name]:,} "
+            f"| {_share(foreign.skipped[name], foreign.skippable[name])} "
+            f"| {foreign.unread[name]:,} |"
+            for name, n in sorted(foreign.files.items())
+        ),
+    ]
+    if LATER:
+        lines += ["", f"Left out: {', '.join(sorted(LATER))}."]
+    lines += ["", *_table("setting", dict(sorted(foreign.by_setting.items())))]
+    return [*lines, "", *_table("type", foreign.by_pool)]
 
 
 def _sum(tallies: Iterable[Tally]) -> Tally:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import skipindex as sx
 from skipindex.predicate import Comparison, Operator, Reference, to_sql
 from tests.soundness.by_spark import SparkResult, sweep_with_spark
+from tests.soundness.foreign import ForeignResult
 from tests.soundness.forms import FORMS
 from tests.soundness.large import sweep_large
 from tests.soundness.matrix import Result, Sample, judge, predicates, renamed, sweep
@@ -117,6 +118,6 @@ def test_the_page_counts_and_names_breaches() -> None:
     result = Result()
     sweep(POOLS["boolean"], each=1, random_files=0, seed=7, result=result)
     result.failures.append("boolean, bloom, 1.parquet: what was wrong")
-    text = page(result, Result(), SparkResult(), arguments="")
+    text = page(result, Result(), SparkResult(), ForeignResult(), arguments="")
     assert f"| {result.total.verdicts:,} | 1 |" in text
     assert "* boolean, bloom, 1.parquet: what was wrong" in text

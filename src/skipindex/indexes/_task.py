@@ -299,7 +299,10 @@ def _index_column(
     if beyond := _beyond(column):
         yield beyond
     if request.has_map:
-        indexed.spans[name] = ValueSpans.of(column)
+        try:
+            indexed.spans[name] = ValueSpans.of(column)
+        except Exception as error:  # noqa: BLE001 (the file is then in no map)
+            yield f"column {name!r}: no file map: {reason(error)}"
     for spec in request.specs:
         try:
             parts = spec.build(column)

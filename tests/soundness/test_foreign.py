@@ -1,0 +1,87 @@
+"""A part of the sweep over files of others; ``make soundness`` runs it all."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from skipindex.indexes import EncodedColumn, _task
+from skipindex.indexes.minmax import Summary
+from tests.soundness.by_spark import SparkResult
+from tests.soundness.foreign import LATER, ForeignResult, is_left_out, sweep_foreign
+from tests.soundness.matrix import Result
+from tests.soundness.pools import Pool, pools
+from tests.soundness.report import page
+from tests.soundness.writers import CHANGES, WRITERS
+
+POOLS = {pool.name: pool for pool in pools()}
+QUICK = ("string",)
+QUESTIONS = {
+    "row metadata of another type",
+    "another schema by mergeSchema",
+    "types by settings",
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "pool",
+    [
+        pytest.param(pool, marks=[] if name in QUICK else [pytest.mark.slow])
+        for name, pool in POOLS.items()
+        if not is_left_out(pool)
+    ],
+    ids=lambda pool: pool.name,
+)
+def test_no_breach_on_files_of_others(spark: SparkSession, pool: Pool) -> None:
+    result = ForeignResult()
+    sweep_foreign(spark, pool, n=20, n_files=14, n_settings=1, seed=7, result=result)
+    assert not result.failures, "\n".join(result.failures[:20])
+    assert sum(result.files.values()) == 28
+    assert result.total.verdicts > 200
+    assert result.total.skipped > result.total.skippable / 5
+
+
+@pytest.mark.spark
+def test_the_sweep_sees_a_breach(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def narrow(column: EncodedColumn) -> Summary:
+        found = summarize(column)
+        return replace(found, low=found.high)
+
+    summarize = _task.summarize
+    monkeypatch.setattr(_task, "summarize", narrow)
+    result = ForeignResult()
+    pool = POOLS["int16"]
+    sweep_foreign(spark, pool, n=20, n_files=8, n_settings=1, seed=7, result=result)
+    assert any("skipped, but holds a match" in failure for failure in result.failures)
+    text = page(Result(), Result(), SparkResult(), result, arguments="")
+    assert "## Files of others" in text
+    assert f"## Breaches: {len(result.failures)}" in text
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_a_writer_writes_is_what_it_was_given(tmp_path: Path, name: str) -> None:
+    pool = POOLS["string"]
+    places = [5 * i for i in range(len(pool.values))] * 3
+    table = pool.arrow(places, ["v"])
+    for i in range(8):
+        path = tmp_path / f"{i}.parquet"
+        WRITERS[name](random.Random(i), table, path)
+        file = pq.ParquetFile(path)
+        assert file.metadata.num_rows == len(table)
+        if name != "DuckDB":  # Arrow itself misreads its enums
+            assert (
+                file.read()["v"].cast(pa.string()).to_pylist() == table["v"].to_pylist()
+            )
+
+
+def test_what_is_left_out_is_known() -> None:
+    assert CHANGES.keys() | QUESTIONS >= LATER
