@@ -188,7 +188,7 @@ def test_overwrite_replaces_rows_and_indexes(
     )
     assert spark.read.parquet(str(path)).count() == 5
     assert set(table.snapshot.manifest.stats) == {"b"}
-    assert table.snapshot.version == read_snapshot(table.location).version == 1
+    assert table.snapshot.version == read_snapshot(table.location).version == 3
     assert set(table.snapshot.manifest.paths) == set(table.paths)
 
 

@@ -74,13 +74,35 @@ def build_wished(
     Raises:
         AdviceError: ``indexes`` are given, and something to choose them by too.
     """
+    if indexes is not None and wish != Wish():
+        raise AdviceError(
+            "columns, queries and max_bytes_ratio say how to choose indexes, and "
+            "indexes says which (accepted: one of the two)"
+        )
+    request, properties, advice = chosen_request(table, indexes, wish)
+    report = build(
+        table, request, runner=runner, progress=progress, properties=properties
+    )
     if indexes is not None:
-        if wish != Wish():
-            raise AdviceError(
-                "columns, queries and max_bytes_ratio say how to choose indexes, and "
-                "indexes says which (accepted: one of the two)"
-            )
-        return build(table, indexes, runner=runner, progress=progress)
+        return report
+    again = () if advice else ("the indexes are those that were chosen before",)
+    return AdvisedReport(
+        table=report.table,
+        files=report.files,
+        unchanged=report.unchanged,
+        n_bytes=report.n_bytes,
+        seconds=report.seconds,
+        notes=(*report.notes, *again),
+        advice=advice,
+    )
+
+
+def chosen_request(
+    table: Table, indexes: Request | None, wish: Wish
+) -> tuple[Request, dict[str, Any], Advice | None]:
+    """What to build, the properties that remember it, and how it was chosen."""
+    if indexes is not None:
+        return indexes, {}, None
     request = _remembered(table, wish)
     advice = None
     if request is None:
@@ -97,23 +119,8 @@ def build_wished(
     }
     # A namesake that no name can mean has statistics all the same.
     rest: Request = {EVERY: "minmax"} if wish.columns is None else {}
-    report = build(
-        table,
-        {**rest, **request},
-        runner=runner,
-        progress=progress,
-        properties={CHOICE: {"wish": wish.to_json(), "indexes": chosen}},
-    )
-    again = () if advice else ("the indexes are those that were chosen before",)
-    return AdvisedReport(
-        table=report.table,
-        files=report.files,
-        unchanged=report.unchanged,
-        n_bytes=report.n_bytes,
-        seconds=report.seconds,
-        notes=(*report.notes, *again),
-        advice=advice,
-    )
+    properties = {CHOICE: {"wish": wish.to_json(), "indexes": chosen}}
+    return {**rest, **request}, properties, advice
 
 
 def _remembered(table: Table, wish: Wish) -> dict[str, list[IndexSpec | MinMax]] | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from skipindex.domain import ACCEPTED, Domain
-from skipindex.errors import UnsupportedTypeError
+from skipindex.errors import PredicateError, UnsupportedTypeError
 from skipindex.indexes import index_type, parse_spec, spec_to_json
 from skipindex.indexes._base import IndexSpec
 from skipindex.indexes._file_map import FILE_MAP
@@ -136,12 +136,20 @@ def requested(
         PredicateError: a column does not exist.
     """
     named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
-    found = [(table.find(name), wanted) for name, wanted in named.items()]
+    found = [(_named(table, name), wanted) for name, wanted in named.items()]
     if EVERY in indexes:
         taken = {column.name for column, _ in found}
         rest = [column for column in orderly(table) if column.name not in taken]
         found += [(column, indexes[EVERY]) for column in rest]
     return found
+
+
+def _named(table: Table, name: str) -> ColumnInfo:
+    """The column of exactly that name, else the one that Spark would take it for."""
+    try:
+        return table.resolve(name, case_sensitive=True)
+    except PredicateError:
+        return table.find(name)
 
 
 def column_requests(table: Table, indexes: Request) -> list[ColumnRequest]:

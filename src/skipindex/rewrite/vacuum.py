@@ -24,7 +24,7 @@ from typing import Final
 from skipindex.errors import CommitConflictError, CorruptIndexError, TableError
 from skipindex.rewrite.cubes import PROPERTY, cubes_of
 from skipindex.rewrite.references import NS, is_commit, referenced
-from skipindex.rewrite.transaction import STAGING
+from skipindex.rewrite.staging import STAGING
 from skipindex.storage.location import Found, Location, location_of
 from skipindex.storage.log import (
     MANIFESTS,

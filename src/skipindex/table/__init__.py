@@ -18,7 +18,7 @@ from skipindex.table._files import (
     is_data_file,
     is_visible,
 )
-from skipindex.table._table import FileEntry, Table, open_table
+from skipindex.table._table import FileEntry, Table, open_table, table_of
 
 __all__ = [
     "UNREADABLE",
@@ -33,4 +33,5 @@ __all__ = [
     "is_data_file",
     "is_visible",
     "open_table",
+    "table_of",
 ]

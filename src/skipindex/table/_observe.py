@@ -64,7 +64,7 @@ def observe(location: Location) -> Observed:
     if not listing:
         raise TableError(_nothing_there(location))
     schema_path = _schema_path(location, everything, listing)
-    schema, refused = _read_schema(location, schema_path)
+    schema, refused = read_schema(location, schema_path)
     return Observed(listing, snapshot, (*notes, *remarks), schema_path, schema, refused)
 
 
@@ -129,7 +129,8 @@ def _schema_path(
     return min(visible or [file.path for file in listing], key=java_order)
 
 
-def _read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, str]]:
+def read_schema(location: Location, path: str) -> tuple[pa.Schema, dict[str, str]]:
+    """The columns of a file as Spark types them, and why some are not indexed."""
     try:
         file, close = column_reader(location, path)
         try:

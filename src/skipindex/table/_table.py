@@ -28,7 +28,7 @@ from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import BlobUse, Manifest
 from skipindex.table._derived import Derived
 from skipindex.table._freshness import fresh_blobs, match, take
-from skipindex.table._observe import observe
+from skipindex.table._observe import observe, read_schema
 
 if TYPE_CHECKING:
     from skipindex.planner.plan import Plan
@@ -286,4 +286,23 @@ def open_table(
         partition_types=partition_types or {},
         notes=observed.notes,
         derived=derived,
+    )
+
+
+def table_of(location: Location, files: Sequence[Found]) -> Table:
+    """A table of these files alone, whatever else there is; no index knows them.
+
+    Raises:
+        TableError: the first one is no readable Parquet file.
+    """
+    schema_path = files[0].path
+    schema, refused = read_schema(location, schema_path)
+    return Table(
+        location,
+        list(files),
+        schema,
+        refused,
+        Snapshot(-1, Manifest.empty()),
+        schema_path=schema_path,
+        partition_types={},
     )
