@@ -151,7 +151,7 @@ def _committed(
     news: Mapping[str, Any],
 ) -> Replacement:
     """Commit the arrival of hidden files; what was committed."""
-    arrival = Replacement((), tuple(files), time.time(), publishing=True)
+    arrival = Replacement((), tuple(files), time.time(), publishing=True, arrival=True)
 
     def change(base: Snapshot) -> Snapshot:
         nonlocal arrival

@@ -39,12 +39,15 @@ class Replacement:
         new: the hidden ones.
         since: when that was committed, in seconds since 1970.
         publishing: the hidden files count, whatever became of the visible ones.
+        arrival: the hidden files hold rows of their own, so those of the visible
+            ones, if there are any, are overwritten.
     """
 
     old: tuple[Found, ...]
     new: tuple[Found, ...]
     since: float
     publishing: bool = False
+    arrival: bool = False
 
     def misfit(self, there: Mapping[str, Found]) -> str | None:
         """The path of a file that is gone or changed, if there is one."""
@@ -75,6 +78,7 @@ class Rewrites:
                     tuple(Found(*file) for file in r["new"]),
                     r["since"],
                     r["publishing"],
+                    r.get("arrival", False),
                 )
                 for r in record.get("replacements", ())
             ),
@@ -93,6 +97,7 @@ class Rewrites:
                     "new": [[f.path, f.size, f.mtime] for f in r.new],
                     "since": r.since,
                     "publishing": r.publishing,
+                    **({"arrival": True} if r.arrival else {}),
                 }
                 for r in self.replacements
             ],
