@@ -5,6 +5,7 @@ SCALE ?= 0.1
 FILES ?= 100
 OUT ?= data/ssb
 SEED ?= 1
+ROUNDS ?= 200
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
 
@@ -13,7 +14,7 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout test test-all soundness mutants lint types format check clean
+.PHONY: help setup ssb bench bench-layout test test-all soundness concurrent mutants lint types format check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -41,6 +42,9 @@ test-all: $(STAMP)  ## run all tests
 
 soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
 	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out docs/soundness.md
+
+concurrent: $(STAMP)  ## let writers write at once, and count the rows of each (ROUNDS=200)
+	@$(WITH_JAVA) $(BIN)/python -m tests.writers --seed $(SEED) --rounds $(ROUNDS)
 
 mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants

@@ -185,7 +185,7 @@ def test_every_file_of_a_partition_is_sorted(df: DataFrame, tmp_path: Path) -> N
 
 
 def test_writers_at_once(spark: SparkSession, tmp_path: Path) -> None:
-    """A small part of ``make writers``."""
+    """A small part of ``make concurrent``."""
     rng = random.Random(5)
     judge = Judge(tmp_path / "t", {})
 
