@@ -28,7 +28,7 @@ from skipindex.rewrite.candidates import row_counts
 from skipindex.rewrite.cubes import PROPERTY, cubes_of
 from skipindex.rewrite.staging import STAGING, delete_files, hide_staged
 from skipindex.storage.location import Found, Location
-from skipindex.storage.log import FOLDER, PACKS, Snapshot, commit, read_snapshot
+from skipindex.storage.log import FOLDER, LOG, PACKS, Snapshot, commit, read_snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.replacements import (
     Replacement,
@@ -107,7 +107,8 @@ def arrive(location: Location, mode: Mode, *, write: Writer, index: Indexer) -> 
 
 def is_leftover(path: str) -> bool:
     """Whether the file was left by a writer who did not get to a commit."""
-    return path.startswith(f"{STAGING}/") or is_hidden_copy(path)
+    is_ours = path.startswith(f"{FOLDER}/") and not path.startswith(f"{LOG}/")
+    return is_ours or is_hidden_copy(path)
 
 
 def _counted(

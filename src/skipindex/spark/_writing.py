@@ -6,7 +6,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
@@ -25,14 +24,6 @@ def own_session(spark: SparkSession) -> SparkSession:
     """
     clone = spark._jsparkSession.cloneSession()  # noqa: SLF001 - no public name
     return SparkSession(spark.sparkContext, clone)
-
-
-def has_setting(spark: SparkSession, name: str) -> bool:
-    """Whether this version of Spark knows a setting."""
-    try:
-        return spark.conf.get(name) is not None
-    except PySparkException:
-        return False
 
 
 def tree_limit(rows_per_file: int) -> int:

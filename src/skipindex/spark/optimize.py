@@ -22,7 +22,6 @@ from skipindex.rewrite.job import OptimizeReport, Wish, optimize_files, target_o
 from skipindex.rewrite.job import overlap as overlap_of
 from skipindex.rewrite.planning import CUBE_SIZE, DataFile, Group, Target
 from skipindex.spark._writing import (
-    has_setting,
     own_session,
     sorted_within,
     tree_limit,
@@ -154,7 +153,7 @@ def _strict(spark: SparkSession) -> SparkSession:
     """A session of our own, in which what is read is whole."""
     own = own_session(spark)
     for name, value in _WHOLE.items():
-        if has_setting(own, name):
+        if own.conf.isModifiable(name):  # this version of Spark knows it
             own.conf.set(name, value)
     return own
 
