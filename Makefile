@@ -5,6 +5,7 @@ SCALE ?= 0.1
 FILES ?= 100
 OUT ?= data/ssb
 SEED ?= 1
+ROUNDS ?= 200
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
 
@@ -13,8 +14,8 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout test test-all soundness months hostile mutants lint
-.PHONY: types format check clean
+.PHONY: help setup ssb bench bench-layout test test-all soundness months hostile concurrent
+.PHONY: mutants lint types format check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -48,6 +49,8 @@ months: $(STAMP)  ## a build after each of 1,000 appends, with 256 descriptors (
 hostile: $(STAMP)  ## plan and vacuum hostile tables; kill writers and damage logs (long)
 	@$(BIN)/python -m tests.hostile --seed $(SEED) --count 2000
 	@$(BIN)/python -m tests.rewrite.kill_and_damage
+concurrent: $(STAMP)  ## let writers write at once, and count the rows of each (ROUNDS=200)
+	@$(WITH_JAVA) $(BIN)/python -m tests.writers --seed $(SEED) --rounds $(ROUNDS)
 
 mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants

@@ -264,6 +264,75 @@ def test_a_damaged_file_fails_the_run_whatever_the_session_ignores(
     assert everything(path) == files
 
 
+def test_bins_of_small_files_become_files_of_their_own(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    """Spark 4.3 would make one partition of a union of single ones."""
+    path = foreign(df, tmp_path / "t", 12)
+    report = sx.optimize(
+        spark,
+        path,
+        cluster_by=[],
+        rows_per_file=120,
+        in_place=True,
+        indexes={"*": "minmax"},
+    )
+    assert report.files_in == 12
+    assert report.files_out == 6
+    assert max(report.table.n_rows) <= 120
+
+
+def test_a_query_tree_stays_the_layout(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    few = df.select("id", "a", "b")
+    work = sx.Workload(["a > 100", "b BETWEEN 5 AND 9", "id < 50"], method="tree")
+    table = sx.write_table(few, tmp_path / "t", cluster_by=work, rows_per_file=60)
+    layout = table.snapshot.properties["layout"]
+    sx.append(few.limit(90), tmp_path / "t")
+    report = sx.optimize(spark, tmp_path / "t")
+    assert report.n_rows == N_ROWS + 90
+    after = report.table.snapshot.properties["layout"]
+    assert after.items() >= layout.items()
+    assert "tree" in after
+    assert max(report.table.n_rows) <= 120
+    assert len(report.table.plan_files("a > 100").paths) < report.files_out
+    expected = rows(few.union(few.limit(90)))
+    assert both(spark, tmp_path / "t") == (expected, expected)
+
+
+def test_an_order_alone_stays_the_layout(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    few = df.select("id", "a")
+    wish: dict[str, Any] = {"rows_per_file": 300, "indexes": {"*": "minmax"}}
+    sx.write_table(few, tmp_path / "t", sort_within=["a", "id"], **wish)
+    for _ in range(2):
+        sx.append(few.limit(50).coalesce(1), tmp_path / "t")
+    report = sx.optimize(spark, tmp_path / "t")
+    assert (report.files_in, report.files_out) == (2, 1)
+    assert report.table.snapshot.properties["layout"]["sort_within"] == ["a", "id"]
+    for name in report.table.paths:
+        read = pq.ParquetFile(tmp_path / "t" / name).read(["a", "id"]).to_pydict()
+        pairs = list(zip(read["a"], read["id"], strict=True))
+        assert pairs == sorted(pairs)
+
+
+def test_a_size_in_bytes_stays_the_target(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    few = df.select("id", "a")
+    sx.write_table(
+        few, tmp_path / "t", cluster_by=["a"], rows_per_file=300, indexes={"a": []}
+    )
+    report = sx.optimize(spark, tmp_path / "t", bytes_per_file=3000, mode="full")
+    n_files = len(report.table)
+    table = sx.append(few, tmp_path / "t")
+    assert n_files <= len(table) - n_files <= 2 * n_files
+    assert table.snapshot.properties["layout"]["bytes_per_file"] == 3000
+    assert spark.read.parquet(str(tmp_path / "t")).count() == 2 * N_ROWS
+
+
 values = st.fixed_dictionaries(
     {
         "i": st.none() | st.integers(-(2**63), 2**63 - 1),

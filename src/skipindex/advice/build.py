@@ -91,27 +91,54 @@ def build_wished(
     Raises:
         AdviceError: ``indexes`` are given, and something to choose them by too.
     """
-    if indexes is not None:
-        if wish != Wish():
-            raise AdviceError(
-                "columns, queries and max_bytes_ratio say how to choose indexes, and "
-                "indexes says which (accepted: one of the two)"
-            )
-        request = {**restrictions(table), **indexes}
-        asked = {WANTED: with_asked(table, indexes)}
-        return build(
-            table,
-            request,
-            runner=runner,
-            progress=progress,
-            properties=asked,
-            repair=repair,
+    if indexes is not None and wish != Wish():
+        raise AdviceError(
+            "columns, queries and max_bytes_ratio say how to choose indexes, and "
+            "indexes says which (accepted: one of the two)"
         )
-    if wish == Wish() and has_any(table):
+    if indexes is None and wish == Wish() and has_any(table):
         report = refresh(table, runner=runner, progress=progress, repair=repair)
         return _advised(
             report, None, "the indexes are those that the table has been given before"
         )
+    wanted = wished(table, indexes, wish)
+    report = build(
+        table,
+        wanted.request,
+        runner=runner,
+        progress=progress,
+        properties=wanted.properties,
+        repair=repair,
+        dropped=wanted.superseded,
+    )
+    if indexes is not None:
+        return report
+    again = ("the indexes are those that were chosen before",)
+    return _advised(report, wanted.advice, *(() if wanted.advice else again))
+
+
+@dataclass(frozen=True, slots=True)
+class Wished:
+    """What to build on a table.
+
+    Args:
+        request: by column.
+        properties: of the table, which remember it.
+        superseded: what was chosen before, and is not now.
+        advice: how it was chosen; None where it was named, or chosen before.
+    """
+
+    request: Request
+    properties: dict[str, Any]
+    superseded: frozenset[SpecKey] = frozenset()
+    advice: Advice | None = None
+
+
+def wished(table: Table, indexes: Request | None, wish: Wish) -> Wished:
+    """What to build: ``indexes``, or what the advisor chooses."""
+    if indexes is not None:
+        asked = {WANTED: with_asked(table, indexes)}
+        return Wished({**restrictions(table), **indexes}, asked)
     remembered, advice = _remembered(table, wish), None
     chosen: Wishes = {}
     if remembered is None:
@@ -119,18 +146,12 @@ def build_wished(
         chosen.update(advice.request)
     else:
         chosen = remembered
-    record = {"wish": wish.to_json(), "indexes": to_json(chosen)}
-    report = build(
-        table,
+    return Wished(
         {**restrictions(table), **chosen},
-        runner=runner,
-        progress=progress,
-        properties={CHOICE: record},
-        repair=repair,
-        dropped=_superseded(table, chosen),
+        {CHOICE: {"wish": wish.to_json(), "indexes": to_json(chosen)}},
+        frozenset(_superseded(table, chosen)),
+        advice,
     )
-    again = () if advice else ("the indexes are those that were chosen before",)
-    return _advised(report, advice, *again)
 
 
 def _advised(report: BuildReport, advice: Advice | None, *notes: str) -> AdvisedReport:

@@ -141,8 +141,13 @@ def data_files(table: Table, chosen: Sequence[int]) -> list[DataFile]:
 
 def count_rows(location: Location, paths: Sequence[str]) -> int:
     """The rows of all these files, from their footers."""
+    return sum(row_counts(location, paths))
+
+
+def row_counts(location: Location, paths: Sequence[str]) -> list[int]:
+    """The rows of each of these files, from their footers."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        return sum(pool.map(lambda path: _footer(location, path)[0], paths))
+        return list(pool.map(lambda path: _footer(location, path)[0], paths))
 
 
 def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:

@@ -29,10 +29,13 @@ from skipindex.rewrite.planning import (
 )
 from skipindex.rewrite.target import CUBE_SIZE, Target
 from skipindex.rewrite.transaction import Rewritten, Writer, rewrite
+from skipindex.storage.replacements import Rewrites, published
 from skipindex.table import Table
 
 ROWS_PER_FILE: Final = 1_000_000
 _CURVE: Final = "hilbert"
+_CHOSEN: Final = ("tree", "workload", "max_ranges", "files_read_on_sample")
+"""What a layout has besides, if it was chosen for a workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,9 @@ def optimize_files(
     target = target_of(table, wish, request)
     mode = mode_named(wish.mode)
     column_requests(table, request)  # what cannot be built is refused at once
-    files = data_files(table, choose(table, wish.where, timezone=timezone))
+    chosen = choose(table, wish.where, timezone=timezone)
+    arriving = _arriving(table)
+    files = data_files(table, [i for i in chosen if table.paths[i] not in arriving])
     cubes = cubes_of(table.snapshot.properties)
     if target.cluster_by:
         groups = plan_clustering(files, cubes, target, mode=mode)
@@ -187,12 +192,16 @@ def target_of(table: Table, wish: Wish, request: Request) -> Target:
     """
     layout = table.snapshot.properties.get("layout", {})
     names, curve, order = wish.cluster_by, wish.curve, wish.sort_within
+    known: Mapping[str, Any] = {}
     if names is None:
-        names = layout.get("cluster_by", ())
-        curve = curve or layout.get("curve")
+        is_laid_out = curve or layout.get("curve", _CURVE)  # None: in no order
+        names = layout.get("cluster_by", ()) if is_laid_out else ()
         order = layout.get("sort_within", ()) if order is None else order
-    if not names and (curve is not None or order):
-        raise LayoutError("curve and sort_within need columns in cluster_by")
+        if curve is None:
+            known = {key: layout[key] for key in _CHOSEN if key in layout}
+            curve = layout.get("curve")
+    if curve is not None and not names:
+        raise LayoutError(f"curve={curve!r} would need columns in cluster_by")
     curve = curve or _CURVE
     named_curve(curve)
     rows, n_bytes = wish.rows_per_file, wish.bytes_per_file
@@ -206,7 +215,20 @@ def target_of(table: Table, wish: Wish, request: Request) -> Target:
         rows,
         n_bytes,
         wish.cube_size,
+        known,
     )
+
+
+def _arriving(table: Table) -> set[str]:
+    """Files that are getting their visible names; they are for the next run."""
+    replacements = Rewrites.of(table.snapshot.properties).replacements
+    return {
+        path
+        for r in replacements
+        if r.publishing
+        for file in r.new
+        for path in (file.path, published(file.path))
+    }
 
 
 def _properties(table: Table, wish: Wish, target: Target) -> dict[str, Any]:
@@ -216,6 +238,7 @@ def _properties(table: Table, wish: Wish, target: Target) -> dict[str, Any]:
         return {}
     return {
         "layout": {
+            **target.known,
             **target.shape(),
             "partition_by": [column.name for column in table.partitions],
             "rows_per_file": target.rows_per_file,

@@ -122,6 +122,23 @@ class Publisher:
             if record.shown == frozenset(range(len(record.replacements))):
                 self._location.delete(record_path(record.id))
 
+    def finish(self, name: str) -> None:
+        """Bring one publication to its end, which the log says has begun.
+
+        Raises:
+            CommitConflictError: a vacuum has done it meanwhile.
+        """
+        mine = [r for r in self._being_published() if r.publication == name]
+        if not mine:
+            raise CommitConflictError("publish: a vacuum was faster")
+        self._end(name, mine)
+        if not all(file.path in self._places for r in mine for file in r.new):
+            raise TableError(f"{mine[0].new[0].path!r} cannot get its visible name")
+        commit(
+            self._location, lambda base: self._shown(base, mine), operation="publish"
+        )
+        self._location.delete(record_path(name))
+
     def _there(self, replacements: Sequence[Replacement]) -> dict[str, Found]:
         """Those of their files that are there, hidden and visible."""
         paths = {f.path for r in replacements for f in (*r.old, *r.new)}
@@ -171,7 +188,9 @@ class Publisher:
                 self._count(replacement)
             else:
                 self._take_back(replacement)
-                self._places |= {file.path: None for file in replacement.new}
+                # Rows that arrive are nowhere else: they go on to count as hidden.
+                if not replacement.arrival or replacement.misfit(there):
+                    self._places |= {file.path: None for file in replacement.new}
 
     def _end_without_record(self, replacement: Replacement) -> None:
         """Go on where an earlier version of this library has begun."""
@@ -211,7 +230,12 @@ class Publisher:
     def _has_rows_of(
         self, replacement: Replacement, there: Mapping[str, Found]
     ) -> bool:
-        """Whether the copies have as many rows as what they replaced, or is left."""
+        """Whether the copies have as many rows as what they replaced, or is left.
+
+        Rows that arrive are others than those that they replace.
+        """
+        if replacement.arrival:
+            return True
         old = [f.path for f in replacement.old if there.get(f.path) == f]
         new = [
             file.path if file.path in there else published(file.path)

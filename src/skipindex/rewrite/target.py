@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from skipindex.errors import LayoutError
@@ -36,10 +36,13 @@ class Target:
     Args:
         cluster_by: columns to cluster by; none to join small files only.
         curve: how.
-        sort_within: order of the rows of a file; none is along the curve.
+        sort_within: order of the rows of a file; none is along the curve, or as
+            they come where files are joined.
         rows_per_file: rows of a file, about.
         bytes_per_file: bytes of a file, about; in the place of rows.
         cube_size: bytes from which on a cube is sealed.
+        known: the rest of the layout that is gone on with: a query tree, the most
+            ranges of columns, the workload that they were chosen for.
     """
 
     cluster_by: tuple[str, ...]
@@ -48,6 +51,7 @@ class Target:
     rows_per_file: int | None = None
     bytes_per_file: int | None = None
     cube_size: int = CUBE_SIZE
+    known: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what makes no files.

@@ -24,14 +24,15 @@ from skipindex.partitions import partition_values
 from skipindex.rewrite.candidates import count_rows
 from skipindex.rewrite.cubes import PROPERTY, Cube, cubes_of
 from skipindex.rewrite.planning import Group, rounds
+from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.rewrite.target import Target
 from skipindex.storage.location import Found, Location
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.names import STAGING
 from skipindex.storage.publications import stable_listing
-from skipindex.storage.replacements import HIDDEN, Rewrites, without_files
-from skipindex.table import Table, is_data_file, live_files
+from skipindex.storage.replacements import Rewrites, without_files
+from skipindex.table import Table, live_files
 
 Writer = Callable[[Sequence[Group], str], None]
 """Writes all rows of some groups, no two of one partition, below a folder.
@@ -88,7 +89,7 @@ def rewrite(
         for i, chosen in enumerate(rounds(groups)):
             folder = f"{STAGING}/{run}/{i}"
             write(chosen, folder)
-            done += _settle(location, folder, chosen, f"{run}-{i}", made)
+            done += _move_beside(location, folder, chosen, f"{run}-{i}", made)
         for rewritten in done:
             _check_rows(location, rewritten)
         fresh = index([file for rewritten in done for file in rewritten.files])
@@ -102,7 +103,7 @@ def rewrite(
     except BaseException:
         # Should the commit have come about: without its copies it is void.
         with contextlib.suppress(Exception):
-            _delete(location, made)
+            delete_files(location, made)
         raise
     finally:
         with contextlib.suppress(Exception):
@@ -110,14 +111,7 @@ def rewrite(
     return done
 
 
-def _delete(location: Location, paths: Sequence[str]) -> None:
-    for path in paths:
-        location.delete(path)
-    for folder in {path.rpartition("/")[0] for path in paths}:
-        location.delete_folder(folder)
-
-
-def _settle(
+def _move_beside(
     location: Location,
     staged: str,
     groups: Sequence[Group],
@@ -127,28 +121,15 @@ def _settle(
     """Move staged files beside those that they replace, and tell ``made`` where."""
     group_of = {group.values: group for group in groups}
     moved: dict[Group, list[Found]] = {group: [] for group in groups}
-    found = sorted(location.list(staged), key=lambda file: file.path)
-    for file in found:
-        path = file.path.removeprefix(f"{staged}/")
-        if file.size == 0 or not is_data_file(path):
-            continue
-        group = group_of[partition_values(path)]
-        base = path.rpartition("/")[2]
-        suffix = base[base.index(".") :] if "." in base else ""
-        number = len(moved[group])
-        beside = f"{group.folder}/" if group.folder else ""
-        target = f"{beside}{HIDDEN}{name}/part-{number:05d}-{name}{_short(suffix)}"
-        made.append(target)
-        location.move(file.path, target)
-        settled = location.stat(target)
-        assert settled is not None
-        moved[group].append(settled)
+    for path, file in hide_staged(
+        location,
+        staged,
+        name,
+        lambda path: group_of[partition_values(path)].folder,
+        made,
+    ):
+        moved[group_of[partition_values(path)]].append(file)
     return [Rewritten(group, tuple(files)) for group, files in moved.items()]
-
-
-def _short(suffix: str) -> str:
-    """``.snappy.parquet`` of Spark's ``.c000.snappy.parquet``."""
-    return ".".join(["", *suffix.split(".")[-2:]]) if suffix.count(".") > 2 else suffix
 
 
 def _check_rows(location: Location, rewritten: Rewritten) -> None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
-from skipindex.errors import LayoutError, TableError
+from skipindex.errors import LayoutError
 from skipindex.indexes._runners import Progress
-from skipindex.indexes.build import Request, build
+from skipindex.indexes.build import Request, column_requests, index_files
 from skipindex.layout import QueryTree, n_files_for
+from skipindex.rewrite.arrival import Mode, arrive
 from skipindex.rewrite.candidates import present_indexes
-from skipindex.spark._columns import column, resolve
+from skipindex.rewrite.job import ROWS_PER_FILE
+from skipindex.spark._types import conformed
+from skipindex.spark._writing import sorted_within, tree_limit, write_counted
 from skipindex.spark.build import SparkRunner
 from skipindex.spark.cluster import apply_clustering, cluster
-from skipindex.storage.location import Location
+from skipindex.storage.location import Found, Location
+from skipindex.storage.manifest import Manifest
 from skipindex.table import Table, open_table
 
 
@@ -31,60 +36,116 @@ def append(
     """Add the rows of ``df`` as new files, laid out and indexed as the others are.
 
     A query tree sends them the ways that it sent the first rows; other clusterings
-    are fitted to the new rows.  No file that is there is changed, and until the
-    call ends the new ones are read by every query.
+    are fitted to the new rows.  No file that is there is changed.  One commit adds
+    all rows with their indexes; a call that fails adds none.  Any number of appends,
+    of ``optimize`` and one plain Spark append may run at once.
 
     Args:
-        df: rows with the columns of the table, in any order.
+        df: rows with the columns of the table, in any order; narrower types are
+            cast to the table's.
         table: what ``write_table`` wrote.
         indexes: as for ``build_indexes``; None is the indexes that the table has.
         options: for Spark's Parquet writer, such as ``compression``.
         progress: called with the number of index tasks done and of all.
 
     Raises:
-        TableError: there is no such table, or its columns are not those of ``df``.
+        TableError: there is no such table, its columns are not those of ``df`` or
+            cannot hold their values, or another format keeps it.
         LayoutError: nothing says how the table is laid out.
+        PredicateError: ``indexes`` names a column that does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
     """
     opened = open_table(table).refresh()
+    location = opened.location
     layout = opened.snapshot.properties.get("layout")
     if not isinstance(layout, dict):
         raise LayoutError(
-            f"{opened.location.full('')!r} has no layout of its own (append to it "
+            f"{location.full('')!r} has no layout of its own (append to it "
             "with Spark, and call build_indexes)"
         )
-    names = [info.name for info in opened.columns]
-    if sorted(names) != sorted(df.columns):
-        raise TableError(
-            f"cannot append columns {sorted(df.columns)} to {sorted(names)}"
-        )
-    parts: list[str] = layout.get("partition_by", [])
-    laid_out = _laid_out(df.select(*map(column, names)), layout, parts)
-    writer = laid_out.write.mode("append").options(**(options or {}))
-    if parts:
-        writer = writer.partitionBy(*parts)
-    writer.parquet(opened.location.spark_path())
     request = present_indexes(opened) if indexes is None else indexes
-    runner = SparkRunner(df.sparkSession)
-    return build(opened.refresh(), request, runner=runner, progress=progress).table
+    column_requests(opened, request)  # what cannot be built is refused at once
+    rows = conformed(
+        df, _schema(df.sparkSession, opened), {p.name for p in opened.partitions}
+    )
+    parts: list[str] = layout.get("partition_by", [])
+    size = _rows_per_file(opened, layout)
+    laid_out, limit = _laid_out(rows, layout, parts, size)
+
+    def index(files: Sequence[Found]) -> tuple[Manifest, Mapping[str, Any]]:
+        runner = SparkRunner(df.sparkSession)
+        new = opened.over(files)
+        return index_files(new, request, runner=runner, progress=progress), {}
+
+    arrive(
+        location,
+        Mode.APPEND,
+        write=lambda folder: write_counted(
+            laid_out,
+            location,
+            folder,
+            partition_by=parts,
+            options={"maxRecordsPerFile": str(limit), **(options or {})},
+        ),
+        index=index,
+    )
+    return opened.refresh()
 
 
-def _laid_out(df: DataFrame, layout: Mapping[str, Any], parts: list[str]) -> DataFrame:
-    within = layout.get("sort_within") or None
+def _schema(spark: SparkSession, table: Table) -> StructType:
+    """The columns of the table; the partitions as text, for their types do not count.
+
+    They are those of the file that Spark takes the schema from, so that the table
+    is not listed once more.
+    """
+    found = (
+        spark.read.option("__globPaths__", "false")
+        .option("mergeSchema", "false")
+        .parquet(table.location.spark_path(table.schema_path))
+        .schema
+    )
+    names = [partition.name for partition in table.partitions]
+    return StructType(
+        [
+            *(field for field in found if field.name not in names),
+            *(StructField(name, StringType()) for name in names),
+        ]
+    )
+
+
+def _rows_per_file(table: Table, layout: Mapping[str, Any]) -> int:
+    """The target in rows, by the files that are there where it is one in bytes."""
+    rows, n_bytes = layout.get("rows_per_file"), layout.get("bytes_per_file")
+    if rows is not None or n_bytes is None:
+        return int(rows or ROWS_PER_FILE)
+    known = table.n_rows > 0
+    n_rows = int(table.n_rows[known].sum())
+    if not n_rows:
+        return ROWS_PER_FILE
+    return max(1, int(n_bytes * n_rows // table.sizes[known].sum()))
+
+
+def _laid_out(
+    df: DataFrame, layout: Mapping[str, Any], parts: list[str], size: int
+) -> tuple[DataFrame, int]:
+    """The rows in the layout, and how many of them a file may have at most."""
+    within = layout.get("sort_within") or ()
     if "tree" in layout:
         tree = QueryTree.from_json(layout["tree"])
-        return apply_clustering(df, tree, sort_within=within, partition_by=parts)
+        placed = apply_clustering(df, tree, sort_within=within, partition_by=parts)
+        return placed, tree_limit(size)
     if layout.get("cluster_by") and layout.get("curve"):
         n_rows = df.count()
-        return cluster(
+        placed = cluster(
             df,
             by=layout["cluster_by"],
             curve=layout["curve"],
-            n_files=n_files_for(n_rows, layout["rows_per_file"]),
+            n_files=n_files_for(n_rows, size),
             n_rows=n_rows,
             sort_within=within,
             partition_by=parts,
+            max_ranges=layout.get("max_ranges"),
         )
-    if within:
-        names = resolve(df, within, role="sort by")
-        return df.sortWithinPartitions(*map(column, names))
-    return df
+        return placed, 0
+    return sorted_within(df, within, parts), size

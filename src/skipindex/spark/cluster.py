@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Final
 
@@ -53,6 +53,7 @@ def cluster(
     n_rows: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
     balance: str = "rows",
+    max_ranges: Mapping[str, int] | None = None,
 ) -> DataFrame:
     """Return the same rows in ``n_files`` partitions that follow a curve.
 
@@ -79,6 +80,7 @@ def cluster(
         sample_rows: how many rows to sample, about.
         balance: what files have nearly equal amounts of: ``"rows"``, or
             ``"bytes"`` before encoding, for rows of very different sizes.
+        max_ranges: the most ranges of some columns, as a workload chose them.
 
     Raises:
         LayoutError: if a column is missing, named twice or has no order, if there
@@ -105,6 +107,7 @@ def cluster(
             n_rows=n_rows,
             sample_rows=sample_rows,
             balance=balance,
+            max_ranges=max_ranges,
         )
     return apply_clustering(
         df, layout, sort_within=sort_within, partition_by=partition_by
@@ -121,6 +124,7 @@ def fit_clustering(
     n_rows: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
     balance: str = "rows",
+    max_ranges: Mapping[str, int] | None = None,
 ) -> Clustering:
     """Return the clustering that a sample of ``df`` suggests; see ``cluster``."""
     named = resolve(df, by, role="cluster by")
@@ -150,6 +154,7 @@ def fit_clustering(
         n_files=n_files,
         curve=curve,
         partition_by=parts,
+        max_ranges=max_ranges,
         weights=sizes,
     )
 

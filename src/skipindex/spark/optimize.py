@@ -15,17 +15,22 @@ from pyspark.sql.types import StringType, StructField, StructType
 from skipindex.errors import LayoutError
 from skipindex.indexes._runners import Progress
 from skipindex.indexes.build import Request
+from skipindex.layout import QueryTree, Workload
 from skipindex.predicate import Predicate
 from skipindex.rewrite.candidates import data_files, present_indexes
 from skipindex.rewrite.job import OptimizeReport, Wish, optimize_files, target_of
 from skipindex.rewrite.job import overlap as overlap_of
 from skipindex.rewrite.planning import CUBE_SIZE, DataFile, Group, Target
+from skipindex.spark._writing import (
+    own_session,
+    sorted_within,
+    tree_limit,
+)
 from skipindex.spark.build import SparkRunner
-from skipindex.spark.cluster import cluster
+from skipindex.spark.cluster import apply_clustering, cluster
 from skipindex.spark.read import (
     check_session,
     read_files,
-    session_settings,
     table_schema,
 )
 from skipindex.spark.write import write_table
@@ -38,9 +43,10 @@ _WHOLE: Final = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.maxRecordsPerFile": "0",
-    "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.sql.unionOutputPartitioning": "false",
 }
-"""Settings under which a file that cannot be read fails the job."""
+"""Settings under which a file that cannot be read fails the job, and a bin of small
+files stays a partition when bins are united (Spark 4.3 makes one of all)."""
 
 
 def optimize(
@@ -136,11 +142,20 @@ def optimize_as(
     return optimize_files(
         opened,
         wish,
-        writer=lambda target: _RowWriter(spark, opened, target, settings),
+        writer=lambda target: _RowWriter(_strict(spark), opened, target, settings),
         runner=SparkRunner(spark),
         timezone=spark.conf.get("spark.sql.session.timeZone"),
         progress=progress,
     )
+
+
+def _strict(spark: SparkSession) -> SparkSession:
+    """A session of our own, in which what is read is whole."""
+    own = own_session(spark)
+    for name, value in _WHOLE.items():
+        if own.conf.isModifiable(name):  # this version of Spark knows it
+            own.conf.set(name, value)
+    return own
 
 
 @dataclass(slots=True)
@@ -154,29 +169,43 @@ class _RowWriter:
     _schema: StructType | None = field(default=None, init=False)
 
     def __call__(self, groups: Sequence[Group], folder: str) -> None:
-        with session_settings(self.spark, _WHOLE):
-            if self.target.cluster_by:
-                self._write(self._clustered(groups), folder)
-                return
-            bins = [run for group in groups for run in group.bins]
-            for i in range(0, len(bins), _JOINS):
-                frames = [self.read(run).coalesce(1) for run in bins[i : i + _JOINS]]
-                self._write(reduce(DataFrame.unionAll, frames), f"{folder}/{i}")
+        if self.target.cluster_by:
+            limit = 0
+            if "tree" in self.target.known and self.target.rows_per_file:
+                limit = tree_limit(self.target.rows_per_file)
+            self._write(self._clustered(groups), folder, limit)
+            return
+        bins = [run for group in groups for run in group.bins]
+        for i in range(0, len(bins), _JOINS):
+            frames = [self._joined(run) for run in bins[i : i + _JOINS]]
+            self._write(reduce(DataFrame.unionAll, frames), f"{folder}/{i}")
+
+    def _joined(self, files: Sequence[DataFile]) -> DataFrame:
+        one = self.read(files).coalesce(1)
+        return sorted_within(one, self.target.sort_within, self._partitions)
 
     @property
     def _partitions(self) -> list[str]:
         return [column.name for column in self.table.partitions]
 
     def _clustered(self, groups: Sequence[Group]) -> DataFrame:
-        files = [file for group in groups for file in group.files]
+        rows = self.read([file for group in groups for file in group.files])
+        if "tree" in self.target.known:
+            return apply_clustering(
+                rows,
+                QueryTree.from_json(self.target.known["tree"]),
+                sort_within=self.target.sort_within,
+                partition_by=self._partitions,
+            )
         return cluster(
-            self.read(files),
+            rows,
             by=self.target.cluster_by,
             curve=self.target.curve,
             n_files=sum(self.target.n_files(group.files) for group in groups),
             n_rows=sum(group.n_rows for group in groups),
-            sort_within=self.target.sort_within or None,
+            sort_within=self.target.sort_within,
             partition_by=self._partitions,
+            max_ranges=self.target.known.get("max_ranges"),
         )
 
     def read(self, files: Sequence[DataFile]) -> DataFrame:
@@ -195,8 +224,9 @@ class _RowWriter:
         paths = [location.spark_path(file.path) for file in files]
         return read_files(self.spark, self.table, paths, self._schema)
 
-    def _write(self, df: DataFrame, folder: str) -> None:
-        writer = df.write.mode("error").options(**self.options)
+    def _write(self, df: DataFrame, folder: str, limit: int = 0) -> None:
+        options = {"maxRecordsPerFile": str(limit), **self.options}
+        writer = df.write.mode("error").options(**options)
         if self._partitions:
             writer = writer.partitionBy(*self._partitions)
         writer.parquet(self.table.location.spark_path(folder))
@@ -222,19 +252,21 @@ def _copy(
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
     began = time.perf_counter()
-    with session_settings(spark, _WHOLE):
-        written = write_table(
-            _RowWriter(spark, table, target, options).read(files),
-            into,
-            cluster_by=target.cluster_by,
-            curve=target.curve,
-            partition_by=[column.name for column in table.partitions],
-            sort_within=target.sort_within or None,
-            rows_per_file=max(1, rows_per_file),
-            indexes=request,
-            options=options,
-            progress=progress,
-        )
+    layout: Sequence[str] | Workload = target.cluster_by
+    if "workload" in target.known:
+        layout = Workload.from_json(target.known["workload"])
+    written = write_table(
+        _RowWriter(_strict(spark), table, target, options).read(files),
+        into,
+        cluster_by=layout,
+        curve=target.curve,
+        partition_by=[column.name for column in table.partitions],
+        sort_within=target.sort_within or None,
+        rows_per_file=max(1, rows_per_file),
+        indexes=request,
+        options=options,
+        progress=progress,
+    )
     return OptimizeReport(
         table=written,
         files_in=len(table),

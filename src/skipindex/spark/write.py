@@ -6,21 +6,27 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
 
-from skipindex.advice.build import Wish, build_wished
+from skipindex.advice.build import Wish, wished
 from skipindex.errors import LayoutError, TableError
 from skipindex.indexes._runners import Progress
-from skipindex.indexes.build import Request
+from skipindex.indexes.build import Request, column_requests, index_files
 from skipindex.layout import Workload, n_files_for
 from skipindex.layout import curve as named_curve
+from skipindex.rewrite.arrival import Mode, arrive, is_leftover
 from skipindex.rewrite.planning import PROPERTY, Target, cubes_of_write
-from skipindex.spark._columns import column, resolve
+from skipindex.spark._columns import arrow_schema
+from skipindex.spark._writing import sorted_within, write_counted
 from skipindex.spark.build import SparkRunner
 from skipindex.spark.cluster import apply_clustering, cluster, fit_workload
-from skipindex.storage.location import Location, location_of
-from skipindex.storage.log import Snapshot, commit
-from skipindex.table import Table, check_folder, open_table, require_plain
+from skipindex.storage.location import Found, Location, location_of
+from skipindex.storage.log import Snapshot
+from skipindex.storage.manifest import Manifest
+from skipindex.table import Table, check_folder, open_table, require_plain, table_of
 
 ROWS_PER_FILE: Final = 1_000_000
 
@@ -45,6 +51,8 @@ def write_table(
 
     The rows, the schema and the NULLs are those of ``df``; only their order and
     their distribution over files is ours.  Any Parquet reader can read the result.
+    One commit replaces what was there, once the new rows are whole and indexed, so
+    ``df`` may read the very folder; a call that fails changes nothing.
 
     Args:
         df: any DataFrame of a classic session; it is evaluated three times (a
@@ -61,15 +69,19 @@ def write_table(
             before encoding.
         indexes: as for ``build_indexes``: None lets the advisor choose, and
             ``{"*": "minmax"}`` builds statistics alone.
-        overwrite: replace what is at ``path``.
+        overwrite: replace all data files at ``path``.
         options: for Spark's Parquet writer, such as ``compression``.
         progress: called with the number of index tasks done and of all.
         plain: replace a table of another format too, with its log.
 
     Raises:
         TableError: ``path`` is a file or a table of another format, or is not empty and
-            ``overwrite`` is not set.
+            ``overwrite`` is not set, or there is no row with ``partition_by``.
         LayoutError: the layout is impossible.
+        PredicateError: ``indexes`` names a column that does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+        CommitConflictError: the rows to replace are being published by others.
     """
     location = location_of(path)
     _check(df, cluster_by, curve, partition_by, rows_per_file)
@@ -77,17 +89,18 @@ def write_table(
     there = [file.path for file in location.list()]
     if not plain:
         require_plain(location, there, insist=True)
-    if not overwrite and there:
+    if not overwrite and not all(map(is_leftover, there)):
         raise TableError(
             f"{location.full('')!r} is not empty (pass overwrite=True to replace it)"
         )
-    laid_out = df
+    if indexes is not None:  # what cannot be built is refused at once
+        column_requests(_planned(df, location, partition_by), indexes)
     layout: dict[str, Any] = {
         "partition_by": list(partition_by),
         "sort_within": list(sort_within or ()),
         "rows_per_file": rows_per_file,
     }
-    is_clustered = isinstance(cluster_by, Workload) or bool(cluster_by and curve)
+    limit = 0
     if isinstance(cluster_by, Workload):
         n_rows = df.count()
         choice = fit_workload(
@@ -114,17 +127,9 @@ def write_table(
             partition_by=partition_by,
             balance=balance,
         )
-    elif sort_within:
-        names = resolve(df, sort_within, role="sort by")
-        laid_out = df.sortWithinPartitions(*map(column, names))
-    writer = laid_out.write.mode("overwrite").options(**(options or {}))
-    # Whatever the session says, partitions that df does not have go too.
-    writer = writer.option("partitionOverwriteMode", "static")
-    if not is_clustered:
-        writer = writer.option("maxRecordsPerFile", rows_per_file)
-    if partition_by:
-        writer = writer.partitionBy(*partition_by)
-    writer.parquet(location.spark_path())
+    else:
+        laid_out = sorted_within(df, sort_within or (), partition_by)
+        limit = rows_per_file
     if not isinstance(cluster_by, Workload):
         layout |= {
             "cluster_by": list(cluster_by),
@@ -133,10 +138,51 @@ def write_table(
     by = tuple(layout.get("cluster_by", ())) if layout.get("curve") else ()
     order = tuple(sort_within or ())
     target = Target(by, layout.get("curve") or "linear", order, rows_per_file)
-    _record(location, layout, target)
-    runner = SparkRunner(df.sparkSession)
-    table = open_table(location)
-    return build_wished(table, indexes, Wish(), runner=runner, progress=progress).table
+
+    def index(files: Sequence[Found]) -> tuple[Manifest, Mapping[str, Any]]:
+        new = table_of(location, files)
+        wanted = wished(new, indexes, Wish())
+        runner = SparkRunner(df.sparkSession)
+        manifest = index_files(new, wanted.request, runner=runner, progress=progress)
+        cubes = cubes_of_write(new.paths, new.sizes.tolist(), target)
+        laid = {"layout": layout, PROPERTY: [cube.to_json() for cube in cubes]}
+        return manifest, {**wanted.properties, **laid}
+
+    arrive(
+        location,
+        Mode.OVERWRITE if overwrite else Mode.CREATE,
+        write=lambda folder: write_counted(
+            laid_out,
+            location,
+            folder,
+            partition_by=partition_by,
+            options={"maxRecordsPerFile": str(limit), **(options or {})},
+        ),
+        index=index,
+    )
+    return open_table(location)
+
+
+def _planned(df: DataFrame, location: Location, partition_by: Sequence[str]) -> Table:
+    """A table of these columns and no rows, to see what can be indexed."""
+    fields = [f for f in df.schema if f.name not in partition_by]
+    hive = "/".join(f"{name}=0" for name in partition_by)
+    return Table(
+        location,
+        [Found(f"{hive}/0.parquet", 1, 0)],
+        pa.schema([_arrow_field(field) for field in fields]),
+        {},
+        Snapshot(-1, Manifest.empty()),
+        schema_path="",
+        partition_types={},
+    )
+
+
+def _arrow_field(field: StructField) -> pa.Field:
+    try:
+        return arrow_schema(StructType([field])).field(0)
+    except PySparkException:  # no Arrow type, so no index either
+        return pa.field(field.name, pa.null())
 
 
 def _check(
@@ -164,16 +210,3 @@ def _check(
             f"columns {both} are partition columns, so every file already holds one "
             "value of them; cluster by others"
         )
-
-
-def _record(location: Location, layout: dict[str, Any], target: Target) -> None:
-    """Commit how the table was laid out."""
-    table = open_table(location)
-    cubes = cubes_of_write(table.paths, table.sizes.tolist(), target)
-
-    def change(base: Snapshot) -> Snapshot:
-        properties = {**base.properties, "layout": layout}
-        properties[PROPERTY] = [cube.to_json() for cube in cubes]
-        return Snapshot(base.version + 1, base.manifest, properties)
-
-    commit(location, change, operation="write")

@@ -137,8 +137,11 @@ def _texts(value: Any, what: str) -> None:
     _require(good, f"{what} is no list of names")
 
 
-def _files(value: Any, is_ours: Callable[[str], bool], what: str) -> list[str]:
-    _require(isinstance(value, list) and bool(value), f"there are no {what} files")
+def _files(
+    value: Any, is_ours: Callable[[str], bool], what: str, *, or_none: bool = False
+) -> list[str]:
+    some = isinstance(value, list) and (or_none or bool(value))
+    _require(some, f"there are no {what} files")
     for entry in value:
         _require(isinstance(entry, list) and len(entry) == 3, "a file is no triple")
         path, size, mtime = entry
@@ -160,7 +163,9 @@ def check_replacements(records: Any) -> None:
     new: list[str] = []
     for record in records:
         _require(isinstance(record, dict), "a replacement is no object")
-        old += _files(record.get("old"), is_data_file, "visible")
+        arrival = record.get("arrival", False)
+        _require(isinstance(arrival, bool), "arrival is no bool")
+        old += _files(record.get("old"), is_data_file, "visible", or_none=arrival)
         new += _files(record.get("new"), is_hidden_copy, "hidden")
         _seconds(record.get("since"))
         _require(isinstance(record.get("publishing"), bool), "publishing is no bool")

@@ -46,9 +46,11 @@ class Replacement:
         old: the visible files.
         new: the hidden ones.
         since: when that was committed, in seconds since 1970.
-        publishing: vacuum gives the hidden files their visible names.
+        publishing: the hidden files get their visible names.
         publication: the id of the record of that; None is one without a record, of
             an earlier version of this library.
+        arrival: the hidden files hold rows of their own, so those of the visible
+            ones, if there are any, are overwritten.
     """
 
     old: tuple[Found, ...]
@@ -56,6 +58,7 @@ class Replacement:
     since: float
     publishing: bool = False
     publication: str | None = None
+    arrival: bool = False
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Replacement:
@@ -66,6 +69,7 @@ class Replacement:
             record["since"],
             record["publishing"],
             record.get("publication"),
+            record.get("arrival", False),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -78,11 +82,16 @@ class Replacement:
         }
         if self.publication is not None:
             record["publication"] = self.publication
+        if self.arrival:
+            record["arrival"] = True
         return record
 
     def misfit(self, there: Mapping[str, Found]) -> str | None:
-        """The path of a file that is gone or changed, if there is one."""
-        files = (*self.old, *self.new)
+        """The path of a file that is gone or changed, if there is one.
+
+        Rows that arrive do not hang on what they replace.
+        """
+        files = self.new if self.arrival else (*self.old, *self.new)
         return next((f.path for f in files if there.get(f.path) != f), None)
 
 
@@ -154,7 +163,8 @@ class Rewrites:
                 )
                 continue
             for file in replacement.old:
-                found.pop(file.path, None)
+                if found.get(file.path) == file:
+                    del found[file.path]
             found.update({file.path: file for file in replacement.new})
         return [found[path] for path in sorted(found)], notes
 

@@ -27,7 +27,13 @@ from skipindex.table._files import (
 from skipindex.table._formats import require_plain
 from skipindex.table._observe import live_files
 from skipindex.table._status import Status
-from skipindex.table._table import FileEntry, Table, in_any_zone, open_table
+from skipindex.table._table import (
+    FileEntry,
+    Table,
+    in_any_zone,
+    open_table,
+    table_of,
+)
 
 __all__ = [
     "UNREADABLE",
@@ -51,4 +57,5 @@ __all__ = [
     "open_table",
     "require_plain",
     "stored_schema",
+    "table_of",
 ]

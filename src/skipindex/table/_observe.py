@@ -89,7 +89,7 @@ def observe(
         schema_path = _schema_path(location, candidates)
         try:
             columns, refused = (
-                _read_schema(location, schema_path)
+                read_schema(location, schema_path)
                 if schema is None
                 else given_schema(schema)
             )
@@ -205,7 +205,8 @@ def _schema_path(location: Location, candidates: list[str]) -> str:
     return min(candidates, key=java_order)
 
 
-def _read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, str]]:
+def read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, str]]:
+    """The columns of a file as Spark types them, and why some are not indexed."""
     try:
         file, close = column_reader(location, path)
         try:

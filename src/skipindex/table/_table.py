@@ -30,7 +30,7 @@ from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import BlobUse, Manifest, StatsColumn
 from skipindex.table._derived import Derived
 from skipindex.table._freshness import first_counted, fresh_blobs, match, take
-from skipindex.table._observe import observe
+from skipindex.table._observe import observe, read_schema
 from skipindex.table._status import Status, status_of
 
 if TYPE_CHECKING:
@@ -519,4 +519,23 @@ def _open(
         derived=derived,
         declared=declared,
         plain=plain,
+    )
+
+
+def table_of(location: Location, files: Sequence[Found]) -> Table:
+    """A table of these files alone, whatever else there is; no index knows them.
+
+    Raises:
+        TableError: the first one is no readable Parquet file.
+    """
+    schema_path = files[0].path
+    schema, refused = read_schema(location, schema_path)
+    return Table(
+        location,
+        list(files),
+        schema,
+        refused,
+        Snapshot(-1, Manifest.empty()),
+        schema_path=schema_path,
+        partition_types={},
     )

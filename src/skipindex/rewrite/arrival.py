@@ -1,0 +1,276 @@
+"""Rows that arrive in a table, by one commit: all of them, or none.
+
+1. The rows are written below ``_skipindex/staging/<run>``, which no reader sees.
+2. The rows of the staged footers are counted: as many as went in, or it is an error.
+3. The files move into hidden folders, and are indexed there.
+4. One commit names them and their indexes, and what they replace, if anything.
+5. They are published, and what they replace is deleted.  (``rewrite.publish``)
+
+Whoever fails before the commit leaves nothing, and whoever is killed leaves what no
+reader sees.  From the commit on a reader of commits sees all rows.  One who lists the
+folder sees file after file appear in step 5; if the writer is killed there, the
+next vacuum does the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from typing import Any, Final
+
+from skipindex.errors import CommitConflictError, CorruptIndexError, TableError
+from skipindex.rewrite.candidates import row_counts
+from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.staging import delete_files, hide_staged
+from skipindex.storage.location import Found, Location
+from skipindex.storage.log import Snapshot, commit, newest_snapshot
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.names import (
+    FOLDER,
+    LOG,
+    PACKS,
+    STAGING,
+    is_hidden_copy,
+    published,
+)
+from skipindex.storage.replacements import Replacement, Rewrites, without_files
+from skipindex.table import is_data_file
+
+_TRIES: Final = 100
+_PAUSE: Final = 0.2
+_MARKS: Final = ("_SUCCESS", "_metadata", "_common_metadata")
+"""What writers leave beside data files; it says nothing of those that follow."""
+
+Writer = Callable[[str], int]
+"""Writes rows below a folder of the table that does not exist; how many went in."""
+
+Indexer = Callable[[Sequence[Found]], tuple[Manifest, Mapping[str, Any]]]
+"""Indexes the new files; a manifest of them, and properties for the table."""
+
+
+class Mode(Enum):
+    """What becomes of the rows that are there."""
+
+    APPEND = "append"
+    CREATE = "write"
+    OVERWRITE = "overwrite"
+
+
+class _BusyError(Exception):
+    """Another writer is giving visible names to files that are to be replaced."""
+
+
+def arrive(location: Location, mode: Mode, *, write: Writer, index: Indexer) -> None:
+    """Write rows into a table in one commit; nothing is committed for no rows at all.
+
+    Args:
+        location: of the table.
+        mode: whether the rows that are there stay, must not be there, or go.
+        write: writes the rows.
+        index: builds the indexes.
+
+    Raises:
+        TableError: fewer or more rows reached the files than went in, there is no
+            file to keep the columns, or another writer created the table meanwhile.
+        CommitConflictError: files to be overwritten are being published by others.
+    """
+    run = uuid.uuid4().hex
+    was_there = location.exists()
+    made: list[str] = []
+    done = False
+    try:
+        n_rows = write(f"{STAGING}/{run}")
+        files = _counted(location, mode, run, n_rows, made)
+        if files:
+            manifest, properties = index(files)
+            arrival = _committed(location, mode, run, files, manifest, properties)
+            done = True
+            _publish(location, arrival)
+    except BaseException:
+        _withdraw(location, made, mode, was_there=was_there)
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            location.delete_tree(f"{STAGING}/{run}")
+            if not (done or was_there):
+                for folder in (PACKS, STAGING, FOLDER, ""):
+                    location.delete_folder(folder)
+
+
+def is_leftover(path: str) -> bool:
+    """Whether the file was left by a writer who did not get to a commit."""
+    is_ours = path.startswith(f"{FOLDER}/") and not path.startswith(f"{LOG}/")
+    return is_ours or is_hidden_copy(path)
+
+
+def _counted(
+    location: Location, mode: Mode, run: str, n_rows: int, made: list[str]
+) -> list[Found]:
+    """The staged files, hidden beside the data, if they hold as many rows."""
+    hidden = hide_staged(
+        location,
+        f"{STAGING}/{run}",
+        f"{run}-0",
+        lambda path: path.rpartition("/")[0],
+        made,
+    )
+    files = [file for _, file in hidden]
+    counts = row_counts(location, [file.path for file in files])
+    if sum(counts) != n_rows:
+        raise TableError(
+            f"{sum(counts)} of {n_rows} rows reached the files of "
+            f"{location.full('')!r}; nothing was added, try again"
+        )
+    filled = [file for file, n in zip(files, counts, strict=True) if n]
+    if mode is not Mode.APPEND and not filled:
+        # One file without rows says what columns the table has.
+        filled = files[:1]
+        if not filled:
+            raise TableError(
+                f"no rows for {location.full('')!r}, and Spark writes no file for "
+                "them with partition_by, so no file would have the columns; nothing "
+                "was written (accepted: at least one row, or no partition_by)"
+            )
+    kept = {file.path for file in filled}
+    delete_files(location, [file.path for file in files if file.path not in kept])
+    return filled
+
+
+def _committed(
+    location: Location,
+    mode: Mode,
+    run: str,
+    files: Sequence[Found],
+    fresh: Manifest,
+    news: Mapping[str, Any],
+) -> Replacement:
+    """Commit the arrival of hidden files; what was committed."""
+    arrival = Replacement(
+        (), tuple(files), time.time(), publishing=True, publication=run, arrival=True
+    )
+
+    def change(base: Snapshot) -> Snapshot:
+        nonlocal arrival
+        for file in files:
+            if location.stat(file.path) != file:
+                raise CommitConflictError(
+                    f"{mode.value}: {file.path!r} was deleted before it was committed "
+                    "(a vacuum with a retention shorter than a write?); try again"
+                )
+        rewrites, manifest, kept = Rewrites.of(base.properties), base.manifest, base
+        if mode is not Mode.APPEND:
+            arrival = replace(arrival, old=_replaced(location, mode, base))
+            rewrites = rewrites.without(rewrites.replacements, now=time.time())
+            manifest, kept = Manifest.empty(), replace(base, properties={})
+        added = (*rewrites.replacements, arrival)
+        properties = replace(rewrites, replacements=added).within(kept.properties)
+        return Snapshot(base.version + 1, manifest.merge(fresh), {**properties, **news})
+
+    for _ in range(_TRIES):
+        try:
+            commit(location, change, operation=mode.value)
+        except _BusyError:
+            time.sleep(_PAUSE)
+        else:
+            return arrival
+    raise CommitConflictError(
+        f"{mode.value}: other writers are publishing files of {location.full('')!r}; "
+        "try again when they are done (if one was killed, vacuum finishes for it)"
+    )
+
+
+def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[Found, ...]:
+    """All visible files: those that an overwrite replaces."""
+    old = tuple(
+        file for file in location.list() if file.size > 0 and is_data_file(file.path)
+    )
+    if mode is Mode.CREATE and (old or base.version >= 0):
+        raise TableError(
+            f"{location.full('')!r} was written by another writer meanwhile; nothing "
+            "was added"
+        )
+    if any(r.publishing for r in Rewrites.of(base.properties).replacements):
+        raise _BusyError
+    return old
+
+
+def _publish(location: Location, arrival: Replacement) -> None:
+    """Give the new files visible names, and delete what they replace.
+
+    The rows are committed, so an error here is a warning, unless rows are lost.
+    """
+    assert arrival.publication is not None
+    try:
+        if arrival.old:
+            _sweep_marks(location)
+        publisher = Publisher(location, 0.0, partial(_delete_replaced, location))
+        publisher.finish(arrival.publication)
+    except CommitConflictError:
+        if all(location.stat(published(file.path)) is None for file in arrival.new):
+            raise TableError(
+                f"rows for {location.full('')!r} were deleted while they were written "
+                "(a vacuum with a retention shorter than a write?); try again"
+            ) from None
+    except Exception as error:  # noqa: BLE001 (the rows are in, whatever it is)
+        warnings.warn(
+            f"rows are committed to {location.full('')!r}, but readers who list the "
+            f"folder do not see all of them before the next vacuum: {error}",
+            stacklevel=4,
+        )
+
+
+def _delete_replaced(location: Location, files: Iterable[Found]) -> None:
+    delete_files(location, [file.path for file in files], folders=True)
+
+
+def _sweep_marks(location: Location) -> None:
+    """Delete what tells of the files that are replaced, and empty files."""
+    delete_files(
+        location,
+        [
+            file.path
+            for file in location.list()
+            if (file.size == 0 and is_data_file(file.path))
+            or (
+                file.path.rpartition("/")[2] in _MARKS
+                and is_data_file(file.path.rpartition("/")[0])
+            )
+        ],
+    )
+
+
+def _withdraw(
+    location: Location, made: Sequence[str], mode: Mode, *, was_there: bool
+) -> None:
+    """Delete the files of a writer who failed, and take back a commit of them.
+
+    Where the commit cannot be taken back, the rows stay: all of them.
+    """
+    gone = set(made)
+
+    def without(base: Snapshot) -> Snapshot:
+        rewrites = Rewrites.of(base.properties)
+        others = tuple(
+            r for r in rewrites.replacements if not gone & {f.path for f in r.new}
+        )
+        properties = replace(rewrites, replacements=others).within(base.properties)
+        manifest = without_files(base.manifest, gone)
+        return Snapshot(base.version + 1, manifest, properties)
+
+    with contextlib.suppress(Exception):
+        try:
+            rewrites = Rewrites.of(newest_snapshot(location).properties)
+        except CorruptIndexError:
+            rewrites = Rewrites()
+        if any(gone & {f.path for f in r.new} for r in rewrites.replacements):
+            if mode is Mode.OVERWRITE:
+                return
+            commit(location, without, operation="withdraw")
+        paths = [*map(published, made), *made]
+        delete_files(location, paths, folders=not was_there)

@@ -1,0 +1,275 @@
+"""Rows that arrive: all of them or none, whatever happens to the writer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import skipindex as sx
+from skipindex.errors import CommitConflictError, TableError
+from skipindex.indexes._runners import LocalRunner
+from skipindex.indexes.build import index_files
+from skipindex.rewrite.arrival import Mode, arrive
+from skipindex.storage.location import Found, Location, location_of
+from skipindex.storage.manifest import Manifest
+from skipindex.table import table_of
+from tests.rewrite.arrow_writer import (
+    everything,
+    listed,
+    optimized,
+    rows_of,
+    seen_by_both,
+)
+from tests.rewrite.test_killed import CHANGES, Killed, check_swept, fill, killed_at
+from tests.tables import build
+
+NOW = timedelta(0)
+
+
+def arrived(
+    folder: Path, mode: Mode, *, lost: int = 0, values: Sequence[int] = (1, 2, 3)
+) -> None:
+    """Two files of new rows in two partitions, by pyarrow."""
+    location = location_of(folder)
+
+    def write(staged: str) -> int:
+        for day in (2, 3):
+            to = folder / staged / f"day={day}"
+            to.mkdir(parents=True)
+            rows = pa.table({"x": values, "i": [day] * len(values)})
+            pq.write_table(rows, to / "part-00000-xyz.c000.snappy.parquet")
+        (folder / staged / "_SUCCESS").write_bytes(b"")
+        return 2 * len(values) + lost
+
+    def index(files: Sequence[Found]) -> tuple[Manifest, dict[str, Any]]:
+        new = table_of(location, files)
+        made = index_files(new, {"x": "bitmap"}, runner=LocalRunner(1))
+        return made, {} if mode is Mode.APPEND else {"layout": {"cluster_by": []}}
+
+    arrive(location, mode, write=write, index=index)
+
+
+def old_table(folder: Path) -> Path:
+    """With files that an optimize has replaced, in one of its partitions."""
+    fill(folder, 2)
+    build(folder, {"x": "bitmap"})
+    optimized(folder, cluster_by=["x"], where="day = 1", rows_per_file=40)
+    return folder
+
+
+@contextmanager
+def failing_at(step: int) -> Iterator[list[str]]:
+    """Let one change of the file system fail, and the next ones succeed."""
+    calls: list[str] = []
+    originals = {name: getattr(Location, name) for name in CHANGES}
+
+    def unsure(name: str) -> Callable[..., Any]:
+        def change(*args: Any) -> Any:
+            calls.append(name)
+            if len(calls) == step + 1:
+                raise OSError(f"no {name} today")
+            return originals[name](*args)
+
+        return change
+
+    try:
+        for name in CHANGES:
+            setattr(Location, name, unsure(name))
+        yield calls
+    finally:
+        for name, original in originals.items():
+            setattr(Location, name, original)
+
+
+def test_an_append_adds_rows_with_their_indexes(tmp_path: Path) -> None:
+    folder = old_table(tmp_path)
+    before = rows_of(folder, listed(folder))
+    arrived(folder, Mode.APPEND)
+    ours, theirs = seen_by_both(folder)
+    assert ours == theirs
+    assert (ours - before).total() == 6
+    assert not before - ours
+    table = sx.open_table(folder)
+    assert table.index_gaps == {}
+    served = {int(i) for use in table.blobs(table.resolve("x")) for i in use.rows}
+    assert served >= set(range(len(table)))
+    sx.vacuum(folder, retention=NOW)
+    assert seen_by_both(folder) == (ours, ours)
+    check_swept(folder)
+
+
+def test_an_overwrite_leaves_nothing_of_the_old_table(tmp_path: Path) -> None:
+    folder = old_table(tmp_path)
+    (folder / "_metadata").write_bytes(b"of the old files")
+    (folder / "day=1" / "nothing.parquet").write_bytes(b"")
+    arrived(folder, Mode.OVERWRITE)
+    ours, theirs = seen_by_both(folder)
+    assert ours == theirs
+    assert ours.total() == 6
+    assert {path.partition("/")[0] for path in listed(folder)} == {"day=2", "day=3"}
+    assert not (folder / "_metadata").exists()
+    assert sx.open_table(folder).index_gaps == {}
+    sx.vacuum(folder, retention=NOW)
+    assert seen_by_both(folder) == (ours, ours)
+    check_swept(folder)
+
+
+@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.OVERWRITE])
+@pytest.mark.parametrize("lost", [1, -1])
+def test_rows_that_are_lost_or_doubled_are_no_rows(
+    tmp_path: Path, mode: Mode, lost: int
+) -> None:
+    folder = old_table(tmp_path)
+    files = everything(folder)
+    with pytest.raises(TableError, match=f"6 of {6 + lost} rows reached the files"):
+        arrived(folder, mode, lost=lost)
+    assert everything(folder) == files
+
+
+def test_a_table_is_created_once(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    with pytest.raises(TableError):
+        arrived(folder, Mode.CREATE, lost=1)
+    assert not folder.exists()
+    arrived(folder, Mode.CREATE)
+    files = everything(folder)
+    with pytest.raises(TableError, match="by another writer meanwhile"):
+        arrived(folder, Mode.CREATE)
+    assert everything(folder) - files <= {
+        path for path in everything(folder) if "/packs/" in path
+    }
+
+
+BY_MODE = [
+    Mode.APPEND,
+    pytest.param(Mode.OVERWRITE, marks=pytest.mark.slow),
+    pytest.param(Mode.CREATE, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("mode", BY_MODE)
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_killed_writer_leaves_all_or_none(
+    tmp_path: Path, mode: Mode, after: bool
+) -> None:
+    n_seen = set()
+    arrived(tmp_path / "new", Mode.CREATE)
+    new = rows_of(tmp_path / "new", listed(tmp_path / "new"))
+    for step in range(200):
+        folder = tmp_path / str(step)
+        before = rows_of(folder, [])
+        if mode is not Mode.CREATE:
+            before = rows_of(old_table(folder), listed(folder))
+        wanted = before + new if mode is Mode.APPEND else new
+        try:
+            with killed_at(step, after=after):
+                arrived(folder, mode)
+        except Killed:
+            pass
+        else:
+            break
+        if mode is Mode.CREATE and not has_log(folder):
+            assert listed(folder) == []
+            continue
+        ours, theirs = seen_by_both(folder)
+        assert ours in (before, wanted), step
+        assert ours == wanted or theirs == before, "no part is seen before the commit"
+        sx.vacuum(folder, retention=NOW)
+        assert seen_by_both(folder) == (ours, ours), step
+        check_swept(folder)
+        n_seen.add(ours == wanted)
+    assert step > 8
+    assert True in n_seen
+    assert seen_by_both(folder) == (wanted, wanted)
+
+
+def has_log(folder: Path) -> bool:
+    return any((folder / "_skipindex" / "log").glob("*.json"))
+
+
+@pytest.mark.parametrize("mode", BY_MODE)
+def test_a_writer_that_fails_leaves_none_and_one_that_returns_all(
+    tmp_path: Path, mode: Mode
+) -> None:
+    n_failed = 0
+    arrived(tmp_path / "new", Mode.CREATE)
+    new = rows_of(tmp_path / "new", listed(tmp_path / "new"))
+    for step in range(200):
+        folder = tmp_path / str(step)
+        before = rows_of(folder, [])
+        if mode is not Mode.CREATE:
+            before = rows_of(old_table(folder), listed(folder))
+        wanted = before + new if mode is Mode.APPEND else new
+        with failing_at(step) as calls, warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                arrived(folder, mode)
+            except OSError:
+                n_failed += 1
+                expected = before
+            else:
+                expected = wanted
+        if expected or listed(folder):
+            assert seen_by_both(folder)[0] == expected, step
+            if not told:
+                assert seen_by_both(folder)[1] == expected, step
+            sx.vacuum(folder, retention=NOW)
+            assert seen_by_both(folder) == (expected, expected), step
+        if len(calls) <= step:
+            break
+    assert n_failed > 4
+
+
+def test_hidden_files_that_vanish_are_not_committed(tmp_path: Path) -> None:
+    """As by a vacuum without retention, which is told not to run beside writers."""
+    folder = old_table(tmp_path)
+    before = rows_of(folder, listed(folder))
+    original = Location.stat
+
+    def vacuumed(self: Location, path: str) -> Found | None:
+        found = original(self, path)
+        if "_skipindex-" in path and found is not None and (folder / path).exists():
+            calls.append(path)
+            if len(calls) == 3:  # twice when they are moved, then at the commit
+                sx.vacuum(folder, retention=NOW)
+                return original(self, path)
+        return found
+
+    calls: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Location, "stat", vacuumed)
+        with pytest.raises(CommitConflictError, match="deleted before it was commit"):
+            arrived(folder, Mode.APPEND)
+    assert seen_by_both(folder) == (before, before)
+
+
+def test_an_overwrite_waits_for_rows_that_are_arriving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Location, "copy", killed)
+        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
+        with pytest.raises(Killed):
+            arrived(folder, Mode.APPEND)
+    monkeypatch.setattr("skipindex.rewrite.arrival._PAUSE", 0.0)
+    assert seen_by_both(folder)[0].total() == 46
+    with pytest.raises(CommitConflictError, match="vacuum finishes for it"):
+        arrived(folder, Mode.OVERWRITE)
+    assert seen_by_both(folder)[0].total() == 46
+    assert optimized(folder, cluster_by=["x"]).n_rows == 40, "arriving rows wait"
+    sx.vacuum(folder, retention=NOW)
+    arrived(folder, Mode.OVERWRITE)
+    assert [n.total() for n in seen_by_both(folder)] == [6, 6]
+
+
+def killed(*_: Any) -> None:
+    raise Killed
