@@ -15,10 +15,10 @@ from skipindex.errors import StorageError, TableError
 from skipindex.storage.location import (
     Found,
     Location,
-    is_temporary,
     location_of,
     without_secrets,
 )
+from skipindex.storage.names import is_temporary
 
 
 @pytest.fixture(params=["local", "remote"])

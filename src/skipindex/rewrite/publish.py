@@ -209,7 +209,11 @@ class Publisher:
         there = self._there([replacement])
         if replacement.misfit(there) or not self._has_rows_of(replacement, there):
             return False
-        return all(self._show_file(file) for file in replacement.new)
+        if not all(self._show_file(file) for file in replacement.new):
+            return False
+        # On the disk, before what they stand for is deleted.
+        self._location.sync([published(file.path) for file in replacement.new])
+        return True
 
     def _show_file(self, file: Found) -> bool:
         target = published(file.path)

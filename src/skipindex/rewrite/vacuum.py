@@ -33,6 +33,7 @@ from skipindex.storage.names import (
     is_copy_folder,
     is_hidden_copy,
     is_own_garbage,
+    is_temporary,
 )
 from skipindex.storage.publications import (
     is_record,
@@ -274,9 +275,9 @@ class _Others:
         self._above = _is_below_a_table(location)
 
     def may_own(self, path: str) -> bool:
-        """Whether a hidden copy that no commit of ours names may be of such a table."""
-        is_copy = is_hidden_copy(path) or is_copy_folder(path)
-        return is_copy and (self._above or path.startswith(self._below))
+        """Whether a hidden file that no commit of ours names may be of such a table."""
+        beside = is_hidden_copy(path) or is_copy_folder(path) or is_temporary(path)
+        return beside and (self._above or path.startswith(self._below))
 
 
 def _is_below_a_table(location: Location) -> bool:

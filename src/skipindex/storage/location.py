@@ -25,7 +25,6 @@ from skipindex.storage.walk import is_plain, open_regular, walk
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 _USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
-_TEMPORARY = re.compile(r"(^|/)\.skipindex-[0-9a-f]{32}\.tmp$")
 _NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """What the system says where there is no such folder."""
 _CHUNK = 1 << 20
@@ -348,11 +347,6 @@ class Location:
             _make_folder(Path(folder))
         else:
             self.filesystem.create_dir(folder, recursive=True)
-
-
-def is_temporary(path: str) -> bool:
-    """Whether the name is one that a file of ours has while it is written."""
-    return bool(_TEMPORARY.search(path))
 
 
 def without_secrets(uri: str) -> str:

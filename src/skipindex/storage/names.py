@@ -29,7 +29,9 @@ _MAX_PATH: Final = 4096
 _COMMIT: Final = re.compile(r"[0-9]{20}\.json", re.ASCII)
 _MANIFEST: Final = re.compile(r"[0-9a-f]{1,64}\.arrow")
 _PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")
-_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{1,64}\.tmp")
+_TEMPORARY: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.tmp")
+_OLD_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{1,64}\.tmp")
+"""As an earlier version of this library named them."""
 _COPY: Final = re.compile(
     r"(?:.*/)?_skipindex-[0-9a-f]{1,64}-[0-9]{1,9}/[A-Za-z0-9][A-Za-z0-9._-]*",
     re.DOTALL,
@@ -59,6 +61,11 @@ def is_data_file(path: str) -> bool:
     """Whether Spark reads the file at this relative path, if it reads its folder."""
     *folders, name = path.split("/")
     return is_data_name(name) and is_shown(name) and all(map(is_shown, folders))
+
+
+def is_temporary(path: str) -> bool:
+    """Whether the name is one that a file of ours has while it is written."""
+    return _TEMPORARY.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def is_plain_path(path: object) -> bool:
@@ -123,11 +130,11 @@ def is_own_garbage(path: str) -> bool:
     Commits are not among them: which of those may go is for their age to say.
     """
     folder, _, name = path.rpartition("/")
-    if path.startswith(f"{STAGING}/") or is_hidden_copy(path):
+    if path.startswith(f"{STAGING}/") or is_hidden_copy(path) or is_temporary(path):
         return True
     if folder == MANIFESTS and is_manifest_name(name):
         return True
     if folder == PACKS and is_pack_name(name):
         return True
     ours = folder in {LOG, MANIFESTS, PACKS}
-    return ours and _TEMPORARY.fullmatch(name) is not None
+    return ours and _OLD_TEMPORARY.fullmatch(name) is not None
