@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import NullType, StructField, StructType
 
 from skipindex.errors import PlanError
 from skipindex.partition_types import INSTANT
@@ -223,7 +223,7 @@ def table_schema(spark: SparkSession, table: Table) -> StructType:
     )
     schema = _spark_schema(spark, table, "" if whole else table.schema_path)
     if table.declared is None and _is_true(spark, _MERGE):
-        _check_merged(spark, table, schema)
+        _check_merged(spark, table)
     fields = {_folded(spark, field.name): field for field in schema}
     for partition in table.partitions:
         name = _folded(spark, partition.name)
@@ -247,9 +247,10 @@ def _spark_schema(spark: SparkSession, table: Table, path: str = "") -> StructTy
         return reader.parquet(table.location.spark_path(path)).schema
 
 
-def _check_merged(spark: SparkSession, table: Table, schema: StructType) -> None:
-    """Raise ``PlanError`` where the files have other columns than the table's one."""
-    own = {name: schema[name].dataType for name in table.schema.names}
+def _check_merged(spark: SparkSession, table: Table) -> None:
+    """Raise ``PlanError`` where files have other columns than the table's footer."""
+    footer = _spark_schema(spark, table, table.schema_path)
+    own = {f.name: f.dataType for f in footer}
     merged = {f.name: f.dataType for f in _spark_schema(spark, table)}
     hidden = {name for p in table.partitions for name in p.names}
     differ = sorted(
@@ -276,8 +277,9 @@ def _opened(
     if opened is table:
         return opened
     if _is_true(spark, _MERGE):
-        merged = _spark_schema(spark, opened)
-        return open_table(opened.location, schema=merged, plain=plain)
+        # A partition column of NULLs alone has no type; Spark infers that again.
+        merged = [f for f in _spark_schema(spark, opened) if f.dataType != NullType()]
+        return open_table(opened.location, schema=StructType(merged), plain=plain)
     if _is_true(spark, _INFERENCE):
         return opened
     texts = {p.name: pa.string() for p in opened.partitions if p.raw}
