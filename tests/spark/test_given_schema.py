@@ -80,10 +80,24 @@ def test_where_all_files_are_alike_merging_changes_nothing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for i in (1, 2):
-        put(tmp_path / f"p={i}" / "f.parquet", {"v": [i]})
+        folder = tmp_path / f"p={i}" / "q=__HIVE_DEFAULT_PARTITION__"
+        put(folder / "f.parquet", {"v": [i]})
     plan = sx.plan_files("v > 1", table=tmp_path)
     with settings(spark, MERGE):
-        assert plan.read(spark).count() == 1
+        whole = spark.read.parquet(f"file:{tmp_path}").where("v > 1")
+        for found in (plan.read(spark), sx.read(spark, tmp_path, "v > 1")):
+            assert columns(found) == columns(whole)
+            assert rows(found) == rows(whole)
+
+
+def test_merging_is_seen_where_spark_types_the_partitions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    put(tmp_path / "p=0x10" / "f.parquet", {"v": [1]})
+    put(tmp_path / "p=0x11" / "f.parquet", {"v": [1], "w": [2]})
+    plan = sx.plan_files("v = 1", table=tmp_path)
+    with settings(spark, MERGE), pytest.raises(PlanError, match=r"columns \['w'\]"):
+        plan.read(spark)
 
 
 @pytest.mark.parametrize("form", ["spark", "arrow"])

@@ -20,14 +20,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import NullType, StructField, StructType
 
 from skipindex.errors import PlanError
 from skipindex.partition_types import INSTANT
 from skipindex.planner._limits import SortKey
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.predicate import Predicate
-from skipindex.spark._columns import column, spark_schema
+from skipindex.spark._columns import column, declared, spark_schema
 from skipindex.table import Table, declared_schema, open_table
 
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
@@ -280,7 +280,7 @@ def table_schema(spark: SparkSession, table: Table) -> StructType:
     )
     schema = _spark_schema(spark, table, "" if whole else table.schema_path)
     if table.declared is None and _is_true(spark, _MERGE):
-        _check_merged(spark, table, schema)
+        _check_merged(spark, table)
     fields = {_folded(spark, field.name): field for field in schema}
     for partition in table.partitions:
         name = _folded(spark, partition.name)
@@ -295,18 +295,19 @@ def _spark_schema(spark: SparkSession, table: Table, path: str = "") -> StructTy
     """What Spark reads at a path of the table, with the schema that is declared."""
     reader = spark.read.option("__globPaths__", "false")
     if table.declared is not None:
-        declared = spark_schema(table.declared)
+        given = spark_schema(table.declared)
         if path:  # no partition column is among these
             own = {field.name for field in table.schema}
-            return StructType([field for field in declared if field.name in own])
-        reader = reader.schema(declared)
+            return StructType([field for field in given if field.name in own])
+        reader = reader.schema(given)
     with _quick_listing(spark, local=table.location.is_local):
         return reader.parquet(table.location.spark_path(path)).schema
 
 
-def _check_merged(spark: SparkSession, table: Table, schema: StructType) -> None:
-    """Raise ``PlanError`` where the files have other columns than the table's one."""
-    own = {name: schema[name].dataType for name in table.schema.names}
+def _check_merged(spark: SparkSession, table: Table) -> None:
+    """Raise ``PlanError`` where files have other columns than the table's footer."""
+    footer = _spark_schema(spark, table, table.schema_path)
+    own = {f.name: f.dataType for f in footer}
     merged = {f.name: f.dataType for f in _spark_schema(spark, table)}
     hidden = {name for p in table.partitions for name in p.names}
     differ = sorted(
@@ -316,7 +317,7 @@ def _check_merged(spark: SparkSession, table: Table, schema: StructType) -> None
         raise PlanError(
             f"the session has {_MERGE}=true, and files other than "
             f"{table.schema_path!r} differ in the columns {differ} (accepted: "
-            "skipindex.read of a path, or a table that was opened with schema=)"
+            "skipindex.read, or a table that was opened with schema=)"
         )
 
 
@@ -328,14 +329,13 @@ def _folded(spark: SparkSession, name: str) -> str:
 def _opened(
     spark: SparkSession, table: Table | str | os.PathLike[str], *, plain: bool
 ) -> Table:
-    """The table as the session sees it, if the caller has not opened it."""
+    """The table as the session sees it, as far as the caller does not say."""
     opened = open_table(table, plain=plain)
-    if opened is table:
-        return opened
-    if _is_true(spark, _MERGE):
-        merged = _spark_schema(spark, opened)
-        return open_table(opened.location, schema=merged, plain=plain)
-    if _is_true(spark, _INFERENCE):
+    if _is_true(spark, _MERGE) and opened.declared is None:
+        # A partition column of NULLs alone has no type; Spark infers that again.
+        merged = [f for f in _spark_schema(spark, opened) if f.dataType != NullType()]
+        return opened.with_schema(declared(StructType(merged)))
+    if opened is table or _is_true(spark, _INFERENCE):
         return opened
     texts = {p.name: pa.string() for p in opened.partitions if p.raw}
     return opened.with_partition_types(texts)

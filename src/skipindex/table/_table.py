@@ -242,6 +242,10 @@ class Table:
         both = {**types, **self.partition_types}
         return _open(self.location, **{**self._options, "partition_types": both})
 
+    def with_schema(self, declared: pa.Schema) -> Table:
+        """The table as it is now, with these columns."""
+        return _open(self.location, **{**self._options, "declared": declared})
+
     def with_derived(self, derived: Derived | None) -> Table:
         """The table as it is now, with this declaration; None is the committed one."""
         return _open(self.location, **{**self._options, "derived": derived})
