@@ -77,8 +77,10 @@ class Publisher:
             file.path
             for record in publications.records
             for replacement in record.replacements
-            for file in replacement.new
+            for file in (*replacement.old, *replacement.new)
         }
+        for path in publications.ignored(there):
+            del there[path]
         open_ = [r for r in found if not r.publishing]
         void = [r for r in open_ if r.misfit(there)]
         due = [
@@ -88,7 +90,7 @@ class Publisher:
             or (
                 r not in void
                 and r.since <= self._cutoff
-                and not any(file.path in taken for file in r.new)
+                and not any(file.path in taken for file in (*r.old, *r.new))
                 and all(self._location.owns(file.path) for file in (*r.old, *r.new))
             )
         ]

@@ -292,7 +292,11 @@ class Blob:
         # Looked up one at a time, where lists are several times faster than arrays.
         lists: list[list[int]] = [columns[i].tolist() for i in (0, 3, 4, 5)]
         self._first, self._start, self._length, self._crc = lists
-        if json.loads(bytes(raw[at:])) != entry.meta.to_json():
+        try:
+            meta = json.loads(bytes(raw[at:]))
+        except (ValueError, RecursionError) as error:
+            raise CorruptIndexError(f"{self._name}: it does not say what") from error
+        if meta != entry.meta.to_json():
             raise CorruptIndexError(f"{self._name}: it holds another index")
 
     @property
