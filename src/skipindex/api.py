@@ -153,7 +153,7 @@ def merge_packs(
     """Merge small packs into few large ones, in one commit; the table with them.
 
     Builds do this of themselves where packs become many; here all are merged that are
-    not large, and those of which little is still of use.  The data files are not read,
+    not large, and those that are hardly in use.  The data files are not read,
     and answers stay the same.  A pack that cannot be read, or fails a check, stays as
     it is, and the table's ``notes`` name it.  The old packs stay on disk for readers
     of older commits.

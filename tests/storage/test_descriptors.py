@@ -124,5 +124,5 @@ def test_more_packs_and_tables_than_descriptors(
 
 
 def test_a_forked_process_can_read(sources: list[ByteSource]) -> None:
-    descriptors.OPEN.forget_all()
+    descriptors.OPEN.after_fork()
     assert bytes(sources[3].read(0, 9)) == b"\3" * 4

@@ -121,7 +121,7 @@ def _foreign(blob: Blob, use: BlobUse, manifest: Manifest) -> Iterator[tuple[int
 def _broken(
     blob: Blob, use: BlobUse, count: ReadCount, known: Mapping[int, str]
 ) -> Iterator[tuple[int, str]]:
-    """The places in ``use.rows`` of which a part fails its crc32c."""
+    """The places in ``use.rows`` where a part fails its crc32c."""
     for at, slot in enumerate(use.slots.tolist()):
         if at in known:
             continue

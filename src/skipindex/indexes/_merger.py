@@ -3,7 +3,7 @@
 Payloads are copied, after their checks, without knowing what they mean; those that a
 pack has together are taken apart first (``_pack_wide``).  Data files are not read.
 
-A pack of which anything fails a check, or cannot be read now, is left as it is, and
+A pack in which anything fails a check, or cannot be read now, is left as it is, and
 named.  One pack is written at a time, and of it one blob is in memory.  File maps are
 made anew from those of the merged packs.
 """
@@ -125,7 +125,7 @@ class Merger:
         }
 
     def worn(self, among: Collection[str] | None = None) -> set[int]:
-        """The numbers of the packs of which less than half is of use.
+        """The numbers of the packs that are less than half in use.
 
         Args:
             among: names of the packs whose files are counted, which reads a
@@ -193,7 +193,7 @@ class Merger:
         return Blob(self._table.location.view(f"{PACKS}/{use.pack.name}"), use.entry)
 
     def _write_all(self, chosen: set[int], sizes: dict[int, np.ndarray]) -> list[Move]:
-        """Write the merged packs, in each of which all files have the same indexes.
+        """Write merged packs; all files of one have the same indexes in it.
 
         The newest pack of a file counts.  So where a merged pack has an index of some
         files and not of another, the other's in an older pack would look superseded.

@@ -1,6 +1,6 @@
 """Building again what is damaged.
 
-A file of which a pack holds a damaged payload leaves that pack: whatever the pack held
+A file leaves a pack that holds a damaged payload of it: whatever the pack held
 of it is built again, and its reference to the pack goes in the same commit.
 """
 

@@ -122,7 +122,7 @@ class OpenFiles:
             if len(self._lent) <= n:
                 return
 
-    def forget_all(self) -> None:
+    def after_fork(self) -> None:
         """After a fork: the parent's files are open here too, and so is its lock."""
         self._lock = threading.Lock()
         for lent in self._lent.values():
@@ -133,4 +133,4 @@ OPEN: Final = OpenFiles(MAX_OPEN)
 """Of this process."""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=OPEN.forget_all)
+    os.register_at_fork(after_in_child=OPEN.after_fork)

@@ -40,7 +40,7 @@ class Status:
         version: the number of the newest commit; -1 is none.
         files: data files.
         n_bytes: their size.
-        indexed_files: those of which something is known.
+        indexed_files: those that an index knows.
         indexed_rows: their rows.
         vanished_files: known files that are gone or changed; the next build forgets
             them.
