@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tests.soundness.by_spark import SparkResult
-from tests.soundness.foreign import LATER, ForeignResult
+from tests.soundness.foreign import ForeignResult
+from tests.soundness.foreign_tables import LATER
 from tests.soundness.matrix import Result, Tally
 
 _HEAD = """\

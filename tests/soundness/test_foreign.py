@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from skipindex.indexes import EncodedColumn, _task
 from skipindex.indexes.minmax import Summary
 from tests.soundness.by_spark import SparkResult
-from tests.soundness.foreign import LATER, ForeignResult, is_left_out, sweep_foreign
+from tests.soundness.foreign import ForeignResult, is_left_out, sweep_foreign
+from tests.soundness.foreign_tables import LATER
 from tests.soundness.matrix import Result
 from tests.soundness.pools import Pool, pools
 from tests.soundness.report import page
