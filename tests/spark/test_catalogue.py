@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -51,7 +51,7 @@ def truth(
     named = [condition.alias(f"c{i}") for i, condition in enumerate(some)]
     try:
         rows = frame.select(sf.input_file_name().alias(FILE), *named).collect()
-    except PySparkException:
+    except (PySparkException, Py4JJavaError):
         if len(conditions) == 1:
             yield None
             return
@@ -97,7 +97,7 @@ def test_texts_of_every_kind(
 ) -> None:
     with settings(spark, LAX):
         n_taken, n_ran, failed = swept(frame, table, TEXTS)
-    assert failed == {}
+    assert not failed, "\n".join(f"{k}: {v}" for k, v in failed.items())
     assert n_taken > 0.9 * len(TEXTS)
     assert n_ran > 0.9 * n_taken
 
@@ -112,7 +112,7 @@ def test_calls_of_all_functions(
         n_taken, n_ran, failed = swept(
             frame, table, list(calls(spark, each=each, seed=seed))
         )
-    assert failed == {}
+    assert not failed, "\n".join(f"{k}: {v}" for k, v in failed.items())
     assert n_taken > 40 * each
     assert n_ran > 0.8 * n_taken
 

@@ -102,7 +102,9 @@ class CoalesceImage:
         spend()
         if isinstance(question, IsNull | IsNotNull):
             kind = AllOf if isinstance(question, IsNull) else AnyOf
-            if any(argument.domain and not argument.columns for argument in self.arguments):
+            if any(
+                argument.domain and not argument.columns for argument in self.arguments
+            ):
                 return Known(isinstance(question, IsNotNull))  # a literal of these
             return kind(tuple(a.pull(question, text) for a in self.arguments))
         *some, last = self.arguments

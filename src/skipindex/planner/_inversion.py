@@ -39,7 +39,7 @@ from skipindex.planner._images import (
 )
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Unknown
 
-_MANY: Final = 64
+MANY: Final = 64
 """More listed values than this are not inverted one by one."""
 
 
@@ -69,7 +69,7 @@ class CallImage:
         return self.function.apply(*found)
 
     @cached_property
-    def _composed(self) -> CallImage:
+    def composed(self) -> CallImage:
         """The same function; a chain of functions that rise or fall as one function.
 
         Each of them asked for itself would ask the next one three questions.
@@ -78,12 +78,22 @@ class CallImage:
         child = self.arguments[at[0]] if len(at) == 1 else None
         if not isinstance(child, CallImage) or not _can_compose(self.function):
             return self
-        inner = child._composed
+        inner = child.composed
         columns = [argument for argument in inner.arguments if argument.columns]
-        if len(columns) != 1 or not _can_compose(inner.function):
+        if (
+            len(columns) != 1
+            or inner.domain.is_bytes
+            or not _can_compose(inner.function)
+        ):
             return self
-        mine = [argument.value(None) if not argument.columns else None for argument in self.arguments]
-        its = [argument.value(None) if not argument.columns else None for argument in inner.arguments]
+        mine = [
+            argument.value(None) if not argument.columns else None
+            for argument in self.arguments
+        ]
+        its = [
+            argument.value(None) if not argument.columns else None
+            for argument in inner.arguments
+        ]
         place = inner.arguments.index(columns[0])
 
         def apply(plain: Plain) -> Plain:
@@ -91,12 +101,12 @@ class CallImage:
             mine[at[0]] = inner.function.apply(*its)
             return self.function.apply(*mine)
 
-        span = inner._reaching(self.function.span)
+        span = inner.reaching(self.function.span)
         direction = self.function.direction * inner.function.direction
         function = Function(self.domain, apply, direction if span else 0, span)
         return CallImage(function, (columns[0],), self.expression)
 
-    def _reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
+    def reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
         """The argument's values whose result is sure, and wanted; None if none is."""
         (child,) = (argument for argument in self.arguments if argument.columns)
         assert child.domain is not None
@@ -114,8 +124,8 @@ class CallImage:
     def pull(self, question: Atom, text: str) -> Bound:
         """Through the function, if it can be inverted."""
         spend()
-        if self._composed is not self:
-            return self._composed.pull(question, text)
+        if self.composed is not self:
+            return self.composed.pull(question, text)
         varying = [argument for argument in self.arguments if argument.columns]
         if len(varying) != 1:
             return computed(self, question, text)
@@ -141,7 +151,7 @@ class CallImage:
 
     def _pull_range(self, child: Image, question: Atom, text: str) -> Bound:
         match question:
-            case OneOf(_, values) | NoneOf(_, values) if len(values) > _MANY:
+            case OneOf(_, values) | NoneOf(_, values) if len(values) > MANY:
                 hull: Bound = child.pull(IsNotNull(""), text)
                 if isinstance(question, OneOf):
                     span = Range("", values[0], successor(values[-1]))
@@ -248,9 +258,7 @@ class CallImage:
 
 def _can_compose(function: Function) -> bool:
     """Whether it can be a part of a chain: exact, and of numbers or times."""
-    return bool(
-        function.direction and not function.slack and function.least is None
-    )
+    return bool(function.direction and not function.slack and function.least is None)
 
 
 def _question_of(intervals: Sequence[Interval]) -> Iterator[Atom]:

@@ -6,9 +6,10 @@ type) is refused and never rounded.
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Final, TypeAlias, assert_never
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -37,6 +38,8 @@ def literal_of(value: object) -> Literal:
             return item
         case datetime() if item != item or getattr(item, "nanosecond", False):  # noqa: PLR0124
             pass  # pandas: not a time, or finer than Spark's timestamps
+        case datetime() if isinstance(item.tzinfo, ZoneInfo):
+            return item.replace(tzinfo=timezone(item.utcoffset() or timedelta()))
         case date():
             return item
     raise PredicateError(
@@ -63,6 +66,10 @@ def literal_sql(value: Literal) -> str:
         case str():
             return _string_sql(value)
         case datetime():
+            zone = value.tzinfo
+            if isinstance(zone, ZoneInfo):  # a region of which Spark knows the rules
+                clock = value.replace(tzinfo=None).isoformat(sep=" ")
+                return f"TIMESTAMP '{clock} {zone.key}'"
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case date():
             return f"DATE '{value.isoformat()}'"
