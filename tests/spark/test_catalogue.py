@@ -20,7 +20,12 @@ from tests.spark.test_sql_semantics import SCHEMA
 from tests.spark.whole import settings
 
 pytestmark = pytest.mark.spark
-UTC = {**INTERPRETED, "spark.sql.session.timeZone": "UTC"}
+UTC = {
+    **INTERPRETED,
+    "spark.sql.session.timeZone": "UTC",
+    # Interpreted, Spark takes what conditions have in common from another row.
+    "spark.sql.subexpressionElimination.enabled": "false",
+}
 LAX = {**UTC, "spark.sql.ansi.enabled": "false"}
 FILE = "file of the row"
 
