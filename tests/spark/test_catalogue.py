@@ -37,7 +37,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> sx.T
     folder = tmp_path_factory.mktemp("catalogue") / "table"
     rows = list(zip(*VALUES.values(), strict=True))
     with settings(spark, UTC):
-        frame = spark.createDataFrame(rows, SCHEMA).repartitionByRange(6, "l", "i")
+        frame = spark.createDataFrame(rows, SCHEMA).repartitionByRange(3, "l", "i")
         frame.write.parquet(str(folder))
     return sx.build_indexes(folder, {"*": "bitmap"}, workers=1).table
 
