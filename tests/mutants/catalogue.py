@@ -134,8 +134,8 @@ MUTANTS: Final = (
     Mutant(
         "merge-or-as-and",
         "planner/simplify.py",
-        "return _merge(node, _either,",
-        "return _merge(node, _both,",
+        "return _merge(node, [(OneOf,)], _either)",
+        "return _merge(node, [(OneOf,)], _both)",
         "alternatives are merged as if both must hold",
         _SIMPLIFY,
     ),

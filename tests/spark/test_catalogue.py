@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -19,7 +20,12 @@ from tests.spark.test_sql_semantics import SCHEMA
 from tests.spark.whole import settings
 
 pytestmark = pytest.mark.spark
-UTC = {**INTERPRETED, "spark.sql.session.timeZone": "UTC"}
+UTC = {
+    **INTERPRETED,
+    "spark.sql.session.timeZone": "UTC",
+    # Interpreted, Spark takes what conditions have in common from another row.
+    "spark.sql.subexpressionElimination.enabled": "false",
+}
 LAX = {**UTC, "spark.sql.ansi.enabled": "false"}
 FILE = "file of the row"
 
@@ -31,7 +37,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> sx.T
     folder = tmp_path_factory.mktemp("catalogue") / "table"
     rows = list(zip(*VALUES.values(), strict=True))
     with settings(spark, UTC):
-        frame = spark.createDataFrame(rows, SCHEMA).repartitionByRange(6, "l", "i")
+        frame = spark.createDataFrame(rows, SCHEMA).repartitionByRange(3, "l", "i")
         frame.write.parquet(str(folder))
     return sx.build_indexes(folder, {"*": "bitmap"}, workers=1).table
 
@@ -50,7 +56,7 @@ def truth(
     named = [condition.alias(f"c{i}") for i, condition in enumerate(some)]
     try:
         rows = frame.select(sf.input_file_name().alias(FILE), *named).collect()
-    except PySparkException:
+    except (PySparkException, Py4JJavaError):
         if len(conditions) == 1:
             yield None
             return
@@ -96,7 +102,7 @@ def test_texts_of_every_kind(
 ) -> None:
     with settings(spark, LAX):
         n_taken, n_ran, failed = swept(frame, table, TEXTS)
-    assert failed == {}
+    assert not failed, "\n".join(f"{k}: {v}" for k, v in failed.items())
     assert n_taken > 0.9 * len(TEXTS)
     assert n_ran > 0.9 * n_taken
 
@@ -111,7 +117,7 @@ def test_calls_of_all_functions(
         n_taken, n_ran, failed = swept(
             frame, table, list(calls(spark, each=each, seed=seed))
         )
-    assert failed == {}
+    assert not failed, "\n".join(f"{k}: {v}" for k, v in failed.items())
     assert n_taken > 40 * each
     assert n_ran > 0.8 * n_taken
 

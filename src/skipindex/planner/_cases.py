@@ -106,11 +106,9 @@ class CoalesceImage:
         """Argument by argument: those before it are NULL, and it is not."""
         spend()
         if isinstance(question, IsNull | IsNotNull):
+            if any(map(_is_there, self.arguments)):
+                return Known(isinstance(question, IsNotNull))
             kind = AllOf if isinstance(question, IsNull) else AnyOf
-            if any(
-                argument.domain and not argument.columns for argument in self.arguments
-            ):
-                return Known(isinstance(question, IsNotNull))  # a literal of these
             return kind(tuple(a.pull(question, text) for a in self.arguments))
         *some, last = self.arguments
         branches = [
@@ -122,6 +120,11 @@ class CoalesceImage:
             for argument in some
         ]
         return _first(branches, _pulled(last, question, self.domain, text))
+
+
+def _is_there(image: Image) -> bool:
+    """Whether it is a literal, and not NULL."""
+    return isinstance(image, ConstantImage) and image.plain is not None
 
 
 @dataclass(frozen=True)

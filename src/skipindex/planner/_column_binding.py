@@ -144,13 +144,17 @@ class ColumnBinding:
         # Spark compares all of them in one common type; where a list mixes
         # numbers with doubles that type is double, for the integers too.
         if any(isinstance(value, float) for value in values):
-            if self.domain.name != "float":
+            if "decimal" in self.domain.name:
+                values = [
+                    float(v) if isinstance(v, int | Decimal) else v for v in values
+                ]
+            elif self.domain.name != "float":
                 return Unknown(self.text, "the list makes Spark cast the column")
         elif any(isinstance(v, str) for v in values) and not all(
             isinstance(v, str) for v in values
         ):
             return Unknown(self.text, "the list mixes text with other types")
-        if self.domain.name.startswith("timestamp") and any(
+        if self.domain.name not in {"string", "int", "date"} and any(
             isinstance(value, str) for value in values
         ):
             return Unknown(self.text, "Spark may compare the list as text")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
 
@@ -13,16 +13,18 @@ from skipindex.domain import EPOCH, Domain
 from skipindex.planner._budget import spend
 from skipindex.planner._calendar import SECOND
 from skipindex.planner._cases import CaseImage, Choice, CoalesceImage
+from skipindex.planner._extremes import ExtremeImage
 from skipindex.planner._functions import Function, UnsureError, integer
 from skipindex.planner._images import ColumnImage, ConstantImage, Image, merged_columns
 from skipindex.planner._settled import (
     UNTYPED,
     RefusedError,
     applied,
-    as_doubles,
     constant,
     is_of,
+    moment_image,
     through,
+    with_type,
 )
 from skipindex.planner._shifts import moved, shifted
 from skipindex.planner._truth import is_not_true
@@ -84,15 +86,23 @@ class Compiler:
                 return self.column(term)
             case Call("coalesce", arguments):
                 return self._coalesce(arguments, str(term))
+            case Call(("greatest" | "least") as name, (_, _, *_) as arguments):
+                typed, domain = self._alike(arguments)
+                columns, greatest = merged_columns(typed), name == "greatest"
+                return ExtremeImage(domain, typed, columns, str(term), greatest)
+            case Call("cast", (datetime() as moment, "TIMESTAMP_NTZ")):
+                return moment_image(moment, "timestamp_ntz", self.zone)
+            case datetime():
+                return moment_image(term, "timestamp", self.zone)
             case Call("interval"):
                 raise RefusedError("an interval")
             case Call(("+" | "-") as sign, (left, Call("interval") as step)):
-                return moved(term, self.compile(left), sign, step)
+                return moved(term, self.compile(left), sign, step, self.zone)
             case Call("+", (Call("interval") as step, right)):
-                return moved(term, self.compile(right), "+", step)
+                return moved(term, self.compile(right), "+", step, self.zone)
             case Call(name, arguments):
                 images = [self._argument(name, one) for one in arguments]
-                return self._call(name, as_doubles(images), str(term))
+                return self._call(name, with_type(images), str(term))
             case Case():
                 return self._case(term)
             case _:
@@ -100,7 +110,7 @@ class Compiler:
 
     def _argument(self, name: str, argument: Term | Literal) -> Image:
         if name in _ARITHMETIC and isinstance(argument, Decimal):
-            # Only next to a double, which makes a double of it.
+            # Its type is settled by the other operand.
             return ConstantImage(UNTYPED, float(argument), str(argument))
         return self.compile(argument)
 
@@ -174,15 +184,24 @@ class Compiler:
         names = {leaf.column for leaf in leaves(tree)}
         return [self.column_named(name) for name in sorted(names)]
 
-    def _coalesce(self, arguments: Sequence[Term | Literal], text: str) -> Image:
+    def _alike(
+        self, arguments: Sequence[Term | Literal]
+    ) -> tuple[tuple[Image, ...], Domain]:
+        """The arguments but NULL, in the one type that Spark gives them."""
         images = [self.compile(one) for one in arguments]
         domain = _common_domain(images)
+        typed = (_in_domain(image, domain) for image in images)
+        return tuple(image for image in typed if image.domain is not None), domain
+
+    def _coalesce(self, arguments: Sequence[Term | Literal], text: str) -> Image:
+        images, domain = self._alike(arguments)
         some: list[Image] = []
-        for image in (_in_domain(image, domain) for image in images):
-            nested = isinstance(image, CoalesceImage)
-            some += image.arguments if nested else [image]
-        typed = tuple(image for image in some if image.domain is not None)
-        return CoalesceImage(domain, typed, merged_columns(typed), text)
+        for image in images:
+            if isinstance(image, CoalesceImage):
+                some += image.arguments
+            else:
+                some.append(image)
+        return CoalesceImage(domain, tuple(some), merged_columns(some), text)
 
     def _as_clock(self, image: Image) -> Image:
         if not is_of(image, "timestamp"):

@@ -40,6 +40,12 @@ CAST_DIGITS: Final = 18
 """Digits before the point of the widest decimal type that a cast may name."""
 
 _DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DOUBLE_TEXT: Final = re.compile(
+    r" *[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity) *| *nan *",
+    re.IGNORECASE,
+)
+_TRUE: Final = {"true", "t", "yes", "y", "1"}
+_FALSE: Final = {"false", "f", "no", "n", "0"}
 _TIME_TEXT: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[ T]((?!24)\d\d:\d\d:\d\d(?:\.\d{1,6})?)", re.ASCII
 )
@@ -79,7 +85,7 @@ def cut(domain: Domain, value: Literal, zone: str | None) -> Cut | Refusal:
         return Refusal("a decimal of Spark is a finite number")
     match domain.name:
         case "bool":
-            found = _at(int(value)) if isinstance(value, bool) else None
+            found = _truth(value)
         case "int":
             found = _integer(domain, value)
         case "float":
@@ -95,7 +101,7 @@ def cut(domain: Domain, value: Literal, zone: str | None) -> Cut | Refusal:
         case "string":
             found = _text(value)
         case _:
-            found = _at(value) if isinstance(value, bytes) else None
+            found = _at(value) if isinstance(value, bytes) else _text(value)
     if found is None:
         kind = type(value).__name__
         return Refusal(f"comparing the {domain.name} column with {kind} needs a cast")
@@ -125,7 +131,7 @@ def _integer(domain: Domain, value: Literal) -> Cut | None:
         case int():
             return _clamped(value, value + 1)
         case float():
-            return _preimage(value, float)
+            return Cut(*_preimage(value, float))
         case Decimal():
             if not fits_decimal(domain, [value]):
                 return None
@@ -139,15 +145,38 @@ def _integer(domain: Domain, value: Literal) -> Cut | None:
             return None
 
 
-def _preimage(value: float, to_double: Callable[[int], float]) -> Cut:
-    """The integers whose double is at least, and greater than, ``value``."""
+def _preimage(
+    value: float,
+    to_double: Callable[[int], float],
+    ends: tuple[int, int] = (INT64_MIN, INT64_MAX),
+) -> tuple[int | None, int | None]:
+    """The least integers whose double is at least, and greater than, ``value``."""
     if value != value:  # noqa: PLR0124 (NaN is greater than every number)
-        return Cut(None, None)
+        return None, None
 
     def least(reached: Callable[[float], bool]) -> int | None:
-        return least_integer(INT64_MIN, INT64_MAX, lambda i: reached(to_double(i)))
+        return least_integer(*ends, lambda i: reached(to_double(i)))
 
-    return Cut(least(lambda d: d >= value), least(lambda d: d > value))
+    return least(lambda d: d >= value), least(lambda d: d > value)
+
+
+def double_of(text: str) -> float | None:
+    """The double that Spark casts a text to, in ANSI mode and without it."""
+    return float(text) if _DOUBLE_TEXT.fullmatch(text) else None
+
+
+def _truth(value: Literal) -> Cut | None:
+    """Of booleans; without ANSI mode Spark compares them with numbers too."""
+    match value:
+        case str():
+            word = value.strip(" ").lower()
+            return _at(int(word in _TRUE)) if word in _TRUE | _FALSE else None
+        case bool() | int() | Decimal():
+            return _clamped(_ceiling(Decimal(value)), _floor(Decimal(value)) + 1)
+        case float():
+            return Cut(*_preimage(value, float, (0, 1)))
+        case _:
+            return None
 
 
 def _float(domain: Domain, value: Literal) -> Cut | None:
@@ -165,13 +194,42 @@ def _float(domain: Domain, value: Literal) -> Cut | None:
             number = value
         case Decimal():
             number = float(value)
+        case str():
+            found = double_of(value)
+            # Without ANSI mode, Spark makes a float of it next to a float column.
+            if found is None or (domain.bits < 64 and not _is_float(found)):
+                return None
+            number = found
         case _:
             return None
     key = float_key(number)
     return Cut(key, None if key == NAN else key + 1)
 
 
+def _decimal_as_double(domain: Domain, value: float) -> Cut:
+    """Of decimals against a double: Spark makes doubles of them."""
+    unit: int = 10**domain.scale
+    most: int = 10**domain.digits - 1
+    ge, gt = _preimage(value, lambda unscaled: unscaled / unit, (-most, most))
+    if domain.name == "decimal":
+        return Cut(ge, gt)
+    return Cut(
+        None if ge is None else big_decimal_key(ge),
+        None if gt is None else big_decimal_key(gt),
+    )
+
+
+def _is_float(value: float) -> bool:
+    """Whether a double is one of the floats, and not beyond them."""
+    with np.errstate(over="ignore"):
+        return value != value or float(np.float32(value)) == value  # noqa: PLR0124
+
+
 def _decimal(domain: Domain, value: Literal) -> Cut | None:
+    if isinstance(value, str):
+        value = double_of(value)
+    if isinstance(value, float):
+        return _decimal_as_double(domain, value)
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     if not fits_decimal(domain, [value]):
@@ -286,6 +344,8 @@ def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
     moment = _moment(value)
     if moment is None:
         return Refusal(f"{value!r} is no timestamp that Spark surely reads alike")
+    if isinstance(moment.tzinfo, ZoneInfo):  # written as the name of a region
+        return _near(moment.replace(tzinfo=None), moment.tzinfo.key)
     if moment.tzinfo is not None:
         return _at(_microseconds(moment))
     if zone is None:
@@ -319,6 +379,8 @@ def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
         offset = None if zone is None else fixed_offset(zone)
         if offset is None:
             return Refusal("it depends on the session's time zone: pass timezone=…")
+        if isinstance(moment.tzinfo, ZoneInfo):
+            return Refusal("the time zone's rules are only known nearly")
         if moment.tzinfo is not None:
             # In integers: the wall clock may be beyond the years of Python.
             distance = offset.utcoffset(None) // _MICROSECOND

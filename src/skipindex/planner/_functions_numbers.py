@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import add, mul, sub
 from typing import Final
 
 from skipindex.domain import Domain, float_key
@@ -17,26 +18,15 @@ from skipindex.planner._functions import (
     integer,
     whole,
 )
+from skipindex.planner._functions_decimals import of_decimals
 
 DOUBLE: Final = Domain("float", bits=64)
 _INFINITY: Final = float_key(math.inf)
-_FINITE_SPAN: Final = (float_key(-math.inf), _INFINITY)
+FINITE_SPAN: Final = (float_key(-math.inf), _INFINITY)
 """All doubles but NaN."""
 _BEYOND: Final = float(1 << 63)
 _LONG_SPAN: Final = (float_key(-_BEYOND), float_key(_BEYOND) - 1)
 """Doubles whose floor is a bigint; the lower end itself is one."""
-
-
-def _add(a: int, b: int) -> int:
-    return a + b
-
-
-def _subtract(a: int, b: int) -> int:
-    return a - b
-
-
-def _multiply(a: int, b: int) -> int:
-    return a * b
 
 
 def remainder(a: int, b: int) -> int:
@@ -101,7 +91,8 @@ def _linear(
         span = _sure_span(arguments, operation, bounds) if direction else None
         return Function(integer(bits), exact, direction if span else 0, span)
     if not _doubles(arguments):
-        return None
+        kept = direction if sum(a.is_constant for a in arguments) == 1 else 0
+        return of_decimals(arguments, operation, kept)
 
     def approximate(a: Plain, b: Plain) -> float:
         return on_doubles(float(a), float(b))
@@ -111,7 +102,7 @@ def _linear(
     if varies is None or not isinstance(constant, int | float):
         return Function(DOUBLE, approximate)
     usable = math.isfinite(constant)
-    span = _FINITE_SPAN if varies.is_a("float") else None
+    span = FINITE_SPAN if varies.is_a("float") else None
     return Function(DOUBLE, approximate, direction if usable else 0, span)
 
 
@@ -143,9 +134,9 @@ def _sure_span(
 
 def _root(operation: Callable[[int, int], int], constant: int) -> int:
     """Where the operation is about 0."""
-    if operation is _multiply:
+    if operation is mul:
         return 0
-    return -constant if operation is _add else constant
+    return -constant if operation is add else constant
 
 
 def _edge(fits: Callable[[int], bool], inside: int, outside: int) -> int:
@@ -163,14 +154,14 @@ def _edge(fits: Callable[[int], bool], inside: int, outside: int) -> int:
 
 @function("+")
 def _plus(arguments: Sequence[Argument]) -> Function | None:
-    return _linear(arguments, _add, lambda a, b: a + b, direction=1)
+    return _linear(arguments, add, lambda a, b: a + b, direction=1)
 
 
 @function("-")
 def _minus(arguments: Sequence[Argument]) -> Function | None:
     falls = bool(arguments) and arguments[0].is_constant
     direction = -1 if falls else 1
-    return _linear(arguments, _subtract, lambda a, b: a - b, direction=direction)
+    return _linear(arguments, sub, lambda a, b: a - b, direction=direction)
 
 
 @function("*")
@@ -179,7 +170,7 @@ def _times(arguments: Sequence[Argument]) -> Function | None:
     direction = 0
     if isinstance(constant, int | float) and constant == constant:  # noqa: PLR0124
         direction = (constant > 0) - (constant < 0)
-    return _linear(arguments, _multiply, lambda a, b: a * b, direction=direction)
+    return _linear(arguments, mul, lambda a, b: a * b, direction=direction)
 
 
 @function("/")
@@ -198,7 +189,7 @@ def _divide(arguments: Sequence[Argument]) -> Function | None:
         return Function(DOUBLE, ratio)
     usable = bool(by.value) and math.isfinite(by.value)
     direction = (1 if by.value > 0 else -1) if usable else 0
-    span = _FINITE_SPAN if over.is_a("float") else None
+    span = FINITE_SPAN if over.is_a("float") else None
     return Function(DOUBLE, ratio, direction, span)
 
 
@@ -262,7 +253,7 @@ def _negative(arguments: Sequence[Argument]) -> Function | None:
         case "decimal":
             return Function(domain, lambda a: -a, -1)
         case "float":
-            return Function(domain, lambda a: -a, -1, _FINITE_SPAN)
+            return Function(domain, lambda a: -a, -1, FINITE_SPAN)
         case _:
             return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -63,22 +63,24 @@ def _lower(arguments: Sequence[Argument]) -> Function | None:
     return Function(STRING, lambda s: ascii_only(s).lower())
 
 
-@function("trim")
-def _trim(arguments: Sequence[Argument]) -> Function | None:
-    ok = _takes(arguments, "string")
-    return Function(STRING, lambda s: s.strip(" ")) if ok else None
+def _register_trim(name: str, strip: Callable[[str, str], str]) -> None:
+    """A function that drops spaces, or the characters of a text, at the ends."""
+
+    @function(name)
+    def resolver(arguments: Sequence[Argument]) -> Function | None:
+        if _takes(arguments, "string"):
+            return Function(STRING, lambda s: strip(s, " "))
+        if not _takes(arguments, "string", "string"):
+            return None
+        if name == "btrim":
+            return Function(STRING, strip)
+        return Function(STRING, lambda characters, s: strip(s, characters))
 
 
-@function("ltrim")
-def _trim_left(arguments: Sequence[Argument]) -> Function | None:
-    ok = _takes(arguments, "string")
-    return Function(STRING, lambda s: s.lstrip(" ")) if ok else None
-
-
-@function("rtrim")
-def _trim_right(arguments: Sequence[Argument]) -> Function | None:
-    ok = _takes(arguments, "string")
-    return Function(STRING, lambda s: s.rstrip(" ")) if ok else None
+_register_trim("trim", str.strip)
+_register_trim("btrim", str.strip)
+_register_trim("ltrim", str.lstrip)
+_register_trim("rtrim", str.rstrip)
 
 
 @function("reverse")

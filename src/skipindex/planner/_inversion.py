@@ -39,7 +39,7 @@ from skipindex.planner._images import (
 )
 from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Unknown
 
-_MANY: Final = 64
+MANY: Final = 64
 """More listed values than this are not inverted one by one."""
 
 
@@ -75,7 +75,7 @@ class CallImage:
         return self.function.apply(*found)
 
     @cached_property
-    def _composed(self) -> CallImage:
+    def composed(self) -> CallImage:
         """The same function; a chain of functions that rise or fall as one function.
 
         Each of them asked for itself would ask the next one three questions.
@@ -84,9 +84,13 @@ class CallImage:
         child = self.arguments[at[0]] if len(at) == 1 else None
         if not isinstance(child, CallImage) or not _can_compose(self.function):
             return self
-        inner = child._composed
+        inner = child.composed
         columns = [argument for argument in inner.arguments if argument.columns]
-        if len(columns) != 1 or not _can_compose(inner.function):
+        if (
+            len(columns) != 1
+            or inner.domain.is_bytes
+            or not _can_compose(inner.function)
+        ):
             return self
         mine = [
             argument.value(None) if not argument.columns else None
@@ -103,12 +107,12 @@ class CallImage:
             mine[at[0]] = inner.function.apply(*its)
             return self.function.apply(*mine)
 
-        span = inner._reaching(self.function.span)
+        span = inner.reaching(self.function.span)
         direction = self.function.direction * inner.function.direction
         function = Function(self.domain, apply, direction if span else 0, span)
         return CallImage(function, (columns[0],), self.expression)
 
-    def _reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
+    def reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
         """The argument's values whose result is sure, and wanted; None if none is."""
         (child,) = (argument for argument in self.arguments if argument.columns)
         assert child.domain is not None
@@ -126,8 +130,8 @@ class CallImage:
     def pull(self, question: Atom, text: str) -> Bound:
         """Through the function, if it can be inverted."""
         spend()
-        if self._composed is not self:
-            return self._composed.pull(question, text)
+        if self.composed is not self:
+            return self.composed.pull(question, text)
         varying = [argument for argument in self.arguments if argument.columns]
         if len(varying) != 1:
             return computed(self, question, text)
@@ -153,7 +157,7 @@ class CallImage:
 
     def _pull_range(self, child: Image, question: Atom, text: str) -> Bound:
         match question:
-            case OneOf(_, values) | NoneOf(_, values) if len(values) > _MANY:
+            case OneOf(_, values) | NoneOf(_, values) if len(values) > MANY:
                 hull: Bound = child.pull(IsNotNull(""), text)
                 if isinstance(question, OneOf):
                     span = Range("", values[0], successor(values[-1]))

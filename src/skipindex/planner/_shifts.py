@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from skipindex.planner._calendar import CLOCK_UNITS
+import skipindex.planner._functions_dates as dates
+from skipindex.planner._calendar import CLOCK_UNITS, DAY
 from skipindex.planner._functions import FUNCTIONS, Argument, Function, integer
 from skipindex.planner._images import ConstantImage, Image, argument_of
 from skipindex.planner._inversion import CallImage
-from skipindex.planner._settled import RefusedError, applied, is_of
+from skipindex.planner._settled import RefusedError, applied, is_of, through
 from skipindex.predicate import Call
 
 _INTERVAL_MONTHS: Final = {"MONTH": 1, "YEAR": 12}
@@ -28,11 +29,11 @@ def shifted(sign: str, images: Sequence[Image], text: str) -> Image | None:
     return None
 
 
-def moved(term: Call, image: Image, sign: str, step: Call) -> Image:
+def moved(term: Call, image: Image, sign: str, step: Call, zone: str | None) -> Image:
     """A date or a time, and an interval.
 
     Raises:
-        RefusedError: a zone has a say in the sum, or the interval is no constant.
+        RefusedError: the type, or the interval, is none that is added so.
     """
     number, unit = step.arguments
     if not isinstance(number, int) or image.domain is None:
@@ -46,12 +47,20 @@ def moved(term: Call, image: Image, sign: str, step: Call) -> Image:
     if name == "date" and unit == "DAY":
         distance = ConstantImage(integer(32), number, str(number))
         return applied("date_add", [image, distance], str(term))
-    if name == "timestamp_ntz" and unit in CLOCK_UNITS:
-        distance = ConstantImage(
-            integer(64), number * CLOCK_UNITS[str(unit)], str(number)
-        )
-        sum_ = FUNCTIONS["+"]([Argument(integer(64)), argument_of(distance)])
-        assert sum_ is not None
-        function = Function(image.domain, sum_.apply, 1, sum_.span, key="+")
-        return CallImage(function, (image, distance), str(term))
-    raise RefusedError("an interval")
+    if name not in {"timestamp", "timestamp_ntz"} or unit not in CLOCK_UNITS:
+        raise RefusedError("an interval")
+    micros = number * CLOCK_UNITS[str(unit)]
+    if name == "timestamp_ntz" or abs(micros) < DAY:
+        return _later(image, micros, str(term))
+    # Whole days of an instant, 24 hours too, are those of the session's wall clock.
+    local = _later(through(dates.wall_clock(zone), image, str(term)), micros, str(term))
+    return through(dates.instant(zone), local, str(term))
+
+
+def _later(image: Image, micros: int, text: str) -> Image:
+    assert image.domain is not None
+    distance = ConstantImage(integer(64), micros, str(micros))
+    sum_ = FUNCTIONS["+"]([Argument(integer(64)), argument_of(distance)])
+    assert sum_ is not None
+    function = Function(image.domain, sum_.apply, 1, sum_.span, key="+")
+    return CallImage(function, (image, distance), text)

@@ -28,6 +28,8 @@ _WORDS: Final = {
     *(("SUBSTR", "FOR"), ("POSITION", "IN")),
 }
 """Functions, and the words that may stand between their arguments."""
+_MADE: Final = {"TO_DATE", "GREATEST", "LEAST"}
+_TRIMS: Final = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _EXTRACTED: Final = {"year", "quarter", "month", "day", "hour", "minute"}
 _MAX_RETRIES: Final = 100
 _CAST_FUNCTIONS: Final = {
@@ -100,7 +102,9 @@ class CallReader(TokenReader):
             if not self.take("FROM") or unit not in _EXTRACTED:
                 raise NotJudgedError(f"the function {token.text}")
             return self.called(unit, [self.operand()])
-        if name not in _CHOICES | {"TO_DATE"} and name.lower() not in FUNCTIONS:
+        if name == "TRIM" and self.tokens[self.at + 2].key in _TRIMS:
+            return self._trim()
+        if name not in _CHOICES | _MADE and name.lower() not in FUNCTIONS:
             raise NotJudgedError(f"the function {token.text}")
         self.at += 2
         try:
@@ -116,6 +120,17 @@ class CallReader(TokenReader):
                 raise NotJudgedError(f"the function {token.text}")
             return self._cast_to(operands[0], "DATE", [])
         return self.called(name.lower(), operands)
+
+    def _trim(self) -> Operand:
+        """``trim(BOTH 'x' FROM s)``, up to its closing parenthesis."""
+        self.at += 2
+        name = _TRIMS[self._step()]
+        removed: Operand = Known(" ")
+        if not self.take("FROM"):
+            removed = self.operand()
+            if not self.take("FROM"):
+                raise NotJudgedError("the function trim")
+        return self.called(name, [removed, self.operand()])
 
     def _operands(self, name: str, end: int) -> list[Operand]:
         """The arguments of a function, up to the closing parenthesis."""

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from skipindex.planner._cuts import CAST_DIGITS
+from skipindex.planner._cuts import CAST_DIGITS, double_of
 from skipindex.planner._sql_literals import (
     FLOAT_EXACT,
     INTEGER_BITS,
@@ -24,10 +24,6 @@ from skipindex.predicate import Literal
 
 _INTEGER_TEXT: Final = re.compile(r" *[+-]?[0-9]+ *")
 _DECIMAL_TEXT: Final = re.compile(r" *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+) *")
-_DOUBLE_TEXT: Final = re.compile(
-    r" *[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity) *| *nan *",
-    re.IGNORECASE,
-)
 _DOUBLE_EXACT: Final = 1 << 53
 
 
@@ -117,8 +113,8 @@ def _cast_other(value: Literal, type_name: str) -> Literal:
 
 def _cast_double(value: Literal) -> float | None:
     match value:
-        case str() if _DOUBLE_TEXT.fullmatch(value):
-            return float(value)
+        case str():
+            return double_of(value)
         case bool():
             return None
         case int() if abs(value) <= _DOUBLE_EXACT:

@@ -5,10 +5,12 @@ What Spark would cast, or compare column with column, is not judged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
 
+from skipindex.domain import float_key
 from skipindex.planner._cuts import within_38_digits
 from skipindex.planner._sql_operands import Condition, Known, Operand, argument, small
 from skipindex.planner._sql_reasons import NotJudgedError
@@ -125,6 +127,14 @@ def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
             left, bool
         ) == isinstance(right, bool) and within_38_digits([left, right]):
             less, equal = left < right, left == right
+        case (bytes(), bytes()):
+            less, equal = left < right, left == right
+        case (str(), str()):
+            less, equal = left.encode() < right.encode(), left == right
+        case (float(), float() | int() | Decimal()) | (int() | Decimal(), float()) if (
+            not isinstance(left, bool) and not isinstance(right, bool)
+        ):
+            less, equal = _key(left) < _key(right), _key(left) == _key(right)
         case _:
             raise NotJudgedError("no column is compared with a literal")
     match operator:
@@ -140,6 +150,26 @@ def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
             return not (less or equal)
         case Operator.GE:
             return not less
+
+
+def _key(value: Literal) -> int:
+    """A number as Spark orders doubles."""
+    assert isinstance(value, int | float | Decimal)
+    return float_key(float(value))
+
+
+def listed(value: Literal, values: Sequence[Literal]) -> bool | None:
+    """``value IN (values)``, of literals.
+
+    Raises:
+        NotJudgedError: they are of several types.
+    """
+    if value is None:
+        return None
+    if len({type(one) for one in [value, *values]} - {type(None)}) > 1:
+        raise NotJudgedError("the list makes Spark cast")
+    found = {_fold(value, Operator.EQ, one) for one in values}
+    return True if True in found else None if None in found else False
 
 
 def truth(operand: Operand) -> Predicate:
@@ -170,14 +200,25 @@ def is_known(operand: Operand) -> Predicate:
             return IsNull(operand, negated=True)
 
 
-def choice(branches: list[tuple[Predicate, Operand]], otherwise: Operand) -> Operand:
-    """A CASE: of conditions a condition, else a value."""
+def choice(
+    branches: list[tuple[Predicate, Operand]],
+    otherwise: Operand,
+    *,
+    repeats: bool = False,
+) -> Operand:
+    """A CASE: of conditions a condition, else a value.
+
+    Args:
+        branches: conditions and values.
+        otherwise: the value after ELSE.
+        repeats: the conditions repeat what was written once.
+    """
     values = [value for _, value in branches] + [otherwise]
     if any(isinstance(value, Condition) for value in values):
         small(Case(tuple((tree, None) for tree, _ in branches)))
         return Condition(small(_condition_of(branches, otherwise)))
     pairs = tuple((tree, argument(value)) for tree, value in branches)
-    return small(Case(pairs, argument(otherwise)))
+    return small(Case(pairs, argument(otherwise)), repeats=repeats)
 
 
 def _condition_of(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from skipindex.errors import PredicateError
 from skipindex.planner._sql_comparisons import (
     OPERATORS,
@@ -11,6 +9,7 @@ from skipindex.planner._sql_comparisons import (
     compare,
     compare_or_keep,
     is_known,
+    listed,
     truth,
 )
 from skipindex.planner._sql_expressions import ExpressionReader
@@ -36,11 +35,6 @@ from skipindex.predicate import (
     push_not,
 )
 
-_NAMED: Final = {
-    *("STARTSWITH", "ENDSWITH", "CONTAINS"),
-    *("ISNULL", "ISNOTNULL", "ISNAN"),
-}
-
 
 class ConditionReader(ExpressionReader):
     """Reads ``a = 1``, ``a BETWEEN 1 AND 2`` and the other leaves of the tree."""
@@ -52,8 +46,6 @@ class ConditionReader(ExpressionReader):
             NotJudgedError: it is one for Spark alone.
             PredicateError: it is none.
         """
-        if self.next.key in _NAMED and self.after.key == "(":
-            return self._named()
         if self._is_row():
             return self._rows()
         left = self.operand()
@@ -128,7 +120,9 @@ class ConditionReader(ExpressionReader):
                 raise NotJudgedError(reason_at(self.next))
             values.append(operand.value)
         self.at = end + 1
-        if isinstance(left, Known | Condition):
+        if isinstance(left, Known):
+            return Constant(listed(left.value, values))
+        if isinstance(left, Condition):
             raise NotJudgedError("no column is compared with a literal")
         return In(left, tuple(values))
 
@@ -251,7 +245,7 @@ class ConditionReader(ExpressionReader):
                 return self.called("coalesce", operands)
             case "NULLIF", [value, Known() as other]:
                 equal = compare(value, Operator.EQ, other)
-                return choice([(equal, Known(None))], value)
+                return choice([(equal, Known(None))], value, repeats=True)
             case _:
                 raise NotJudgedError(f"the function {name}")
 
@@ -272,7 +266,7 @@ class ConditionReader(ExpressionReader):
             otherwise = self._value_inside()
         if not self.take("END") or not branches:
             raise NotJudgedError("a CASE expression")
-        return choice(branches, otherwise)
+        return choice(branches, otherwise, repeats=isinstance(subject, Call | Case))
 
     def _value_inside(self) -> Operand:
         """A value of a CASE, which may be a condition."""

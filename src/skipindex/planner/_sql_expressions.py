@@ -13,6 +13,7 @@ from skipindex.planner._sql_operands import Condition, Known, Operand
 from skipindex.planner._sql_reader import MAX_DEPTH
 from skipindex.planner._sql_reasons import SESSION_VALUES, NotJudgedError, reason_at
 from skipindex.planner._sql_tokens import Kind, Token
+from skipindex.predicate import Predicate
 
 _IN_CONDITIONS: Final = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE"}
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -22,6 +23,11 @@ _BETWEEN_VALUES: Final = {
 }
 _BEFORE_VALUES: Final = {"(", "-", "+", "~", "!", "*", "?", ":", "[", "{"}
 _OPENING_WORDS: Final = {"NOT", "EXISTS", "SELECT", "ALL", "ANY", "SOME"}
+_NAMED: Final = {
+    *("STARTSWITH", "ENDSWITH", "CONTAINS"),
+    *("ISNULL", "ISNOTNULL", "ISNAN"),
+}
+"""Functions that are conditions."""
 _SUMS: Final = {"+", "-", "||"}
 _PRODUCTS: Final = {"*", "/", "%", "DIV"}
 
@@ -110,6 +116,8 @@ class ExpressionReader(CallReader):
         if self.after.kind is Kind.STRING:
             return self._typed(token)
         if self.after.key == "(":
+            if token.key in _NAMED:
+                return Condition(self._named())
             return self._function(token)
         if token.key in _CONSTANTS:
             self.at += 1
@@ -143,4 +151,8 @@ class ExpressionReader(CallReader):
 
     def _case(self) -> Operand:
         """``CASE WHEN …``."""
+        raise NotImplementedError
+
+    def _named(self) -> Predicate:
+        """``startswith(column, 'p')`` and its like."""
         raise NotImplementedError

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final, TypeAlias, TypeVar
+from zoneinfo import ZoneInfo
 
 from skipindex.domain import EPOCH
-from skipindex.planner._calendar import add_months
+from skipindex.planner._calendar import CLOCK_UNITS, DAY, add_months
 from skipindex.planner._compile import fold
 from skipindex.planner._sql_reasons import REASONS, NotJudgedError
 from skipindex.predicate import Call, Literal, Predicate, Term, is_large
@@ -19,9 +20,9 @@ from skipindex.predicate import Call, Literal, Predicate, Term, is_large
 SUFFIX_TYPES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT"}
 TOLD_TYPES: Final = {
     *("TINYINT", "BYTE", "SMALLINT", "SHORT", "INT", "INTEGER", "BIGINT", "LONG"),
-    *("FLOAT", "REAL"),
+    *("FLOAT", "REAL", "TIMESTAMP_NTZ"),
 }
-"""The types of a number that its value does not tell."""
+"""The types of a literal that its value does not tell."""
 _EPOCH_ORDINAL: Final = EPOCH.toordinal()
 
 
@@ -46,16 +47,22 @@ class Condition:
 
 
 Operand: TypeAlias = Term | Known | Condition
+_MAX_REPEATED: Final = 300
+"""Nodes of a condition that repeats a part of what was written."""
 _Tree = TypeVar("_Tree", bound=Term | Predicate)
 
 
-def small(tree: _Tree) -> _Tree:
+def small(tree: _Tree, *, repeats: bool = False) -> _Tree:
     """``tree``, which is one that can be judged in bounded time.
+
+    Args:
+        tree: a term or a condition.
+        repeats: a function was repeated in it: it must not grow from level to level.
 
     Raises:
         NotJudgedError: it is too large.
     """
-    if is_large(tree):
+    if is_large(tree, _MAX_REPEATED) if repeats else is_large(tree):
         raise NotJudgedError("the expression is too large")
     return tree
 
@@ -88,13 +95,20 @@ def folded(call: Call) -> Known:
     found: tuple[Literal, str] | None
     match call:
         case Call(
-            "+" | "-", (datetime() as moment, Call("interval", (int(n), str(u))))
+            "+" | "-",
+            (
+                datetime() | Call("cast", (datetime(), "TIMESTAMP_NTZ")) as moment,
+                Call("interval", (int(n), str(u))),
+            ),
         ):
+            n, kind = n if call.name == "+" else -n, ""
+            if isinstance(moment, Call):
+                moment, kind = moment.arguments[0], "TIMESTAMP_NTZ"  # type: ignore[assignment]
             try:
-                later = _later(moment, n if call.name == "+" else -n, u)
+                later = _later(moment, n, u)  # type: ignore[arg-type]
             except (ValueError, OverflowError):  # beyond the year 9999
                 later = None
-            found = None if later is None else (later, "")
+            found = None if later is None else (later, kind)
         case _:
             found = fold(call)
     if found is None:
@@ -103,7 +117,12 @@ def folded(call: Call) -> Known:
 
 
 def _later(moment: datetime, number: int, unit: str) -> datetime | None:
-    """A wall clock moved by an interval; None if a zone has a say in it."""
+    """A wall clock moved by an interval; None if a zone has a say in it.
+
+    Days of an instant, and 24 hours too, are days of the session's wall clock.
+    """
+    if isinstance(moment.tzinfo, ZoneInfo):
+        return None
     if unit in {"MONTH", "YEAR"}:
         months = number * (12 if unit == "YEAR" else 1)
         day = moment.date().toordinal() - _EPOCH_ORDINAL
@@ -111,6 +130,5 @@ def _later(moment: datetime, number: int, unit: str) -> datetime | None:
         later = datetime.combine(moved, moment.timetz())
     else:
         later = moment + timedelta(**{f"{unit.lower()}s": number})
-    # Days of an instant are days of the session's wall clock.
-    exact = moment.tzinfo is None or unit in {"HOUR", "MINUTE", "SECOND"}
-    return later if exact else None
+    whole = abs(number) * CLOCK_UNITS.get(unit, DAY) >= DAY
+    return None if moment.tzinfo is not None and whole else later

@@ -11,7 +11,7 @@ from typing import Final
 
 from skipindex.errors import PredicateError
 from skipindex.planner._sql_literals import has_doubled_quote, number, string, typed
-from skipindex.planner._sql_operands import SUFFIX_TYPES, Known
+from skipindex.planner._sql_operands import SUFFIX_TYPES, TOLD_TYPES, Known
 from skipindex.planner._sql_reasons import NotJudgedError
 from skipindex.planner._sql_tokens import (
     Kind,
@@ -25,7 +25,7 @@ from skipindex.predicate import Call, Literal, Reference
 MAX_DEPTH: Final = 30
 """Of values in values that are read; Python's own stack has an end."""
 _TYPED: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"}
-_UNITS: Final = {"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"}
+_UNITS: Final = {"YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"}
 _SAFE_DIGITS: Final = 10
 """Fewer digits are an int."""
 
@@ -120,7 +120,8 @@ class TokenReader:
             raise NotJudgedError(f"a literal of type {token.text}")
         text = self._string(self.after)
         self.at += 2
-        return self._value(token, lambda: typed(token.key, text))
+        known = self._value(token, lambda: typed(token.key, text))
+        return Known(known.value, token.key if token.key in TOLD_TYPES else "")
 
     def _value(self, token: Token, read: Callable[[], Literal]) -> Known:
         try:
@@ -156,4 +157,7 @@ class TokenReader:
             self.next.key == "TO" or self.next.kind is not Kind.WORD
         ):
             raise NotJudgedError("an interval")
-        return Call("interval", (-int(text) if negative else int(text), unit))
+        number = -int(text) if negative else int(text)
+        if unit == "WEEK":
+            number, unit = 7 * number, "DAY"
+        return Call("interval", (number, unit))

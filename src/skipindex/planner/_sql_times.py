@@ -6,8 +6,9 @@ A form whose value depends on the session, the version or the day is not judged.
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from skipindex.planner._sql_reasons import NotJudgedError
 
@@ -16,7 +17,7 @@ _DATE_TEXT: Final = re.compile(_DATE + r")?)? *", re.ASCII)
 _TIMESTAMP_TEXT: Final = re.compile(
     _DATE + r"(?:[ T](?P<hour>\d{1,2}):(?P<minute>\d{1,2})"
     r"(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{0,6}))?"
-    r"(?: ?(?P<zone>Z|UTC|[+-]\d{1,2}:\d{1,2}))?)?)?)?)? *",
+    r"(?: ?(?P<zone>Z|UTC|[+-]\d{1,2}:\d{1,2}|[A-Z][A-Za-z]+/[A-Za-z_]+))?)?)?)?)? *",
     re.ASCII,
 )
 
@@ -74,9 +75,15 @@ def _day(found: re.Match[str]) -> tuple[int, int, int]:
     return int(found["year"]), int(found["month"] or 1), int(found["day"] or 1)
 
 
-def _zone(text: str | None) -> timezone | None:
+def _zone(text: str | None) -> tzinfo | None:
+    """The offset, or the region, whose rules Java may know otherwise than we do."""
     if text is None:
         return None
+    if "/" in text:
+        try:
+            return ZoneInfo(text)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise NotJudgedError(f"the time zone {text!r}") from None
     if text in {"Z", "UTC"}:
         return UTC
     hours, minutes = map(int, text[1:].split(":"))

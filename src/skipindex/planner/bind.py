@@ -16,6 +16,7 @@ from skipindex.errors import PredicateError
 from skipindex.planner._budget import STEPS_PER_NODE, budget
 from skipindex.planner._column_binding import ColumnBinding
 from skipindex.planner._compile import Compiler
+from skipindex.planner._functions import UnsureError
 from skipindex.planner._images import ColumnImage, Image, pulled
 from skipindex.planner._settled import RefusedError
 from skipindex.planner._sql_reasons import SESSION_VALUES, NotJudgedError
@@ -95,8 +96,10 @@ class Binder:
         try:
             with budget(STEPS_PER_NODE * size(node)):
                 return self._asked(node)
-        except NotJudgedError as refused:
+        except (NotJudgedError, RefusedError) as refused:
             return Unknown(to_sql(node), str(refused))
+        except (UnsureError, ArithmeticError):
+            return Unknown(to_sql(node), "only Spark can tell the value")
 
     def _asked(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
         text = to_sql(node)

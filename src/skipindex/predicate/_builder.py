@@ -6,8 +6,9 @@ for what can be no literal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
-from typing import TypeAlias
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Any, TypeAlias
 
 import numpy as np
 from pyroaring import BitMap, BitMap64
@@ -78,12 +79,12 @@ class Column:
         """
         if len(values) != 1:
             return In(self.reference, tuple(map(literal_of, values)))
-        (one,) = values
-        if hasattr(one, "to_numpy") and not isinstance(one, np.generic):
+        one: Any = values[0]
+        if hasattr(one, "to_numpy"):
             one = one.to_numpy()  # a Series or an index of pandas or polars
         if isinstance(one, np.ndarray | BitMap | BitMap64 | IntegerSet):
             return In(self.reference, _keys(one))
-        if isinstance(one, Set):  # in one order, whatever the process
+        if isinstance(one, AbstractSet):  # in one order, whatever the process
             one = sorted(one, key=repr)
         if isinstance(one, Iterable) and not isinstance(one, str | bytes):
             return In(self.reference, tuple(map(literal_of, one)))

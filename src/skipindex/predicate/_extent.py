@@ -47,7 +47,7 @@ def shallow(tree: Predicate, levels: int = MAX_LEVELS) -> Predicate:
     return _cut_off(tree, levels)
 
 
-def is_large(node: Predicate | Term) -> bool:
+def is_large(node: Predicate | Term, most: int = _MAX_NODES) -> bool:
     """Whether a condition, or a part of one, is too large or too deep to be judged.
 
     A part that occurs twice counts twice: so it is for everyone who walks the tree.
@@ -57,7 +57,7 @@ def is_large(node: Predicate | Term) -> bool:
     while rest:
         one, depth = rest.pop()
         seen += 1
-        if seen > _MAX_NODES or depth > _MAX_DEPTH:
+        if seen > most or depth > _MAX_DEPTH:
             return True
         rest += [(child, depth + 1) for child in _children(one)]
     return False
@@ -85,7 +85,7 @@ def _children(node: _Node) -> Iterator[_Node]:
         case Like(column=term):
             yield term
         case Call(_, arguments):
-            yield from filter(_is_term, arguments)  # type: ignore[arg-type]
+            yield from filter(_is_term, arguments)
         case Case(branches, otherwise):
             for condition, value in branches:
                 yield condition

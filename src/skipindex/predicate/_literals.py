@@ -6,9 +6,10 @@ type) is refused and never rounded.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Final, TypeAlias, assert_never
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -37,6 +38,8 @@ def literal_of(value: object) -> Literal:
             return item
         case datetime() if item != item or getattr(item, "nanosecond", False):  # noqa: PLR0124
             pass  # pandas: not a time, or finer than Spark's timestamps
+        case datetime() if isinstance(item.tzinfo, ZoneInfo):
+            return item.replace(tzinfo=timezone(item.utcoffset() or timedelta()))
         case date():
             return item
     raise PredicateError(
@@ -63,8 +66,12 @@ def literal_sql(value: Literal) -> str:
         case str():
             return _string_sql(value)
         case datetime():
-            offset = value.utcoffset()
-            if offset is not None and offset % timedelta(minutes=1):
+            zone, offset = value.tzinfo, value.utcoffset()
+            if isinstance(zone, ZoneInfo) and zone.key and not value.fold:
+                # A region of which Spark knows the rules.
+                clock = value.replace(tzinfo=None).isoformat(sep=" ")
+                return f"TIMESTAMP '{clock} {zone.key}'"
+            if offset is not None and (value.fold or offset % timedelta(minutes=1)):
                 value = value.astimezone(UTC)  # such an offset has no form in SQL
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case date():
