@@ -94,6 +94,11 @@ class CoalesceImage:
     columns: tuple[ColumnImage, ...]
     expression: str
 
+    @property
+    def key(self) -> Hashable:
+        """None: it is like no other."""
+        return None
+
     def value(self, value: Value | None) -> Plain | None:
         """That of the first argument that has one."""
         for argument in self.arguments:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import chain
 
@@ -33,6 +34,11 @@ class ExtremeImage:
     columns: tuple[ColumnImage, ...]
     expression: str
     greatest: bool
+
+    @property
+    def key(self) -> Hashable:
+        """None: it is like no other."""
+        return None
 
     def value(self, value: Value | None) -> Plain | None:
         """The last, or the first, of the arguments' values in Spark's order."""
