@@ -40,9 +40,12 @@ def walk(root: str, folder: str, *, links: bool) -> Iterator[Entry]:
         return
     if not stat.S_ISDIR(here.st_mode):
         return
-    pending = [(folder, frozenset([_identity(here)]), 0)]
+    # A link to a folder above leads around in a circle too.
+    above = (parent.stat() for parent in Path(top).resolve().parents)
+    chain = frozenset([_identity(here), *map(_identity, above)])
+    pending = [(folder, chain, 0)]
     while pending:
-        path, above, n_links = pending.pop()
+        path, chain, n_links = pending.pop()
         shown = is_data_file(path) if path else True
         for name, is_link in _entries(root, path, shown=shown):
             below = f"{path}/{name}" if path else name
@@ -54,9 +57,9 @@ def walk(root: str, folder: str, *, links: bool) -> Iterator[Entry]:
                 continue
             if stat.S_ISDIR(there.st_mode):
                 n = n_links + is_link
-                if _identity(there) in above or n > _MAX_LINKS:
+                if _identity(there) in chain or n > _MAX_LINKS:
                     continue
-                pending.append((below, above | {_identity(there)}, n))
+                pending.append((below, chain | {_identity(there)}, n))
                 yield below, there
             elif stat.S_ISREG(there.st_mode):
                 yield below, there
