@@ -384,7 +384,7 @@ COLUMNS: Final[dict[str, Callable[[], Column]]] = {
     "try_cast": lambda: c("s").try_cast("int") == 1,
     "cast": lambda: c("i").cast("decimal(12,2)") == 1,
     "cast struct": lambda: c("st").cast("string").contains("1"),
-    "cast interval": lambda: c("i").cast("interval day") > sf.expr("INTERVAL 0 DAY"),
+    "cast interval": lambda: c("y").cast("interval day") > sf.expr("INTERVAL 0 DAY"),
     "udf": lambda: sf.udf(lambda x: x, "int", useArrow=False)(c("i")) == 1,
     "rand": lambda: sf.rand() >= 0,
     "bitwise": lambda: c("i").bitwiseAND(1) == 1,
