@@ -64,7 +64,7 @@ def test_no_index_is_needed_to_read_files_that_lack_the_column(folder: Path) -> 
 def test_a_name_in_other_capitals_is_not_taken_for_a_missing_column(
     tmp_path: Path,
 ) -> None:
-    """A session that does not tell capitals apart reads it."""
+    """A session reads it, or NULL if it tells capitals apart."""
     put(tmp_path / "0.parquet", {"W": [5]})
     put(tmp_path / "1.parquet", {"w": [6]})
     table = build(tmp_path)
@@ -72,7 +72,9 @@ def test_a_name_in_other_capitals_is_not_taken_for_a_missing_column(
     built = sx.build_indexes(opened, {"w": "bitmap"}, workers=1).table
     assert table.columns[0].name == "W"
     assert kept(built, "w = 5") == ["0.parquet"]
-    assert kept(built, "w IS NULL") == ["0.parquet"]
+    assert kept(built, "w IS NULL") == []
+    assert kept(built, "w IS NULL", case_sensitive=True) == ["0.parquet"]
+    assert kept(built, "w = 5", case_sensitive=True) == ["0.parquet"]
 
 
 def test_partition_columns_take_the_types_of_a_given_schema(tmp_path: Path) -> None:

@@ -219,23 +219,23 @@ def test_a_column_that_files_spell_in_other_letters(respelled: Path) -> None:
     """Spark reads it, unless names are told apart by their capitals."""
     request = {"a": KINDS, "s.x": KINDS}
     table = build(respelled, request)
-    assert kept(table, "A = 1") == ["1.parquet", "3.parquet"]
-    assert kept(table, "a = 5") == ["3.parquet"]
-    assert kept(table, "s.x = 2") == ["2.parquet", "3.parquet"]
-    assert table.plan_files("a >= 0").count_bounds == (3, 4)
+    assert kept(table, "A = 1") == ["1.parquet"]
+    assert kept(table, "a = 5") == []
+    assert kept(table, "s.x = 2") == ["2.parquet"]
+    assert table.plan_files("a >= 0").count_bounds == (3, 3)
     exact = {"case_sensitive": True}
-    assert kept(table, "a = 2", **exact) == ["1.parquet", "2.parquet", "3.parquet"]
-    assert kept(table, "s.x = 0", **exact) == [f"{i}.parquet" for i in range(4)]
+    assert kept(table, "a = 2", **exact) == ["1.parquet", "2.parquet"]
+    assert kept(table, "s.x = 0", **exact) == [f"{i}.parquet" for i in range(3)]
     assert sx.build_indexes(respelled, request, workers=1).files == 0
     merged = sx.merge_packs(respelled)
-    assert kept(merged, "a = 1", without="minmax") == ["1.parquet", "3.parquet"]
-    assert kept(merged, "a = 1", **exact) == ["1.parquet", "3.parquet"]
+    assert kept(merged, "a = 1", without="minmax") == ["1.parquet"]
+    assert kept(merged, "a = 1", **exact) == ["1.parquet"]
 
 
 def test_indexes_of_all_spellings_are_dropped(respelled: Path) -> None:
     build(respelled, {"a": KINDS})
     table = sx.drop_indexes(respelled, columns=["a"])
-    assert table.snapshot.manifest.stats == {}
+    assert not {"a", "A"} & table.snapshot.manifest.stats.keys()
     assert table.snapshot.manifest.packs == ()
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +28,6 @@ from skipindex.errors import PredicateError
 from tests.soundness.by_spark import NOISY, QUICK, count_by_file
 from tests.soundness.foreign_tables import (
     COLUMNS,
-    LATER,
     ForeignTable,
     written_by_spark,
 )
@@ -115,16 +113,10 @@ def _settings(rng: random.Random, pool: Pool, n: int) -> list[Setting]:
         Setting(
             *ways[i % len(ways)],
             zone=zones[i % len(zones)],
-            ntz="types by settings" in LATER or rng.random() < 0.7,
+            ntz=rng.random() < 0.7,
         )
         for i in range(n)
     ]
-
-
-def is_left_out(pool: Pool) -> bool:
-    """Whether tables of this type are, as delta-rs makes signed integers of it."""
-    unsigned = pa.types.is_unsigned_integer(pool.dtype)
-    return unsigned and "unsigned integers" in LATER
 
 
 def sweep_foreign(
@@ -150,8 +142,6 @@ def sweep_foreign(
         seed: of all choices.
         result: is added to.
     """
-    if is_left_out(pool):
-        return
     NOISY.setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
     rng = random.Random(f"{seed} {pool.name} settings")
@@ -172,19 +162,11 @@ def sweep_foreign(
                     _sweep(spark, made, setting, some, result)
 
 
-def opened(made: ForeignTable, df: DataFrame, setting: Setting) -> sx.Table | None:
-    """The table as it is to be planned under a setting; None if it is left out."""
+def opened(made: ForeignTable, df: DataFrame, setting: Setting) -> sx.Table:
+    """The table with the types that it has under a setting."""
     if not setting.merge and setting.ntz:
         return made.table
-    if "another schema by mergeSchema" in LATER and setting.merge:
-        first = df.sparkSession.read.option("mergeSchema", "false")
-        same = _types(first.parquet(f"file:{made.folder}")) == _types(df)
-        return made.table if same else None
     return sx.open_table(made.folder, schema=df.schema)
-
-
-def _types(df: DataFrame) -> dict[str, str]:
-    return {name: kind for name, kind in df.dtypes if name in {*COLUMNS, "w"}}
 
 
 def _sweep(
@@ -198,9 +180,9 @@ def _sweep(
         df = spark.read.parquet(f"file:{made.folder}")
     except _REFUSED:  # schemas that Spark does not merge
         return
-    table = opened(made, df, setting)
-    if table is None or not {"v_minmax", "w"} <= set(df.columns):
+    if not {"v_minmax", "w"} <= set(df.columns):
         return
+    table = opened(made, df, setting)
     asked = [text.replace("{v}", "v_minmax") for text in texts]
     read = _readable(df, made.folder, table.paths)
     known = np.array([path in read for path in table.paths])

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from tests.soundness.by_spark import SparkResult
 from tests.soundness.foreign import ForeignResult
-from tests.soundness.foreign_tables import LATER
 from tests.soundness.matrix import Result, Tally
 
 _HEAD = """\
@@ -165,8 +164,6 @@ def _foreign(foreign: ForeignResult) -> list[str]:
             for name, n in sorted(foreign.files.items())
         ),
     ]
-    if LATER:
-        lines += ["", f"Left out: {', '.join(sorted(LATER))}."]
     lines += ["", *_table("setting", dict(sorted(foreign.by_setting.items())))]
     return [*lines, "", *_table("type", foreign.by_pool)]
 

@@ -14,20 +14,14 @@ from pyspark.sql import SparkSession
 from skipindex.indexes import EncodedColumn, _task
 from skipindex.indexes.minmax import Summary
 from tests.soundness.by_spark import SparkResult
-from tests.soundness.foreign import ForeignResult, is_left_out, sweep_foreign
-from tests.soundness.foreign_tables import LATER
+from tests.soundness.foreign import ForeignResult, sweep_foreign
 from tests.soundness.matrix import Result
 from tests.soundness.pools import Pool, pools
 from tests.soundness.report import page
-from tests.soundness.writers import CHANGES, WRITERS
+from tests.soundness.writers import WRITERS
 
 POOLS = {pool.name: pool for pool in pools()}
 QUICK = ("string",)
-QUESTIONS = {
-    "row metadata of another type",
-    "another schema by mergeSchema",
-    "types by settings",
-}
 
 
 @pytest.mark.spark
@@ -36,7 +30,6 @@ QUESTIONS = {
     [
         pytest.param(pool, marks=[] if name in QUICK else [pytest.mark.slow])
         for name, pool in POOLS.items()
-        if not is_left_out(pool)
     ],
     ids=lambda pool: pool.name,
 )
@@ -82,7 +75,3 @@ def test_what_a_writer_writes_is_what_it_was_given(tmp_path: Path, name: str) ->
             assert (
                 file.read()["v"].cast(pa.string()).to_pylist() == table["v"].to_pylist()
             )
-
-
-def test_what_is_left_out_is_known() -> None:
-    assert CHANGES.keys() | QUESTIONS >= LATER
