@@ -587,3 +587,12 @@ def test_folders_that_spell_a_partition_in_two_ways_are_refused(
         fill(tmp_path / folder, 1)
     with pytest.raises(LayoutError, match=r"as \['P', 'p'\] \(expected one spelling"):
         optimized(tmp_path, cluster_by=["x"])
+
+
+def test_rewritten_files_are_no_more_open_than_the_old_ones(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for i, mode in enumerate((0o644, 0o640)):
+        put(tmp_path / f"{i}.parquet", {"x": [i, i + 2]}).chmod(mode)
+    table = optimized(tmp_path, cluster_by=["x"], rows_per_file=10).table
+    assert len(table) == 1
+    assert (tmp_path / table.paths[0]).stat().st_mode & 0o777 == 0o640

@@ -129,6 +129,9 @@ def _move_beside(
         made,
     ):
         moved[group_of[partition_values(path)]].append(file)
+    for group, files in moved.items():
+        old, new = (f.path for f in group.files), (f.path for f in files)
+        location.narrow(new, old)
     return [Rewritten(group, tuple(files)) for group, files in moved.items()]
 
 

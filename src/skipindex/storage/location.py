@@ -296,18 +296,28 @@ class Location:
         """
         if not self.is_local:
             return
+        target = Path(self.full(folder))
+        with _storage_errors("make", str(target)):
+            _make_folder(target)
+            _deny(target, self._denied(paths))
+
+    def narrow(self, files: Iterable[str], paths: Iterable[str]) -> None:
+        """Let only those read ``files`` who may read all files at ``paths``."""
+        if not self.is_local:
+            return
+        denied = self._denied(paths)
+        for file in files:
+            _deny(Path(self.full(file)), denied)
+
+    def _denied(self, paths: Iterable[str]) -> int:
+        """The permissions of all who may not read one of the files."""
         denied = 0
         for path in paths:
             with contextlib.suppress(FileNotFoundError):
                 mode = Path(self.full(path)).stat().st_mode
                 denied |= 0 if mode & stat.S_IRGRP else stat.S_IRWXG
                 denied |= 0 if mode & stat.S_IROTH else stat.S_IRWXO
-        target = Path(self.full(folder))
-        with _storage_errors("make", str(target)):
-            _make_folder(target)
-            mode = stat.S_IMODE(target.stat().st_mode)
-            if mode & denied:
-                target.chmod(mode & ~denied)
+        return denied
 
     def delete_folder(self, folder: str) -> None:
         """Delete a folder, if it is empty; an object store has no such folders."""
@@ -398,10 +408,13 @@ def _make_folder(folder: Path) -> None:
 
 def _narrow(path: Path, folder: Path) -> None:
     """Take those permissions from what is new that its folder does not give."""
+    _deny(path, ~(stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU))
+
+
+def _deny(path: Path, denied: int) -> None:
     mode = stat.S_IMODE(path.stat().st_mode)
-    allowed = mode & (stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU)
-    if allowed != mode:
-        path.chmod(allowed)
+    if mode & denied:
+        path.chmod(mode & ~denied)
 
 
 def _sync(path: Path) -> None:
