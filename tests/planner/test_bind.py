@@ -146,16 +146,16 @@ LITERALS: dict[str, Literal] = {
 JUDGED = {
     pa.int8(): {"int", "bigint", "decimal", "double", "text"},
     pa.int64(): {"int", "bigint", "decimal", "double", "text"},
-    pa.float32(): {"int", "bigint", "decimal", "double"},
-    pa.float64(): {"int", "bigint", "decimal", "double"},
-    pa.decimal128(10, 2): {"int", "bigint", "decimal"},
-    pa.decimal128(30, 2): {"int", "bigint", "decimal"},
+    pa.float32(): {"int", "bigint", "decimal", "double", "text"},
+    pa.float64(): {"int", "bigint", "decimal", "double", "text"},
+    pa.decimal128(10, 2): {"int", "bigint", "decimal", "double", "text"},
+    pa.decimal128(30, 2): {"int", "bigint", "decimal", "double", "text"},
     pa.string(): {"text", "date text"},
-    pa.binary(): {"bytes"},
+    pa.binary(): {"bytes", "text", "date text"},
     pa.date32(): {"date", "date text"},
     pa.timestamp("us", "UTC"): {"date", "datetime", "date text"},
     pa.timestamp("us"): {"date", "datetime", "date text"},
-    pa.bool_(): {"bool"},
+    pa.bool_(): {"bool", "int", "bigint", "decimal", "double"},
 }
 
 
@@ -319,7 +319,7 @@ def test_like_on_what_is_no_text_is_not_judged(dtype: pa.DataType) -> None:
         ((Decimal("1E-20"), Decimal("1E+20")), pa.decimal128(10, 0), False),
         ((Decimal("1E-20"),), pa.decimal128(10, 0), True),
         ((1 << 70,), pa.float64(), False),
-        ((True, 1), pa.bool_(), False),
+        ((True, 1), pa.bool_(), True),
     ],
     ids=str,
 )

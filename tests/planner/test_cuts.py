@@ -244,8 +244,10 @@ def test_decimals_beyond_all_values_lie_on_one_side() -> None:
 
 
 def test_decimals_and_other_types_need_a_cast() -> None:
-    for literal in ("1", 1.5, True, b"x", date(2020, 1, 1)):
+    for literal in ("x", "0x1", True, b"x", date(2020, 1, 1)):
         assert "needs a cast" in refused(decimal_domain(10, 2), literal), literal
+    for literal in ("1.5", " 15e-1", 1.5):
+        assert exact(decimal_domain(10, 2), literal) == Cut(150, 151)
     assert "finite" in refused(decimal_domain(10, 2), Decimal("NaN"))
 
 
@@ -349,16 +351,21 @@ def test_text_and_binary_are_their_bytes() -> None:
     assert exact(TEXT, "") == Cut(b"", b"\x00")
     assert exact(BINARY, b"\xff") == Cut(b"\xff", b"\xff\x00")
     assert refused(TEXT, "\ud800"), "a lone surrogate is no UTF-8"
-    for domain, literal in ((TEXT, b"x"), (BINARY, "x"), (TEXT, 1), (BINARY, 1)):
+    assert exact(BINARY, "é") == exact(BINARY, b"\xc3\xa9")
+    for domain, literal in ((TEXT, b"x"), (TEXT, 1), (BINARY, 1), (BINARY, True)):
         assert "needs a cast" in refused(domain, literal)
     assert refused(TEXT, date(2020, 1, 1)), "Spark casts the column"
 
 
-def test_booleans_meet_booleans_alone() -> None:
-    assert exact(BOOL, False) == Cut(0, 1)
-    assert exact(BOOL, True) == Cut(1, 2)
-    for literal in (1, 0, "true", 1.0):
-        assert "needs a cast" in refused(BOOL, literal)
+def test_booleans_are_compared_as_zero_and_one() -> None:
+    for literal in (False, 0, Decimal(0), 0.0, -0.0, "false", " F ", "No", "0"):
+        assert exact(BOOL, literal) == Cut(0, 1), literal
+    for literal in (True, 1, Decimal("1.0"), 1.0, "true", "y", "1"):
+        cuts = exact(BOOL, literal)
+        assert cuts.ge == 1, literal
+        assert cuts.gt in {2, None}, literal
+    for literal in ("", "2", "01", "on", b"t", date(2020, 1, 1)):
+        assert "needs a cast" in refused(BOOL, literal), literal
     for domain in (INT, DOUBLE, decimal_domain(5, 0), TEXT):
         assert "needs a cast" in refused(domain, True)
 

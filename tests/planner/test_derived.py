@@ -174,9 +174,10 @@ def test_the_declaration_is_committed_and_taken_back(logs: sx.Table) -> None:
     text = "ctime > TIMESTAMP '2022-12-31 00:00:00'"
     folder = logs.location
     assert days(sx.open_table(folder), text) == DAYS[5:]
-    table = sx.build_indexes(sx.open_table(folder), {"other": []}, workers=1).table
-    assert days(table, text) == DAYS[5:]
     assert days(sx.open_table(folder, derived=sx.Derived()), text) == DAYS
+    table = sx.build_indexes(sx.open_table(folder), {"other": []}, workers=1).table
+    table = sx.drop_indexes(table)  # the statistics leave out the same files
+    assert days(table, text) == DAYS[5:]
     assert days(sx.set_derived(table, {}), text) == DAYS
 
 

@@ -88,7 +88,7 @@ def test_notes_come_last(table: Table) -> None:
 
 
 def test_only_spark_can_type_a_partition(tmp_path: Path) -> None:
-    put(tmp_path / "p=1.5" / "f.parquet", {"a": [1]})
+    put(tmp_path / "p=0x1F" / "f.parquet", {"a": [1]})
     text = build(tmp_path, {"a": Bloom()}).plan_files("p = 2 AND a = 1").explain()
     assert "p = 2: not judged, only Spark can tell the partition column's type" in text
 

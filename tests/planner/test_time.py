@@ -152,7 +152,13 @@ def test_drawn_functions_of_functions_take_bounded_steps(
     table: sx.Table, data: st.DataObject
 ) -> None:
     forms = [
-        *("({0} + 1)", "coalesce({0}, w)", "greatest({0}, {0})", "-{0}", "nvl(w, {0})"),
+        *(
+            "({0} + 1)",
+            "coalesce({0}, w)",
+            "greatest({0}, {0})",
+            "(- {0})",
+            "nvl(w, {0})",
+        ),
         *("CASE WHEN {0} > 1 THEN {0} ELSE w END", "if({0} = 1, w, {0})", "{0} % 7"),
         *("nullif({0}, 3)", "CASE {0} WHEN 1 THEN 2 ELSE {0} END", "abs({0})"),
         *("({0} * 3)", "(1 - {0})", "least({0}, 7)", "int({0})", "(({0} > 1) IS NULL)"),
