@@ -106,9 +106,11 @@ class Publisher:
                 lambda base: self._marked(base, name),
                 operation="vacuum",
             )
+        # A record is written after the commit that it is of: what the log, which is
+        # read after the records, does not know is lost, and is not about to come.
+        known = {record.id for record in read_publications(self._location).records}
         mine = self._being_published()
-        known = {r.publication for r in mine if r.publication is not None}
-        known |= {record.id for record in read_publications(self._location).records}
+        known |= {r.publication for r in mine if r.publication is not None}
         for name in sorted(known):
             self._end(name, [r for r in mine if r.publication == name])
         publications = read_publications(self._location)
