@@ -29,7 +29,7 @@ from skipindex.rewrite.candidates import row_counts
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.storage.location import Found, Location
-from skipindex.storage.log import Snapshot, commit, newest_snapshot
+from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.names import (
     FOLDER,
@@ -214,7 +214,7 @@ def _publish(location: Location, arrival: Replacement) -> None:
             _sweep_marks(location)
         publisher = Publisher(location, 0.0, partial(_delete_replaced, location))
         publisher.finish(arrival.publication)
-    except Exception as error:  # noqa: BLE001 (the rows are in, whatever it is)
+    except Exception as error:
         if read_publications(location).is_shown(arrival):
             if isinstance(error, CommitConflictError):
                 return  # a vacuum was faster
@@ -272,7 +272,7 @@ def _withdraw(
 
     with contextlib.suppress(Exception):
         try:
-            known = newest_snapshot(location).manifest.paths
+            known = newest_for_writer(location).manifest.paths
         except CorruptIndexError:
             known = []
         if not set(known).isdisjoint(paths):

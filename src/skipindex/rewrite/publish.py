@@ -25,7 +25,7 @@ from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.candidates import count_rows
 from skipindex.rewrite.cubes import PROPERTY, cubes_of
 from skipindex.storage.location import Found, Location
-from skipindex.storage.log import Snapshot, commit, newest_snapshot
+from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.names import published
 from skipindex.storage.publications import (
     read_publications,
@@ -98,7 +98,7 @@ class Publisher:
 
     def run(self) -> None:
         """Publish what is due, give up what no longer fits, end what others began."""
-        due, void = self.due(newest_snapshot(self._location))
+        due, void = self.due(newest_for_writer(self._location))
         if void or any(not r.publishing for r in due):
             name = uuid.uuid4().hex
             commit(
@@ -152,7 +152,7 @@ class Publisher:
 
     def _being_published(self) -> list[Replacement]:
         """What the newest commit of all says, for nothing else may be deleted."""
-        snapshot = newest_snapshot(self._location)
+        snapshot = newest_for_writer(self._location)
         replacements = Rewrites.of(snapshot.properties).replacements
         return [r for r in replacements if r.publishing]
 
@@ -267,7 +267,7 @@ class Publisher:
         """Delete visible copies of files that are there all the same."""
         there = self._there([replacement])
         is_all_there = all(there.get(file.path) == file for file in replacement.old)
-        named = set(newest_snapshot(self._location).manifest.paths)
+        named = set(newest_for_writer(self._location).manifest.paths)
         for file in replacement.new:
             target = there.get(published(file.path))
             if target is None or target.size != file.size or target.path in named:
