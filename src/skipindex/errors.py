@@ -14,7 +14,7 @@
         IndexVersionError                 they are newer than this library
       CommitConflictError(RuntimeError)   another writer was faster, too often
       BuildError(RuntimeError)            a process that builds indexes was lost
-      StorageError(OSError)               the file system refuses to write
+      StorageError(OSError)               the file system refuses
 
 A message says what, which, and what would be accepted, in one line.  Nothing
 under ``CorruptIndexError`` leaves ``plan_files``: there the file is kept.
@@ -72,4 +72,4 @@ class BuildError(SkipIndexError, RuntimeError):
 
 
 class StorageError(SkipIndexError, OSError):
-    """The file system refuses to write, move or copy a file."""
+    """The file system refuses to read, write, move or copy a file."""

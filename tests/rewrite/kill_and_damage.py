@@ -20,17 +20,25 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pytest
 
 import skipindex as sx
+from skipindex.errors import TableError
+from skipindex.rewrite.arrival import Mode
+from skipindex.storage.location import Location
 from skipindex.storage.log import LOG, MANIFESTS, PACKS
 from skipindex.table import open_table
+from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import Rows, listed, optimized, rows_of
 from tests.rewrite.killing import Killed, killed_at
 from tests.tables import build, flip, put
@@ -46,7 +54,7 @@ class Writer:
     Args:
         prepare: makes a table in a folder, in the state that the writer begins with.
         write: what is killed.
-        then: the rows that the table has if all of it was done, from those before.
+        then: the rows that the table may have instead, from those before.
     """
 
     prepare: Callable[[Path], None]
@@ -98,6 +106,42 @@ def _vacuum(folder: Path) -> Any:
     return sx.vacuum(folder, retention=NOW)
 
 
+def _nothing(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+
+
+def _killed_arrival(folder: Path, mode: Mode) -> None:
+    """Rows that are committed, and about to get their visible names."""
+    _indexed(folder)
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(Location, "copy", _killed)
+        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
+        arrived(folder, mode)
+
+
+def _killed(*_: Any) -> None:
+    raise Killed
+
+
+def _filled(_: Rows) -> Rows:
+    with tempfile.TemporaryDirectory() as work:
+        _fill(Path(work))
+        return rows_of(Path(work), listed(Path(work)))
+
+
+def _with_new(before: Rows) -> Rows:
+    return before + _new_alone(before)
+
+
+def _new_alone(_: Rows) -> Rows:
+    """What ``arrived`` writes."""
+    return Counter(
+        repr(([f"day={day}"], [("i", day), ("x", x)]))
+        for day in (2, 3)
+        for x in (1, 2, 3)
+    )
+
+
 WRITERS: Final[dict[str, Writer]] = {
     "build": Writer(_fill, lambda folder: build(folder, {"x": "bitmap"})),
     "build again": Writer(_optimized, lambda folder: build(folder, {"i": "bitmap"})),
@@ -111,7 +155,20 @@ WRITERS: Final[dict[str, Writer]] = {
             folder, cluster_by=["x"], rows_per_file=40, mode="full"
         ),
     ),
+    "append": Writer(_optimized, partial(arrived, mode=Mode.APPEND), _with_new),
+    "append to files": Writer(_fill, partial(arrived, mode=Mode.APPEND), _with_new),
+    "create": Writer(_nothing, partial(arrived, mode=Mode.CREATE), _with_new),
+    "overwrite": Writer(_twice, partial(arrived, mode=Mode.OVERWRITE), _new_alone),
+    "overwrite files": Writer(_fill, partial(arrived, mode=Mode.OVERWRITE), _new_alone),
     "vacuum": Writer(_optimized, _vacuum),
+    "vacuum of an append": Writer(
+        partial(_killed_arrival, mode=Mode.APPEND),
+        _vacuum,
+        lambda before: before - _new_alone(before),
+    ),
+    "vacuum of an overwrite": Writer(
+        partial(_killed_arrival, mode=Mode.OVERWRITE), _vacuum, _filled
+    ),
     "vacuum of two": Writer(_twice, _vacuum),
     "vacuum again": Writer(_published, _vacuum),
 }
@@ -185,7 +242,7 @@ def states(name: str, work: Path, *, after: bool) -> Iterator[tuple[int, Path, R
     begun = work / "begun"
     begun.mkdir(parents=True)
     writer.prepare(begun)
-    before = rows_of(begun, open_table(begun).paths)
+    before = seen(begun)
     for step in range(_MAX_STEPS):
         folder = work / "killed"
         copy(begun, folder)
@@ -205,8 +262,23 @@ def copy(folder: Path, target: Path) -> None:
     subprocess.run(["cp", "-a", str(folder), str(target)], check=True)
 
 
+def seen(folder: Path) -> Rows:
+    """The rows that our reader reads; none where there is no table, or not yet."""
+    try:
+        return rows_of(folder, open_table(folder).paths)
+    except TableError as error:
+        if "no Parquet files" not in str(error):
+            raise
+        return Counter()
+
+
 def check(folder: Path, allowed: Sequence[Rows]) -> None:
     """Every row once: now, after a build, after a vacuum, and after all again."""
+    if not seen(folder):
+        assert Counter() in allowed, "at once"
+        check_at_once(folder, [Counter()])
+        arrived(folder, Mode.CREATE)
+        assert seen(folder) in allowed, "after another try"
 
     def ours() -> Rows:
         table = open_table(folder)
@@ -236,7 +308,7 @@ def check(folder: Path, allowed: Sequence[Rows]) -> None:
 def check_at_once(folder: Path, allowed: Sequence[Rows]) -> None:
     """The same in short: a vacuum comes first, before anybody has built."""
     sx.vacuum(folder, retention=NOW)
-    now = rows_of(folder, open_table(folder).paths)
+    now = seen(folder)
     assert now in allowed, "after vacuum"
     assert rows_of(folder, listed(folder)) == now, "listed, after vacuum"
 

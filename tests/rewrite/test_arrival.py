@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.indexes._runners import LocalRunner
-from skipindex.indexes.build import index_files
-from skipindex.rewrite.arrival import Mode, arrive
-from skipindex.storage.location import Found, Location, location_of
-from skipindex.storage.manifest import Manifest
-from skipindex.table import table_of
+from skipindex.rewrite.arrival import Mode
+from skipindex.rewrite.publish import Publisher
+from skipindex.storage.location import Found, Location
+from skipindex.storage.replacements import Replacement
+from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     everything,
     listed,
@@ -28,33 +25,11 @@ from tests.rewrite.arrow_writer import (
     rows_of,
     seen_by_both,
 )
-from tests.rewrite.test_killed import CHANGES, Killed, check_swept, fill, killed_at
+from tests.rewrite.killing import CHANGES, Killed, killed_at
+from tests.rewrite.test_killed import check_swept, fill
 from tests.tables import build
 
 NOW = timedelta(0)
-
-
-def arrived(
-    folder: Path, mode: Mode, *, lost: int = 0, values: Sequence[int] = (1, 2, 3)
-) -> None:
-    """Two files of new rows in two partitions, by pyarrow."""
-    location = location_of(folder)
-
-    def write(staged: str) -> int:
-        for day in (2, 3):
-            to = folder / staged / f"day={day}"
-            to.mkdir(parents=True)
-            rows = pa.table({"x": values, "i": [day] * len(values)})
-            pq.write_table(rows, to / "part-00000-xyz.c000.snappy.parquet")
-        (folder / staged / "_SUCCESS").write_bytes(b"")
-        return 2 * len(values) + lost
-
-    def index(files: Sequence[Found]) -> tuple[Manifest, dict[str, Any]]:
-        new = table_of(location, files)
-        made = index_files(new, {"x": "bitmap"}, runner=LocalRunner(1))
-        return made, {} if mode is Mode.APPEND else {"layout": {"cluster_by": []}}
-
-    arrive(location, mode, write=write, index=index)
 
 
 def old_table(folder: Path) -> Path:
@@ -66,7 +41,7 @@ def old_table(folder: Path) -> Path:
 
 
 @contextmanager
-def failing_at(step: int) -> Iterator[list[str]]:
+def failing_at(step: int, error: type[BaseException] = OSError) -> Iterator[list[str]]:
     """Let one change of the file system fail, and the next ones succeed."""
     calls: list[str] = []
     originals = {name: getattr(Location, name) for name in CHANGES}
@@ -75,7 +50,7 @@ def failing_at(step: int) -> Iterator[list[str]]:
         def change(*args: Any) -> Any:
             calls.append(name)
             if len(calls) == step + 1:
-                raise OSError(f"no {name} today")
+                raise error(f"no {name} today")
             return originals[name](*args)
 
         return change
@@ -226,6 +201,61 @@ def test_a_writer_that_fails_leaves_none_and_one_that_returns_all(
         if len(calls) <= step:
             break
     assert n_failed > 4
+
+
+@pytest.mark.parametrize("mode", BY_MODE)
+def test_a_writer_that_is_interrupted_leaves_all_or_none(
+    tmp_path: Path, mode: Mode
+) -> None:
+    """Ctrl-C, also when the rows that are overwritten are gone already."""
+    arrived(tmp_path / "new", Mode.CREATE)
+    new = rows_of(tmp_path / "new", listed(tmp_path / "new"))
+    for step in range(200):
+        folder = tmp_path / str(step)
+        before = rows_of(folder, [])
+        if mode is not Mode.CREATE:
+            before = rows_of(old_table(folder), listed(folder))
+        wanted = before + new if mode is Mode.APPEND else new
+        with failing_at(step, KeyboardInterrupt) as calls, suppress(KeyboardInterrupt):
+            arrived(folder, mode)
+        if len(calls) <= step:
+            break
+        if before or listed(folder):
+            ours = seen_by_both(folder)[0]
+            assert ours in (before, wanted), step
+            sx.vacuum(folder, retention=NOW)
+            assert seen_by_both(folder) == (ours, ours), step
+    assert step > 8
+
+
+def test_a_vacuum_that_has_read_the_log_before_a_commit_takes_nothing_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads the log, the rows are committed, and then it sees the record."""
+    folder = old_table(tmp_path)
+    original = Publisher._being_published
+    calls: list[int] = []
+
+    def beside_a_writer(self: Publisher) -> list[Replacement]:
+        calls.append(1)
+        if len(calls) > 1:
+            return original(self)
+        found = original(self)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Location, "copy", killed)
+            patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
+            with pytest.raises(Killed):
+                arrived(folder, Mode.APPEND)
+        return found
+
+    before = seen_by_both(folder)[0]
+    monkeypatch.setattr(Publisher, "_being_published", beside_a_writer)
+    sx.vacuum(folder, retention=NOW)
+    assert len(calls) > 1
+    sx.vacuum(folder, retention=NOW)
+    ours, theirs = seen_by_both(folder)
+    assert ours == theirs
+    assert (ours - before).total() == 6
 
 
 def test_hidden_files_that_vanish_are_not_committed(tmp_path: Path) -> None:

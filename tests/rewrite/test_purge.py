@@ -7,11 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
+from skipindex.rewrite.arrival import Mode
 from skipindex.rewrite.purge import BLANK
-from skipindex.storage.location import location_of
+from skipindex.storage.location import Location, location_of
 from skipindex.storage.log import (
     LOG,
     MANIFESTS,
@@ -23,6 +25,10 @@ from skipindex.storage.log import (
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.parts import ReadCount
+from skipindex.storage.publications import PUBLISHING
+from tests.rewrite.arriving import arrived
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.killing import Killed, killed_at
 from tests.tables import build, flip, forget_open_packs, kept, packs, put
 
 KINDS = ["bitmap", "bloom", "bit_sliced", "range_bitmap", "run_length", "ngram_bloom"]
@@ -104,6 +110,60 @@ def test_nothing_is_left_of_a_deleted_file(folder: Path) -> None:
     assert kept(table, "name = '03-other-007' AND n = 3007") == ["f3.parquet"]
     assert table.plan_files("n = 3007").count_bounds == (1, 1)
     assert sx.refresh_indexes(folder, workers=1).files == 0, "all others are kept"
+
+
+def test_no_record_of_a_publication_names_a_deleted_file(tmp_path: Path) -> None:
+    """One of two replacements could not be shown, so the record stays for a while."""
+    folder = tmp_path / "t"
+    for day in (1, 2):
+        put(folder / f"day={day}" / f"{SECRET}.parquet", {"x": [day, 7]})
+    build(folder, {"x": "bitmap"})
+    optimized(folder, cluster_by=["x"], rows_per_file=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Location, "copy", killed)
+        with pytest.raises(Killed):
+            sx.vacuum(folder, retention=timedelta(0))
+    put(folder / "day=1" / f"{SECRET}.parquet", {"x": [3]})
+    sx.vacuum(folder)
+    assert SECRET in named_by_records(folder)
+    (folder / "day=1" / f"{SECRET}.parquet").unlink()
+    put(folder / "day=1" / "other.parquet", {"x": [4]})
+    sx.vacuum(folder, purge=True)
+    assert SECRET not in named_by_records(folder)
+    rows = sx.open_table(folder).plan_files("x >= 0").paths
+    assert sum(pq.ParquetFile(folder / p).metadata.num_rows for p in rows) == 3
+
+
+def named_by_records(folder: Path) -> str:
+    records = (folder / PUBLISHING).glob("*.json")
+    return "".join(path.read_text() for path in records)
+
+
+def killed(*_: Any) -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_purge_after_a_killed_overwrite_leaves_no_path(
+    tmp_path: Path, after: bool
+) -> None:
+    for step in range(100):
+        folder = tmp_path / str(step)
+        put(folder / "day=1" / f"{SECRET}.parquet", {"x": [1, 7], "i": [1, 2]})
+        build(folder, {"x": "bitmap"})
+        try:
+            with killed_at(step, after=after):
+                arrived(folder, Mode.OVERWRITE)
+        except Killed:
+            pass
+        else:
+            break
+        (folder / "day=1" / f"{SECRET}.parquet").unlink(missing_ok=True)
+        put(folder / "day=1" / "other.parquet", {"x": [4], "i": [1]})
+        sx.vacuum(folder, purge=True)
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        assert [p for p in files if SECRET.encode() in p.read_bytes()] == [], step
+    assert step > 8
 
 
 def test_nothing_is_left_of_a_file_that_was_overwritten(folder: Path) -> None:

@@ -108,6 +108,7 @@ def build(
     requests = column_requests(table, indexes)
     repairs = to_repair(table, repair)
     fresh, asked = _indexed(table, requests, repairs, runner, progress)
+    unchanged = len(table) - len(asked)
     news = dict(properties or {})
     left = repairs.left(table)
     shrunk: set[str] = set()
@@ -140,7 +141,7 @@ def build(
     return BuildReport(
         table=table,
         files=len(fresh),
-        unchanged=len(table) - len(asked),
+        unchanged=unchanged,
         n_bytes=sum(pack.size for pack in fresh.packs),
         seconds=time.perf_counter() - began,
         notes=(

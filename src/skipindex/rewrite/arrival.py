@@ -29,7 +29,7 @@ from skipindex.rewrite.candidates import row_counts
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.storage.location import Found, Location
-from skipindex.storage.log import Snapshot, commit, newest_snapshot
+from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.names import (
     FOLDER,
@@ -39,6 +39,7 @@ from skipindex.storage.names import (
     is_hidden_copy,
     published,
 )
+from skipindex.storage.publications import read_publications
 from skipindex.storage.replacements import Replacement, Rewrites, without_files
 from skipindex.table import is_data_file
 
@@ -93,7 +94,9 @@ def arrive(location: Location, mode: Mode, *, write: Writer, index: Indexer) -> 
             done = True
             _publish(location, arrival)
     except BaseException:
-        _withdraw(location, made, mode, was_there=was_there)
+        # Once an overwrite is committed, the old rows may be gone.
+        if not (done and mode is Mode.OVERWRITE):
+            _withdraw(location, made, mode, was_there=was_there)
         raise
     finally:
         with contextlib.suppress(Exception):
@@ -211,13 +214,15 @@ def _publish(location: Location, arrival: Replacement) -> None:
             _sweep_marks(location)
         publisher = Publisher(location, 0.0, partial(_delete_replaced, location))
         publisher.finish(arrival.publication)
-    except CommitConflictError:
-        if all(location.stat(published(file.path)) is None for file in arrival.new):
+    except Exception as error:
+        if read_publications(location).is_shown(arrival):
+            if isinstance(error, CommitConflictError):
+                return  # a vacuum was faster
+        elif any(location.stat(file.path) != file for file in arrival.new):
             raise TableError(
                 f"rows for {location.full('')!r} were deleted while they were written "
                 "(a vacuum with a retention shorter than a write?); try again"
-            ) from None
-    except Exception as error:  # noqa: BLE001 (the rows are in, whatever it is)
+            ) from error
         warnings.warn(
             f"rows are committed to {location.full('')!r}, but readers who list the "
             f"folder do not see all of them before the next vacuum: {error}",
@@ -250,9 +255,11 @@ def _withdraw(
 ) -> None:
     """Delete the files of a writer who failed, and take back a commit of them.
 
+    It may have come about though it failed, and a vacuum may have published it.
     Where the commit cannot be taken back, the rows stay: all of them.
     """
     gone = set(made)
+    paths = [*map(published, made), *made]
 
     def without(base: Snapshot) -> Snapshot:
         rewrites = Rewrites.of(base.properties)
@@ -260,17 +267,16 @@ def _withdraw(
             r for r in rewrites.replacements if not gone & {f.path for f in r.new}
         )
         properties = replace(rewrites, replacements=others).within(base.properties)
-        manifest = without_files(base.manifest, gone)
+        manifest = without_files(base.manifest, set(paths))
         return Snapshot(base.version + 1, manifest, properties)
 
     with contextlib.suppress(Exception):
         try:
-            rewrites = Rewrites.of(newest_snapshot(location).properties)
+            known = newest_for_writer(location).manifest.paths
         except CorruptIndexError:
-            rewrites = Rewrites()
-        if any(gone & {f.path for f in r.new} for r in rewrites.replacements):
+            known = []
+        if not set(known).isdisjoint(paths):
             if mode is Mode.OVERWRITE:
                 return
             commit(location, without, operation="withdraw")
-        paths = [*map(published, made), *made]
         delete_files(location, paths, folders=not was_there)

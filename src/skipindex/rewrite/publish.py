@@ -25,7 +25,7 @@ from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.candidates import count_rows
 from skipindex.rewrite.cubes import PROPERTY, cubes_of
 from skipindex.storage.location import Found, Location
-from skipindex.storage.log import Snapshot, commit, newest_snapshot
+from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.names import published
 from skipindex.storage.publications import (
     read_publications,
@@ -98,7 +98,7 @@ class Publisher:
 
     def run(self) -> None:
         """Publish what is due, give up what no longer fits, end what others began."""
-        due, void = self.due(newest_snapshot(self._location))
+        due, void = self.due(newest_for_writer(self._location))
         if void or any(not r.publishing for r in due):
             name = uuid.uuid4().hex
             commit(
@@ -106,9 +106,11 @@ class Publisher:
                 lambda base: self._marked(base, name),
                 operation="vacuum",
             )
+        # A record is written after the commit that it is of: what the log, which is
+        # read after the records, does not know is lost, and is not about to come.
+        known = {record.id for record in read_publications(self._location).records}
         mine = self._being_published()
-        known = {r.publication for r in mine if r.publication is not None}
-        known |= {record.id for record in read_publications(self._location).records}
+        known |= {r.publication for r in mine if r.publication is not None}
         for name in sorted(known):
             self._end(name, [r for r in mine if r.publication == name])
         publications = read_publications(self._location)
@@ -150,7 +152,7 @@ class Publisher:
 
     def _being_published(self) -> list[Replacement]:
         """What the newest commit of all says, for nothing else may be deleted."""
-        snapshot = newest_snapshot(self._location)
+        snapshot = newest_for_writer(self._location)
         replacements = Rewrites.of(snapshot.properties).replacements
         return [r for r in replacements if r.publishing]
 
@@ -265,7 +267,7 @@ class Publisher:
         """Delete visible copies of files that are there all the same."""
         there = self._there([replacement])
         is_all_there = all(there.get(file.path) == file for file in replacement.old)
-        named = set(newest_snapshot(self._location).manifest.paths)
+        named = set(newest_for_writer(self._location).manifest.paths)
         for file in replacement.new:
             target = there.get(published(file.path))
             if target is None or target.size != file.size or target.path in named:

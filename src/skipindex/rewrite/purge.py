@@ -21,7 +21,7 @@ from skipindex.storage.log import (
     Snapshot,
     commit,
     latest_version,
-    newest_snapshot,
+    newest_for_writer,
 )
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.names import is_commit
@@ -82,7 +82,7 @@ def _commit_live(location: Location) -> None:
             properties[PROPERTY] = cubes
         return Snapshot(base.version + 1, manifest, properties)
 
-    base = newest_snapshot(location)
+    base = newest_for_writer(location)
     if base.newest < 0:
         return
     news = live(base)
@@ -97,7 +97,7 @@ def _commit_live(location: Location) -> None:
 def _impure(location: Location) -> set[str]:
     """The packs that hold more than what is referred to, or cannot be read."""
     found = set()
-    for use in newest_snapshot(location).manifest.blobs():
+    for use in newest_for_writer(location).manifest.blobs():
         try:
             source = location.view(f"{PACKS}/{use.pack.name}")
             n_slots = len(Blob(source, use.entry).n_rows)

@@ -24,7 +24,7 @@ from skipindex.storage.log import (
     FOLDER,
     Snapshot,
     commit,
-    newest_snapshot,
+    newest_for_writer,
     warn_of_damage,
 )
 from skipindex.storage.names import (
@@ -123,7 +123,7 @@ def vacuum(
     if purge and not dry_run:
         given_up = forget(location)
         blank_older_commits(location)
-    run.sweep(dry_run=dry_run)
+    run.sweep(dry_run=dry_run, purge=purge)
     if dry_run:
         run.foretell()
     return VacuumReport(
@@ -137,7 +137,7 @@ def vacuum(
 
 def _newest(location: Location) -> Snapshot:
     try:
-        return newest_snapshot(location)
+        return newest_for_writer(location)
     except IndexVersionError as error:
         raise TableError(
             f"cannot tell what {location.full('')!r} needs: {error} (vacuum with the "
@@ -187,7 +187,7 @@ class _Run:
         rewrites = Rewrites.of(self._snapshot.properties)
         return live | {f.path for r in rewrites.replacements for f in (*r.old, *r.new)}
 
-    def sweep(self, *, dry_run: bool) -> None:
+    def sweep(self, *, dry_run: bool, purge: bool) -> None:
         """Delete what no commit refers to.
 
         While the newest commit is damaged nobody knows what it refers to: then all
@@ -198,13 +198,15 @@ class _Run:
             return
         cutoff = time.time() - self._keep
         young = time.time() - max(self._keep, _LOG_AGE)
+        # A record names data files, and nobody asks for one that is not heeded.
+        young_record = cutoff if purge else young
         listing = list(self._location.list_own())
         folders = list(self._location.list_folders())
         needed = referenced(
             self._location, self._snapshot, listing, keep=self._keep, since=cutoff
         )
         needed |= self._live()
-        needed |= _heeded(self._location, listing)
+        needed |= _heeded(self._location, self._snapshot, listing)
         others = _Others(self._location, folders)
         swept = [
             file
@@ -214,8 +216,8 @@ class _Run:
             and (
                 file.mtime <= cutoff * NS
                 if is_own_garbage(file.path)
-                else file.mtime <= young * NS
-                and (is_commit(file.path) or is_record(file.path))
+                else (file.mtime <= young * NS and is_commit(file.path))
+                or (file.mtime <= young_record * NS and is_record(file.path))
             )
         ]
         if dry_run:
@@ -252,14 +254,20 @@ class _Run:
                 self.deleted[file.path] = file.size
 
 
-def _heeded(location: Location, listing: Iterable[Found]) -> set[str]:
-    """Records that say what is ignored, as long as any of it is there."""
+def _heeded(location: Location, newest: Snapshot, listing: Iterable[Found]) -> set[str]:
+    """Records that the log names, and those that say what of all this is ignored."""
     there = {file.path: file for file in listing}
-    return {
-        path
+    heeded = {r.publication for r in Rewrites.of(newest.properties).replacements}
+    heeded |= {
+        record.id
         for record in read_publications(location).records
         if record.shown is None or any(record.ignored(there))
-        for path in (record_path(record.id), outcome_path(record.id))
+    }
+    return {
+        path
+        for name in heeded
+        if name is not None
+        for path in (record_path(name), outcome_path(name))
     }
 
 

@@ -14,6 +14,7 @@ so a reader sees a commit whole or not at all.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import random
 import time
@@ -28,6 +29,7 @@ from skipindex.errors import (
     CommitConflictError,
     CorruptIndexError,
     IndexVersionError,
+    StorageError,
     TableError,
 )
 from skipindex.storage.checks import (
@@ -63,6 +65,7 @@ __all__ = [
     "Snapshot",
     "commit",
     "latest_version",
+    "newest_for_writer",
     "newest_snapshot",
     "read_snapshot",
     "warn_of_damage",
@@ -70,6 +73,10 @@ __all__ = [
 
 FORMAT: Final = 1
 _TRIES: Final = 50
+_IS_NO_FILE: Final = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
+)
+"""What the system says where something else is in the place of a file, or nothing."""
 _LOOKS_BACK: Final = 16
 """How many damaged commits are passed over in search of a whole one."""
 
@@ -86,6 +93,7 @@ class Snapshot:
         damaged: the number of the newest commit, if this is an older one because
             those after it cannot be read.
         notes: what of the log is ignored, and why.
+        refused: the file system refuses to read a newer commit, which may be whole.
     """
 
     version: int
@@ -94,6 +102,7 @@ class Snapshot:
     manifest_name: str = ""
     damaged: int | None = None
     notes: tuple[str, ...] = ()
+    refused: bool = False
 
     @property
     def newest(self) -> int:
@@ -173,13 +182,15 @@ def newest_snapshot(location: Location) -> Snapshot:
         versions = _versions(location)
         newest = max(versions, default=-1)
         problems = []
+        refused = False
         for version in sorted(versions, reverse=True)[:_LOOKS_BACK]:
             try:
-                found = read_snapshot(location, version)
+                found = _read_or_try_again(location, version)
             except IndexVersionError:
                 raise
             except CorruptIndexError as error:
                 problems.append(str(error))
+                refused |= _is_refused(error)
             else:
                 break
         else:
@@ -198,6 +209,43 @@ def newest_snapshot(location: Location) -> Snapshot:
         found.manifest_name,
         newest,
         (*notes, *found.notes),
+        refused,
+    )
+
+
+def newest_for_writer(location: Location) -> Snapshot:
+    """The newest commit that is whole, for those who commit or delete after it.
+
+    Raises:
+        IndexVersionError: a newer library wrote the newest one that can be read.
+        StorageError: a newer one may be whole, but the file system refuses to read
+            it, perhaps only now: the rows that it names could be lost.
+    """
+    found = newest_snapshot(location)
+    if found.refused:
+        raise StorageError(
+            f"cannot read {location.full(commit_path(found.newest))!r}, so nothing was "
+            f"changed: {found.notes[0]}"
+        )
+    return found
+
+
+def _read_or_try_again(location: Location, version: int) -> Snapshot:
+    try:
+        return read_snapshot(location, version)
+    except CorruptIndexError as error:
+        if not _is_refused(error):
+            raise
+    return read_snapshot(location, version)
+
+
+def _is_refused(error: CorruptIndexError) -> bool:
+    """Whether nobody can tell if the bytes are damaged, for they were not read."""
+    cause = error.__cause__
+    return (
+        isinstance(cause, OSError)
+        and cause.errno is not None
+        and cause.errno not in _IS_NO_FILE
     )
 
 
@@ -212,10 +260,11 @@ def commit(location: Location, change: Change, *, operation: str) -> Snapshot:
     Raises:
         CommitConflictError: others were faster, 50 times in a row.
         IndexVersionError: a newer library wrote the newest commit.
+        StorageError: the file system refuses to read the newest commit, or to write.
         TableError: the log has no more numbers.
     """
     for attempt in range(_TRIES):
-        base = newest_snapshot(location)
+        base = newest_for_writer(location)
         version = base.newest + 1
         if not attempt:
             warn_of_damage(base)

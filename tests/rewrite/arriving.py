@@ -1,0 +1,54 @@
+"""Rows that arrive without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from skipindex.indexes._runners import LocalRunner
+from skipindex.indexes.build import index_files
+from skipindex.rewrite.arrival import Mode, arrive
+from skipindex.storage.location import Found, location_of
+from skipindex.storage.manifest import Manifest
+from skipindex.table import table_of
+
+
+def arrived(
+    folder: Path,
+    mode: Mode,
+    *,
+    lost: int = 0,
+    values: Sequence[int] = (1, 2, 3),
+    rows: Mapping[int, Mapping[str, Sequence[int]]] | None = None,
+) -> None:
+    """New rows in partitions, a file in each, by pyarrow.
+
+    Args:
+        folder: of the table.
+        mode: what becomes of the rows that are there.
+        lost: how many more rows the writer claims to have written.
+        values: of column x, in the partitions of days 2 and 3.
+        rows: columns by day, for other rows than those.
+    """
+    location = location_of(folder)
+    by_day = rows or {day: {"x": values, "i": [day] * len(values)} for day in (2, 3)}
+
+    def write(staged: str) -> int:
+        for day, columns in by_day.items():
+            to = folder / staged / f"day={day}"
+            to.mkdir(parents=True)
+            table = pa.table(dict(columns))
+            pq.write_table(table, to / "part-00000-xyz.c000.snappy.parquet")
+        (folder / staged / "_SUCCESS").write_bytes(b"")
+        return sum(len(columns["x"]) for columns in by_day.values()) + lost
+
+    def index(files: Sequence[Found]) -> tuple[Manifest, dict[str, Any]]:
+        new = table_of(location, files)
+        made = index_files(new, {"x": "bitmap"}, runner=LocalRunner(1))
+        return made, {} if mode is Mode.APPEND else {"layout": {"cluster_by": []}}
+
+    arrive(location, mode, write=write, index=index)
