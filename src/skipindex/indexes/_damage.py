@@ -88,7 +88,7 @@ def damage_of_blob(
                 shared.read(0, len(shared))
             bad |= _broken(blob, use, count, bad)
     except IndexVersionError:
-        return  # whoever wrote it can read it
+        return  # the library that wrote it can read it
     except (CorruptIndexError, OSError) as error:
         yield _whole(use, error)
         return

@@ -110,7 +110,7 @@ class Compiler:
 
     def _argument(self, name: str, argument: Term | Literal) -> Image:
         if name in _ARITHMETIC and isinstance(argument, Decimal):
-            # Its type is settled by the other operand.
+            # Its type is that of the other operand.
             return ConstantImage(UNTYPED, float(argument), str(argument))
         return self.compile(argument)
 

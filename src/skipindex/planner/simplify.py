@@ -112,7 +112,7 @@ def _merge(
 def _merged(
     group: list[Bound], combine: Callable[[Sequence[Atom]], Atom | Known], word: str
 ) -> Bound:
-    """One leaf in the place of several."""
+    """One leaf instead of several."""
     if len(group) == 1:
         return group[0]
     some = [leaf for leaf in group if isinstance(leaf, Leaf)]

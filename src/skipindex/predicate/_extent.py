@@ -1,7 +1,7 @@
 """How large and how deep trees are, and trees cut off below a depth.
 
-Python's own stack has an end, so whoever walks a tree by recursion is given one that
-``shallow`` has seen, and terms that ``is_large`` has not refused.
+Python's own stack has an end.  So a function that walks a tree by recursion gets a tree
+that ``shallow`` has cut off, and terms that ``is_large`` has not refused.
 """
 
 from __future__ import annotations

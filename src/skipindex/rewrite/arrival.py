@@ -6,8 +6,8 @@
 4. One commit names them and their indexes, and what they replace, if anything.
 5. They are published, and what they replace is deleted.  (``rewrite.publish``)
 
-Whoever fails before the commit leaves nothing, and whoever is killed leaves what no
-reader sees.  From the commit on a reader of commits sees all rows.  One who lists the
+A writer that fails before the commit leaves nothing, and one that is killed leaves what
+no reader sees.  From the commit on a reader of commits sees all rows.  One who lists the
 folder sees file after file appear in step 5; if the writer is killed there, the
 next vacuum does the rest.
 """

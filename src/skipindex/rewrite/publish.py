@@ -2,7 +2,7 @@
 
 A replacement that is older than the retention is published:
 
-1. A commit says so; nobody rewrites its files from here on.
+1. A commit says so; no writer rewrites its files from here on.
 2. The record is written: visible copies are ignored.  (``storage.publications``)
 3. The copies get their visible names: linked on a local file system, copied elsewhere.
 4. The outcome is written: they count now, and the files that they replaced do not.
@@ -10,7 +10,7 @@ A replacement that is older than the retention is published:
 6. Another commit names the visible files; the hidden names become trash.
 7. The record is deleted.
 
-Whoever dies on the way is followed by the next vacuum, which does the rest.  If the log
+If the vacuum dies on the way, the next one does the rest.  If the log
 does not know the replacement any more, what is not shown for good is taken back.
 """
 
@@ -257,7 +257,7 @@ class Publisher:
         return n_old == n_new if len(old) == len(replacement.old) else n_old <= n_new
 
     def _remove_old(self, replacement: Replacement) -> None:
-        """Delete what was replaced, unless somebody has changed it meanwhile."""
+        """Delete what was replaced, unless it has changed meanwhile."""
         there = self._there([replacement])
         old = [f for f in replacement.old if there.get(f.path) == f]
         if old and self._has_rows_of(replacement, there):

@@ -190,7 +190,7 @@ class _Run:
     def sweep(self, *, dry_run: bool, purge: bool) -> None:
         """Delete what no commit refers to.
 
-        While the newest commit is damaged nobody knows what it refers to: then all
+        While the newest commit is damaged it is not known what it refers to: then all
         is left until another is committed.
         """
         self._snapshot = _newest(self._location)
@@ -198,7 +198,7 @@ class _Run:
             return
         cutoff = time.time() - self._keep
         young = time.time() - max(self._keep, _LOG_AGE)
-        # A record names data files, and nobody asks for one that is not heeded.
+        # A record names data files, and no reader asks for one that is not heeded.
         young_record = cutoff if purge else young
         listing = list(self._location.list_own())
         folders = list(self._location.list_folders())
@@ -289,7 +289,7 @@ class _Others:
 
 
 def _is_below_a_table(location: Location) -> bool:
-    """Whether a folder above has an index; if nobody can tell, it may have one."""
+    """Whether a folder above has an index; if that cannot be seen, it may have one."""
     root = Path(location.root)
     parents = {*root.parents, *(root.resolve().parents if location.is_local else ())}
     if not location.is_local:

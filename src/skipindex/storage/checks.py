@@ -303,7 +303,7 @@ def unpacked_bytes(data: bytes) -> int:
 def stream_of(data: bytes) -> pa.Buffer:
     """The stream in an Arrow file: what comes after ``ARROW1`` and two zeros.
 
-    The footer could name other rows than those that were checked; nobody reads it.
+    The footer could name other rows than those that were checked; no reader asks it.
     """
     return pa.py_buffer(data)[8:]
 

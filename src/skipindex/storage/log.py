@@ -76,7 +76,7 @@ _TRIES: Final = 50
 _IS_NO_FILE: Final = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
 )
-"""What the system says where something else is in the place of a file, or nothing."""
+"""What the system says where there is no file, or something else."""
 _LOOKS_BACK: Final = 16
 """How many damaged commits are passed over in search of a whole one."""
 
@@ -115,7 +115,7 @@ Change = Callable[[Snapshot], Snapshot]
 
 
 def latest_version(location: Location) -> int:
-    """The number of the newest commit, or -1; whatever is in the place of its file."""
+    """The number of the newest commit, or -1, whatever has the name of its file."""
     return max(_versions(location), default=-1)
 
 
@@ -240,7 +240,7 @@ def _read_or_try_again(location: Location, version: int) -> Snapshot:
 
 
 def _is_refused(error: CorruptIndexError) -> bool:
-    """Whether nobody can tell if the bytes are damaged, for they were not read."""
+    """Whether the bytes were not read, so that they may be whole."""
     cause = error.__cause__
     return (
         isinstance(cause, OSError)

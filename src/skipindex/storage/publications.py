@@ -19,8 +19,8 @@ record lies beside ``_skipindex``, and says which visible files are ignored:
 
 A file is ignored only while it is the one that the record means, so an append, an
 overwrite or a delete by any other tool is obeyed at each step.  When all is done the
-record goes, and the outcome stays for the retention: whoever else is publishing the
-same finds it.  Where a replacement was not shown, the record stays too.
+record goes, and the outcome stays for the retention: another vacuum that publishes
+the same finds it.  Where a replacement was not shown, the record stays too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from skipindex.storage.names import published
 from skipindex.storage.replacements import Replacement
 
 PUBLISHING: Final = ".skipindex-publishing"
-"""No name that somebody deletes who deletes ``_skipindex*``."""
+"""Deleting ``_skipindex*`` does not delete it."""
 
 _FORMAT: Final = 1
 _RECORD: Final = ".json"
