@@ -6,10 +6,10 @@
 4. One commit names them and their indexes, and what they replace, if anything.
 5. They are published, and what they replace is deleted.  (``rewrite.publish``)
 
-A writer that fails before the commit leaves nothing, and one that is killed leaves what
-no reader sees.  From the commit on a reader of commits sees all rows.  One who lists the
-folder sees file after file appear in step 5; if the writer is killed there, the
-next vacuum does the rest.
+A writer that fails before the commit leaves nothing, and one that is killed leaves
+what no reader sees.  From the commit on a reader of commits sees all rows.  One who
+lists the folder sees file after file appear in step 5; if the writer is killed there,
+the next vacuum does the rest.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A manifest says of every data file its path, its least and greatest values and where
 its payloads are.  Whatever changes a manifest leaves out the files that are no longer
-there, so that what was deleted is forgotten, and its packs are deleted.
+there, so that what was deleted is forgotten, and its packs are not named.
 """
 
 from __future__ import annotations
