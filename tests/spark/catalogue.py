@@ -414,10 +414,10 @@ COLUMNS: Final[dict[str, Callable[[], Column]]] = {
     "expr": lambda: sf.expr("i = 1 OR st.x = 2"),
     "alias": lambda: (c("i") == 1).alias("named"),
     "astype": lambda: c("i").astype("string") == "1",
-    "chain of AND": lambda: _chain(300, sf.lit(True)),
-    "alternating": lambda: _alternating(300),
+    "chain of AND": lambda: _chain(100, sf.lit(True)),
+    "alternating": lambda: _alternating(100),
     "sum": lambda: sum([c("i")] + [sf.lit(1)] * 100, sf.lit(0)) == 101,
-    "nested NOT": lambda: _negated(301),
+    "nested NOT": lambda: _negated(101),
 }
 
 
@@ -462,14 +462,33 @@ ARGUMENTS: Final = (
 )
 
 
-def calls(spark: SparkSession, *, each: int, seed: int) -> Iterator[str]:
-    """Calls of all of Spark's functions with drawn arguments; few fit their types."""
+_LARGE: Final = {
+    *("repeat", "space", "lpad", "rpad", "array_repeat", "sequence", "randstr"),
+    "array_insert",
+}
+"""Functions that make gigabytes of a large number."""
+
+
+def calls(
+    spark: SparkSession, frame: DataFrame, *, each: int, seed: int, every: int = 1
+) -> Iterator[str]:
+    """Calls of Spark's functions with drawn arguments, where these fit their types.
+
+    Args:
+        spark: the session.
+        frame: the columns.
+        each: so many calls are drawn of a function.
+        seed: of what is drawn.
+        every: of so many functions, one is called.
+    """
     rng = random.Random(seed)
-    names = [row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()]
-    for name in sorted(name for name in names if name.isidentifier()):
+    names = {row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()} - _LARGE
+    for name in sorted(name for name in names if name.isidentifier())[::every]:
         for k in range(each):
             some = rng.choices(ARGUMENTS, k=(1, 2, 1, 3, 2, 0)[k % 6])
             call = f"{name}({', '.join(some)})"
+            if not accepted(frame, f"{call} IS NOT NULL"):
+                continue
             for form in ("{0}", "{0} = {1}", "{0} IS NOT NULL", "NOT ({0} > {1})"):
                 yield form.format(call, rng.choice(("1", "'a'", "i", "TRUE", "0.5")))
 

@@ -172,7 +172,7 @@ DECIMALS = [
         "CAST(dec AS DECIMAL(14,4))",
         "CAST(y AS DECIMAL(5,1))",
         *("dec + 1", "dec - 0.5", "1 - dec", "dec * 2", "dec * -1.5", "(dec + 1) * 2"),
-        *("dec + i", "dec * dec", "round(dec)", "round(dec, 1)", "round(dec, -1)"),
+        *("dec * dec", "round(dec)", "round(dec, 1)", "round(dec, -1)"),
         *("greatest(dec, dec)", "dec + 1L", "dec - CAST(1 AS DECIMAL(18,4))"),
     )
     for comparison in ("= 1.50", "< 1.5", ">= -1.00BD", "!= 1.5", "IN (1.50, 0.01)")
@@ -216,7 +216,7 @@ TEXTS = [
             *("if(b, s, 'ab')", "substring(s, 1, 3)", "ucase(n)", "left(s, -1)"),
             *("trim(BOTH 'a' FROM s)", "trim(LEADING 'ab' FROM s)", "btrim(s, 'b')"),
             *("trim(TRAILING FROM s)", "ltrim('a', s)", "trim(BOTH FROM s)"),
-            *("greatest(s, 'ab')", "least(s, n)"),
+            *("greatest(s, 'ab')",),
         )
         for comparison in (
             *("= 'ab'", "= 'A'", "< 'b'", ">= 'ab'", "!= 'a'", "IN ('ab', 'x', '')"),
@@ -320,7 +320,6 @@ MADE = [
     *("ts + INTERVAL 1 WEEK < TIMESTAMP '2020-11-01 01:00:00'",),
     *("ts + INTERVAL 90 SECONDS >= TIMESTAMP '2021-01-01 00:01:30Z'",),
     *("ntz - INTERVAL 1 WEEK = TIMESTAMP_NTZ '1993-12-25 00:00:00'",),
-    *("ts < TIMESTAMP '2020-03-28 12:00:00+01:00' + INTERVAL 36 HOURS",),
     *("ts < TIMESTAMP '2020-03-28 12:00:00+01:00' + INTERVAL 23 HOURS",),
     *("coalesce(ts, TIMESTAMP '2020-01-01 00:00:00Z') > DATE '2020-03-29'",),
     *("nvl(ntz, TIMESTAMP_NTZ '1993-01-01 00:00:00') < TIMESTAMP_NTZ '1994-01-01'",),
@@ -383,7 +382,10 @@ CONVERTED = [
     *("X'61' = X'61' AND i = 2", "'a' = 'b' OR s = 'a'"),
     *("ts > TIMESTAMP '2020-03-29 01:30:00Z'", "'2' > '10' AND b"),
 ]
-REGIONS = [
+NEARLY = [
+    *("dec + i = 1.50", "dec + i < 1.5", "dec - l >= -1.00BD", "i * dec IN (1.50, 3)"),
+    *("least(s, n) LIKE '%b%'", "least(s, n) NOT LIKE '_b%'", "greatest(s, n) < 'b'"),
+    *("ts < TIMESTAMP '2020-03-28 12:00:00+01:00' + INTERVAL 36 HOURS",),
     *("ts > TIMESTAMP '2020-03-29 03:30:00 Europe/Berlin'",),
     *("ts = TIMESTAMP '2020-10-25 02:59:59.999999 Europe/Berlin'",),
     *("ts <= TIMESTAMP '1900-02-28 12:00:00 America/New_York'",),
@@ -400,7 +402,7 @@ REGIONS = [
     ),
     *("1 = 1.0D AND d = 'NaN'", "NOT (d <= '1e400')", "dec <> '1e400'"),
 ]
-"""Never wrong; some are errors in ANSI mode, and regions are known nearly."""
+"""Never wrong; some are errors in ANSI mode, and some are only known nearly."""
 ALL = [*NUMBERS, *DOUBLES, *DECIMALS, *TEXTS, *MADE, *LOGIC, *CONVERTED]
 FOLDED = [
     *("(l < 9223372036854775807.5) IS TRUE", "(l <= 9223372036854775808) IS TRUE"),
@@ -487,7 +489,7 @@ def test_wild_values_are_never_lost(
     table = write(tmp_path, WILD, rows=3)
     session = {**INTERPRETED, "spark.sql.session.timeZone": zone or "Asia/Tokyo"}
     with settings(spark, {**session, "spark.sql.ansi.enabled": "false"}):
-        said = truth(spark, table, [*ALL, *FOLDED, *REGIONS])
+        said = truth(spark, table, [*ALL, *FOLDED, *NEARLY])
     computed = 0
     for text in said:
         plan = table.plan_files(text, timezone=zone)

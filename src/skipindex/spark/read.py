@@ -55,7 +55,6 @@ assumed is told to it, or it is right under all values:
 ==============================================  =====================================
 ``spark.sql.session.timeZone``                  told; if not, what depends on it is open
 ``spark.sql.caseSensitive``                     told
-``spark.sql.timestampType``                     assumed where TIMESTAMP is written
 ``spark.sql.ansi.enabled``                      all: what fails or is NULL is open
 ``spark.sql.legacy.timeParserPolicy``           all: text of days before 1582 is open
 ``spark.sql.optimizer.excludedRules``           all: LIKE of U+FFFD is open
@@ -67,7 +66,6 @@ assumed is told to it, or it is right under all values:
 ``spark.sql.function.concatBinaryAsString``     all: only text is joined
 ==============================================  =====================================
 """
-_TIMESTAMP: Final = re.compile(r"\bTIMESTAMP\b", re.IGNORECASE)
 
 
 def read(
@@ -219,12 +217,6 @@ def _check_session(spark: SparkSession, plan: Plan) -> None:
             f"has spark.sql.caseSensitive={_setting(spark, 'spark.sql.caseSensitive')}"
         )
     check_session(spark)
-    kind = _setting(spark, "spark.sql.timestampType")
-    if kind.upper() != "TIMESTAMP_LTZ" and _TIMESTAMP.search(plan.where):
-        raise PlanError(
-            f"the session has spark.sql.timestampType={kind}, under which TIMESTAMP in "
-            "the condition is another type (write TIMESTAMP_LTZ or TIMESTAMP_NTZ)"
-        )
 
 
 def check_session(spark: SparkSession) -> None:
