@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
@@ -31,7 +31,9 @@ from hypothesis.stateful import (
 )
 
 import skipindex as sx
+from skipindex.rewrite.arrival import Mode
 from skipindex.storage.log import FOLDER, LOG
+from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import listed, optimized
 from tests.rewrite.test_killed import Killed, killed_at
 from tests.tables import forget_open_packs, put
@@ -44,6 +46,16 @@ VALUES = 12
 SEEDS = st.integers(0, 2**16)
 STEPS = st.integers(0, 40)
 
+Rows: TypeAlias = Counter[tuple[int, int, int]]
+
+
+def _columns(rows: list[tuple[int, int]]) -> dict[str, list[int]]:
+    return {"i": [i for i, _ in rows], "x": [x for _, x in rows]}
+
+
+def _counted(day: int, rows: list[tuple[int, int]]) -> Rows:
+    return Counter((i, x, day) for i, x in rows)
+
 
 class Life(RuleBasedStateMachine):
     """One table, from its first file on."""
@@ -52,7 +64,9 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="skipindex-life-"))
         self.next_row = 0
-        self.truth: Counter[tuple[int, int, int]] = Counter()
+        self.truth: Rows = Counter()
+        self.others: list[Rows] = []
+        """What the truth may become by damage: without rows of writers who died."""
         self.publishing = False
         warnings.simplefilter("ignore")  # damage is told; here it is meant
 
@@ -78,7 +92,7 @@ class Life(RuleBasedStateMachine):
     def overwrite(self, seed: int) -> None:
         """Other rows in the place of a visible file's, under its name."""
         path = self._any_visible(seed)
-        self.truth -= self._rows_of(path)
+        self._take(self._rows_of(path))
         (self.folder / path).unlink()
         self._put(int(path[4]), random.Random(seed), name=path)
 
@@ -88,7 +102,7 @@ class Life(RuleBasedStateMachine):
         """A visible file goes, unless it is the last one."""
         if len(listed(self.folder)) > 1:
             path = self._any_visible(seed)
-            self.truth -= self._rows_of(path)
+            self._take(self._rows_of(path))
             (self.folder / path).unlink()
 
     @precondition(lambda self: not self.publishing)
@@ -116,10 +130,69 @@ class Life(RuleBasedStateMachine):
         """The files are clustered anew."""
         self._act("optimize", lambda: self._optimize(by, size, full=full), None)
 
+    @rule(repair=st.sampled_from([None, True, False]))
+    def refresh(self, repair: bool | None) -> None:
+        """The indexes that the table has, of what is new or damaged."""
+        sx.refresh_indexes(self.folder, workers=1, repair=repair)
+
     @rule()
-    def vacuum(self) -> None:
+    def verify(self) -> None:
+        """Whatever is damaged is named and never raised."""
+        assert str(sx.verify(self.folder))
+
+    @rule(day=st.sampled_from(DAYS), seed=SEEDS)
+    def arrive(self, day: int, seed: int) -> None:
+        """Rows are appended by us."""
+        rows = self._new_rows(random.Random(seed))
+        self._arrive(day, rows, Mode.APPEND)
+        self._add(day, rows)
+
+    @precondition(lambda self: not self.publishing)
+    @rule(day=st.sampled_from(DAYS), seed=SEEDS)
+    def replace(self, day: int, seed: int) -> None:
+        """All rows are overwritten by us."""
+        rows = self._new_rows(random.Random(seed))
+        self._arrive(day, rows, Mode.OVERWRITE)
+        self.truth, self.others = Counter(), []
+        self._add(day, rows)
+
+    @rule(step=STEPS, after=st.booleans(), day=st.sampled_from(DAYS), seed=SEEDS)
+    def killed_arrive(self, step: int, after: bool, day: int, seed: int) -> None:
+        """An append dies: all of its rows are there, or none, and may be lost."""
+        rows = self._new_rows(random.Random(seed))
+        more = _counted(day, rows)
+        with suppress(Killed), killed_at(step, after=after):
+            self._arrive(day, rows, Mode.APPEND)
+            step = -1
+        before = [self.truth, *self.others]
+        if step < 0:
+            self._add(day, rows)
+        elif self._read(sx.open_table(self.folder).paths) == self.truth + more:
+            self._add(day, rows)
+            self.others += before
+            self.publishing = True
+
+    @precondition(lambda self: not self.publishing)
+    @rule(step=STEPS, after=st.booleans(), day=st.sampled_from(DAYS), seed=SEEDS)
+    def killed_replace(self, step: int, after: bool, day: int, seed: int) -> None:
+        """An overwrite dies: the table is the old one or the new one."""
+        rows = self._new_rows(random.Random(seed))
+        with suppress(Killed), killed_at(step, after=after):
+            self._arrive(day, rows, Mode.OVERWRITE)
+            step = -1
+        new = _counted(day, rows)
+        if step < 0:
+            self.truth, self.others = new, []
+        elif self._read(sx.open_table(self.folder).paths) == new:
+            self.truth, self.others = new, [self.truth, *self.others]
+            self.publishing = True
+
+    @rule(purge=st.booleans())
+    def vacuum(self, purge: bool) -> None:
         """Rewritten files are published; afterwards both readers agree."""
-        self._act("vacuum", lambda: sx.vacuum(self.folder, retention=NOW), None)
+        sx.vacuum(self.folder, retention=NOW, purge=purge)
+        self._look()
+        self.others = []
         self.publishing = False
         assert self._read(listed(self.folder)) == self.truth, "who lists the folder"
 
@@ -138,11 +211,14 @@ class Life(RuleBasedStateMachine):
         """An optimize dies."""
         self._act("optimize", lambda: self._optimize(by, 15), step, after=after)
 
-    @rule(step=STEPS, after=st.booleans())
-    def killed_vacuum(self, step: int, after: bool) -> None:
+    @rule(step=STEPS, after=st.booleans(), purge=st.booleans())
+    def killed_vacuum(self, step: int, after: bool, purge: bool) -> None:
         """A vacuum dies, perhaps while it publishes."""
         if self._act(
-            "vacuum", lambda: sx.vacuum(self.folder, retention=NOW), step, after=after
+            "vacuum",
+            lambda: sx.vacuum(self.folder, retention=NOW, purge=purge),
+            step,
+            after=after,
         ):
             self.publishing = True
 
@@ -194,7 +270,7 @@ class Life(RuleBasedStateMachine):
     def every_row_is_read_once(self) -> None:
         """By who opens the table through us."""
         if self.truth:
-            assert self._read(sx.open_table(self.folder).paths) == self.truth
+            self._look()
         if not self.publishing:
             assert self._read(listed(self.folder)) == self.truth, "by a plain lister"
 
@@ -226,27 +302,50 @@ class Life(RuleBasedStateMachine):
             rows_per_file=size,
             cube_size=2000,
             mode=mode,
-            indexes={"*": "minmax"},
         )
 
     def _put(self, day: int, source: random.Random, *, name: str = "") -> None:
+        rows = self._new_rows(source)
+        path = name or f"day={day}/{self.next_row}.parquet"
+        put(self.folder / path, _columns(rows))
+        self._add(day, rows)
+
+    def _new_rows(self, source: random.Random) -> list[tuple[int, int]]:
         n = source.randint(1, 12)
         rows = [(self.next_row + i, source.randrange(VALUES)) for i in range(n)]
         self.next_row += n
-        path = name or f"day={day}/{self.next_row}.parquet"
-        put(self.folder / path, {"i": [i for i, _ in rows], "x": [x for _, x in rows]})
-        self.truth += Counter((i, x, day) for i, x in rows)
+        return rows
+
+    def _arrive(self, day: int, rows: list[tuple[int, int]], mode: Mode) -> None:
+        arrived(self.folder, mode, rows={day: _columns(rows)})
+
+    def _add(self, day: int, rows: list[tuple[int, int]]) -> None:
+        more = _counted(day, rows)
+        self.truth += more
+        self.others = [other + more for other in self.others]
+
+    def _take(self, rows: Rows) -> None:
+        self.truth -= rows
+        self.others = [other - rows for other in self.others]
+
+    def _look(self) -> None:
+        """What is read is the truth, or becomes it, and never changes back."""
+        read = self._read(sx.open_table(self.folder).paths)
+        if read != self.truth:
+            assert read in self.others
+            self.others = [other for other in self.others if other != read]
+            self.truth = read
 
     def _any_visible(self, seed: int) -> str:
         return random.Random(seed).choice(listed(self.folder))
 
-    def _rows_of(self, path: str) -> Counter[tuple[int, int, int]]:
+    def _rows_of(self, path: str) -> Rows:
         found = pq.ParquetFile(self.folder / path).read(["i", "x"]).to_pydict()
         day = int(path[4])
         return Counter((i, x, day) for i, x in zip(found["i"], found["x"], strict=True))
 
-    def _read(self, paths: list[str]) -> Counter[tuple[int, int, int]]:
-        rows: Counter[tuple[int, int, int]] = Counter()
+    def _read(self, paths: list[str]) -> Rows:
+        rows: Rows = Counter()
         for path in paths:
             rows += self._rows_of(path)
         return rows

@@ -198,8 +198,11 @@ def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[Found, ..
             f"{location.full('')!r} was written by another writer meanwhile; nothing "
             "was added"
         )
-    if any(r.publishing for r in Rewrites.of(base.properties).replacements):
-        raise _BusyError
+    publications = read_publications(location)
+    for replacement in Rewrites.of(base.properties).replacements:
+        # One that is shown stays in the log where the commit that ends it is lost.
+        if replacement.publishing and not publications.is_shown(replacement):
+            raise _BusyError
     return old
 
 

@@ -92,15 +92,20 @@ class Location:
         return self._below("", pafs.FileType.Directory, links=False)
 
     def names(self, folder: str) -> Sequence[str]:
-        """The names of all that is in a folder, whatever it is."""
+        """The names of all that is in a folder, whatever it is.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
         if self.is_local:
-            try:
-                with os.scandir(self.full(folder)) as entries:
-                    return [entry.name for entry in entries]
-            except OSError as error:
-                if error.errno in _NOTHING:
-                    return []
-                raise
+            with _storage_errors("list", self.full(folder)):
+                try:
+                    with os.scandir(self.full(folder)) as entries:
+                        return [entry.name for entry in entries]
+                except OSError as error:
+                    if error.errno in _NOTHING:
+                        return []
+                    raise
         selector = pafs.FileSelector(self.full(folder), allow_not_found=True)
         return [info.base_name for info in self.filesystem.get_file_info(selector)]
 
@@ -384,7 +389,7 @@ def _storage_errors(verb: str, path: str) -> Iterator[None]:
     except StorageError:
         raise
     except OSError as error:
-        if isinstance(error, FileNotFoundError) and verb != "write":
+        if isinstance(error, FileNotFoundError) and verb in {"move", "copy", "sync"}:
             raise
         reason = error.strerror or str(error)
         raise StorageError(f"cannot {verb} {path!r}: {reason}") from error
