@@ -149,7 +149,7 @@ JUDGED = {
     pa.float32(): {"int", "bigint", "decimal", "double", "text"},
     pa.float64(): {"int", "bigint", "decimal", "double", "text"},
     pa.decimal128(10, 2): {"int", "bigint", "decimal", "double", "text"},
-    pa.decimal128(30, 2): {"int", "bigint", "decimal", "double", "text"},
+    pa.decimal128(30, 2): {"int", "bigint", "decimal", "double"},
     pa.string(): {"text", "date text"},
     pa.binary(): {"bytes", "text", "date text"},
     pa.date32(): {"date", "date text"},
