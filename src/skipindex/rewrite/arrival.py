@@ -41,7 +41,7 @@ from skipindex.storage.names import (
 )
 from skipindex.storage.publications import read_publications
 from skipindex.storage.replacements import Replacement, Rewrites, without_files
-from skipindex.table import is_data_file
+from skipindex.table import is_data_file, other_format
 
 _TRIES: Final = 100
 _PAUSE: Final = 0.2
@@ -92,7 +92,7 @@ def arrive(location: Location, mode: Mode, *, write: Writer, index: Indexer) -> 
             manifest, properties = index(files)
             arrival = _committed(location, mode, run, files, manifest, properties)
             done = True
-            _publish(location, arrival)
+            _publish(location, arrival, mode)
     except BaseException:
         # Once an overwrite is committed, the old rows may be gone.
         if not (done and mode is Mode.OVERWRITE):
@@ -206,14 +206,14 @@ def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[Found, ..
     return old
 
 
-def _publish(location: Location, arrival: Replacement) -> None:
+def _publish(location: Location, arrival: Replacement, mode: Mode) -> None:
     """Give the new files visible names, and delete what they replace.
 
     The rows are committed, so an error here is a warning, unless rows are lost.
     """
     assert arrival.publication is not None
     try:
-        if arrival.old:
+        if mode is Mode.OVERWRITE:
             _sweep_marks(location)
         publisher = Publisher(location, 0.0, partial(_delete_replaced, location))
         publisher.finish(arrival.publication)
@@ -238,17 +238,25 @@ def _delete_replaced(location: Location, files: Iterable[Found]) -> None:
 
 
 def _sweep_marks(location: Location) -> None:
-    """Delete what tells of the files that are replaced, and empty files."""
+    """Delete what tells of the files that are replaced, and empty files.
+
+    That is the log of another format too, if a caller takes such a table for a plain
+    folder: from now on it names files that are gone.
+    """
+    files = list(location.list())
+    foreign = other_format(file.path for file in files)
+    log = foreign[1].partition("/")[0] + "/" if foreign else None
     delete_files(
         location,
         [
             file.path
-            for file in location.list()
+            for file in files
             if (file.size == 0 and is_data_file(file.path))
             or (
                 file.path.rpartition("/")[2] in _MARKS
                 and is_data_file(file.path.rpartition("/")[0])
             )
+            or (log is not None and file.path.startswith(log))
         ],
     )
 

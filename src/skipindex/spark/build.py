@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from skipindex.errors import BuildError
+from skipindex.errors import BuildError, SkipIndexError
 from skipindex.indexes._runners import Progress
 from skipindex.indexes._task import BuildTask
 from skipindex.spark.ship import ship_package
@@ -75,10 +75,9 @@ class SparkRunner:
             context.cancelJobGroup(group)
             raise
         if failure and isinstance(failure[0], Exception):
-            reason = str(failure[0]).strip().partition("\n")[0]
             raise BuildError(
-                f"Spark could not index {tasks[0].location.full('')!r}: {reason}; no "
-                "index was committed"
+                f"Spark could not index {tasks[0].location.full('')!r}: "
+                f"{_reason(failure[0])}; no index was committed"
             ) from failure[0]
         if failure:
             raise failure[0]
@@ -109,3 +108,10 @@ class SparkRunner:
             if reported < done < n_tasks:
                 reported = done
                 progress(done, n_tasks)
+
+
+def _reason(error: Exception) -> str:
+    """One line of it: the error of ours that a worker raised, if it is one."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    ours = [line for line in lines if line.startswith(SkipIndexError.__module__)]
+    return ours[-1].partition(": ")[2] if ours else lines[0]

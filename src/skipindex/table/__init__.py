@@ -24,7 +24,7 @@ from skipindex.table._files import (
     check_folder,
     column_reader,
 )
-from skipindex.table._formats import require_plain
+from skipindex.table._formats import other_format, require_plain
 from skipindex.table._observe import live_files
 from skipindex.table._status import Status
 from skipindex.table._table import (
@@ -55,6 +55,7 @@ __all__ = [
     "lacks",
     "live_files",
     "open_table",
+    "other_format",
     "require_plain",
     "stored_schema",
     "table_of",
