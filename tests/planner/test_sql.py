@@ -365,7 +365,6 @@ def test_a_quote_that_is_not_doubled_is_read_once(text: str) -> None:
         ("CAST('é' AS BINARY)", "é".encode()),
         ("date('2020-01-01')", date(2020, 1, 1)),
         ("CAST(DATE '2020-01-01' AS TIMESTAMP)", datetime(2020, 1, 1)),
-        ("CAST(NULL AS INT)", None),
         ("boolean(TRUE)", True),
     ],
 )
@@ -376,6 +375,25 @@ def test_a_literal_has_the_value_and_the_type_that_spark_gives_it(
     assert type(found) is type(value)
     assert found == value
     assert repr(found) == repr(value)  # also the scale and the sign of zero
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "s <=> CAST(NULL AS INT)",
+            "s <=> int(NULL)",
+            "s <=> NULL::int",
+            "s <=> -NULL",
+        ),
+        *("s <=> TRY_CAST(NULL AS INT)", "s IS DISTINCT FROM cast(NULL AS DATE)"),
+        *("coalesce(i, CAST(NULL AS STRING)) < '10'", "nvl(s, NULL::int) IS NULL"),
+        *("s <=> (NULL + 1)", "s <=> year(NULL)", "s <=> nullif(1, 1)"),
+    ],
+)
+def test_a_null_of_a_type_is_left_to_spark(text: str) -> None:
+    """Without ANSI mode a text column becomes a number, or NULL, next to it."""
+    assert isinstance(parse(text), Unsupported)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ def cast(value: Literal, type_name: str, parameters: tuple[int, ...]) -> Literal
         NotJudgedError: otherwise.
     """
     if value is None:
-        return None
+        # Its type counts: the other operand may be cast to it, and become NULL too.
+        raise NotJudgedError(f"a NULL of type {type_name.lower()}")
     try:
         if type_name in {"DECIMAL", "DEC", "NUMERIC"}:
             result: Literal = _cast_decimal(value, *parameters)
