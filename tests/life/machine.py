@@ -321,11 +321,11 @@ class Life(RuleBasedStateMachine):
 
     def _add(self, day: int, rows: list[tuple[int, int]]) -> None:
         more = _counted(day, rows)
-        self.truth += more
+        self.truth = self.truth + more
         self.others = [other + more for other in self.others]
 
     def _take(self, rows: Rows) -> None:
-        self.truth -= rows
+        self.truth = self.truth - rows
         self.others = [other - rows for other in self.others]
 
     def _look(self) -> None:
