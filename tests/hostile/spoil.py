@@ -237,7 +237,8 @@ def publication(table: Path, rng: random.Random) -> None:
     }
     for file, (key, body) in bodies.items():
         outer = {key: body, "crc32c": crc32c(canonical(body))}
-        (folder / file).write_text(json.dumps(outer))
+        if _cleared(folder / file):
+            (folder / file).write_text(json.dumps(outer))
 
 
 def _with_manifest(table: Path, data: bytes) -> None:
@@ -438,8 +439,8 @@ def other_things(table: Path, rng: random.Random) -> None:
     put_instead(path, rng)
 
 
-def put_instead(path: Path, rng: random.Random) -> None:
-    """Put something else at a path."""
+def _cleared(path: Path) -> bool:
+    """Whether nothing is at a path any more, and something may be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink() or path.is_file():
@@ -449,6 +450,13 @@ def put_instead(path: Path, rng: random.Random) -> None:
         elif path.exists():
             path.unlink()
     except OSError:
+        return False
+    return True
+
+
+def put_instead(path: Path, rng: random.Random) -> None:
+    """Put something else at a path."""
+    if not _cleared(path):
         return
     up = os.path.relpath(_place_of(path), path.parent)
     match rng.randrange(12):
