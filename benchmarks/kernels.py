@@ -19,13 +19,20 @@ from pyroaring import BitMap, FrozenBitMap
 
 import skipindex as sx
 from benchmarks._report import Measure, show
-from skipindex.atoms import Atom, IntegerSet, Matches, OneOf, Range, Wildcard
-from skipindex.domain import domain_of
+from skipindex.expressions.atoms import (
+    Atom,
+    IntegerSet,
+    Matches,
+    OneOf,
+    Range,
+    Wildcard,
+)
+from skipindex.expressions.domain import domain_of
 from skipindex.indexes import EncodedColumn, Index, IndexSpec, ReadCount, index_type
-from skipindex.indexes._bloom_bulk import fill
-from skipindex.indexes._digits import Shape, pack_slices
-from skipindex.indexes.minmax import summarize
+from skipindex.indexes.bit_slices.digits import Shape, pack_slices
+from skipindex.indexes.filters.hashing import fill
 from skipindex.storage.parts import D, bitmap_of
+from skipindex.table.statistics import summarize
 
 SPECS: tuple[IndexSpec, ...] = (
     sx.BitSliced(),

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from skipindex.layout import Layout
-from skipindex.spark.cluster import apply_clustering, cluster, fit_workload
+from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
 from ssb._progress import progress_lines
 from ssb.generate import Dataset, Log, find_or_generate
 from ssb.layouts import CLUSTER_BY
@@ -222,7 +222,7 @@ def measure(
         if any(info.name in query.where for query in (*QUERIES, *others))
     }
     table = sx.build_indexes(path, asked, spark=spark).table
-    plans = [table.plan_files(query.where, kinds=["minmax"]) for query in QUERIES]
+    plans = [table.plan(query.where, kinds=["minmax"]) for query in QUERIES]
     truth = matches_per_file(spark, table, QUERIES)
     for query, plan in zip(QUERIES, plans, strict=True):
         kept = {Path(file).name for file in plan.paths}
@@ -235,7 +235,7 @@ def measure(
         tuple(len(plan.paths) for plan in plans),
         sum(task.size for plan in plans for task in plan.tasks) / 1e6,
         sum(map(len, truth.values())),
-        sum(len(table.plan_files(q.where, kinds=["minmax"]).paths) for q in others),
+        sum(len(table.plan(q.where, kinds=["minmax"]).paths) for q in others),
         seconds,
     )
 

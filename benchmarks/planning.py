@@ -25,13 +25,13 @@ from pyroaring import BitMap
 
 import skipindex as sx
 from benchmarks._report import Measure, best_seconds, show
-from skipindex.domain import domain_of
-from skipindex.indexes.minmax import summary_type
-from skipindex.planner import _pool
-from skipindex.planner._packs import CACHE_BYTES
-from skipindex.storage.location import Found, Location
+from skipindex.expressions.domain import domain_of
+from skipindex.planner.stages import pool as pool_module
+from skipindex.planner.stages.pack_cache import CACHE_BYTES
+from skipindex.storage.file_system.location import Found, Location
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest, StatsColumn
+from skipindex.table.statistics import summary_type
 
 N_KEYS = 100_000
 ROWS = 60_000
@@ -129,8 +129,8 @@ def bounds_of(low: npt.NDArray[np.int64]) -> pa.StructArray:
 
 def planning(table: sx.Table, condition: str, rounds: int) -> tuple[float, sx.Plan]:
     """Milliseconds of a warm plan, and the plan."""
-    plan = table.plan_files(condition)
-    seconds = best_seconds(lambda: table.plan_files(condition), rounds=rounds)
+    plan = table.plan(condition)
+    seconds = best_seconds(lambda: table.plan(condition), rounds=rounds)
     return seconds * 1e3, plan
 
 
@@ -162,7 +162,7 @@ def statistics(n_files: int, rounds: int) -> Measure:
     table = statistics_table(n_files)
     condition = f"x BETWEEN {1 << 38} AND {1 << 39} AND y < 100000"
     ms, plan = planning(table, condition, rounds)
-    kept = int(plan._evaluation.possible.sum())  # noqa: SLF001 (without their names)
+    kept = int(plan.evaluation.possible.sum())
     return Measure(
         what=f"{n_files:,} files, min/max of two columns",
         figure=ms,
@@ -186,12 +186,12 @@ def rows(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
     ):
 
         def plan(condition: str = condition) -> tuple[int, int | None]:
-            return table.plan_files(condition, kinds=kinds).count_bounds
+            return table.plan(condition, kinds=kinds).count_bounds
 
         for source, n_bytes in (("warm", 1 << 30), ("from the page cache", 0)):
             sx.set_cache_bytes(n_bytes)
             micros = best_seconds(plan, rounds=rounds) * 1e6 / n_files
-            read = table.plan_files(condition, kinds=kinds).stages[-1].read
+            read = table.plan(condition, kinds=kinds).stages[-1].read
             yield Measure(
                 what=f"a file of {ROWS:,} rows, {what}, {source}",
                 figure=micros,
@@ -226,11 +226,11 @@ def pool(folder: Path, n_files: int) -> Iterator[Measure]:
     for workers in (1, 2):
 
         def plan(workers: int = workers) -> tuple[int, int | None]:
-            made = table.plan_files(condition, kinds=kinds, workers=workers)
+            made = table.plan(condition, kinds=kinds, workers=workers)
             assert not made.notes, made.notes
             return made.count_bounds
 
-        with mock.patch.object(_pool, "POOL_SECONDS", 0.0):
+        with mock.patch.object(pool_module, "POOL_SECONDS", 0.0):
             ms = best_seconds(plan, rounds=2) * 1e3
         what = f"rows of {n_files:,} small files, {workers} workers"
         yield Measure(what=what, figure=ms, unit="ms")

@@ -18,10 +18,10 @@ from typing import Final
 
 import skipindex as sx
 from benchmarks._report import Measure, show
-from skipindex.advice._sample import take_sample
+from skipindex.advice.sample import take_sample
+from skipindex.build.builder import Request
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes import index_types
-from skipindex.indexes.build import Request
 from skipindex.spark.session import local_session
 from ssb.generate import find_dataset, find_or_generate
 from ssb.layouts import INDEXES, layouts
@@ -179,7 +179,7 @@ def _kept(
     """How many files the plans keep, all with a matching row among them."""
     kept = 0
     for query in queries:
-        paths = table.plan_files(query.where, kinds=kinds).paths
+        paths = table.plan(query.where, kinds=kinds).paths
         lost = set(truth[query.name]).difference(map(os.path.basename, paths))
         if lost:
             raise RuntimeError(

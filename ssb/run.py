@@ -119,11 +119,10 @@ def _run_query(
     repeat: int,
 ) -> Outcome:
     plans = {
-        name: table.plan_files(query.where, kinds=kinds)
-        for name, kinds in KINDS.items()
+        name: table.plan(query.where, kinds=kinds) for name, kinds in KINDS.items()
     }
     began = time.perf_counter()
-    plan = table.plan_files(query.where)
+    plan = table.plan(query.where)
     plan_seconds = time.perf_counter() - began
     kept = set(plan.paths)
 
@@ -131,7 +130,7 @@ def _run_query(
         return spark.read.parquet(table.location.spark_path())
 
     def pruned() -> DataFrame:
-        return table.plan_files(query.where).read(spark)
+        return table.plan(query.where).read(spark)
 
     timings: list[tuple[float, float]] = []
     for _ in range(repeat):

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import skipindex as sx
-from skipindex.indexes._tiers import CROWD
-from skipindex.storage.descriptors import MAX_OPEN
+from skipindex.build.tiers import CROWD
+from skipindex.storage.file_system.descriptors import MAX_OPEN
 from tests.tables import forget_open_packs, put
 
 LIMIT: Final = 256
@@ -94,7 +94,7 @@ class Life:
             ),
         )
         for text, matches in two:
-            plan = table.plan_files(text)
+            plan = table.plan(text)
             counts = {
                 name: sum(map(matches, values["x"], values["s"]))
                 for name, values in self.files.items()
@@ -127,7 +127,7 @@ def seconds_of(table: sx.Table, text: str) -> tuple[float, float]:
     found = []
     for _ in range(2):
         began = time.perf_counter()
-        table.plan_files(text)
+        table.plan(text)
         found.append(time.perf_counter() - began)
     return found[0], found[1]
 

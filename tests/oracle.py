@@ -23,7 +23,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any
 
-from skipindex.predicate import (
+from skipindex.expressions import (
     And,
     Comparison,
     Constant,

@@ -19,10 +19,10 @@ from typing import Final
 from crc32c import crc32c
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom, OneOf, Value
-from skipindex.bounds import Bounds
-from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.expressions.atoms import Atom, OneOf, Value
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain
 from skipindex.indexes import EncodedColumn, IndexSpec, Parts
 
 _HEAD: Final = struct.Struct("<BBHI")

@@ -28,7 +28,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from skipindex.predicate import (
+from skipindex.expressions import (
     And,
     Column,
     Comparison,

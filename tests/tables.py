@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from crc32c import crc32c
 
 import skipindex as sx
-from skipindex.atoms import (
+from skipindex.expressions.atoms import (
     Atom,
     IsNotNull,
     IsNull,
@@ -27,8 +27,8 @@ from skipindex.atoms import (
     Value,
     Wildcard,
 )
-from skipindex.planner._packs import OPENED
-from skipindex.storage.location import location_of
+from skipindex.planner.stages.pack_cache import OPENED
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import (
     LOG,
     MANIFESTS,

@@ -29,11 +29,11 @@ LEVELS = (
 
 LATE = {
     ("table._table", "skipindex.planner.plan"),
-    ("table._table", "skipindex.spark._columns"),
+    ("table._table", "skipindex.spark.columns"),
     ("planner.plan", "skipindex.spark.read"),
     ("planner.verify", "skipindex.spark.read"),
-    ("planner.plan", "skipindex.spark._condition"),
-    ("api", "skipindex.spark.build"),
+    ("planner.plan", "skipindex.spark.condition"),
+    ("api", "skipindex.spark.runner"),
 }
 """Looked up inside of a function: a method of a value that leads up the stairs."""
 

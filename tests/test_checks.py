@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import skipindex as sx
 from skipindex.layout import CURVES, Clustering
-from skipindex.planner._stages import ROWS
+from skipindex.planner.stages.records import ROWS
 
 
 def write_files(folder: Path, files: Sequence[Mapping[str, Any]]) -> None:
@@ -47,7 +47,7 @@ def test_check_12_partitions_then_files_then_row_groups(tmp_path: Path) -> None:
             path = tmp_path / f"birthplace={city}" / f"{i:02}.parquet"
             pq.write_table(part, path, row_group_size=50)
     table = sx.build_indexes(tmp_path, workers=1).table
-    plan = table.plan_files(
+    plan = table.plan(
         "first_name LIKE 'Tho%' AND last_name LIKE 'Frank%' AND birthplace = 'newyork'"
     )
     by_stage = {stage.name: stage.files for stage in plan.stages}
@@ -82,7 +82,7 @@ def test_check_14_compaction_alone_skips_nothing_and_clustering_does(
             own = rows.take(pa.array(np.flatnonzero(files == i)))
             pq.write_table(own, tmp_path / name / f"{i:03}.parquet")
         table = sx.build_indexes(tmp_path / name, workers=1).table
-        plan = table.plan_files("a BETWEEN 300 AND 320 AND b BETWEEN 600 AND 620")
+        plan = table.plan("a BETWEEN 300 AND 320 AND b BETWEEN 600 AND 620")
         kept[name] = len(plan.paths)
     assert kept["raw"] == 200
     assert kept["compacted"] == 20
@@ -93,7 +93,7 @@ def test_check_24_only_the_second_of_four_sorted_files_is_read(tmp_path: Path) -
     ages = [[1, 8], [9, 17, 18], [19, 30], [31, 80]]
     write_files(tmp_path, [{"age": own} for own in ages])
     table = sx.build_indexes(tmp_path, {"age": "minmax"}, workers=1).table
-    plan = table.plan_files("age = 17")
+    plan = table.plan("age = 17")
     assert plan.paths == ["2.parquet"]
     assert [s.stage for s in plan.skipped] == ["min/max"] * 3
 
@@ -111,10 +111,10 @@ def test_check_30_row_level_and_skips_what_each_condition_alone_cannot(
     table = sx.build_indexes(tmp_path, wanted, workers=1).table
     both = "totalprice < 19 AND city = 'United ST005'"
     for alone in both.split(" AND "):
-        assert table.plan_files(alone).paths == ["1.parquet"]
-    without_rows = table.plan_files(both, kinds=["minmax", "bloom"])
+        assert table.plan(alone).paths == ["1.parquet"]
+    without_rows = table.plan(both, kinds=["minmax", "bloom"])
     assert without_rows.paths == ["1.parquet"]
-    plan = table.plan_files(both)
+    plan = table.plan(both)
     assert plan.paths == []
     assert plan.skipped[0].stage == ROWS
 
@@ -134,7 +134,7 @@ def test_check_35_bloom_helps_equality_and_not_ranges(tmp_path: Path) -> None:
     table = sx.build_indexes(tmp_path, wanted, workers=1).table
 
     def kept(predicate: str, *kinds: str) -> int:
-        return len(table.plan_files(predicate, kinds=["minmax", *kinds]).paths)
+        return len(table.plan(predicate, kinds=["minmax", *kinds]).paths)
 
     equality, interval = "price = 77777", "price BETWEEN 77001 AND 77031"
     row_level = "price < 2000 AND city = 7"
@@ -152,9 +152,9 @@ def test_check_36_layouts_and_index_actions_are_there(tmp_path: Path) -> None:
     assert "sort_within" in inspect.signature(sx.write_table).parameters
     write_files(tmp_path, [{"a": [1, 3], "b": ["x", "y"]}])
     table = sx.build_indexes(tmp_path, {"a": "bitmap", "b": "bloom"}, workers=1).table
-    assert table.plan_files("a = 2").paths == []
+    assert table.plan("a = 2").paths == []
     table = sx.drop_indexes(table, columns=["a"])
-    assert table.plan_files("a = 2").paths == ["1.parquet"]
-    assert table.plan_files("b = 'xx'").paths == []
+    assert table.plan("a = 2").paths == ["1.parquet"]
+    assert table.plan("b = 'xx'").paths == []
     table = sx.drop_indexes(table)
-    assert table.plan_files("b = 'xx'").paths == ["1.parquet"]
+    assert table.plan("b = 'xx'").paths == ["1.parquet"]

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.domain import (
+from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions.domain import (
     NAN,
     Domain,
     big_decimal_key,
@@ -20,7 +21,6 @@ from skipindex.domain import (
     float_from_key,
     float_key,
 )
-from skipindex.errors import UnsupportedTypeError
 from tests.oracle import compare
 from tests.strategies import TYPES, columns, elements
 

@@ -75,7 +75,7 @@ def test_a_table_that_was_opened_as_plain_stays_so(tmp_path: Path) -> None:
     table = sx.open_table(folder, plain=True)
     assert table.refresh().paths == table.paths
     built = sx.build_indexes(table, {"a": "bitmap"}, workers=1).table
-    assert built.plan_files("a = 2").paths == []
+    assert built.plan("a = 2").paths == []
     assert sx.drop_indexes(built).paths == ["f.parquet"]
     assert sx.merge_packs(built).paths == ["f.parquet"]
 

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_without_a_schema_the_columns_are_those_of_one_footer(folder: Path) -> None:
     with pytest.raises(PredicateError, match="no column 'w'"):
-        build(folder).plan_files("w = 5")
+        build(folder).plan("w = 5")
 
 
 @pytest.mark.parametrize("kind", ["minmax", *sorted(index_types())])
@@ -45,7 +45,7 @@ def test_a_file_without_the_column_is_null_in_every_row(
     assert report.notes == ()
     table = report.table
     assert "0.parquet" not in kept(table, "w IS NOT NULL")
-    plan = table.plan_files("w IS NULL")
+    plan = table.plan("w IS NULL")
     assert plan.row_counts.lower[0] == plan.row_counts.upper[0] == 2
     for condition in ("w = 5", "w <> 6", "NOT (w = 6)", "w IN (1, 5)", "w + 1 = 6"):
         text = condition if dtype == pa.int64() else "w = 'five'"
@@ -115,7 +115,7 @@ def test_spark_does_not_see_a_column_that_its_own_schema_lacks(tmp_path: Path) -
     )
     put(tmp_path / "0.parquet", rows)
     with pytest.raises(PredicateError, match="no column 'b'"):
-        build(tmp_path).plan_files("b = 2")
+        build(tmp_path).plan("b = 2")
 
 
 @pytest.mark.parametrize("key", ["EXISTS_DEFAULT", "CURRENT_DEFAULT"])
@@ -134,11 +134,11 @@ def test_names_that_differ_in_capitals_are_indexed_by_their_spelling(
     put(tmp_path / "0.parquet", {"Val": [1], "val": [5]})
     for wish in ({"Val": "bitmap"}, {"*": "bitmap"}):
         table = sx.build_indexes(tmp_path, wish, workers=1).table
-        assert table.plan_files("Val = 5", case_sensitive=True).paths == []
-        assert len(table.plan_files("Val = 1", case_sensitive=True).paths) == 1
-    assert table.plan_files("val = 1", case_sensitive=True).paths == []
+        assert table.plan("Val = 5", case_sensitive=True).paths == []
+        assert len(table.plan("Val = 1", case_sensitive=True).paths) == 1
+    assert table.plan("val = 1", case_sensitive=True).paths == []
     with pytest.raises(PredicateError, match="ambiguous"):
-        table.plan_files("val = 1")
+        table.plan("val = 1")
     with pytest.raises(PredicateError, match="ambiguous"):
         sx.build_indexes(tmp_path, {"VAL": "bitmap"}, workers=1)
     assert sx.advise(tmp_path).columns

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipindex.predicate import (
+from skipindex.expressions import (
     And,
     Comparison,
     Constant,

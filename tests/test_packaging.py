@@ -97,7 +97,7 @@ def test_importing_and_planning_need_no_pyspark(tmp_path: Path) -> None:
         import skipindex as sx
         pq.write_table(pa.table({{"a": [1, 2]}}), r"{tmp_path}/f.parquet")
         table = sx.build_indexes(r"{tmp_path}", {{"a": "bitmap"}}, workers=1).table
-        print(table.plan_files("a = 3").paths)
+        print(table.plan("a = 3").paths)
         """
     )
     assert out == "[]"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import skipindex as sx
 from skipindex.errors import TableError
-from skipindex.partition_types import INSTANT, infer_type
-from skipindex.partitions import partition_columns, partition_domain
+from skipindex.table.partitions.hive import partition_columns, partition_domain
+from skipindex.table.partitions.inference import INSTANT, infer_type
 from tests.tables import kept, put
 
 INT, LONG, DATE, TEXT = pa.int32(), pa.int64(), pa.date32(), pa.string()
@@ -200,7 +200,7 @@ def test_a_column_that_only_spark_can_type_prunes_nothing(tmp_path: Path) -> Non
     table = table_of(tmp_path, "0x10", "2")
     assert len(kept(table, "p = 7")) == 2
     assert len(kept(table, "p IS NULL")) == 2
-    assert "only Spark can tell" in table.plan_files("p = 7").explain()
+    assert "only Spark can tell" in table.plan("p = 7").explain()
 
 
 def test_a_partition_column_has_no_index_to_build(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipindex import predicate as module
+from skipindex import expressions as module
 from skipindex.errors import PredicateError
-from skipindex.predicate import (
+from skipindex.expressions import (
     And,
     Comparison,
     Constant,

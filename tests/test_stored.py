@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
-from skipindex.stored import declared_schema, stored_schema
+from skipindex.table.stored import declared_schema, stored_schema
 from tests.tables import build, kept, put, put_all
 
 ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
@@ -77,7 +77,7 @@ def test_values_that_do_not_fit_the_type_of_the_table_prune_nothing(
     assert kept(table, "v < 0") == ["1.parquet"]
     assert kept(table, "v IS NULL") == ["1.parquet", "2.parquet"]
     assert kept(table, "v >= 100 AND v < 301") == ["1.parquet", "2.parquet"]
-    assert table.plan_files("v IS NOT NULL").count_bounds == (2, 3)
+    assert table.plan("v IS NOT NULL").count_bounds == (2, 3)
     assert sx.build_indexes(tmp_path, {"v": ["bitmap", "bloom"]}).files == 0
 
 
@@ -118,7 +118,7 @@ def test_arrow_types_that_spark_reads_as_plain_ones(tmp_path: Path, name: str) -
     assert table.index_gaps == {}
     assert kept(table, miss) == []
     assert kept(table, "v IS NOT NULL") == ["0.parquet", "1.parquet"]
-    assert sx.verify_plan(table.plan_files(miss)).is_right
+    assert sx.verify_plan(table.plan(miss)).is_right
 
 
 def test_views_inside_of_structs(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_column_that_files_spell_in_other_letters(respelled: Path) -> None:
     assert kept(table, "A = 1") == ["1.parquet"]
     assert kept(table, "a = 5") == []
     assert kept(table, "s.x = 2") == ["2.parquet"]
-    assert table.plan_files("a >= 0").count_bounds == (3, 3)
+    assert table.plan("a >= 0").count_bounds == (3, 3)
     exact = {"case_sensitive": True}
     assert kept(table, "a = 2", **exact) == ["1.parquet", "2.parquet"]
     assert kept(table, "s.x = 0", **exact) == [f"{i}.parquet" for i in range(3)]

@@ -55,7 +55,7 @@ def test_counts_are_those_of_the_rows(folder: Path) -> None:
         ("NOT (a.b.c > 1)", 1),
         ("a.n = 8 OR a.b.c = 12", 2),
     ]:
-        assert table.plan_files(text).count_bounds == (n, n), text
+        assert table.plan(text).count_bounds == (n, n), text
 
 
 def test_statistics_of_all_columns_reach_into_structs(folder: Path) -> None:
@@ -89,7 +89,7 @@ def test_trap_c41_dots_in_names_are_not_paths(tmp_path: Path) -> None:
     table = build(tmp_path)
     assert kept(table, "`a.b` = 2") == ["0.parquet"]
     assert kept(table, "a.c = 9") == ["1.parquet"]
-    plan = table.plan_files("a.b = 8")
+    plan = table.plan("a.b = 8")
     assert len(plan.paths) == 2, "its name is taken: no index, and no wrong one"
     assert "a column has the very name of the field" in plan.explain()
 

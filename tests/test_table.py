@@ -14,7 +14,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import PredicateError, TableError
-from skipindex.storage.location import location_of
+from skipindex.storage.file_system.location import location_of
 from skipindex.table import arrow_schema, is_data_file
 from tests.tables import build, put, put_all, set_mtime
 
@@ -115,7 +115,7 @@ def test_a_root_below_a_hidden_folder_is_a_table_like_any_other(
 ) -> None:
     folder = tmp_path / "_tmp" / ".x"
     put(folder / "f.parquet", {"a": [1]})
-    assert build(folder).plan_files("a = 2").paths == []
+    assert build(folder).plan("a = 2").paths == []
 
 
 def test_an_empty_file_is_not_the_one_that_gives_the_schema(tmp_path: Path) -> None:
@@ -181,9 +181,9 @@ def test_trap_c41_a_name_in_two_cases_is_ambiguous(tmp_path: Path) -> None:
     put(tmp_path / "f.parquet", {"a": [1], "A": [2]})
     table = build(tmp_path)
     with pytest.raises(PredicateError, match=r"ambiguous: \['a', 'A'\]"):
-        table.plan_files("a = 1")
-    assert table.plan_files("A = 1", case_sensitive=True).paths == []
-    assert table.plan_files("a = 1", case_sensitive=True).paths == ["f.parquet"]
+        table.plan("a = 1")
+    assert table.plan("A = 1", case_sensitive=True).paths == []
+    assert table.plan("a = 1", case_sensitive=True).paths == ["f.parquet"]
 
 
 def test_a_partition_column_hides_the_files_column_of_its_name(
@@ -192,17 +192,17 @@ def test_a_partition_column_hides_the_files_column_of_its_name(
     put(tmp_path / "p=3" / "f.parquet", {"a": [1], "p": [8]})
     table = build(tmp_path)
     assert [c.name for c in table.columns] == ["a", "p"]
-    assert table.plan_files("p = 3").paths == ["p=3/f.parquet"]
-    assert table.plan_files("p = 8").paths == []
+    assert table.plan("p = 3").paths == ["p=3/f.parquet"]
+    assert table.plan("p = 8").paths == []
 
 
 def test_a_partition_column_in_other_letters_hides_it_too(tmp_path: Path) -> None:
     put(tmp_path / "p=3" / "f.parquet", {"a": [1], "P": [8]})
     table = build(tmp_path)
-    assert table.plan_files("P = 3").paths == ["p=3/f.parquet"]
-    assert table.plan_files("P = 8").paths == []
-    assert table.plan_files("P = 3", case_sensitive=True).paths == []
-    assert table.plan_files("P = 8", case_sensitive=True).paths == ["p=3/f.parquet"]
+    assert table.plan("P = 3").paths == ["p=3/f.parquet"]
+    assert table.plan("P = 8").paths == []
+    assert table.plan("P = 3", case_sensitive=True).paths == []
+    assert table.plan("P = 8", case_sensitive=True).paths == ["p=3/f.parquet"]
 
 
 def test_freshness_says_why_a_file_has_no_index(tmp_path: Path) -> None:
@@ -225,9 +225,9 @@ def test_int96_is_an_instant(tmp_path: Path) -> None:
     table = build(tmp_path)
     assert table.schema.field("ts").type == pa.timestamp("us", "UTC")
     condition = "ts = TIMESTAMP '1970-01-01 00:00:00'"
-    assert table.plan_files(condition, timezone="UTC").paths == ["f.parquet"]
+    assert table.plan(condition, timezone="UTC").paths == ["f.parquet"]
     condition = "ts = TIMESTAMP '2050-01-01 00:00:00'"
-    assert table.plan_files(condition, timezone="UTC").paths == []
+    assert table.plan(condition, timezone="UTC").paths == []
 
 
 def with_metadata(path: Path, metadata: dict[bytes, bytes], **columns: Any) -> None:
@@ -260,8 +260,8 @@ def test_trap_c11_collated_columns_are_not_indexed(tmp_path: Path) -> None:
         "c": "the column has a collation",
         "s": "the column has a collation",
     }
-    assert table.plan_files("c = 'a'").paths == ["f.parquet"]
-    assert table.plan_files("p = 'a'").paths == []
+    assert table.plan("c = 'a'").paths == ["f.parquet"]
+    assert table.plan("p = 'a'").paths == []
     with pytest.raises(
         sx.UnsupportedTypeError, match="'c': the column has a collation"
     ):
@@ -275,10 +275,10 @@ def test_trap_c11_the_first_file_says_whether_a_column_is_collated(
     put(tmp_path / "0.parquet", {"c": ["x"]})
     collated = {"name": "c", "type": "string", "metadata": {"__COLLATIONS": {"c": "u"}}}
     with_metadata(tmp_path / "1.parquet", spark_schema(collated), c=["A"])
-    assert build(tmp_path, {"c": "bitmap"}).plan_files("c = 'a'").paths == []
+    assert build(tmp_path, {"c": "bitmap"}).plan("c = 'a'").paths == []
     (tmp_path / "0.parquet").rename(tmp_path / "2.parquet")
     table = sx.open_table(tmp_path)
-    assert table.plan_files("c = 'a'").paths == ["1.parquet", "2.parquet"]
+    assert table.plan("c = 'a'").paths == ["1.parquet", "2.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_trap_c10_char_columns_that_spark_pads_are_not_indexed(
     with_metadata(tmp_path / "f.parquet", metadata, c=["ab   "])
     table = build(tmp_path)
     assert ("CHAR" in table.resolve("c").reason) == refused
-    assert (table.plan_files("c = 'ab'").paths == ["f.parquet"]) == refused
+    assert (table.plan("c = 'ab'").paths == ["f.parquet"]) == refused
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_a_schema_that_spark_cannot_read_either_is_left_out(
 ) -> None:
     key = b"org.apache.spark.sql.parquet.row.metadata"
     with_metadata(tmp_path / "f.parquet", {key: text}, a=[1])
-    assert build(tmp_path).plan_files("a = 2").paths == []
+    assert build(tmp_path).plan("a = 2").paths == []
 
 
 @pytest.mark.parametrize(
@@ -332,14 +332,14 @@ def test_dates_of_the_hybrid_calendar_are_not_indexed(
     put(tmp_path / "g.parquet", {"d": dates, "a": [1]})
     table = build(tmp_path, {"d": "bitmap", "a": "bitmap"})
     assert any("calendar" in gap for gap in table.index_gaps)
-    assert table.plan_files("d = DATE '2000-01-01'").paths == ["f.parquet"]
-    assert table.plan_files("a = 2").paths == []
+    assert table.plan("d = DATE '2000-01-01'").paths == ["f.parquet"]
+    assert table.plan("a = 2").paths == []
 
 
 def test_dates_of_todays_spark_are_indexed(tmp_path: Path) -> None:
     metadata = {b"org.apache.spark.version": b"4.3.0"}
     with_metadata(tmp_path / "f.parquet", metadata, d=pa.array([1], pa.date32()))
-    assert build(tmp_path).plan_files("d = DATE '1970-01-03'").paths == []
+    assert build(tmp_path).plan("d = DATE '1970-01-03'").paths == []
 
 
 def test_arrow_types_of_the_table_are_those_of_spark(tmp_path: Path) -> None:
@@ -371,8 +371,8 @@ def test_refresh_sees_what_has_changed(tmp_path: Path) -> None:
 def test_partition_types_are_kept_by_refresh(tmp_path: Path) -> None:
     put(tmp_path / "p=01" / "f.parquet", {"a": [1]})
     table = sx.open_table(tmp_path, partition_types={"p": pa.string()})
-    assert table.refresh().plan_files("p = '1'").paths == []
-    assert sx.open_table(tmp_path).plan_files("p = '1'").paths == ["p=01/f.parquet"]
+    assert table.refresh().plan("p = '1'").paths == []
+    assert sx.open_table(tmp_path).plan("p = '1'").paths == ["p=01/f.parquet"]
 
 
 def test_files_in_a_plain_folder_are_not_the_tables(tmp_path: Path) -> None:
@@ -380,7 +380,7 @@ def test_files_in_a_plain_folder_are_not_the_tables(tmp_path: Path) -> None:
     put(tmp_path / "backup" / "f.parquet", {"a": [2]})
     table = build(tmp_path)
     assert table.paths == table.snapshot.manifest.paths == ["f.parquet"]
-    assert table.plan_files("a > 0").count_bounds == (1, 1)
+    assert table.plan("a > 0").count_bounds == (1, 1)
 
 
 def test_a_table_of_plain_folders_alone_says_so(tmp_path: Path) -> None:
@@ -395,8 +395,8 @@ def test_a_table_of_plain_folders_alone_says_so(tmp_path: Path) -> None:
 def test_a_table_below_a_plain_folder_is_found(tmp_path: Path) -> None:
     put(tmp_path / "inner" / "p=1" / "f.parquet", {"a": [1]})
     table = build(tmp_path)
-    assert table.plan_files("p = 1").paths == ["inner/p=1/f.parquet"]
-    assert table.plan_files("p = 2").paths == []
+    assert table.plan("p = 1").paths == ["inner/p=1/f.parquet"]
+    assert table.plan("p = 2").paths == []
 
 
 def test_a_stray_file_gives_the_schema_and_no_rows(tmp_path: Path) -> None:
@@ -405,7 +405,7 @@ def test_a_stray_file_gives_the_schema_and_no_rows(tmp_path: Path) -> None:
     table = build(tmp_path)
     assert table.paths == ["p=1/f.parquet"]
     assert [column.name for column in table.columns] == ["a", "b", "p"]
-    assert table.plan_files("b = 2").paths == []
+    assert table.plan("b = 2").paths == []
 
 
 def test_empty_files_count_for_the_types_of_partitions(tmp_path: Path) -> None:
@@ -423,7 +423,7 @@ def test_a_table_may_have_no_file_that_is_read(tmp_path: Path) -> None:
     (tmp_path / "p=1" / "empty.parquet").write_bytes(b"")
     table = build(tmp_path, {"a": "bitmap"})
     assert [column.name for column in table.columns] == ["a", "p"]
-    plan = table.plan_files("a = 1 AND p = 1")
+    plan = table.plan("a = 1 AND p = 1")
     assert plan.paths == []
     assert plan.count_bounds == (0, 0)
 
@@ -467,6 +467,6 @@ def test_verify_checks_fields_and_leaves_times_of_folders_alone(tmp_path: Path) 
     table = build(tmp_path, {"s.x": "bitmap", "a": "minmax"})
     later = "p = TIMESTAMP '2021-01-01 00:00:00'"
     for condition, unchecked in (("s.x = 2", False), (later, True)):
-        report = sx.verify_plan(table.plan_files(condition, timezone="UTC"))
+        report = sx.verify_plan(table.plan(condition, timezone="UTC"))
         assert not report.violations
         assert bool(report.unchecked) == unchecked

@@ -80,14 +80,14 @@ def test_the_installed_kind_obeys_the_contract(site: Path, law: object) -> None:
 
 def test_build_and_plan_use_the_installed_kind(site: Path, folder: Path) -> None:
     table = build(folder, {"a": Buckets(n_buckets=512), "s": ["buckets", "bitmap"]})
-    assert table.plan_files("a = 4 OR a = 14").paths == ["5.parquet"]
-    plan = table.plan_files("a = 14 AND s = 'z5'", kinds=["buckets"])
+    assert table.plan("a = 4 OR a = 14").paths == ["5.parquet"]
+    plan = table.plan("a = 14 AND s = 'z5'", kinds=["buckets"])
     assert plan.paths == ["5.parquet"]
     skipped = {file.path: file for file in plan.skipped}["4.parquet"]
     assert skipped.reason == "a = 14: buckets index holds none of the values"
-    assert table.plan_files("a > 14", kinds=["buckets"]).paths == table.paths
+    assert table.plan("a > 14", kinds=["buckets"]).paths == table.paths
     dropped = sx.drop_indexes(table, kinds=["buckets"])
-    assert dropped.plan_files("a = 4", kinds=["buckets"]).paths == table.paths
+    assert dropped.plan("a = 4", kinds=["buckets"]).paths == table.paths
 
 
 def test_a_table_outlives_the_package_of_its_index(site: Path, folder: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_new_process_finds_the_kind_by_itself(site: Path, folder: Path) -> Non
     code = (
         "import skipindex as sx\n"
         f"report = sx.build_indexes({str(folder)!r}, {{'a': 'buckets'}}, workers=1)\n"
-        "print(len(report.table.plan_files('a = 4').paths) < 8)\n"
+        "print(len(report.table.plan('a = 4').paths) < 8)\n"
     )
     path = ":".join([str(site), str(ROOT), str(ROOT / "src")])
     done = subprocess.run(

@@ -18,12 +18,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skipindex.advice import Advice, advise
 from skipindex.api import (
+    Table,
+    append,
     build_indexes,
     drop_indexes,
     merge_packs,
+    open_table,
     refresh_indexes,
     set_derived,
+    write_table,
 )
+from skipindex.build.builder import BuildReport
 from skipindex.errors import (
     AdviceError,
     BuildError,
@@ -39,44 +44,39 @@ from skipindex.errors import (
     UnknownIndexError,
     UnsupportedTypeError,
 )
-from skipindex.indexes.bit_sliced import BitSliced
-from skipindex.indexes.bitmap import Bitmap
-from skipindex.indexes.bloom import Bloom
-from skipindex.indexes.build import BuildReport
-from skipindex.indexes.key_set import KeySet
-from skipindex.indexes.minmax import MinMax
-from skipindex.indexes.ngram_bloom import NGramBloom
-from skipindex.indexes.range_bitmap import RangeBitmap
-from skipindex.indexes.run_length import RunLength
-from skipindex.indexes.token_bloom import TokenBloom
+from skipindex.expressions import col
+from skipindex.indexes import MinMax
+from skipindex.indexes.kinds.bit_sliced import BitSliced
+from skipindex.indexes.kinds.bitmap import Bitmap
+from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.key_set import KeySet
+from skipindex.indexes.kinds.ngram_bloom import NGramBloom
+from skipindex.indexes.kinds.range_bitmap import RangeBitmap
+from skipindex.indexes.kinds.run_length import RunLength
+from skipindex.indexes.kinds.token_bloom import TokenBloom
 from skipindex.layout.picture import picture
 from skipindex.layout.quality import Quality, describe
-from skipindex.layout.workload import Workload
-from skipindex.planner._packs import set_cache_bytes
+from skipindex.layout.workload.workload import Workload
+from skipindex.planner.evidence import Evidence, SkippedFile
 from skipindex.planner.plan import FileTask, Plan, Verdict, plan_files
-from skipindex.planner.proofs import Evidence, SkippedFile
+from skipindex.planner.stages.pack_cache import set_cache_bytes
 from skipindex.planner.verify import VerifyReport, Violation, verify_plan
-from skipindex.predicate import col
-from skipindex.rewrite.job import OptimizeReport
+from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
-from skipindex.rewrite.verify import TableReport, verify
-from skipindex.table import Derived, FileEntry, Status, Table, open_table
+from skipindex.rewrite.verify_table import TableReport, verify
+from skipindex.table import Derived, FileEntry, Status
 
 if TYPE_CHECKING:
-    from skipindex.spark.append import append
-    from skipindex.spark.optimize import optimize
     from skipindex.spark.read import read
+    from skipindex.spark.run_sql import sql
     from skipindex.spark.session import local_session
-    from skipindex.spark.statement import sql
-    from skipindex.spark.write import write_table
+    from skipindex.spark.writers.optimize import optimize
 
 _ON_SPARK: Final = {
-    "append": "skipindex.spark.append",
     "local_session": "skipindex.spark.session",
-    "optimize": "skipindex.spark.optimize",
+    "optimize": "skipindex.spark.writers.optimize",
     "read": "skipindex.spark.read",
-    "sql": "skipindex.spark.statement",
-    "write_table": "skipindex.spark.write",
+    "sql": "skipindex.spark.run_sql",
 }
 """Imported when they are first used, so that planning needs no PySpark."""
 

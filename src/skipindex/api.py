@@ -4,23 +4,115 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import pyarrow as pa
 
 from skipindex.advice import MAX_BYTES_RATIO
-from skipindex.advice.build import Wish, build_wished
-from skipindex.indexes._merge import merge
-from skipindex.indexes._refresh import refresh
-from skipindex.indexes._runners import LocalRunner, Progress, Runner
-from skipindex.indexes._tiers import MAX_BYTES, MAX_FILES
-from skipindex.indexes.build import BuildReport, Request, drop
-from skipindex.planner._derived import derivation
+from skipindex.advice.advised_build import Wish, build_wished
+from skipindex.build.builder import BuildReport, Request, drop
+from skipindex.build.merge import merge
+from skipindex.build.refresh import refresh
+from skipindex.build.runners import LocalRunner, Progress, Runner
+from skipindex.build.tiers import MAX_BYTES, MAX_FILES
+from skipindex.errors import TableError
+from skipindex.expressions import Predicate
+from skipindex.layout.workload.workload import Workload
+from skipindex.planner.engine import engine_of, engine_type
+from skipindex.planner.plan import Plan, plan_files
+from skipindex.planner.stages.derived_partitions import derivation
 from skipindex.storage.log import Snapshot, commit
-from skipindex.table import Derived, Table, open_table
+from skipindex.table import Derived, Status, TableState, open_state, status_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-AnyTable = Table | str | os.PathLike[str]
+AnyTable = TableState | str | os.PathLike[str]
+
+
+class Table(TableState):
+    """The files of a table and their indexes, as they were when it was opened.
+
+    Immutable: a call that changes the table returns, or needs, a new one.
+    """
+
+    @classmethod
+    def of(cls, state: TableState) -> Self:
+        """The same table, with the calls of the public API."""
+        table = cls.__new__(cls)
+        vars(table).update(vars(state))
+        return table
+
+    def refresh(self) -> Table:
+        """The table as it is now."""
+        return Table.of(super().refresh())
+
+    def plan(self, predicate: str | Predicate | SparkColumn, **options: Any) -> Plan:
+        """The files that may hold a row for which ``predicate`` is TRUE.
+
+        ``plan_files(predicate, table=self, …)``, which lists the options.
+        """
+        return plan_files(predicate, table=self, **options)
+
+    def status(self) -> Status:
+        """What the table is made of, what indexes it has, and what is missing.
+
+        No index is read; ``verify`` does that.
+        """
+        return status_of(self)
+
+
+def open_table(
+    table: AnyTable,
+    *,
+    schema: pa.Schema | StructType | None = None,
+    partition_types: Mapping[str, pa.DataType] | None = None,
+    derived: Derived | None = None,
+    plain: bool = False,
+) -> Table:
+    """The table below a folder: any directory of Parquet files that Spark reads.
+
+    Its files are those of ``spark.read.parquet(path)``: the files in the folder, or,
+    if there are folders named ``k=v``, those in such folders.
+
+    Args:
+        table: a path or URI; a ``Table`` is returned as it is.
+        schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
+            ``StructType``.  A file that lacks one of them holds NULL.  By default they
+            are those of one footer, as in Spark.
+        partition_types: types of hive partition columns, by name, where the
+            reader does not let Spark infer them.
+        derived: what the partition columns were made of; by default what
+            ``set_derived`` has committed.
+        plain: take the folder for one of Parquet files, even if the log of Delta,
+            Iceberg, Hudi or another format in it says which files count.
+
+    Raises:
+        TableError: there is no such folder, or no Parquet file in it, or Spark refuses
+            its folders, or it is a table of another format.
+    """
+    if isinstance(table, Table):
+        return table
+    if schema is not None and not isinstance(schema, pa.Schema):
+        engine = engine_type(schema)
+        if engine is None:
+            raise TableError(
+                f"no schema: {schema!r} (accepted: an Arrow schema or a PySpark "
+                "StructType)"
+            )
+        schema = engine.arrow_schema(schema)
+    return Table.of(
+        open_state(
+            table,
+            schema=schema,
+            partition_types=partition_types,
+            derived=derived,
+            plain=plain,
+        )
+    )
 
 
 def build_indexes(
@@ -36,7 +128,7 @@ def build_indexes(
     progress: Progress | None = None,
     plain: bool = False,
     repair: bool | None = None,
-) -> BuildReport:
+) -> BuildReport[Table]:
     """Build the indexes that are missing, beside the data, in one commit.
 
     The data files are not touched.  Files that have all of it are not read again,
@@ -78,9 +170,9 @@ def build_indexes(
         UnknownIndexError: there is no such kind.
         AdviceError: there is nothing to choose by, or indexes were named as well.
     """
-    opened = open_table(table, plain=plain).refresh()
+    opened = open_state(table, plain=plain, fresh=True)
     wish = Wish(columns, queries, max_bytes_ratio, timezone)
-    return build_wished(
+    report = build_wished(
         opened,
         indexes,
         wish,
@@ -88,6 +180,7 @@ def build_indexes(
         progress=progress,
         repair=repair,
     )
+    return cast("BuildReport[Table]", replace(report, table=Table.of(report.table)))
 
 
 def refresh_indexes(
@@ -97,7 +190,7 @@ def refresh_indexes(
     workers: int | None = None,
     progress: Progress | None = None,
     repair: bool | None = None,
-) -> BuildReport:
+) -> BuildReport[Table]:
     """Bring the indexes that a table has up to date with its files, in one commit.
 
     New, changed and damaged files get the indexes that the table was given so far,
@@ -114,16 +207,15 @@ def refresh_indexes(
     Raises:
         TableError: there is no such table.
     """
-    opened = open_table(table).refresh()
+    opened = open_state(table, fresh=True)
     runner = _runner(spark, workers)
-    return refresh(opened, runner=runner, progress=progress, repair=repair)
+    report = refresh(opened, runner=runner, progress=progress, repair=repair)
+    return cast("BuildReport[Table]", replace(report, table=Table.of(report.table)))
 
 
 def _runner(spark: SparkSession | None, workers: int | None) -> Runner:
     if spark is not None:
-        from skipindex.spark.build import SparkRunner  # noqa: PLC0415 (needs a JVM)
-
-        return SparkRunner(spark)
+        return engine_of(spark).runner()
     return LocalRunner.default() if workers is None else LocalRunner(workers)
 
 
@@ -144,7 +236,8 @@ def drop_indexes(
         PredicateError: a column does not exist.
         UnknownIndexError: there is no such kind.
     """
-    return drop(open_table(table).refresh(), columns=columns, kinds=kinds)
+    opened = open_state(table, fresh=True)
+    return Table.of(drop(opened, columns=columns, kinds=kinds))
 
 
 def merge_packs(
@@ -166,9 +259,9 @@ def merge_packs(
     Raises:
         TableError: there is no such table.
     """
-    opened = open_table(table).refresh()
+    opened = open_state(table, fresh=True)
     merged, notes = merge(opened, max_files=max_files, max_bytes=max_bytes)
-    return merged.noted(notes)
+    return Table.of(merged.noted(notes))
 
 
 def set_derived(
@@ -192,7 +285,7 @@ def set_derived(
         TableError: there is no such table.
     """
     declared = Derived(dict(columns), zone)
-    opened = open_table(table).refresh()
+    opened = open_state(table, fresh=True)
     trial = opened.with_derived(declared)
     for name, text in columns.items():
         derivation(trial, name, text)
@@ -204,4 +297,115 @@ def set_derived(
         return Snapshot(base.version + 1, base.manifest, properties)
 
     commit(opened.location, change, operation="set_derived")
-    return opened.with_derived(None)
+    return Table.of(opened.with_derived(None))
+
+
+def write_table(
+    df: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    cluster_by: Sequence[str] | Workload = (),
+    curve: str | None = "hilbert",
+    partition_by: Sequence[str] = (),
+    sort_within: Sequence[str] | None = None,
+    rows_per_file: int = 1_000_000,
+    balance: str = "rows",
+    indexes: Request | None = None,
+    overwrite: bool = False,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    plain: bool = False,
+) -> Table:
+    """Write ``df`` as a table of Parquet files, clustered and indexed.
+
+    The rows, the schema and the NULLs are those of ``df``; only their order and
+    their distribution over files is ours.  Any Parquet reader can read the result.
+    One commit replaces what was there, once the new rows are whole and indexed, so
+    ``df`` may read the very folder; a call that fails changes nothing.
+
+    Args:
+        df: any DataFrame of a classic session; it is evaluated three times (a
+            count, a sample, the write), so cache it if it is expensive.
+        path: a folder that does not exist, or is empty.
+        cluster_by: columns that queries filter on; two to four work best.  Or a
+            ``Workload``: the queries themselves, which choose the layout.
+        curve: ``"hilbert"``, ``"zorder"``, ``"linear"`` or ``"hash"``; None writes
+            ``df`` in the order that it has.  A workload chooses its own.
+        partition_by: hive partition columns.
+        sort_within: columns to sort by inside of each file; by default the curve.
+        rows_per_file: target; a file holds about as many rows.
+        balance: ``"rows"``, or ``"bytes"`` for as many files of nearly equal sizes
+            before encoding.
+        indexes: as for ``build_indexes``: None lets the advisor choose, and
+            ``{"*": "minmax"}`` builds statistics alone.
+        overwrite: replace all data files at ``path``.
+        options: for Spark's Parquet writer, such as ``compression``.
+        progress: called with the number of index tasks done and of all.
+        plain: replace a table of another format too, with its log.
+
+    Raises:
+        TableError: ``path`` is a file or a table of another format, or is not empty and
+            ``overwrite`` is not set, or there is no row with ``partition_by``.
+        LayoutError: the layout is impossible.
+        PredicateError: ``indexes`` names a column that does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+        CommitConflictError: the rows to replace are being published by others.
+    """
+    from skipindex.spark.writers.write import write_table as on_spark  # noqa: PLC0415
+
+    return Table.of(
+        on_spark(
+            df,
+            path,
+            cluster_by=cluster_by,
+            curve=curve,
+            partition_by=partition_by,
+            sort_within=sort_within,
+            rows_per_file=rows_per_file,
+            balance=balance,
+            indexes=indexes,
+            overwrite=overwrite,
+            options=options,
+            progress=progress,
+            plain=plain,
+        )
+    )
+
+
+def append(
+    df: DataFrame,
+    table: TableState | str | os.PathLike[str],
+    *,
+    indexes: Request | None = None,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Add the rows of ``df`` as new files, laid out and indexed as the others are.
+
+    A query tree sends them the ways that it sent the first rows; other clusterings
+    are fitted to the new rows.  No file that is there is changed.  One commit adds
+    all rows with their indexes; a call that fails adds none.  Any number of appends,
+    of ``optimize`` and one plain Spark append may run at once.
+
+    Args:
+        df: rows with the columns of the table, in any order; narrower types are
+            cast to the table's.
+        table: what ``write_table`` wrote.
+        indexes: as for ``build_indexes``; None is the indexes that the table has.
+        options: for Spark's Parquet writer, such as ``compression``.
+        progress: called with the number of index tasks done and of all.
+
+    Raises:
+        TableError: there is no such table, its columns are not those of ``df`` or
+            cannot hold their values, or another format keeps it.
+        LayoutError: nothing says how the table is laid out.
+        PredicateError: ``indexes`` names a column that does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+    """
+    from skipindex.spark.writers.append import append as on_spark  # noqa: PLC0415
+
+    return Table.of(
+        on_spark(df, table, indexes=indexes, options=options, progress=progress)
+    )

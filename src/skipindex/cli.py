@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, advise
-from skipindex.api import build_indexes, refresh_indexes
+from skipindex.api import Table, build_indexes, open_table, refresh_indexes
+from skipindex.build.builder import BuildReport
 from skipindex.errors import AdviceError, SkipIndexError
-from skipindex.indexes.build import BuildReport
 from skipindex.planner.plan import plan_files
-from skipindex.rewrite.verify import verify
-from skipindex.table import open_table
+from skipindex.rewrite.verify_table import verify
 
 Print = Callable[[str], None]
 
@@ -172,7 +171,7 @@ def _refresh(parsed: argparse.Namespace) -> str:
     return _report(report, parsed)
 
 
-def _report(report: BuildReport, parsed: argparse.Namespace) -> str:
+def _report(report: BuildReport[Table], parsed: argparse.Namespace) -> str:
     if not parsed.json:
         return str(report)
     return _json(

@@ -10,6 +10,7 @@
       AdviceError(ValueError)             no choice of indexes can be made like that
       LayoutError(ValueError)             a table cannot be laid out like that
       PlanError(ValueError)               a plan cannot be read as asked
+      EngineError(TypeError)              no query engine is known for a value
       CorruptIndexError(ValueError)       the bytes are not what was written
         IndexVersionError                 they are newer than this library
       CommitConflictError(RuntimeError)   another writer was faster, too often
@@ -53,6 +54,10 @@ class LayoutError(SkipIndexError, ValueError):
 
 class PlanError(SkipIndexError, ValueError):
     """The plan cannot be read as asked."""
+
+
+class EngineError(SkipIndexError, TypeError):
+    """No query engine is known for the value, or its package is not installed."""
 
 
 class CorruptIndexError(SkipIndexError, ValueError):

@@ -11,9 +11,9 @@ import pytest
 
 import skipindex as sx
 from skipindex import advice as advice_module
-from skipindex.advice import build as advice_build
+from skipindex.advice import advised_build as advice_build
+from skipindex.build.builder import CHOICE
 from skipindex.errors import AdviceError, PredicateError, UnsupportedTypeError
-from skipindex.indexes.build import CHOICE
 from tests.tables import kept, put, put_all
 
 N_ROWS = 12_000

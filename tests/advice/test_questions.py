@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.advice._questions import asked, columns_of, conditions_of, drawn
-from skipindex.advice._sample import take_sample
+from skipindex.advice.questions import asked, columns_of, conditions_of, drawn
+from skipindex.advice.sample import take_sample
 from skipindex.errors import PredicateError
-from skipindex.planner.bound import text_of
+from skipindex.planner.bound_predicate import text_of
 from tests.tables import put_all
 
 
@@ -67,7 +67,7 @@ def test_drawn_questions_are_answered_by_a_row(table: sx.Table) -> None:
     )
     indexed = sx.build_indexes(table, {"*": "bitmap"}, workers=1).table
     for question in questions:
-        assert indexed.plan_files(question.text).paths, text_of(question.tree)
+        assert indexed.plan(question.text).paths, text_of(question.tree)
 
 
 def test_texts_of_drawn_questions_can_be_asked_again(tmp_path: Path) -> None:

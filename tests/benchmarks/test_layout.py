@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.layout import Result, other_queries, table_of, verdict
-from skipindex.planner.sql import parse
+from skipindex.planner.sql.parser import parse
 from ssb.queries import QUERIES
 
 

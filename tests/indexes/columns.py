@@ -12,7 +12,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from skipindex.atoms import (
+from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions.atoms import (
     Atom,
     IntegerSet,
     IsNotNull,
@@ -27,18 +28,17 @@ from skipindex.atoms import (
     Wildcard,
     successor,
 )
-from skipindex.domain import Domain, domain_of
-from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import IndexSpec, index_type
-from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes.bit_sliced import BitSliced
-from skipindex.indexes.bitmap import Bitmap
-from skipindex.indexes.bloom import Bloom
-from skipindex.indexes.key_set import KeySet
-from skipindex.indexes.ngram_bloom import NGramBloom
-from skipindex.indexes.range_bitmap import RangeBitmap
-from skipindex.indexes.run_length import RunLength
-from skipindex.indexes.token_bloom import TokenBloom
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.kinds.bit_sliced import BitSliced
+from skipindex.indexes.kinds.bitmap import Bitmap
+from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.key_set import KeySet
+from skipindex.indexes.kinds.ngram_bloom import NGramBloom
+from skipindex.indexes.kinds.range_bitmap import RangeBitmap
+from skipindex.indexes.kinds.run_length import RunLength
+from skipindex.indexes.kinds.token_bloom import TokenBloom
 from tests.tables import is_of
 
 POSITIONAL: list[IndexSpec] = [

@@ -9,7 +9,7 @@ from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes import Index, IndexSpec, ReadCount, index_type
-from skipindex.indexes._column import EncodedColumn
+from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.storage.parts import D, bitmap_of
 
 

@@ -12,11 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from skipindex.advice import _sample
-from skipindex.indexes import EncodedColumn, _task
-from skipindex.indexes._runners import LocalRunner
-from skipindex.indexes.build import build
-from skipindex.storage.location import location_of
+from skipindex.advice import sample as sample_module
+from skipindex.build import task
+from skipindex.build.builder import build
+from skipindex.build.runners import LocalRunner
+from skipindex.indexes import EncodedColumn
+from skipindex.storage.file_system.location import location_of
 from skipindex.table import UNREADABLE, DataFile, column_reader
 from tests.tables import packs, put
 
@@ -103,16 +104,14 @@ def check(report: sx.BuildReport, why: str, *, bad: int, whole: bool) -> None:
     for i in range(N):
         own = {f"{i}.parquet", f"{bad}.parquet"}
         for column, value in (("a", 10 * i + 3), ("s", f"'s{10 * i + 3:03d}'")):
-            plan = table.plan_files(f"{column} = {value}")
+            plan = table.plan(f"{column} = {value}")
             lost = not whole and i != bad
             assert set(plan.paths) == ({f"{i}.parquet"} if lost else own), plan.where
-        plan = table.plan_files(f"b = {7 * (10 * i + 3)}")
+        plan = table.plan(f"b = {7 * (10 * i + 3)}")
         assert set(plan.paths) == own
         assert any(why in note for note in plan.notes), plan.notes
         if i != bad:
-            story = table.plan_files(f"b = {7 * (10 * i + 3)}").explain(
-                file=f"{bad}.parquet"
-            )
+            story = table.plan(f"b = {7 * (10 * i + 3)}").explain(file=f"{bad}.parquet")
             assert why in story
 
 
@@ -147,7 +146,7 @@ def test_advice_is_given_on_the_rest(
     columns = {"a"} if damage is other_type else {"a", "b"}
     table = sx.open_table(folder)
     infos = [table.resolve(name) for name in ("a", "b")]
-    sample = _sample.take_sample(table, infos)
+    sample = sample_module.take_sample(table, infos)
     assert set(sample.columns) == columns
     assert len(sample.files) == (N if damage is other_type else N - 1)
     report = sx.build_indexes(folder, queries=queries, workers=1, max_bytes_ratio=9)
@@ -166,8 +165,8 @@ def test_a_dictionary_array_is_not_asked_beyond_its_entries(folder: Path) -> Non
     close()
     report = sx.build_indexes(folder, WANTED, workers=1)
     assert "column 's': not readable: " in str(report)
-    assert report.table.plan_files("s = 's013'").paths == ["1.parquet", "2.parquet"]
-    assert report.table.plan_files("b = 161").paths == ["2.parquet"]
+    assert report.table.plan("s = 's013'").paths == ["1.parquet", "2.parquet"]
+    assert report.table.plan("b = 161").paths == ["2.parquet"]
 
 
 def test_a_column_that_no_file_has_readably_gets_no_advice(folder: Path) -> None:
@@ -175,11 +174,11 @@ def test_a_column_that_no_file_has_readably_gets_no_advice(folder: Path) -> None
         damaged_page(path)
     table = sx.open_table(folder)
     infos = [table.resolve(name) for name in ("a", "b")]
-    sample = _sample.take_sample(table, infos)
+    sample = sample_module.take_sample(table, infos)
     assert (set(sample.columns), len(sample.files)) == ({"a"}, N)
     assert len(sample.notes) == N
     overwrite(folder / "0.parquet", chunk_of(folder / "0.parquet", "a"), b"\xff")
-    sample = _sample.take_sample(table, infos)
+    sample = sample_module.take_sample(table, infos)
     assert (set(sample.columns), len(sample.files)) == ({"a"}, N - 1)
 
 
@@ -189,7 +188,7 @@ def test_no_file_without_a_column_that_cannot_be_read(tmp_path: Path) -> None:
         overwrite(path, chunk_of(path, column), b"\xff")
     table = sx.open_table(tmp_path)
     infos = [table.resolve(name) for name in ("a", "b", "s")]
-    sample = _sample.take_sample(table, infos)
+    sample = sample_module.take_sample(table, infos)
     assert (set(sample.columns), len(sample.files)) == ({"s"}, 2)
 
 
@@ -214,8 +213,8 @@ def test_whatever_a_decoder_raises(
     report = sx.build_indexes(folder, WANTED, workers=1)
     assert (report.files, report.unchanged, report.notes) == (1, N - 1, ())
     for kinds in (["bit_sliced"], ["bloom"]):
-        assert report.table.plan_files("b = 161", kinds=kinds).paths == ["2.parquet"]
-        plan = report.table.plan_files("b = 162", kinds=kinds)
+        assert report.table.plan("b = 161", kinds=kinds).paths == ["2.parquet"]
+        plan = report.table.plan("b = 162", kinds=kinds)
         assert (plan.paths, plan.notes) == ([], [])
     assert sx.build_indexes(folder, WANTED, workers=1).files == 0
 
@@ -223,7 +222,7 @@ def test_whatever_a_decoder_raises(
 def test_a_file_that_could_not_be_read_for_a_while(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = _task.column_reader
+    before = task.column_reader
 
     def fail(location: Any, path: str, **options: Any) -> Any:
         if path == "2.parquet":
@@ -231,7 +230,7 @@ def test_a_file_that_could_not_be_read_for_a_while(
         return before(location, path, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_task, "column_reader", fail)
+        patch.setattr(task, "column_reader", fail)
         first = sx.build_indexes(folder, WANTED, workers=1)
         n_packs = len(packs(folder))
         again = sx.build_indexes(folder, WANTED, workers=1)
@@ -240,7 +239,7 @@ def test_a_file_that_could_not_be_read_for_a_while(
     assert len(packs(folder)) == n_packs, "no pack of nothing"
     report = sx.build_indexes(folder, WANTED, workers=1)
     assert (report.files, report.notes) == (1, ())
-    plan = report.table.plan_files("b = 161", kinds=["bit_sliced"])
+    plan = report.table.plan("b = 161", kinds=["bit_sliced"])
     assert (plan.paths, plan.count_bounds) == (["2.parquet"], (1, 1))
 
 
@@ -248,14 +247,14 @@ def test_a_file_that_could_not_be_read_for_a_while(
 def test_a_file_that_vanishes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    before = _task.column_reader
+    before = task.column_reader
 
     def vanish(location: Any, path: str, **options: Any) -> Any:
         if when == "while" and path == "2.parquet":
             (folder / path).unlink()
         return before(location, path, **options)
 
-    monkeypatch.setattr(_task, "column_reader", vanish)
+    monkeypatch.setattr(task, "column_reader", vanish)
     table = sx.open_table(folder)
     if when == "before":
         (folder / "2.parquet").unlink()
@@ -264,7 +263,7 @@ def test_a_file_that_vanishes(
     assert "2.parquet" in note
     assert ("deleted since" if when == "before" else "not readable") in note
     assert report.table.paths == [f"{i}.parquet" for i in range(N) if i != 2]
-    assert report.table.plan_files("b = 91").paths == ["1.parquet"]
+    assert report.table.plan("b = 91").paths == ["1.parquet"]
     assert report.unchanged == 0
 
 
@@ -283,7 +282,7 @@ def test_a_file_that_cannot_be_looked_at(
         report = sx.build_indexes(folder, WANTED, workers=1)
     (note,) = report.notes
     assert "not readable: not for you (first: 2.parquet)" in note
-    assert report.table.plan_files("b = 91").paths == ["1.parquet", "2.parquet"]
+    assert report.table.plan("b = 91").paths == ["1.parquet", "2.parquet"]
     assert sx.build_indexes(folder, WANTED, workers=1).files == 1
 
 
@@ -291,7 +290,7 @@ def test_a_file_without_rows_is_no_trouble(folder: Path) -> None:
     put(folder / "z.parquet", pa.table(rows(0)).slice(0, 0))
     report = sx.build_indexes(folder, workers=1)
     assert report.notes == ()
-    assert report.table.plan_files("a IS NULL OR b < 0").paths == []
+    assert report.table.plan("a IS NULL OR b < 0").paths == []
 
 
 def test_a_kind_that_raises_takes_nothing_with_it(
@@ -308,43 +307,43 @@ def test_a_kind_that_raises_takes_nothing_with_it(
     report = sx.build_indexes(folder, WANTED, workers=1)
     why = "column 'b': no bloom index: ZeroDivisionError: of a bug"
     assert report.notes == (f"{N} files: {why} (first: 0.parquet)",)
-    plan = report.table.plan_files("b = 161")
+    plan = report.table.plan("b = 161")
     assert (plan.paths, plan.count_bounds) == (["2.parquet"], (1, 1))
     assert f"{N} files: {why}" in plan.notes
-    assert report.table.plan_files("a = 23", kinds=["bloom"]).paths == ["2.parquet"]
+    assert report.table.plan("a = 23", kinds=["bloom"]).paths == ["2.parquet"]
     queries = [f"a = {n} AND b = {7 * n}" for n in range(3, 60, 10)]
     advice = sx.advise(folder, queries=queries, max_bytes_ratio=9)
     assert why in " ".join(advice.notes)
 
 
 def test_statistics_that_raise(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    summarize = _task.summarize
+    summarize = task.summarize
 
     def fail(column: EncodedColumn) -> Any:
         if column.name == "b":
             raise ValueError("of a bug")
         return summarize(column)
 
-    monkeypatch.setattr(_task, "summarize", fail)
+    monkeypatch.setattr(task, "summarize", fail)
     report = sx.build_indexes(folder, WANTED, workers=1)
     assert len(report.notes) == 1
-    assert len(report.table.plan_files("b = 161").paths) == N
-    assert report.table.plan_files("a = 23").paths == ["2.parquet"]
+    assert len(report.table.plan("b = 161").paths) == N
+    assert report.table.plan("a = 23").paths == ["2.parquet"]
 
 
 def test_a_file_map_that_raises(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spans = _task.ValueSpans.of
+    spans = task.ValueSpans.of
 
     def fail(column: EncodedColumn) -> Any:
         if column.minimum == 140:
             raise ValueError("of a bug")
         return spans(column)
 
-    monkeypatch.setattr(_task.ValueSpans, "of", fail)
+    monkeypatch.setattr(task.ValueSpans, "of", fail)
     report = sx.build_indexes(folder, WANTED, workers=1)
     assert "column 'b': no file map: of a bug (first: 2.parquet)" in str(report)
-    assert report.table.plan_files("b = 161").paths == ["2.parquet"]
-    assert report.table.plan_files("b = 91").paths == ["1.parquet"]
+    assert report.table.plan("b = 161").paths == ["2.parquet"]
+    assert report.table.plan("b = 91").paths == ["1.parquet"]
 
 
 def test_fewer_values_than_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,4 +351,4 @@ def test_fewer_values_than_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(DataFile, "read", lambda self, path: read(self, path).slice(1))
     report = sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
     assert "column 'a' has 9 rows of 10" in str(report)
-    assert len(report.table.plan_files("a = 23").paths) == N
+    assert len(report.table.plan("a = 23").paths) == N

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from skipindex.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
 from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.expressions.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
 from skipindex.indexes import index_type
-from skipindex.indexes._column import NULL_CODE
-from skipindex.indexes._digits import Shape, pack_slices
-from skipindex.indexes._slices import Slices
-from skipindex.indexes.bit_sliced import BitSliced
+from skipindex.indexes.bit_slices.digits import Shape, pack_slices
+from skipindex.indexes.bit_slices.slices import Slices
+from skipindex.indexes.encoding.column import NULL_CODE
+from skipindex.indexes.kinds.bit_sliced import BitSliced
 from tests.indexes.columns import encoded
 from tests.indexes.memory_parts import MemoryParts, opened
 

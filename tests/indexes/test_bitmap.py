@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from skipindex.atoms import IsNull, NoneOf, OneOf, Range
 from skipindex.errors import UnknownIndexError
-from skipindex.indexes.bitmap import Bitmap
-from skipindex.indexes.bloom import Bloom
-from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.expressions.atoms import IsNull, NoneOf, OneOf, Range
+from skipindex.indexes.kinds.bitmap import Bitmap
+from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.range_bitmap import RangeBitmap
 from tests.indexes.columns import column_of, encoded
 from tests.indexes.memory_parts import opened
 

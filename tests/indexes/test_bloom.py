@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 from pybloom_live import BloomFilter
 
-from skipindex.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
-from skipindex.domain import Domain, domain_of, float_key
 from skipindex.errors import CorruptIndexError, UnknownIndexError
-from skipindex.indexes import _bloom_bulk, _filter
-from skipindex.indexes._bloom_bulk import fill, scheme_of
-from skipindex.indexes._filter import bloom_key
-from skipindex.indexes.bloom import INDEX_TYPE, Bloom
+from skipindex.expressions.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.expressions.domain import Domain, domain_of, float_key
+from skipindex.indexes.filters import hashing
+from skipindex.indexes.filters import payload as payload_module
+from skipindex.indexes.filters.hashing import fill, scheme_of
+from skipindex.indexes.filters.payload import bloom_key
+from skipindex.indexes.kinds.bloom import INDEX_TYPE, Bloom
 from tests.indexes.columns import encoded
 from tests.indexes.memory_parts import MemoryParts, opened
 
@@ -47,9 +48,7 @@ def filter_of(payload: list[bytes]) -> BloomFilter:
 def test_bulk_gives_the_bits_of_add(capacity: int, error_rate: float) -> None:
     keys = [f"key {i} é\0".encode() for i in range(capacity // 2 + 1)]
     bulk, single = BloomFilter(capacity, error_rate), BloomFilter(capacity, error_rate)
-    assert _bloom_bulk._agrees(
-        bulk.num_slices, _bloom_bulk.word_bytes(bulk.bits_per_slice)
-    )
+    assert hashing._agrees(bulk.num_slices, hashing.word_bytes(bulk.bits_per_slice))
     fill(bulk, keys)
     for key in keys:
         single.add(key.decode(), skip_check=True)
@@ -66,15 +65,15 @@ def test_a_library_with_other_bits_is_obeyed(monkeypatch: pytest.MonkeyPatch) ->
     def wrong(k: int, width: int, keys: list[bytes]) -> object:
         return words(k, width, [key + b"!" for key in keys])
 
-    words = _bloom_bulk._words
-    monkeypatch.setattr(_bloom_bulk, "_words", wrong)
-    _bloom_bulk._agrees.cache_clear()
+    words = hashing._words
+    monkeypatch.setattr(hashing, "_words", wrong)
+    hashing._agrees.cache_clear()
     try:
-        assert not _bloom_bulk._agrees(7, 2)
+        assert not hashing._agrees(7, 2)
         index, _ = opened(Bloom(), encoded(["a", "b"], pa.string()))
         assert index.probe(OneOf("c", (b"a",))) is None
     finally:
-        _bloom_bulk._agrees.cache_clear()
+        hashing._agrees.cache_clear()
 
 
 def test_pybloom_live_reads_the_second_part() -> None:
@@ -206,14 +205,14 @@ def test_a_library_that_hashes_otherwise_is_not_asked(
     def changed(k: int, m: int) -> object:
         return (lambda key: range(k)), bloom_hash
 
-    bloom_hash = _bloom_bulk.hashes(7, 3)[1]
-    monkeypatch.setattr(_filter, "hashes", changed)
-    _filter.witness_of.cache_clear()
+    bloom_hash = hashing.hashes(7, 3)[1]
+    monkeypatch.setattr(payload_module, "hashes", changed)
+    payload_module.witness_of.cache_clear()
     try:
         with pytest.raises(CorruptIndexError, match="built with scheme"):
             INDEX_TYPE.open(MemoryParts(payload), column.domain, 2)
     finally:
-        _filter.witness_of.cache_clear()
+        payload_module.witness_of.cache_clear()
 
 
 @pytest.mark.parametrize(

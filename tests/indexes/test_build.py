@@ -15,6 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
+from skipindex.build import task as task_module
+from skipindex.build.runners import LocalRunner
+from skipindex.build.task import BuildTask
 from skipindex.errors import (
     BuildError,
     IndexVersionError,
@@ -22,11 +25,8 @@ from skipindex.errors import (
     UnknownIndexError,
     UnsupportedTypeError,
 )
-from skipindex.indexes import _task
-from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes._runners import LocalRunner
-from skipindex.indexes._task import BuildTask
-from skipindex.storage.location import Location
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.log import LOG, PACKS, latest_version, read_snapshot
 from skipindex.storage.manifest import Manifest
 from tests.tables import (
@@ -117,7 +117,7 @@ def test_a_second_call_reads_and_commits_nothing(
 ) -> None:
     build(folder, {"a": ALL, "s": "bitmap"})
     before = newest_manifest(folder).read_bytes()
-    monkeypatch.setattr(_task, "_read_and_index", None)
+    monkeypatch.setattr(task_module, "_read_and_index", None)
     report = sx.build_indexes(folder, {"a": ALL, "s": "bitmap"}, workers=1)
     assert (report.files, report.unchanged, report.n_bytes) == (0, 4, 0)
     assert version(folder) == 0
@@ -155,7 +155,7 @@ def test_another_column_is_added_to_what_is_there(folder: Path) -> None:
     build(folder, {"a": "bitmap"})
     table = build(folder, {"s": "bitmap"})
     assert set(manifest(folder).stats) == {"a", "s"}
-    plan = table.plan_files("a = 15 AND s = 'v16'")
+    plan = table.plan("a = 15 AND s = 'v16'")
     assert plan.paths == []
     assert plan.count_bounds == (0, 0)
 
@@ -205,10 +205,10 @@ def test_indexes_are_dropped_by_column_and_kind(
 
 
 def test_what_was_dropped_can_be_built_again(folder: Path) -> None:
-    before = build(folder, {"a": "bitmap"}).plan_files("a = 15").count_bounds
+    before = build(folder, {"a": "bitmap"}).plan("a = 15").count_bounds
     sx.drop_indexes(folder)
-    assert sx.open_table(folder).plan_files("a = 15").count_bounds == (0, 40)
-    assert build(folder, {"a": "bitmap"}).plan_files("a = 15").count_bounds == before
+    assert sx.open_table(folder).plan("a = 15").count_bounds == (0, 40)
+    assert build(folder, {"a": "bitmap"}).plan("a = 15").count_bounds == before
 
 
 def test_dropping_asks_for_columns_and_kinds_that_exist(folder: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_file_that_cannot_be_read_is_noted_and_kept(
     (note,) = report.notes
     assert note.startswith("1 files: not readable")
     assert "first: 2.parquet" in note
-    plan = report.table.plan_files("a = 15")
+    plan = report.table.plan("a = 15")
     assert plan.paths == ["1.parquet", "2.parquet"]
     assert any("not readable" in note for note in plan.notes), plan.notes
     assert plan.count_bounds == (1, None)
@@ -286,16 +286,16 @@ def test_a_file_that_cannot_be_read_is_noted_and_kept(
 def test_a_file_that_was_deleted_since_it_was_listed_is_left_out(folder: Path) -> None:
     table = sx.open_table(folder)
     (folder / "0.parquet").unlink()
-    requests = (_task.ColumnRequest("a", table.resolve("a").domain, ()),)  # type: ignore[arg-type]
-    task = _task.BuildTask(table.location, tuple(table.paths), requests)
-    piece = Manifest.from_bytes(_task.run_task(task))
+    requests = (task_module.ColumnRequest("a", table.resolve("a").domain, ()),)  # type: ignore[arg-type]
+    task = task_module.BuildTask(table.location, tuple(table.paths), requests)
+    piece = Manifest.from_bytes(task_module.run_task(task))
     assert piece.paths == ["1.parquet", "2.parquet", "3.parquet"]
 
 
 def test_a_file_that_changes_while_it_is_indexed_gets_no_index(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = _task._read_and_index
+    read = task_module._read_and_index
 
     def read_slowly(location: Any, found: Any, *rest: Any) -> Any:
         indexed = read(location, found, *rest)
@@ -303,7 +303,7 @@ def test_a_file_that_changes_while_it_is_indexed_gets_no_index(
             put(folder / "1.parquet", numbers(50))
         return indexed
 
-    monkeypatch.setattr(_task, "_read_and_index", read_slowly)
+    monkeypatch.setattr(task_module, "_read_and_index", read_slowly)
     report = sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
     assert report.notes == ("1 files: changed while it was indexed (first: 1.parquet)",)
     assert kept(report.table, "a = 505") == ["1.parquet"]
@@ -318,10 +318,10 @@ def test_columns_that_cannot_be_read_are_noted_once(
     report = sx.build_indexes(folder, wanted, workers=1)
     other = "column 'a' has type string here, and another in the table"
     assert report.notes == (f"1 files: {other} (first: 5.parquet)",)
-    plan = report.table.plan_files("a = 15")
+    plan = report.table.plan("a = 15")
     assert plan.paths == ["1.parquet", "4.parquet", "5.parquet"]
     assert kept(report.table, "a = 15 AND s = 'x'") == ["4.parquet"]
-    monkeypatch.setattr(_task, "_read_and_index", None)
+    monkeypatch.setattr(task_module, "_read_and_index", None)
     assert sx.build_indexes(folder, wanted, workers=1).files == 0
 
 
@@ -343,7 +343,7 @@ def test_a_kind_that_refuses_a_file_leaves_the_others(
     report = sx.build_indexes(folder, {"a": ["bitmap", "bloom"]}, workers=1)
     assert report.notes == ("4 files: too many rows in 'a' (first: 0.parquet)",)
     assert kept(report.table, "a = 15", kinds=["bloom"]) == ["1.parquet"]
-    plan = report.table.plan_files("a = 15")
+    plan = report.table.plan("a = 15")
     assert plan.count_bounds == (0, 10)
 
 
@@ -351,11 +351,11 @@ def test_packs_are_closed_when_they_are_full(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_all(folder, [numbers(i) for i in range(10)])
-    monkeypatch.setattr(_task, "PACK_FILES", 2)
+    monkeypatch.setattr(task_module, "PACK_FILES", 2)
     table = build(folder, {"a": "bitmap"})
     assert len(packs(folder)) == 6, "four tasks of 3, 3, 2 and 2 files"
     for i in range(10):
-        plan = table.plan_files(f"a = {10 * i + 3}")
+        plan = table.plan(f"a = {10 * i + 3}")
         assert (plan.paths, plan.count_bounds) == ([f"{i}.parquet"], (1, 1))
 
 
@@ -363,7 +363,7 @@ def test_the_size_of_a_pack_is_bounded_too(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_all(folder, [numbers(i) for i in range(10)])
-    monkeypatch.setattr(_task, "PACK_BYTES", 1)
+    monkeypatch.setattr(task_module, "PACK_BYTES", 1)
     build(folder, {"a": "bitmap"})
     assert len(packs(folder)) == 10
 
@@ -415,9 +415,9 @@ def test_a_damaged_pack_is_repaired_by_dropping_and_building(folder: Path) -> No
     for path in packs(folder):
         path.write_bytes(path.read_bytes()[:50])
     forget_open_packs()
-    assert table.plan_files("a = 15").count_bounds == (0, 10)
+    assert table.plan("a = 15").count_bounds == (0, 10)
     sx.drop_indexes(folder, kinds=["bitmap"])
-    plan = build(folder, {"a": "bitmap"}).plan_files("a = 15")
+    plan = build(folder, {"a": "bitmap"}).plan("a = 15")
     assert (plan.count_bounds, plan.notes) == ((1, 1), [])
 
 
@@ -457,14 +457,14 @@ def test_two_builders_at_once_lose_nothing(folder: Path) -> None:
     assert len(specs(table, "a")) == 12
     assert len(specs(table, "s")) == 4
     assert set(manifest(folder).stats) == {"a", "s"}
-    assert table.plan_files("a = 15 AND s = 'v15'").count_bounds == (1, 1)
+    assert table.plan("a = 15 AND s = 'v15'").count_bounds == (1, 1)
 
 
 def test_builders_of_the_same_index_at_once_lose_nothing(folder: Path) -> None:
     """They write the same pack under the same name."""
     work = lambda: sx.build_indexes(folder, {"a": "bitmap"}, workers=1)  # noqa: E731
     at_once(work, work, work)
-    plan = sx.open_table(folder).plan_files("a = 15")
+    plan = sx.open_table(folder).plan("a = 15")
     assert (plan.count_bounds, plan.notes) == ((1, 1), [])
 
 
@@ -483,7 +483,7 @@ def test_builders_in_processes_of_their_own_lose_nothing(folder: Path) -> None:
     assert [worker.exitcode for worker in workers] == [0, 0]
     table = sx.open_table(folder)
     assert len(specs(table, "a")) == len(specs(table, "s")) == 4
-    assert table.plan_files("a = 15").count_bounds == (1, 1)
+    assert table.plan("a = 15").count_bounds == (1, 1)
 
 
 def test_dropping_beside_a_builder_drops_no_other_column(folder: Path) -> None:
@@ -500,7 +500,7 @@ def test_dropping_beside_a_builder_drops_no_other_column(folder: Path) -> None:
 def test_readers_keep_the_snapshot_that_they_opened(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
     sx.drop_indexes(folder)
-    assert table.plan_files("a = 15").count_bounds == (1, 1)
+    assert table.plan("a = 15").count_bounds == (1, 1)
 
 
 def test_a_worker_that_is_killed_is_our_error_and_nothing_is_left(

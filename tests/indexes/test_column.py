@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from skipindex.domain import NAN, domain_of, float_key
 from skipindex.errors import UnsupportedTypeError
-from skipindex.indexes import _column
-from skipindex.indexes._column import NULL_CODE, EncodedColumn
-from skipindex.indexes.bit_sliced import BitSliced
-from skipindex.indexes.bitmap import Bitmap
-from skipindex.indexes.bloom import Bloom
-from skipindex.indexes.range_bitmap import RangeBitmap
+from skipindex.expressions.domain import NAN, domain_of, float_key
+from skipindex.indexes.encoding import column as column_module
+from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
+from skipindex.indexes.kinds.bit_sliced import BitSliced
+from skipindex.indexes.kinds.bitmap import Bitmap
+from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.range_bitmap import RangeBitmap
 from tests.indexes.columns import encoded
 
 
@@ -127,7 +127,7 @@ def test_chunks_with_different_dictionaries() -> None:
 def test_more_rows_than_32_bits_have_no_positional_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_column, "MAX_ROWS", 3)
+    monkeypatch.setattr(column_module, "MAX_ROWS", 3)
     column = encoded([1, 2, 3, 4], pa.int64())
     for spec in BitSliced(), Bitmap(), RangeBitmap():
         with pytest.raises(UnsupportedTypeError, match="column 'c': the file has 4"):
@@ -143,7 +143,7 @@ def test_ranks_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         distinct, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.uint32), distinct
 
-    monkeypatch.setattr(_column, "rank_ints", counted)
+    monkeypatch.setattr(column_module, "rank_ints", counted)
     column = encoded([3, 1, 3], pa.int64())
     for spec in Bitmap(), RangeBitmap(), BitSliced(), Bloom():
         spec.build(column)

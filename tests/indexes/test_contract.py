@@ -12,7 +12,8 @@ from crc32c import crc32c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skipindex.atoms import (
+from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.expressions.atoms import (
     Atom,
     IsNotNull,
     IsNull,
@@ -22,8 +23,7 @@ from skipindex.atoms import (
     Range,
     Wildcard,
 )
-from skipindex.domain import Domain, domain_of
-from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import IndexSpec, index_type, index_types
 from tests.indexes.columns import (
     POSITIONAL,

@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from skipindex.atoms import NoneOf, OneOf
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes import _decode, _slices
-from skipindex.indexes._decode import dense_bits, rows_among
-from skipindex.indexes.bit_sliced import BitSliced
+from skipindex.expressions.atoms import NoneOf, OneOf
+from skipindex.indexes.bit_slices import decode
+from skipindex.indexes.bit_slices import slices as slices_module
+from skipindex.indexes.bit_slices.decode import dense_bits, rows_among
+from skipindex.indexes.kinds.bit_sliced import BitSliced
 from tests.indexes.columns import column_of
 from tests.indexes.memory_parts import opened
 
@@ -34,8 +35,8 @@ def zeros_of(codes: np.ndarray, n_bits: int) -> list[memoryview]:
 def test_rows_are_those_of_the_codes(
     monkeypatch: pytest.MonkeyPatch, n_rows: int, n_bits: int, order: str, table: int
 ) -> None:
-    monkeypatch.setattr(_decode, "_TABLE", table)
-    monkeypatch.setattr(_decode, "_TABLE_PER_ROW", 0)
+    monkeypatch.setattr(decode, "_TABLE", table)
+    monkeypatch.setattr(decode, "_TABLE_PER_ROW", 0)
     rng = np.random.default_rng(n_rows)
     codes = rng.integers(0, 1 << n_bits, n_rows)
     if order == "sorted":
@@ -72,7 +73,7 @@ def test_many_values_are_found_as_few_are(
     wanted = tuple(sorted(set(rng.integers(0, 900, 60).tolist()) | {899}))
     decoded = [index.probe(OneOf("c", wanted)), index.probe(NoneOf("c", wanted))]
     assert count.bitmaps
-    monkeypatch.setattr(_slices, "_MANY", 10**9)
+    monkeypatch.setattr(slices_module, "_MANY", 10**9)
     walked = [index.probe(OneOf("c", wanted)), index.probe(NoneOf("c", wanted))]
     for one, other in zip(decoded, walked, strict=True):
         assert one is not None

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipindex.atoms import Value
-from skipindex.domain import domain_of
-from skipindex.indexes._chunks import INTS_PER_CHUNK
-from skipindex.indexes._coding import Coding, rank_coding, value_coding
-from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes._dictionary import Codebook, open_codebook
-from skipindex.indexes._header import Cursor, read_head
+from skipindex.expressions.atoms import Value
+from skipindex.expressions.domain import domain_of
+from skipindex.indexes.encoding.chunks import INTS_PER_CHUNK
+from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
+from skipindex.indexes.encoding.header import Cursor, read_head
 from tests.indexes.memory_parts import MemoryParts
 
 chooser = random.Random(0)

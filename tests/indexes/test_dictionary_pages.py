@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
-from skipindex.storage.location import location_of
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import PACKS
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import ReadCount
@@ -141,7 +141,7 @@ def test_answers_are_right(tmp_path: Path) -> None:
     table = build(tmp_path, {"word": ["bitmap", "bloom"]})
     for j in range(9):
         holds = [i for i in range(4) if j < 7 and j in {k % 7 for k in range(i, i + 5)}]
-        plan = table.plan_files(f"word = 'w{j}'")
+        plan = table.plan(f"word = 'w{j}'")
         assert plan.paths == [f"{i}.parquet" for i in holds]
         assert plan.count_bounds == (50 * len(holds), 50 * len(holds))
 
@@ -186,7 +186,7 @@ def test_a_file_whose_dictionary_repeats_a_value_is_not_skipped(tmp_path: Path) 
             for i in range(12)
             if (n := read_by_duckdb(tmp_path / f"{i}.parquet", "v").count(word))
         }
-        plan = table.plan_files(f"v = '{word}'")
+        plan = table.plan(f"v = '{word}'")
         assert plan.paths == sorted(holds)
         assert plan.count_bounds == (sum(holds.values()),) * 2
 
@@ -285,10 +285,10 @@ def test_a_dictionary_array_that_cannot_be_checked_has_no_index(
     report = sx.build_indexes(tmp_path, {name: "bitmap", "w": "bitmap"}, workers=1)
     (note,) = report.notes
     assert f"column '{name}': its dictionary cannot be read rightly" in note
-    plan = report.table.plan_files(f"{name} = 'bbbb'")
+    plan = report.table.plan(f"{name} = 'bbbb'")
     assert plan.paths == ["0.parquet"]
     assert any("cannot be read rightly" in note for note in plan.notes)
-    assert report.table.plan_files("w = 5").paths == []
+    assert report.table.plan("w = 5").paths == []
 
 
 def test_dictionaries_of_every_writer_are_read_so(tmp_path: Path) -> None:

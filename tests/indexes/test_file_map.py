@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.atoms import Atom, IsNull, NoneOf, OneOf, Range, Value
-from skipindex.domain import Domain, domain_of
 from skipindex.errors import CorruptIndexError, IndexVersionError
-from skipindex.indexes import _file_map
-from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes._file_map import FileMap, ValueSpans, build_file_map
+from skipindex.expressions.atoms import Atom, IsNull, NoneOf, OneOf, Range, Value
+from skipindex.expressions.domain import Domain, domain_of
+from skipindex.indexes import file_map
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.file_map import FileMap, ValueSpans, build_file_map
 from tests.indexes.memory_parts import MemoryParts
 from tests.tables import holds
 
@@ -86,10 +86,10 @@ def test_many_values_are_put_into_bins(
     dtype: pa.DataType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files of random values, of one cluster, and of two far from each other."""
-    monkeypatch.setattr(_file_map, "_LEAST_BYTES", 2000)
-    monkeypatch.setattr(_file_map, "_BYTES_PER_FILE", 0)
-    monkeypatch.setattr(_file_map, "_MAX_PER_FILE", 50)
-    monkeypatch.setattr(_file_map, "_MAX_BINS", 40)
+    monkeypatch.setattr(file_map, "_LEAST_BYTES", 2000)
+    monkeypatch.setattr(file_map, "_BYTES_PER_FILE", 0)
+    monkeypatch.setattr(file_map, "_MAX_PER_FILE", 50)
+    monkeypatch.setattr(file_map, "_MAX_BINS", 40)
     rng = np.random.default_rng(5)
     ints = [
         [*range(1000 * i, 1000 * i + 300), *range(90_000 - 999 * i, 90_020 - 999 * i)]
@@ -115,8 +115,8 @@ def test_many_values_are_put_into_bins(
 def test_bins_that_every_file_is_in_are_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_file_map, "_LEAST_BYTES", 1000)
-    monkeypatch.setattr(_file_map, "_BYTES_PER_FILE", 0)
+    monkeypatch.setattr(file_map, "_LEAST_BYTES", 1000)
+    monkeypatch.setattr(file_map, "_BYTES_PER_FILE", 0)
     spans = [
         ValueSpans.of(column([*range(i, 90_000, 20)], pa.int64())) for i in range(20)
     ]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from skipindex.atoms import NoneOf, OneOf, Range, successor
-from skipindex.domain import NAN, float_key
+from skipindex.expressions.atoms import NoneOf, OneOf, Range, successor
+from skipindex.expressions.domain import NAN, float_key
 from skipindex.indexes import IndexSpec
 from tests.indexes.columns import EXACT, encoded, spec_id
 from tests.indexes.memory_parts import opened

@@ -22,7 +22,7 @@ import pytest
 from crc32c import crc32c
 from pyroaring import BitMap
 
-from skipindex.atoms import (
+from skipindex.expressions.atoms import (
     Atom,
     IsNotNull,
     IsNull,
@@ -34,17 +34,17 @@ from skipindex.atoms import (
     Value,
     Wildcard,
 )
-from skipindex.domain import Domain
+from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type, index_types, spec_to_json
-from skipindex.indexes._base import IndexSpec
-from skipindex.indexes.bit_sliced import BitSliced
-from skipindex.indexes.bitmap import Bitmap
-from skipindex.indexes.bloom import Bloom
-from skipindex.indexes.key_set import KeySet
-from skipindex.indexes.ngram_bloom import NGramBloom
-from skipindex.indexes.range_bitmap import RangeBitmap
-from skipindex.indexes.run_length import RunLength
-from skipindex.indexes.token_bloom import TokenBloom
+from skipindex.indexes.interface import IndexSpec
+from skipindex.indexes.kinds.bit_sliced import BitSliced
+from skipindex.indexes.kinds.bitmap import Bitmap
+from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.key_set import KeySet
+from skipindex.indexes.kinds.ngram_bloom import NGramBloom
+from skipindex.indexes.kinds.range_bitmap import RangeBitmap
+from skipindex.indexes.kinds.run_length import RunLength
+from skipindex.indexes.kinds.token_bloom import TokenBloom
 from tests.indexes.columns import column_of, fits, values_of
 from tests.indexes.memory_parts import MemoryParts
 

@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from skipindex.atoms import Atom, Matches, OneOf, Range, Value, Wildcard
-from skipindex.domain import Domain
+from skipindex.expressions.atoms import Atom, Matches, OneOf, Range, Value, Wildcard
+from skipindex.expressions.domain import Domain
 from skipindex.indexes import IndexSpec, index_type
-from skipindex.indexes._base import GatheringType, PackIndex
-from skipindex.indexes._file_map import FileMap, ValueSpans, build_file_map
-from skipindex.indexes.bloom import Bloom
-from skipindex.indexes.ngram_bloom import NGramBloom
-from skipindex.indexes.token_bloom import TokenBloom
+from skipindex.indexes.file_map import FileMap, ValueSpans, build_file_map
+from skipindex.indexes.interface import GatheringType, PackIndex
+from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.ngram_bloom import NGramBloom
+from skipindex.indexes.kinds.token_bloom import TokenBloom
 from tests.indexes.columns import encoded
 from tests.indexes.memory_parts import MemoryParts
 from tests.indexes.test_golden import GOLDEN, read_golden

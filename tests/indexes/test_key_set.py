@@ -13,10 +13,17 @@ import pytest
 from pyroaring import BitMap, BitMap64
 
 import skipindex as sx
-from skipindex.atoms import IntegerSet, IsNotNull, IsNull, NoneOf, OneOf, Range
 from skipindex.errors import CorruptIndexError, PredicateError, UnsupportedTypeError
-from skipindex.indexes.key_set import INDEX_TYPE, KeySet
-from skipindex.predicate import In, to_sql
+from skipindex.expressions import In, to_sql
+from skipindex.expressions.atoms import (
+    IntegerSet,
+    IsNotNull,
+    IsNull,
+    NoneOf,
+    OneOf,
+    Range,
+)
+from skipindex.indexes.kinds.key_set import INDEX_TYPE, KeySet
 from tests.indexes.columns import column_of, encoded
 from tests.indexes.memory_parts import MemoryParts, opened
 from tests.tables import build, put_all
@@ -157,8 +164,8 @@ def test_a_plan_with_many_keys_is_that_with_a_list(
         wanted = np.unique(rng.choice(3000, n))
         tree = sx.col("k").isin(wanted)
         for question in (tree, ~tree, tree & (sx.col("k") < 1500)):
-            plan = table.plan_files(question)
-            listed = table.plan_files(to_sql(question))
+            plan = table.plan(question)
+            listed = table.plan(to_sql(question))
             assert plan.paths == listed.paths
             assert plan.count_bounds == listed.count_bounds
 
@@ -175,7 +182,7 @@ def test_a_million_keys_are_planned_at_the_speed_of_numpy(tmp_path: Path) -> Non
     list(map(int, wanted))
     one_pass = time.perf_counter() - began
     began = time.perf_counter()
-    plan = table.plan_files(sx.col("k").isin(wanted))
+    plan = table.plan(sx.col("k").isin(wanted))
     seconds = time.perf_counter() - began
     assert plan.paths == ["7.parquet"]
     assert len(plan.explain()) < 5000

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.indexes import _merge, _merger
-from skipindex.storage.descriptors import MAX_OPEN, OPEN
+from skipindex.build import merge, merged_packs
+from skipindex.storage.file_system.descriptors import MAX_OPEN, OPEN
 from skipindex.storage.log import PACKS, latest_version
 from skipindex.storage.pack import Blob
 from tests.tables import build, flip, forget_open_packs, packs, put
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 def answers(table: sx.Table, **options: Any) -> list[Any]:
     forget_open_packs()
-    plans = [table.plan_files(condition, **options) for condition in CONDITIONS]
+    plans = [table.plan(condition, **options) for condition in CONDITIONS]
     return [(p.paths, p.count_bounds, p.notes) for p in plans]
 
 
@@ -94,16 +94,16 @@ def test_what_is_damaged_stays_as_it_is_and_is_named(folder: Path) -> None:
     assert f"pack {pack.name} not merged" in " ".join(merged.notes)
     assert [a[:2] for a in answers(merged)] == [b[:2] for b in before]
     for condition in CONDITIONS:
-        plan = merged.plan_files(condition)
-        assert set(table.plan_files(condition).paths) >= set(plan.paths)
-    assert "0.parquet" in merged.plan_files("a = 5", kinds=["bitmap"]).paths
+        plan = merged.plan(condition)
+        assert set(table.plan(condition).paths) >= set(plan.paths)
+    assert "0.parquet" in merged.plan("a = 5", kinds=["bitmap"]).paths
 
 
 def test_changes_during_a_merge_stay(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another writer drops an index, changes a file and adds one."""
-    write = _merger.Merger.write
+    write = merged_packs.Merger.write
 
     def meanwhile(self: Any, small: set[int], **options: Any) -> Any:
         moves = write(self, small, **options)
@@ -113,13 +113,13 @@ def test_changes_during_a_merge_stay(
         build(folder, {"a": ["bit_sliced", "bloom"], "s": "bitmap"})
         return moves
 
-    monkeypatch.setattr(_merger.Merger, "write", meanwhile)
+    monkeypatch.setattr(merged_packs.Merger, "write", meanwhile)
     table = sx.merge_packs(folder)
     assert not table.blobs(table.resolve("b")), "dropped, and not brought back"
-    assert table.plan_files("a = 5").paths == ["2.parquet"]
-    assert table.plan_files("a = 6").paths == ["9.parquet"]
-    assert table.plan_files("s = 'v3'").count_bounds == (1, 1)
-    assert table.plan_files("a = 14").paths == []
+    assert table.plan("a = 5").paths == ["2.parquet"]
+    assert table.plan("a = 6").paths == ["9.parquet"]
+    assert table.plan("s = 'v3'").count_bounds == (1, 1)
+    assert table.plan("a = 14").paths == []
     assert len(table.snapshot.manifest.packs) < 5
 
 
@@ -132,7 +132,7 @@ def test_a_merge_that_stops_half_way_changes_nothing(
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_merge, "commit", stop)
+    monkeypatch.setattr(merge, "commit", stop)
     with pytest.raises(KeyboardInterrupt):
         sx.merge_packs(folder)
     assert latest_version(before.location) == before.snapshot.version
@@ -153,7 +153,7 @@ def test_an_index_in_a_large_pack_is_not_superseded_by_nothing(tmp_path: Path) -
     ]
     merged = sx.merge_packs(tmp_path, max_bytes=2 * first.size)
     assert [
-        merged.plan_files(f"a = {7 * i} AND b = {i}").count_bounds for i in range(6)
+        merged.plan(f"a = {7 * i} AND b = {i}").count_bounds for i in range(6)
     ] == before
     uses = [u for u in merged.blobs(merged.resolve("a")) if len(u.rows)]
     assert sorted({int(row) for use in uses for row in use.rows}) == list(range(6))
@@ -166,8 +166,8 @@ def test_a_column_of_nulls_has_a_map_too(tmp_path: Path) -> None:
     build(tmp_path, {"c": "bitmap"})
     table = sx.merge_packs(tmp_path)
     assert len(table.snapshot.manifest.packs) == 1
-    assert table.plan_files("c = 'x'").count_bounds == (5, 5)
-    assert table.plan_files("c IS NULL").paths == ["a.parquet"]
+    assert table.plan("c = 'x'").count_bounds == (5, 5)
+    assert table.plan("c IS NULL").paths == ["a.parquet"]
 
 
 @pytest.mark.parametrize("nth", range(1, 40, 3))
@@ -206,7 +206,7 @@ def test_the_rows_of_deleted_files_are_left_behind(folder: Path) -> None:
     assert sorted(merged.snapshot.manifest.paths) == [
         f"{i}.parquet" for i in (0, 1, 4, 5)
     ]
-    assert merged.plan_files("a = 1").paths == ["3.parquet"], "changed"
+    assert merged.plan("a = 1").paths == ["3.parquet"], "changed"
     (pack,) = merged.snapshot.manifest.packs
     assert (
         len(Blob(merged.location.view(f"{PACKS}/{pack.name}"), pack.blobs[0]).n_rows)

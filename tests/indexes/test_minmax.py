@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.atoms import (
+from skipindex.expressions.atoms import (
     Atom,
     IsNotNull,
     IsNull,
@@ -22,9 +22,9 @@ from skipindex.atoms import (
     Value,
     successor,
 )
-from skipindex.domain import Domain, domain_of, float_key
-from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes.minmax import (
+from skipindex.expressions.domain import Domain, domain_of, float_key
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.table.statistics import (
     MAX_BYTES,
     UNKNOWN,
     FileStats,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skipindex.indexes._ranks import distinct_ints, rank_bytes, rank_ints
+from skipindex.indexes.encoding.ranks import distinct_ints, rank_bytes, rank_ints
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 rng = np.random.default_rng(0)

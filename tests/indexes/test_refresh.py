@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex.advice import build as advice_build
-from skipindex.indexes import _task
-from skipindex.indexes._remembered import WANTED
+from skipindex.advice import advised_build as advice_build
+from skipindex.build import task
+from skipindex.build.requested import WANTED
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from tests.tables import build, flip, forget_open_packs, packs, put, put_all
@@ -72,7 +72,7 @@ def test_new_and_changed_files_get_what_the_others_have(
     report = call(folder)
     assert (report.files, report.unchanged) == (2, 2)
     assert whole(report.table)
-    assert report.table.plan_files("a = 109 AND s = 'x'").count_bounds == (1, 1)
+    assert report.table.plan("a = 109 AND s = 'x'").count_bounds == (1, 1)
     version = report.table.snapshot.version
     assert call(folder).table.snapshot.version == version, "nothing is left to do"
 
@@ -138,7 +138,7 @@ def test_a_column_that_has_another_type_by_now(folder: Path) -> None:
     put(folder / "0.parquet", {**columns(0), "b": ["t", "u", "v"]})
     table = refresh(folder).table
     assert not served(table, "b")
-    assert table.plan_files("b = 'w'").paths == []
+    assert table.plan("b = 'w'").paths == []
     assert whole(table)
 
 
@@ -220,13 +220,13 @@ def test_one_damaged_payload_is_one_file_read(
     flip(packs(folder)[0].parent / pack.name, entry.offset + 17)
     forget_open_packs()
     read: list[str] = []
-    real = _task._read_and_index
+    real = task._read_and_index
 
     def noted(location: Any, found: Any, *rest: Any) -> Any:
         read.append(found.path)
         return real(location, found, *rest)
 
-    monkeypatch.setattr(_task, "_read_and_index", noted)
+    monkeypatch.setattr(task, "_read_and_index", noted)
     report = refresh(folder, repair=True)
     assert len(read) == 1
     assert "built again" in str(report)
@@ -261,7 +261,7 @@ def test_a_build_whose_packs_cannot_be_merged_succeeds(
     def failing(*_: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("skipindex.indexes.build.merge_crowded", failing)
+    monkeypatch.setattr("skipindex.build.builder.merge_crowded", failing)
     put(folder / "9.parquet", columns(9))
     report = refresh(folder)
     assert "packs were not merged" in str(report)
@@ -274,7 +274,7 @@ def test_packs_of_many_builds_become_few_by_themselves(folder: Path) -> None:
         table = refresh(folder).table
         assert len(table.snapshot.manifest.packs) < 12
     assert whole(table)
-    assert table.plan_files("a = 115").paths == ["15.parquet"]
+    assert table.plan("a = 115").paths == ["15.parquet"]
 
 
 def test_a_pack_of_which_little_is_left_is_written_anew(tmp_path: Path) -> None:

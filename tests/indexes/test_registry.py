@@ -9,24 +9,24 @@ from types import SimpleNamespace
 
 import pytest
 
-from skipindex import indexes
 from skipindex.errors import UnknownIndexError
 from skipindex.indexes import (
     IndexSpec,
+    MinMax,
     index_type,
     index_types,
     parse_spec,
+    registry,
     spec_from_json,
     spec_to_json,
 )
-from skipindex.indexes.bit_sliced import BitSliced
-from skipindex.indexes.bitmap import Bitmap
-from skipindex.indexes.bloom import Bloom
-from skipindex.indexes.key_set import KeySet
-from skipindex.indexes.minmax import MinMax
-from skipindex.indexes.ngram_bloom import NGramBloom
-from skipindex.indexes.range_bitmap import RangeBitmap
-from skipindex.indexes.token_bloom import TokenBloom
+from skipindex.indexes.kinds.bit_sliced import BitSliced
+from skipindex.indexes.kinds.bitmap import Bitmap
+from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.key_set import KeySet
+from skipindex.indexes.kinds.ngram_bloom import NGramBloom
+from skipindex.indexes.kinds.range_bitmap import RangeBitmap
+from skipindex.indexes.kinds.token_bloom import TokenBloom
 
 ALL = [
     Bloom(),
@@ -47,7 +47,7 @@ ALL = [
 def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespace]]:
     """What other packages register; the test fills it."""
     points: list[SimpleNamespace] = []
-    monkeypatch.setattr(indexes, "entry_points", lambda group: points)
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
     indexes._foreign_types.cache_clear()
     yield points
     indexes._foreign_types.cache_clear()

@@ -7,8 +7,8 @@ import pytest
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes._postings import pack_postings
-from skipindex.indexes._roaring import (
+from skipindex.indexes.encoding.postings import pack_postings
+from skipindex.indexes.encoding.roaring import (
     EMPTY,
     blank,
     from_rows,

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from skipindex.atoms import IsNotNull, IsNull, OneOf, Range
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.atoms import IsNotNull, IsNull, OneOf, Range
 from skipindex.indexes import index_type
-from skipindex.indexes.bit_sliced import BitSliced
-from skipindex.indexes.run_length import RunLength
+from skipindex.indexes.kinds.bit_sliced import BitSliced
+from skipindex.indexes.kinds.run_length import RunLength
 from tests.indexes.columns import column_of, encoded
 from tests.indexes.memory_parts import MemoryParts, opened
 

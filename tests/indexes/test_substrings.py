@@ -8,13 +8,12 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.atoms import Matches, NoneOf, OneOf, Pattern, Range, Wildcard
 from skipindex.errors import UnknownIndexError, UnsupportedTypeError
+from skipindex.expressions.atoms import Matches, NoneOf, OneOf, Pattern, Range, Wildcard
+from skipindex.expressions.patterns import parse_pattern, select, shared_prefix
 from skipindex.indexes import IndexSpec
-from skipindex.indexes.ngram_bloom import NGramBloom
-from skipindex.indexes.token_bloom import TokenBloom
-from skipindex.patterns import select, shared_prefix
-from skipindex.planner._like import parse_pattern
+from skipindex.indexes.kinds.ngram_bloom import NGramBloom
+from skipindex.indexes.kinds.token_bloom import TokenBloom
 from tests.indexes.columns import column_of, encoded
 from tests.indexes.memory_parts import opened
 from tests.tables import build, put_all
@@ -202,6 +201,6 @@ def test_plans_use_the_substring_kinds(tmp_path: Path) -> None:
             "m LIKE '%-12 _p'",
             "NOT (m NOT LIKE 'node-12 %k_full')",
         ):
-            assert table.plan_files(text, kinds=[kind]).paths == ["2.parquet"], text
-        none = table.plan_files("m NOT LIKE '%node%'", kinds=[kind])
+            assert table.plan(text, kinds=[kind]).paths == ["2.parquet"], text
+        none = table.plan("m NOT LIKE '%node%'", kinds=[kind])
         assert len(none.paths) == (0 if kind == "bitmap" else 4)

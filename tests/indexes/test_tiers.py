@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.indexes._tiers import (
+from skipindex.build.tiers import (
     CROWD,
     MAX_BYTES,
     MAX_FILES,

@@ -11,17 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.atoms import Atom, IsNull, Matches, NoneOf, OneOf, Range, Wildcard
-from skipindex.domain import Domain
 from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.expressions.atoms import (
+    Atom,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+    Wildcard,
+)
+from skipindex.expressions.domain import Domain
 from skipindex.indexes import IndexSpec, index_type
-from skipindex.indexes._base import GatheringType
-from skipindex.indexes._bit_matrix import turn
-from skipindex.indexes._bloom_bulk import scheme_of
-from skipindex.indexes._filter import capacity_for
-from skipindex.indexes.bloom import Bloom
-from skipindex.indexes.ngram_bloom import NGramBloom
-from skipindex.indexes.token_bloom import TokenBloom
+from skipindex.indexes.encoding.bit_matrix import turn
+from skipindex.indexes.filters.hashing import scheme_of
+from skipindex.indexes.filters.payload import capacity_for
+from skipindex.indexes.interface import GatheringType
+from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.ngram_bloom import NGramBloom
+from skipindex.indexes.kinds.token_bloom import TokenBloom
 from tests.indexes.columns import encoded
 from tests.indexes.memory_parts import MemoryParts
 

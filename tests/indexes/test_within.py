@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from skipindex.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range
-from skipindex.domain import domain_of
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes._column import EncodedColumn
-from skipindex.indexes.bit_sliced import BitSliced
+from skipindex.expressions.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.expressions.domain import domain_of
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.kinds.bit_sliced import BitSliced
 from tests.indexes.memory_parts import MemoryParts, opened
 
 SPECS = (

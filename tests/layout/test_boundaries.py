@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
 from skipindex.layout import Boundaries
-from skipindex.layout._split import split_by_weight
+from skipindex.layout.weights import split_by_weight
 
 UTC = dt.UTC
 NAN, INF = math.nan, math.inf

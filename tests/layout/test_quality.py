@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skipindex as sx
-from skipindex.domain import Domain
 from skipindex.errors import PredicateError
-from skipindex.indexes.minmax import FileStats, Summary, summaries_to_arrow
+from skipindex.expressions.domain import Domain
 from skipindex.layout import Clustering
 from skipindex.layout.picture import picture_of_curves
 from skipindex.layout.quality import _column
 from skipindex.table import ColumnInfo
+from skipindex.table.statistics import FileStats, Summary, summaries_to_arrow
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -24,8 +24,8 @@ from skipindex.layout import (
     choose_curve,
     choose_layout,
 )
-from skipindex.layout._grow import LEAST_FILL, MOST_FILL
-from skipindex.layout.what_if import Boxes, WhatIf
+from skipindex.layout.workload.grow import LEAST_FILL, MOST_FILL
+from skipindex.layout.workload.what_if import Boxes, WhatIf
 
 N_ROWS = 12_000
 QUERIES = [
@@ -84,7 +84,7 @@ def test_what_if_counts_the_files_that_the_planner_keeps(tmp_path: Path) -> None
     what_if = WhatIf(workload)
     expected = what_if.kept(what_if.codes(rows), files).tolist()
     table = write(rows, files, tmp_path)
-    found = [len(table.plan_files(query, kinds=["minmax"]).paths) for query in asked]
+    found = [len(table.plan(query, kinds=["minmax"]).paths) for query in asked]
     assert found == expected
     assert sum(found) < 0.7 * 12 * len(asked)
 

@@ -45,7 +45,7 @@ class Mutant:
 MUTANTS: Final = (
     Mutant(
         "de-morgan",
-        "predicate/_tree.py",
+        "expressions/predicate.py",
         "return disjunction(parts) if negate else conjunction(parts)",
         "return conjunction(parts)",
         "NOT of an AND keeps the AND",
@@ -53,7 +53,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "de-morgan-or",
-        "predicate/_tree.py",
+        "expressions/predicate.py",
         "return conjunction(parts) if negate else disjunction(parts)",
         "return disjunction(parts)",
         "NOT of an OR keeps the OR",
@@ -61,7 +61,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-less",
-        "predicate/_operators.py",
+        "expressions/operators.py",
         "Operator.LT: Operator.GE,\n    Operator.GE: Operator.LT,",
         "Operator.LT: Operator.GT,\n    Operator.GE: Operator.LT,",
         "NOT (v < x) taken for v > x",
@@ -69,7 +69,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-null-safe",
-        "planner/_column_binding.py",
+        "planner/binding/comparison.py",
         "return AnyOf((null, self.comparison(Operator.NE, value)))",
         "return self.comparison(Operator.NE, value)",
         "NOT (v <=> x) loses the NULL rows",
@@ -77,7 +77,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-in-stays-in",
-        "predicate/_tree.py",
+        "expressions/predicate.py",
         "return replace(tree, negated=not tree.negated)",
         "return tree",
         "NOT above IN, LIKE and IS NULL is dropped",
@@ -85,7 +85,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "or-of-lowers",
-        "bounds.py",
+        "expressions/bounds.py",
         "return Bounds(self.lower | other.lower, self.upper | other.upper)",
         "return Bounds(self.lower & other.lower, self.upper | other.upper)",
         "OR takes the AND of the certain rows: sound, and no longer tight",
@@ -93,7 +93,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "or-of-uppers",
-        "bounds.py",
+        "expressions/bounds.py",
         "return Bounds(self.lower | other.lower, self.upper | other.upper)",
         "return Bounds(self.lower | other.lower, self.upper & other.upper)",
         "OR keeps what both sides may match: ClickHouse 119528",
@@ -101,7 +101,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "and-of-lowers",
-        "bounds.py",
+        "expressions/bounds.py",
         "return Bounds(self.lower & other.lower, self.upper & other.upper)",
         "return Bounds(self.lower | other.lower, self.upper & other.upper)",
         "AND is certain where one side is",
@@ -109,7 +109,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "refine-lowers",
-        "bounds.py",
+        "expressions/bounds.py",
         "return Bounds(self.lower | other.lower, self.upper & other.upper)",
         "return Bounds(self.lower & other.lower, self.upper & other.upper)",
         "two sources agree on what is certain: sound, and no longer tight",
@@ -117,7 +117,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "unknown-as-empty",
-        "planner/bound.py",
+        "planner/bound_predicate.py",
         "return Bounds(nothing, everything)",
         "return Bounds(nothing, nothing)",
         "a condition that no index can judge is taken for FALSE: trap C-27",
@@ -125,7 +125,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "unknown-as-full",
-        "planner/bound.py",
+        "planner/bound_predicate.py",
         "return Bounds(nothing, everything)",
         "return Bounds(everything, everything)",
         "a condition that no index can judge is taken for TRUE",
@@ -149,7 +149,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "range-end",
-        "planner/_column_binding.py",
+        "planner/binding/comparison.py",
         "return self._range(None, at.gt)",
         "return self._range(None, at.ge)",
         "<= is asked as <",
@@ -157,7 +157,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "range-start",
-        "planner/_column_binding.py",
+        "planner/binding/comparison.py",
         "return self._least(at.gt)",
         "return self._least(at.ge)",
         "> is asked as >=",
@@ -165,7 +165,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-in-null",
-        "planner/bind.py",
+        "planner/binding/binder.py",
         "case In(_, values, negated) if negated and _has_null(values):",
         "case In(_, values, negated) if negated and len(values) < 0:",
         "NOT IN ignores a NULL in the list: trap C-25",
@@ -173,7 +173,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "empty-in",
-        "planner/bind.py",
+        "planner/binding/binder.py",
         "return Known(negated)",
         "return Known(value=False)",
         "NOT IN () is not TRUE of NULL",
@@ -181,7 +181,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "list-of-doubles",
-        "planner/_column_binding.py",
+        "planner/binding/comparison.py",
         'return Unknown(self.text, "the list makes Spark cast the column")',
         "pass",
         "a bigint column is compared exactly with a list that Spark casts to double",
@@ -189,7 +189,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "not-like-infix",
-        "planner/_column_binding.py",
+        "planner/binding/comparison.py",
         "leaf = self._leaf(Matches(self.name, pattern, node.negated))",
         "leaf = self._leaf(Matches(self.name, pattern))",
         "NOT LIKE 'a%b' is asked as if it were LIKE 'a%b'",
@@ -197,7 +197,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "like-as-prefix",
-        "planner/_column_binding.py",
+        "planner/binding/comparison.py",
         "case (bytes(prefix), Wildcard.ANY_TEXT):",
         "case (bytes(prefix), Wildcard.ANY_TEXT, *_):",
         "LIKE 'a%b' is certain for all that begins with a",
@@ -205,7 +205,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "prefix-end",
-        "atoms.py",
+        "expressions/atoms.py",
         "return stem[:-1] + bytes([stem[-1] + 1]) if stem else None",
         "return stem if stem else None",
         "the end of a prefix is the prefix: C-7 for LIKE",
@@ -213,7 +213,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "decimal-rounded",
-        "planner/_cuts.py",
+        "planner/binding/literal_cuts.py",
         "gt = _floor(number, domain.scale) + 1",
         "gt = _floor(number, domain.scale)",
         "a decimal literal is cut one too low",
@@ -221,7 +221,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "zone-as-utc",
-        "planner/_cuts.py",
+        "planner/binding/literal_cuts.py",
         'return Refusal("it depends on the session\'s time zone: pass timezone=…")\n'
         "    offset = fixed_offset(zone)\n    if",
         'zone = "UTC"\n    offset = fixed_offset(zone)\n    if',
@@ -230,7 +230,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "clocks-exact",
-        "planner/_cuts.py",
+        "planner/binding/literal_cuts.py",
         "return Cut(instant, instant + 1, slack=DAY)",
         "return Cut(instant, instant + 1)",
         "our rules of summer time are taken for those of the session's Java",
@@ -238,7 +238,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "negative-zero",
-        "domain.py",
+        "expressions/domain.py",
         "doubles = wide.fill_null(0.0).to_numpy() + 0.0",
         "doubles = wide.fill_null(0.0).to_numpy().copy()",
         "-0.0 is another value than 0.0: trap C-4",
@@ -246,7 +246,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "nan-below",
-        "domain.py",
+        "expressions/domain.py",
         "keys[nan] = NAN",
         "keys[nan] = -NAN",
         "NaN is the least value: trap C-1",
@@ -254,7 +254,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "decimal-sign",
-        "domain.py",
+        "expressions/domain.py",
         "keys[:, 0] = words[:, 1].view(np.uint64) ^ np.uint64(1 << 63)",
         "keys[:, 0] = words[:, 1].view(np.uint64)",
         "large negative decimals are above the positive ones: trap C-15",
@@ -262,7 +262,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "scale-in-tag",
-        "domain.py",
+        "expressions/domain.py",
         'return f"{self.name}:{self.scale}" if "decimal" in self.name else self.name',
         "return self.name",
         "an index of another scale is of the same domain: traps C-15, C-20",
@@ -270,7 +270,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "high-bound-cut",
-        "indexes/minmax.py",
+        "table/statistics.py",
         "return prefix[:-1] + bytes([prefix[-1] + 1])",
         "return prefix",
         "a long upper bound is cut and not raised: trap C-7",
@@ -278,7 +278,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "bounds-swapped",
-        "indexes/minmax.py",
+        "table/statistics.py",
         "low, high = column.minimum, column.maximum",
         "high, low = column.minimum, column.maximum",
         "bounds are swapped, so none is known any more: not tight",
@@ -286,7 +286,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "inverted-bounds",
-        "indexes/minmax.py",
+        "table/statistics.py",
         "known & np.asarray(ordered),",
         "known,",
         "bounds that contradict themselves are believed: trap C-16",
@@ -294,7 +294,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "unknown-nulls",
-        "indexes/minmax.py",
+        "table/statistics.py",
         "~counted | (nulls > 0),",
         "nulls > 0,",
         "an unknown number of NULLs is taken for none: traps C-8, C-26",
@@ -302,7 +302,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "unknown-values",
-        "indexes/minmax.py",
+        "table/statistics.py",
         "~counted | (nulls < rows),",
         "nulls < rows,",
         "an unknown number of NULLs is taken for all: trap C-8",
@@ -310,7 +310,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "unbounded-as-missed",
-        "indexes/minmax.py",
+        "table/statistics.py",
         "touched |= ~self.bounded",
         "touched &= self.bounded",
         "a file without bounds has no value in any range: trap C-27",
@@ -318,7 +318,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "strict-with-nulls",
-        "indexes/minmax.py",
+        "table/statistics.py",
         "inside &= ~self.can_null",
         "pass",
         "all rows match, NULL or not: trap C-26",
@@ -326,7 +326,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "cut-bound-exact",
-        "indexes/minmax.py",
+        "table/statistics.py",
         "only: Mask = hit & single & self.exact",
         "only: Mask = hit & single",
         "a bound that was cut is taken for a value",
@@ -334,7 +334,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "touch-by-low",
-        "indexes/minmax.py",
+        "table/statistics.py",
         "touched[block] = _at_least(highs, low)",
         "touched[block] = _at_least(lows, low)",
         "a range touches a file only where the file begins in it",
@@ -342,7 +342,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "bloom-negated",
-        "indexes/bloom.py",
+        "indexes/kinds/bloom.py",
         "if isinstance(atom, OneOf):",
         'if hasattr(atom, "values"):',
         "a filter is asked for NOT IN: trap C-23",
@@ -350,7 +350,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "bloom-any",
-        "indexes/_filter_kind.py",
+        "indexes/filters/filter_type.py",
         "if any(all(may_hold(bits, key) for key in keys) for keys in alternatives):",
         "if all(all(may_hold(bits, key) for key in keys) for keys in alternatives):",
         "one absent value of a list is enough to skip: OAP 764",
@@ -358,7 +358,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "decoded-nulls",
-        "indexes/_slices.py",
+        "indexes/bit_slices/slices.py",
         "return rows if self.full else rows & self._at(self.shape.n_slices)",
         "return rows",
         "a row without a value is taken for one of the highest code: not tight",
@@ -366,7 +366,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "decoded-table",
-        "indexes/_decode.py",
+        "indexes/bit_slices/decode.py",
         "table[n_codes - stop : n_codes - start] = True",
         "table[n_codes - stop + 1 : n_codes - start] = True",
         "the last code of an interval is not looked for",
@@ -374,7 +374,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "turned-all",
-        "indexes/_transposed.py",
+        "indexes/filters/transposed.py",
         "found |= functools.reduce(operator.and_, [have[key] for key in alternative])",
         "found &= functools.reduce(operator.and_, [have[key] for key in alternative])",
         "a file is kept only if it seems to hold every value of a list",
@@ -382,7 +382,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "turned-column",
-        "indexes/_transposed.py",
+        "indexes/filters/transposed.py",
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="little")',
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="big")',
         "the answer of one file is taken for that of another",
@@ -390,7 +390,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "turned-identity",
-        "planner/_indexes.py",
+        "planner/stages/index_reader.py",
         "files, slots = files[fits], slots[fits]",
         "files, slots = files, slots",
         "what a pack says of another data file is believed",
@@ -398,7 +398,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "complement-with-nulls",
-        "indexes/_positional.py",
+        "indexes/positional.py",
         "return Bounds(every - some.upper, every - some.lower)",
         "every = BitMap(range(index.head.n_rows))\n"
         "            return Bounds(every - some.upper, every - some.lower)",
@@ -407,7 +407,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "complement-of-lower",
-        "indexes/_positional.py",
+        "indexes/positional.py",
         "return Bounds(every - some.upper, every - some.lower)",
         "return Bounds(every - some.lower, every - some.upper)",
         "the complement of a superset is taken for a superset: trap C-23",
@@ -415,7 +415,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "bins-exact",
-        "indexes/range_bitmap.py",
+        "indexes/kinds/range_bitmap.py",
         "exact = not begins_inside and not ends_inside",
         "exact = bool(upper)",
         "rows of a bin that a range only touches are certain",
@@ -423,7 +423,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "cumulative-end",
-        "indexes/range_bitmap.py",
+        "indexes/kinds/range_bitmap.py",
         "mask = narrow <= narrow.dtype.type(number)",
         "mask = narrow < narrow.dtype.type(number)",
         "a cumulative bitmap lacks its own value",
@@ -447,7 +447,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "inside-bins",
-        "indexes/bit_sliced.py",
+        "indexes/kinds/bit_sliced.py",
         "return self.shape.per_digit == 1 and self.unit == 1",
         "return self.shape.per_digit == 1",
         "codes are compared with bins, inside of few rows",
@@ -455,7 +455,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "last-child-lower",
-        "planner/_rows.py",
+        "planner/stages/rows.py",
         "return bounds.lower.intersection_cardinality(lower), n_upper",
         "return bounds.lower.intersection_cardinality(upper), n_upper",
         "rows that may match the first child surely match the AND",
@@ -463,7 +463,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "workers-other-files",
-        "planner/_pool.py",
+        "planner/stages/pool.py",
         "mine = files[len(joined.verdicts) :].tolist()",
         "mine = files.tolist()",
         "what a worker found is said of other files",
@@ -479,7 +479,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "stale-files",
-        "table/_freshness.py",
+        "table/freshness.py",
         "same[there] &= then[rows[there]] == now[there]",
         "same[there] &= then[rows[there]] >= 0",
         "a file that changed keeps its index: traps C-42 to C-45",
@@ -495,7 +495,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "other-domain",
-        "table/_table.py",
+        "table/table.py",
         "return [use for use in uses if use.entry.meta.domain == tag]",
         "return uses if tag else []",
         "an index of the column's old type is used: traps C-20, C-46",
@@ -503,7 +503,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "statistics-of-another-type",
-        "table/_table.py",
+        "table/table.py",
         "s.values for s in known if s is not None and _is_of(s, domain)",
         "s.values for s in known if s is not None",
         "statistics of the column's old type are used: traps C-20, C-46",
@@ -511,7 +511,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "values-that-do-not-fit",
-        "table/_table.py",
+        "table/table.py",
         "fitting = None if span is None else stats.within(*span)",
         "fitting = None",
         "values that Spark cuts to the table's type are taken as they are stored",
@@ -519,7 +519,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "spelling-of-a-file",
-        "table/_table.py",
+        "table/table.py",
         "vars(table).update(_respelled=set(), _stats={}, _fitting={})",
         "vars(table).update(_stats={}, _fitting={})",
         "a column of other capitals counts where these tell names apart",
@@ -527,7 +527,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "row-metadata",
-        "stored.py",
+        "table/stored.py",
         "return declared_schema(text) or (stored, refused)",
         "return stored, refused",
         "a column is read as Parquet types it, and not as Spark does",
@@ -535,7 +535,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "hive-null",
-        "partitions.py",
+        "table/partitions/hive.py",
         "found.append((unescape(name), None if raw == DEFAULT_PARTITION else raw))",
         "found.append((unescape(name), raw))",
         "the default partition is a value and not NULL: trap C-40",
@@ -543,7 +543,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "hidden-files",
-        "storage/names.py",
+        "storage/file_system/names.py",
         'or name.startswith(".")\n',
         'or name.startswith("\\0")\n',
         "files that Spark does not read are files of the table: trap C-37",
@@ -551,7 +551,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "repeated-entries",
-        "table/_dictionaries.py",
+        "table/dictionaries.py",
         "return bool(np.array_equal(_plain(entries.slice(0, n_entries)), page))",
         "return True",
         "as many entries as a page has are taken for those of the page",
@@ -559,7 +559,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "numbers-beyond-entries",
-        "table/_dictionaries.py",
+        "table/dictionaries.py",
         "return low is None or 0 <= low <= high < len(values.dictionary)",
         "return True",
         "a number that is of no entry is looked up all the same",
@@ -567,7 +567,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "failed-column-served",
-        "indexes/build.py",
+        "build/builder.py",
         "per_file[i] = list(requests)",
         "per_file.setdefault(i, list(requests))",
         "what could not be read is not built anew, and its empty payload is there",
@@ -575,7 +575,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "rows-full-by-upper",
-        "planner/evaluation.py",
+        "planner/stages/evaluation.py",
         "elif verdict.lower == self.table.n_rows[file]:",
         "elif verdict.upper == self.table.n_rows[file]:",
         "all rows match where all rows may",
@@ -583,7 +583,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "rows-empty-by-lower",
-        "planner/evaluation.py",
+        "planner/stages/evaluation.py",
         "if not verdict.upper:",
         "if not verdict.lower:",
         "a file is skipped where no row is certain",
@@ -591,7 +591,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "counts-of-possible",
-        "planner/_counts.py",
+        "planner/stages/row_counts.py",
         "lower[file], upper[file] = verdict.lower, verdict.upper",
         "lower[file], upper[file] = verdict.upper, verdict.upper",
         "rows that may match are counted as rows that do",
@@ -599,7 +599,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "counts-unknown-as-zero",
-        "planner/_counts.py",
+        "planner/stages/row_counts.py",
         "return lower, None if (self.upper < 0).any() else int(self.upper.sum())",
         "return lower, int(self.upper.clip(0).sum())",
         "a file of unknown size has no rows: trap C-55",
@@ -607,7 +607,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "limit-by-possible",
-        "planner/_limits.py",
+        "planner/stages/limit.py",
         "lower = np.where(possible, counts.lower, 0)",
         "lower = np.where(possible, counts.upper.clip(0), 0)",
         "LIMIT counts on rows that only may match",
@@ -615,7 +615,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "top-k-by-worst",
-        "planner/_limits.py",
+        "planner/stages/limit.py",
         "if after(span[best])]",
         "if after(span[worst])]",
         "a file is left out although its best row is among the first: trap C-50",
@@ -623,7 +623,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "top-k-nulls",
-        "planner/_limits.py",
+        "planner/stages/limit.py",
         "nulls_low=key.nulls_first != key.descending",
         "nulls_low=key.nulls_first",
         "NULL stands at the wrong end of a descending order",
@@ -631,7 +631,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "top-k-too-few",
-        "planner/_limits.py",
+        "planner/stages/limit.py",
         "int(np.searchsorted(total, limit))",
         "int(np.searchsorted(total, limit - 1))",
         "one row less than the limit is enough",

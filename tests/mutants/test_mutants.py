@@ -24,7 +24,7 @@ def test_mutants_have_names_of_their_own() -> None:
 
 
 def test_a_mutant_that_does_not_fit_is_out_of_date() -> None:
-    gone = Mutant("gone", "bounds.py", "no such text", "", "", ())
+    gone = Mutant("gone", "expressions/bounds.py", "no such text", "", "", ())
     with pytest.raises(ValueError, match="'gone' is out of date"):
         mutated(gone)
 

@@ -14,18 +14,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex import col
-from skipindex.atoms import (
+from skipindex.errors import PredicateError
+from skipindex.expressions import (
+    Comparison,
+    In,
+    Like,
+    Literal,
+    Operator,
+    Predicate,
+    Reference,
+)
+from skipindex.expressions.atoms import (
     Matches,
     NoneOf,
     OneOf,
     Range,
     Wildcard,
 )
-from skipindex.bounds import Bounds
-from skipindex.domain import Domain, domain_of
-from skipindex.errors import PredicateError
-from skipindex.planner.bind import Binder
-from skipindex.planner.bound import (
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain, domain_of
+from skipindex.planner.binding.binder import Binder
+from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
     Bound,
@@ -37,17 +46,8 @@ from skipindex.planner.bound import (
     unknowns,
 )
 from skipindex.planner.simplify import simplify
-from skipindex.planner.sql import parse
-from skipindex.predicate import (
-    Comparison,
-    In,
-    Like,
-    Literal,
-    Operator,
-    Predicate,
-    Reference,
-)
-from skipindex.schema import ColumnInfo, columns_of
+from skipindex.planner.sql.parser import parse
+from skipindex.table.schema import ColumnInfo, columns_of
 from tests import oracle
 from tests.strategies import TYPES, ColumnData, atoms, columns
 from tests.tables import holds

@@ -14,8 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.domain import INT64_MAX, INT64_MIN, NAN, Domain, domain_of, float_key
-from skipindex.planner._cuts import Cut, Refusal, cut, fits_decimal, fixed_offset
+from skipindex.expressions.domain import (
+    INT64_MAX,
+    INT64_MIN,
+    NAN,
+    Domain,
+    domain_of,
+    float_key,
+)
+from skipindex.planner.binding.literal_cuts import (
+    Cut,
+    Refusal,
+    cut,
+)
+from skipindex.planner.functions.decimals import fits_decimal
+from skipindex.planner.functions.zones import fixed_offset
 from tests.oracle import compare
 from tests.strategies import TYPES, ColumnData, elements, literals, neighbours
 

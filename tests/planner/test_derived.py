@@ -65,13 +65,13 @@ def test_check_22_mirrored_operands_and_the_condition_as_it_was(
     logs: sx.Table,
 ) -> None:
     text = "TIMESTAMP '2022-11-30 00:00:00' < ctime"
-    plan = logs.plan_files(text, timezone="UTC")
+    plan = logs.plan(text, timezone="UTC")
     assert days(logs, text) == DAYS[3:]
     assert plan.where == text
     assert {task.residual for task in plan.tasks} == {
         "ctime > TIMESTAMP '2022-11-30 00:00:00'"
     }
-    twice = logs.refresh().plan_files(f"{text} AND {text}", timezone="UTC")
+    twice = logs.refresh().plan(f"{text} AND {text}", timezone="UTC")
     assert twice.paths == plan.paths
 
 
@@ -201,12 +201,12 @@ def test_wrong_declarations_are_refused(
 
 def test_a_declaration_that_no_longer_fits_keeps_the_files(logs: sx.Table) -> None:
     table = sx.open_table(logs.location, derived=sx.Derived({"gone": "year(ctime)"}))
-    plan = table.plan_files("ctime > TIMESTAMP '2030-01-01 00:00:00Z'")
+    plan = table.plan("ctime > TIMESTAMP '2030-01-01 00:00:00Z'")
     assert len(plan.paths) == len(DAYS)
     assert any("derived partition 'gone' not used" in note for note in plan.notes)
 
 
 def test_skipped_files_say_why(logs: sx.Table) -> None:
-    plan = logs.plan_files("ctime > TIMESTAMP '2022-12-31 00:00:00Z'")
+    plan = logs.plan("ctime > TIMESTAMP '2022-12-31 00:00:00Z'")
     assert {s.stage for s in plan.skipped} == {"partition values"}
     assert "what the partition columns were made of" in plan.skipped[0].reason

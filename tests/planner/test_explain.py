@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> Table:
 
 
 def lines(table: Table, condition: str, **options: object) -> list[str]:
-    text = table.plan_files(condition, **options).explain()
+    text = table.plan(condition, **options).explain()
     numbers = re.sub(r"\d+\.\d", "#", text)
     return [re.sub(r"\s+", " ", line).strip() for line in numbers.splitlines()]
 
@@ -89,12 +89,12 @@ def test_notes_come_last(table: Table) -> None:
 
 def test_only_spark_can_type_a_partition(tmp_path: Path) -> None:
     put(tmp_path / "p=0x1F" / "f.parquet", {"a": [1]})
-    text = build(tmp_path, {"a": Bloom()}).plan_files("p = 2 AND a = 1").explain()
+    text = build(tmp_path, {"a": Bloom()}).plan("p = 2 AND a = 1").explain()
     assert "p = 2: not judged, only Spark can tell the partition column's type" in text
 
 
 def test_the_story_of_one_file(table: Table) -> None:
-    plan = table.plan_files("a IN (5, 106) AND s = 'v2' AND soundex(s) = 'V2'")
+    plan = table.plan("a IN (5, 106) AND s = 'v2' AND soundex(s) = 'V2'")
     assert plan.explain(file="0.parquet").splitlines() == [
         "0.parquet: read, some rows may match",
         "  still to be checked: a IN (5, 106) AND s = 'v2' AND soundex(s) = 'V2'",
@@ -116,13 +116,13 @@ def test_the_story_of_one_file(table: Table) -> None:
 
 def test_the_story_of_a_file_that_changed(table: Table) -> None:
     set_mtime(Path(table.location.full("1.parquet")), 1e9)
-    text = table.refresh().plan_files("a = 105").explain(file="1.parquet")
+    text = table.refresh().plan("a = 105").explain(file="1.parquet")
     assert "index: changed since it was indexed" in text
     assert "rows that match: not known" in text
 
 
 def test_conditions_as_values(table: Table) -> None:
-    plan = table.plan_files("a IN (5, 106) AND (s = 'zz' OR soundex(s) = 'V2')")
+    plan = table.plan("a IN (5, 106) AND (s = 'zz' OR soundex(s) = 'V2')")
     first, second, opaque = plan.to_dict()["conditions"]
     assert first["removed"] == {"minmax": 1}
     assert first["unused"]["bitmap"].startswith("ruled out no file")
@@ -131,13 +131,13 @@ def test_conditions_as_values(table: Table) -> None:
 
 
 def test_supported_conditions_skip_beside_unsupported_ones(table: Table) -> None:
-    plan = table.plan_files("a = 105 AND regexp_like(s, 'v')")
+    plan = table.plan("a = 105 AND regexp_like(s, 'v')")
     assert plan.paths == ["1.parquet"]
     assert "regexp_like(s, 'v'): not judged, the function regexp_like" in plan.explain()
 
 
 def test_evidence_names_what_is_stored(table: Table) -> None:
-    plan = table.plan_files("a = 105")
+    plan = table.plan("a = 105")
     manifest = table.snapshot.manifest
     at = list(manifest.paths).index("0.parquet")
     (first, _) = plan.skipped
@@ -148,7 +148,7 @@ def test_evidence_names_what_is_stored(table: Table) -> None:
     assert evidence.facts == {"null": False, "low": "0", "high": "99", "exact": True}
     put(Path(table.location.full("0.parquet")), {"a": [1, 400], "s": ["v", "w"]})
     again = build(Path(table.location.full("")), {"a": "bloom"})
-    absent = again.plan_files("a IN (105, 7)", kinds=["minmax", "bloom"]).skipped[0]
+    absent = again.plan("a IN (105, 7)", kinds=["minmax", "bloom"]).skipped[0]
     assert absent.evidence[0].facts == {"absent": ["7", "105"]}
-    both = again.plan_files("a < -1 OR a > 1000").skipped[0]
+    both = again.plan("a < -1 OR a > 1000").skipped[0]
     assert [e.condition for e in both.evidence] == ["a < -1", "a > 1000"]

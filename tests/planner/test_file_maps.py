@@ -10,8 +10,8 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes._file_map import FILE_MAP, FileMap
-from skipindex.storage.location import location_of
+from skipindex.indexes.file_map import FILE_MAP, FileMap
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import Snapshot, commit
 from tests.tables import build, flip, forget_open_packs, packs, put, put_all, set_mtime
 
@@ -39,14 +39,14 @@ def stages(plan: sx.Plan) -> dict[str, str]:
 
 def test_one_value_opens_no_index_of_a_file(folder: Path) -> None:
     table = one_pack(folder, {"a": "bit_sliced"})
-    plan = table.plan_files("a = 35")
+    plan = table.plan("a = 35")
     assert plan.paths == ["5.parquet"]
     assert set(stages(plan).values()) == {"file maps"}
     assert plan.skipped[0].reason == "a = 35: file map has none of the values"
-    (stage,) = [s for s in plan._evaluation._ran if s.name == "file maps"]
+    (stage,) = [s for s in plan.evaluation._ran if s.name == "file maps"]
     assert 0 < stage.read.n_bytes < 2000
     assert stage.read.bitmaps == 1, "one set of files"
-    assert plan._evaluation._ran[-1].read.bitmaps == 0, "no index was opened"
+    assert plan.evaluation._ran[-1].read.bitmaps == 0, "no index was opened"
     assert plan.count_bounds == (1, 1)
     assert plan.stages[-1].read.bitmaps > 0, "but for who asks how many rows match"
 
@@ -68,7 +68,7 @@ def test_maps_skip_what_bounds_cannot(
     folder: Path, condition: str, kept: list[int]
 ) -> None:
     table = one_pack(folder, {"a": "bitmap", "s": "bitmap"})
-    plan = table.plan_files(condition)
+    plan = table.plan(condition)
     assert plan.paths == sorted(f"{i}.parquet" for i in kept)
     assert set(stages(plan).values()) <= {"min/max", "file maps"}
 
@@ -78,7 +78,7 @@ def test_a_changed_file_is_not_skipped_by_a_map(folder: Path) -> None:
     put(folder / "3.parquet", {"a": [0, 35, 1000], "s": ["a", "b", "c"]})
     set_mtime(folder / "4.parquet", 1e9)
     put(folder / "new.parquet", {"a": [0, 35, 1000], "s": ["a", "b", "c"]})
-    plan = table.refresh().plan_files("a = 35")
+    plan = table.refresh().plan("a = 35")
     assert plan.paths == ["3.parquet", "4.parquet", "5.parquet", "new.parquet"]
 
 
@@ -110,7 +110,7 @@ def test_every_flipped_byte_of_a_map_keeps_its_files(folder: Path) -> None:
     for position in range(entry.offset, entry.offset + entry.length, 7):
         flip(path, position)
         forget_open_packs()
-        plan = table.plan_files("a = 35", kinds=["minmax", FILE_MAP])
+        plan = table.plan("a = 35", kinds=["minmax", FILE_MAP])
         assert "5.parquet" in plan.paths
         if plan.notes:
             noticed += 1
@@ -131,7 +131,7 @@ def test_a_map_that_is_too_new_is_not_used(
         raise CorruptIndexError("file_map payload has version 9")
 
     monkeypatch.setattr(FileMap, "open", too_new)
-    plan = table.plan_files("a = 35", kinds=["minmax", FILE_MAP])
+    plan = table.plan("a = 35", kinds=["minmax", FILE_MAP])
     assert len(plan.paths) == N_FILES
     assert plan.notes == ["1 times: file map not used: file_map payload has version 9"]
 
@@ -140,7 +140,7 @@ def test_without_the_pack_every_file_is_kept(folder: Path) -> None:
     table = one_pack(folder, {"a": "bitmap"})
     for path in packs(folder):
         path.unlink()
-    assert len(table.plan_files("a = 35").paths) == N_FILES
+    assert len(table.plan("a = 35").paths) == N_FILES
 
 
 def test_maps_go_with_the_last_index_of_their_column(folder: Path) -> None:
@@ -162,9 +162,9 @@ def test_a_bloom_filter_has_no_map(folder: Path) -> None:
 def test_bounds_that_match_leave_counting_for_later(tmp_path: Path) -> None:
     """The least value of a file is a value of it, so some row matches."""
     put_all(tmp_path, [{"a": [*range(10 * i, 10 * i + 10)]} for i in range(3)])
-    plan = build(tmp_path, {"a": "bitmap"}).plan_files("a >= 15", kinds=["bitmap"])
+    plan = build(tmp_path, {"a": "bitmap"}).plan("a >= 15", kinds=["bitmap"])
     assert plan.count_bounds == (15, 15), "without statistics"
     plan = sx.plan_files("a >= 15", table=tmp_path)
     assert plan.paths == ["1.parquet", "2.parquet"]
-    assert plan._evaluation._ran[-1].read.bitmaps == 0
+    assert plan.evaluation._ran[-1].read.bitmaps == 0
     assert plan.count_bounds == (15, 15)

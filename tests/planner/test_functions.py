@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
-from skipindex.atoms import NoneOf, OneOf, Range, successor
-from skipindex.domain import domain_of
-from skipindex.planner import _calendar as calendar
-from skipindex.planner._answers import answer, judged
-from skipindex.planner._compile import Compiler
-from skipindex.planner._functions import UnsureError, from_plain
-from skipindex.planner._images import ColumnImage
-from skipindex.planner.bind import Binder
-from skipindex.planner.bound import Computed, Leaf, leaves, unknowns
+from skipindex.expressions import Call, Comparison, In, Operator, Reference
+from skipindex.expressions.atoms import NoneOf, OneOf, Range, successor
+from skipindex.expressions.domain import domain_of
+from skipindex.planner.binding.binder import Binder
+from skipindex.planner.binding.compiler import Compiler
+from skipindex.planner.binding.scalar import answer, judged
+from skipindex.planner.binding.terms import ColumnImage
+from skipindex.planner.bound_predicate import Computed, Leaf, leaves, unknowns
+from skipindex.planner.functions import calendar
+from skipindex.planner.functions.registry import UnsureError, from_plain
 from skipindex.planner.simplify import simplify
-from skipindex.planner.sql import parse
-from skipindex.predicate import Call, Comparison, In, Operator, Reference
+from skipindex.planner.sql.parser import parse
 from skipindex.table import ColumnInfo
 from tests.strategies import elements
 from tests.tables import build, kept, put, put_all
@@ -221,14 +221,14 @@ def table(tmp_path: Path) -> sx.Table:
 def test_dictionaries_and_bounds_answer_functions(
     table: sx.Table, condition: str, files: list[int], n_rows: int | None
 ) -> None:
-    plan = table.plan_files(condition)
+    plan = table.plan(condition)
     assert plan.paths == [f"{i}.parquet" for i in files]
     if n_rows is not None:
         assert plan.count_bounds == (n_rows, n_rows)
 
 
 def test_one_value_without_null_makes_every_row_match(table: sx.Table) -> None:
-    plan = table.plan_files("upper(one) LIKE 'ONLY%'")
+    plan = table.plan("upper(one) LIKE 'ONLY%'")
     verdicts = {task.path: task.verdict for task in plan.tasks}
     assert verdicts.pop("4.parquet") is sx.Verdict.READ  # a row is NULL
     assert set(verdicts.values()) == {sx.Verdict.ALL}
@@ -269,8 +269,8 @@ def test_a_summer_time_zone_is_only_trusted_to_a_day(tmp_path: Path) -> None:
     for zone in ("Europe/Berlin", "Antarctica/Troll", "No/Where", None):
         found = kept(table, text, timezone=zone)
         assert set(wider) <= set(found) < {f"{i}.parquet" for i in range(5)} | {"x"}
-    plan = table.plan_files(text, timezone="Europe/Berlin")
-    assert any(unknowns(plan._evaluation.tree))
+    plan = table.plan(text, timezone="Europe/Berlin")
+    assert any(unknowns(plan.evaluation.tree))
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_a_summer_time_zone_is_only_trusted_to_a_day(tmp_path: Path) -> None:
 )
 def test_unknown_columns_are_named(table: sx.Table, condition: str) -> None:
     with pytest.raises(sx.PredicateError, match="no column 'nope'"):
-        table.plan_files(condition)
+        table.plan(condition)
 
 
 def test_types_that_need_a_cast_are_left_to_spark(table: sx.Table) -> None:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import skipindex as sx
 from skipindex.errors import PlanError, PredicateError
-from skipindex.planner._limits import SortKey, parse_order
-from skipindex.predicate import Reference
+from skipindex.expressions import Reference
+from skipindex.planner.stages.limit import SortKey, parse_order
 from tests import oracle
 from tests.strategies import integers_of, predicates, tables, to_arrow
 from tests.tables import build, put, put_all
@@ -33,10 +33,10 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_limit_reads_files_that_certainly_hold_enough(folder: Path) -> None:
     table = build(folder)
-    assert len(table.plan_files("a >= 0", limit=10).paths) == 1
-    assert len(table.plan_files("a >= 0", limit=11).paths) == 2
-    assert len(table.plan_files("a >= 0").paths) == 4
-    plan = table.plan_files("a >= 0", limit=1)
+    assert len(table.plan("a >= 0", limit=10).paths) == 1
+    assert len(table.plan("a >= 0", limit=11).paths) == 2
+    assert len(table.plan("a >= 0").paths) == 4
+    plan = table.plan("a >= 0", limit=1)
     assert plan.count_bounds == (40, 40), "of the predicate, not of what is read"
     left_out = plan.skipped[0]
     assert left_out.stage == "limit"
@@ -47,10 +47,10 @@ def test_a_limit_reads_files_that_certainly_hold_enough(folder: Path) -> None:
 
 def test_rows_that_only_may_match_are_not_enough(folder: Path) -> None:
     table = build(folder)
-    plan = table.plan_files("a >= 0 AND b = 3", limit=1)
+    plan = table.plan("a >= 0 AND b = 3", limit=1)
     assert len(plan.paths) == 4
     assert plan.stages[-1].note == "fewer than 1 rows certainly match"
-    assert len(build(folder, {"b": "bitmap"}).plan_files("b = 3", limit=2).paths) == 2
+    assert len(build(folder, {"b": "bitmap"}).plan("b = 3", limit=2).paths) == 2
 
 
 def test_a_file_that_no_index_knows_is_not_counted_on(folder: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_file_that_no_index_knows_is_not_counted_on(folder: Path) -> None:
 
 
 def test_no_row_is_wanted(folder: Path) -> None:
-    plan = build(folder).plan_files("a >= 0", limit=0)
+    plan = build(folder).plan("a >= 0", limit=0)
     assert plan.paths == []
     assert {s.reason for s in plan.skipped} == {"no row is wanted"}
 
@@ -80,23 +80,23 @@ def test_no_row_is_wanted(folder: Path) -> None:
 def test_the_first_rows_are_in_the_files_read(
     folder: Path, order: Any, limit: int, expected: list[str]
 ) -> None:
-    plan = build(folder).plan_files("a >= 0", limit=limit, order_by=order)
+    plan = build(folder).plan("a >= 0", limit=limit, order_by=order)
     assert plan.paths == expected
 
 
 def test_the_order_is_of_rows_that_match(folder: Path) -> None:
     """Smaller values elsewhere do not count if their rows may not match."""
     table = build(folder, {"a": "bitmap", "b": "bitmap"})
-    plan = table.plan_files("b = 5 AND a > 12", limit=1, order_by="a")
+    plan = table.plan("b = 5 AND a > 12", limit=1, order_by="a")
     assert plan.paths == ["1.parquet"]
     assert plan.skipped[-1].reason == "1 rows that match have a up to 19"
-    only = table.plan_files("b = 5 AND a > 12", limit=1, order_by="a", kinds="minmax")
+    only = table.plan("b = 5 AND a > 12", limit=1, order_by="a", kinds="minmax")
     assert only.paths == ["1.parquet", "2.parquet", "3.parquet"]
 
 
 def test_without_statistics_no_order_is_known(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
-    plan = table.plan_files("a >= 0", limit=1, order_by="a", without="minmax")
+    plan = table.plan("a >= 0", limit=1, order_by="a", without="minmax")
     assert len(plan.paths) == 4
     assert plan.stages[-1].note == "nothing is known of the order of a"
 
@@ -105,7 +105,7 @@ def test_a_limit_of_a_column_without_order(tmp_path: Path) -> None:
     put(tmp_path / "f.parquet", {"l": [[1]], "s": [{"x": 1}]})
     table = build(tmp_path)
     for order in ("l", "s", "s.x"):
-        assert table.plan_files("TRUE", limit=1, order_by=order).paths == ["f.parquet"]
+        assert table.plan("TRUE", limit=1, order_by=order).paths == ["f.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_a_limit_of_a_column_without_order(tmp_path: Path) -> None:
 )
 def test_what_is_no_limit(folder: Path, options: Any, message: str) -> None:
     with pytest.raises(PlanError, match=message):
-        build(folder).plan_files("a > 1", **options)
+        build(folder).plan("a > 1", **options)
     with pytest.raises(PredicateError, match="no column 'zz'"):
-        build(folder).plan_files("a > 1", limit=1, order_by="zz")
+        build(folder).plan("a > 1", limit=1, order_by="zz")
 
 
 def test_sort_keys_as_spark_reads_them() -> None:
@@ -163,8 +163,8 @@ def test_a_plan_with_an_order_has_the_first_rows(data: st.DataObject) -> None:
         indexes = {c: data.draw(st.sampled_from(["bitmap", "bloom"])) for c in drawn}
         table = build(folder, indexes)
         order = SortKey(Reference(("a",)), descending, nulls_first)
-        plan = table.plan_files(tree, timezone="UTC", limit=limit, order_by=str(order))
-        unordered = table.plan_files(tree, timezone="UTC", limit=limit)
+        plan = table.plan(tree, timezone="UTC", limit=limit, order_by=str(order))
+        unordered = table.plan(tree, timezone="UTC", limit=limit)
 
         def matching(paths: Sequence[str]) -> list[dict[str, Any]]:
             rows = []
@@ -198,7 +198,7 @@ def test_the_order_of_edges_in_spark_s_terms(tmp_path: Path) -> None:
     table = build(tmp_path)
 
     def first(order: str) -> list[str]:
-        return table.plan_files("TRUE", limit=1, order_by=order).paths
+        return table.plan("TRUE", limit=1, order_by=order).paths
 
     assert first("v DESC") == ["0.parquet"]
     assert first("v DESC NULLS FIRST") == ["3.parquet"]
@@ -209,5 +209,5 @@ def test_the_order_of_edges_in_spark_s_terms(tmp_path: Path) -> None:
 def test_a_text_that_was_cut_is_still_a_bound(tmp_path: Path) -> None:
     long = "x" * 100
     put_all(tmp_path, [{"s": [long + "a"]}, {"s": [long + "b"]}, {"s": ["y"]}])
-    plan = build(tmp_path).plan_files("s > 'a'", limit=1, order_by="s")
+    plan = build(tmp_path).plan("s > 'a'", limit=1, order_by="s")
     assert plan.paths == ["0.parquet", "1.parquet"]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex.planner import _packs
-from skipindex.planner._packs import OPENED, PackCache
+from skipindex.planner.stages import pack_cache
+from skipindex.planner.stages.pack_cache import OPENED, PackCache
 from skipindex.storage.parts import ReadCount
 from tests.tables import build, forget_open_packs, packs, put_all
 
@@ -33,22 +33,22 @@ def table(tmp_path: Path) -> sx.Table:
 
 
 def answer(table: sx.Table) -> tuple[object, ...]:
-    plan = table.plan_files(CONDITION)
+    plan = table.plan(CONDITION)
     return plan.paths, plan.count_bounds, plan.notes
 
 
 def test_a_second_plan_reads_no_header_again(table: sx.Table) -> None:
-    first, second = (table.plan_files(CONDITION).stages[-1].read for _ in range(2))
+    first, second = (table.plan(CONDITION).stages[-1].read for _ in range(2))
     assert second.bitmaps == first.bitmaps
     assert 0 < second.n_bytes < first.n_bytes
 
 
 def test_threads_share_what_is_open_and_count_their_own_reads(table: sx.Table) -> None:
     expected = answer(table)
-    read = table.plan_files(CONDITION).stages[-1].read
+    read = table.plan(CONDITION).stages[-1].read
 
     def plan(_: int) -> bool:
-        made = table.plan_files(CONDITION)
+        made = table.plan(CONDITION)
         return answer(table) == expected and made.stages[-1].read == read
 
     with ThreadPoolExecutor(4) as pool:
@@ -61,7 +61,7 @@ def test_little_room_changes_no_answer(
     expected = answer(table)
     forget_open_packs()
     for name in ("MAX_PACKS", "MAX_INDEXES", "MAX_PACK_INDEXES"):
-        monkeypatch.setattr(_packs, name, 2)
+        monkeypatch.setattr(pack_cache, name, 2)
     assert [answer(table) for _ in range(3)] == [expected] * 3
     assert len(OPENED._indexes) <= 2
     assert len(OPENED._packs) <= 2
@@ -91,7 +91,7 @@ def own_limit() -> Iterator[None]:
 
 
 def reads(table: sx.Table) -> ReadCount:
-    return table.plan_files(CONDITION, without="file_map").stages[-1].read
+    return table.plan(CONDITION, without="file_map").stages[-1].read
 
 
 @pytest.mark.usefixtures("own_limit")
@@ -101,7 +101,7 @@ def test_a_warm_plan_reads_nothing_and_counts_the_same(table: sx.Table) -> None:
     reads(table)
     warm = reads(table)
     assert warm.cached_bytes == warm.n_bytes > 0
-    record = table.plan_files(CONDITION, without="file_map").to_dict()["stages"][-1]
+    record = table.plan(CONDITION, without="file_map").to_dict()["stages"][-1]
     assert record["cached_bytes"] == record["index_bytes"] == warm.n_bytes
     sx.set_cache_bytes(0)
     assert OPENED.parts.n_bytes == 0
@@ -128,7 +128,7 @@ def test_a_pack_that_is_let_go_takes_its_parts_with_it(
     assert OPENED.parts.n_bytes > 0
     forget_open_packs()
     assert OPENED.parts.n_bytes == 0
-    monkeypatch.setattr(_packs, "MAX_PACKS", 0)
+    monkeypatch.setattr(pack_cache, "MAX_PACKS", 0)
     assert answer(table) == expected
     assert OPENED.parts.n_bytes == 0
 
@@ -152,7 +152,7 @@ def test_the_environment_sets_the_limit(
         monkeypatch.setenv("SKIPINDEX_CACHE_BYTES", text)
         monkeypatch.setattr(OPENED, "_parts", None)
         with pytest.raises(sx.PlanError, match="SKIPINDEX_CACHE_BYTES"):
-            table.plan_files(CONDITION)
+            table.plan(CONDITION)
 
 
 def test_what_is_kept_is_what_was_written(table: sx.Table) -> None:
@@ -167,7 +167,7 @@ def test_what_is_kept_is_what_was_written(table: sx.Table) -> None:
     )
 
     def counts() -> list[tuple[int, int | None]]:
-        return [table.plan_files(q, kinds=KINDS).count_bounds for q in questions]
+        return [table.plan(q, kinds=KINDS).count_bounds for q in questions]
 
     forget_open_packs()
     first = counts()
@@ -181,7 +181,7 @@ def test_a_damaged_pack_leaves_the_others_open(tmp_path: Path) -> None:
     files = [{"a": [i, 50 + i], "s": ["x", "y"]} for i in range(8)]
     table = build(put_all(tmp_path, files), {"a": "bit_sliced", "s": "bitmap"})
     condition = "a BETWEEN 3 AND 50 AND s = 'y'"
-    whole = table.plan_files(condition, kinds=KINDS)
+    whole = table.plan(condition, kinds=KINDS)
     damaged, *others = packs(tmp_path)
     assert others
     raw = bytearray(damaged.read_bytes())
@@ -189,7 +189,7 @@ def test_a_damaged_pack_leaves_the_others_open(tmp_path: Path) -> None:
         raw[at] ^= 0xFF
     damaged.write_bytes(bytes(raw))
     forget_open_packs()
-    first, second = (table.plan_files(condition, kinds=KINDS) for _ in range(2))
+    first, second = (table.plan(condition, kinds=KINDS) for _ in range(2))
     assert first.notes == second.notes
     assert first.notes
     assert set(whole.paths) < set(first.paths) == set(second.paths)

@@ -22,9 +22,9 @@ from skipindex.errors import (
     TableError,
     UnknownIndexError,
 )
-from skipindex.planner import evaluation
-from skipindex.planner.sql import parse
-from skipindex.storage.location import location_of
+from skipindex.planner.sql.parser import parse
+from skipindex.planner.stages import evaluation
+from skipindex.storage.file_system.location import location_of
 from tests import oracle
 from tests.strategies import integers_of, predicates, tables, to_arrow, values_of
 from tests.tables import build, forget_open_packs, put, put_all
@@ -62,20 +62,20 @@ def test_a_table_is_named_in_many_ways(folder: Path, form: Any) -> None:
 def test_text_and_builder_plan_the_same(folder: Path) -> None:
     table = build(folder)
     for predicate in ("a < 10 AND NOT b = 3", (col("a") < 10) & ~(col("b") == 3)):
-        plan = table.plan_files(predicate)
+        plan = table.plan(predicate)
         assert plan.paths == ["0.parquet"]
         assert parse(plan.where) == parse("a < 10 AND NOT b = 3")
 
 
 def test_files_are_full_paths_for_spark(folder: Path) -> None:
-    plan = build(folder).plan_files("a = 15")
+    plan = build(folder).plan("a = 15")
     assert plan.files == [f"file:{folder}/1.parquet"]
     assert repr(plan) == "Plan(1 of 3 files, 'a = 15')"
 
 
 def test_tasks_say_what_is_known(folder: Path) -> None:
     table = build(folder, {"a": "bitmap", "b": "bitmap"})
-    first, second = table.plan_files("a < 15 AND b = 3").tasks
+    first, second = table.plan("a < 15 AND b = 3").tasks
     assert (first.path, first.size) == ("0.parquet", table.sizes[0])
     assert (first.n_rows, first.verdict) == (10, Verdict.READ)
     assert first.matching == second.matching == (1, 1)
@@ -84,7 +84,7 @@ def test_tasks_say_what_is_known(folder: Path) -> None:
 
 
 def test_a_file_whose_every_row_matches_has_no_residual(folder: Path) -> None:
-    plan = build(folder).plan_files("a >= 10")
+    plan = build(folder).plan("a >= 10")
     assert [t.verdict for t in plan.tasks] == [Verdict.ALL] * 2
     assert [t.residual for t in plan.tasks] == ["TRUE"] * 2
     assert plan.count_bounds == (20, 20)
@@ -95,17 +95,17 @@ def test_bitmaps_can_prove_that_every_row_matches(tmp_path: Path) -> None:
     put(tmp_path / "f.parquet", {"b": [1, 9, 9]})
     table = build(tmp_path, {"b": "bitmap"})
     for condition in ("b IN (1, 9)", "b <> 5", "b < 2 OR b > 8"):
-        (task,) = table.plan_files(condition).tasks
+        (task,) = table.plan(condition).tasks
         assert (task.verdict, task.residual) == (Verdict.ALL, "TRUE"), condition
-        (task,) = table.plan_files(condition, kinds=["minmax"]).tasks
+        (task,) = table.plan(condition, kinds=["minmax"]).tasks
         assert task.verdict is Verdict.READ, condition
 
 
 def test_skipped_files_carry_their_proof(folder: Path) -> None:
     table = build(folder, {"a": "bitmap", "b": "bitmap"})
-    plan = table.plan_files("a >= 10 AND a = b")
+    plan = table.plan("a >= 10 AND a = b")
     assert [s.path for s in plan.skipped] == ["0.parquet"]
-    plan = table.plan_files("a IN (15, 25) AND b = 6")
+    plan = table.plan("a IN (15, 25) AND b = 6")
     proofs = {s.path: (s.stage, s.reason) for s in plan.skipped}
     assert proofs == {
         "0.parquet": (
@@ -139,7 +139,7 @@ def test_skipped_files_carry_their_proof(folder: Path) -> None:
     ],
 )
 def test_proofs_in_words(folder: Path, condition: str, reason: str) -> None:
-    plan = build(folder).plan_files(condition)
+    plan = build(folder).plan(condition)
     proof = {s.path: s.reason for s in plan.skipped}["1.parquet"]
     assert proof.startswith(reason)
 
@@ -148,7 +148,7 @@ def test_a_bloom_filter_proves_absence(folder: Path) -> None:
     table = build(folder, {"b": sx.Bloom(error_rate=1e-9)})
     put(folder / "3.parquet", {"a": [1, 2], "b": [0, 60], "n": [1, 1]})
     table = build(folder, {"b": sx.Bloom(error_rate=1e-9)})
-    plan = table.plan_files("b = 40")
+    plan = table.plan("b = 40")
     stages = {s.path: s.stage for s in plan.skipped}
     assert stages == {
         **{f"{i}.parquet": "min/max" for i in range(3)},
@@ -159,7 +159,7 @@ def test_a_bloom_filter_proves_absence(folder: Path) -> None:
 
 def test_the_funnel_narrows_from_stage_to_stage(folder: Path) -> None:
     table = build(folder, {"a": ["bitmap", "bloom"], "b": "bitmap"})
-    plan = table.plan_files("a IN (5, 15) AND b = 6")
+    plan = table.plan("a IN (5, 15) AND b = 6")
     assert [stage.name for stage in plan.stages] == [
         "partition values",
         "min/max",
@@ -176,24 +176,24 @@ def test_the_funnel_narrows_from_stage_to_stage(folder: Path) -> None:
 
 def test_stages_that_have_nothing_to_do_say_so(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
-    notes = [stage.note for stage in table.plan_files("a = 99").stages]
+    notes = [stage.note for stage in table.plan("a = 99").stages]
     assert notes == ["", "", *3 * ["nothing is left to decide"]]
-    notes = [stage.note for stage in table.plan_files("b = 5").stages]
+    notes = [stage.note for stage in table.plan("b = 5").stages]
     assert notes[:3] == ["", "", "no file map on these columns"]
     assert notes[3:] == 2 * ["no such index on these columns"]
 
 
 def test_kinds_limit_what_may_be_used(folder: Path) -> None:
     table = build(folder, {"a": ["bitmap", "bloom"]})
-    assert table.plan_files("a = 15", kinds=[]).paths == table.paths
-    assert table.plan_files("a = 15", kinds=["minmax"]).paths == ["1.parquet"]
-    plan = table.plan_files("a = 15", kinds="bitmap")
+    assert table.plan("a = 15", kinds=[]).paths == table.paths
+    assert table.plan("a = 15", kinds=["minmax"]).paths == ["1.parquet"]
+    plan = table.plan("a = 15", kinds="bitmap")
     assert (plan.paths, plan.count_bounds) == (["1.parquet"], (1, 1))
     assert plan.stages[1].note == "not among the kinds to use"
-    plan = table.plan_files("a > 15", kinds=["bloom"])
+    plan = table.plan("a > 15", kinds=["bloom"])
     assert plan.paths == table.paths
     with pytest.raises(UnknownIndexError, match="unknown index kind 'bitmp'"):
-        table.plan_files("a = 15", kinds=["bitmp"])
+        table.plan("a = 15", kinds=["bitmp"])
 
 
 def test_partition_values_prune_whatever_the_kinds(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_partition_values_prune_whatever_the_kinds(tmp_path: Path) -> None:
 def test_to_dict_is_json(folder: Path) -> None:
     table = build(folder, {"a": "bitmap", "b": "bloom"})
     put(folder / "new.parquet", {"a": [1], "b": [1], "n": [1]})
-    plan = table.refresh().plan_files("a = 15 AND b = 1")
+    plan = table.refresh().plan("a = 15 AND b = 1")
     record = json.loads(json.dumps(plan.to_dict()))
     assert record["files"] == plan.paths
     assert record["where"] == "a = 15 AND b = 1"
@@ -221,15 +221,15 @@ def test_to_dict_is_json(folder: Path) -> None:
 
 def test_a_constant_needs_no_index(folder: Path) -> None:
     table = sx.open_table(folder)
-    assert table.plan_files("TRUE").tasks[0].verdict is Verdict.ALL
-    assert table.plan_files("FALSE").paths == []
-    assert table.plan_files("NULL").paths == []
+    assert table.plan("TRUE").tasks[0].verdict is Verdict.ALL
+    assert table.plan("FALSE").paths == []
+    assert table.plan("NULL").paths == []
 
 
 def test_the_same_condition_twice_is_asked_once(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
-    once = table.plan_files("a = 15").stages[-1].read
-    twice = table.plan_files("a = 15 OR (a = 15 AND a = 15)").stages[-1].read
+    once = table.plan("a = 15").stages[-1].read
+    twice = table.plan("a = 15 OR (a = 15 AND a = 15)").stages[-1].read
     assert twice.bitmaps == once.bitmaps
 
 
@@ -265,9 +265,9 @@ def test_a_wrong_path_is_one_sentence(tmp_path: Path) -> None:
 
 def test_names_are_matched_as_the_session_does(folder: Path) -> None:
     table = build(folder)
-    assert table.plan_files("A = 5").paths == ["0.parquet"]
+    assert table.plan("A = 5").paths == ["0.parquet"]
     with pytest.raises(PredicateError, match="no column 'A'"):
-        table.plan_files("A = 5", case_sensitive=True)
+        table.plan("A = 5", case_sensitive=True)
 
 
 def test_an_index_that_fails_when_it_is_asked_is_only_not_used(
@@ -275,7 +275,7 @@ def test_an_index_that_fails_when_it_is_asked_is_only_not_used(
 ) -> None:
     """Its header may be right and a part of it damaged."""
     table = build(folder, {"b": ["range_bitmap", "bitmap", "bloom"]})
-    before = table.plan_files("b = 3").paths
+    before = table.plan("b = 3").paths
     forget_open_packs()
     kinds = {kind.name: kind for kind in sx.indexes.index_types().values()}
     for name, error in (
@@ -290,7 +290,7 @@ def test_an_index_that_fails_when_it_is_asked_is_only_not_used(
                 raise self.fault
 
         monkeypatch.setattr(type(kinds[name]), "open", lambda *_, b=Broken: b())
-    plan = table.plan_files("b = 3")
+    plan = table.plan("b = 3")
     assert plan.paths == before
     assert plan.count_bounds == (3, 3), "the other index still answers"
     assert plan.notes == [
@@ -304,7 +304,7 @@ def test_a_file_of_more_rows_than_a_bitmap_numbers_is_kept(
 ) -> None:
     table = build(folder, {"b": "bitmap"})
     monkeypatch.setattr(evaluation, "MAX_ROWS", 9)
-    plan = table.plan_files("b = 3")
+    plan = table.plan("b = 3")
     assert plan.paths == table.paths
     assert plan.count_bounds == (0, 30)
 
@@ -314,7 +314,7 @@ def test_planning_reads_no_data_file(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
     for path in folder.glob("*.parquet"):
         path.unlink()
-    assert table.plan_files("a = 15").count_bounds == (1, 1)
+    assert table.plan("a = 15").count_bounds == (1, 1)
 
 
 def rows_of(path: Path, columns: Mapping[str, Sequence[Any]], start: int) -> Any:
@@ -334,7 +334,7 @@ def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> No
         table = to_arrow(columns)
         cut = data.draw(st.integers(0, 30))
         put_all(folder, [table.slice(0, cut), table.slice(cut)])
-        plan = build(folder, wanted).plan_files(tree, timezone="UTC")
+        plan = build(folder, wanted).plan(tree, timezone="UTC")
         start = 0
         for path in sorted(folder.glob("*.parquet")):
             rows, n = rows_of(path, values_of(columns), start)
@@ -351,7 +351,7 @@ def test_an_or_is_certain_where_one_of_its_sides_is(tmp_path: Path) -> None:
     """By the statistics alone: no bitmap makes up for what they lose."""
     put_all(tmp_path, [{"a": [5, 9], "b": [1, 2]}, {"a": [1, 2], "b": [1, 2]}])
     table = build(tmp_path, {"*": "minmax"})
-    plan = table.plan_files("a >= 5 OR b = 77")
+    plan = table.plan("a >= 5 OR b = 77")
     assert plan.paths == ["0.parquet"]
     assert plan.tasks[0].verdict is Verdict.ALL
     assert plan.count_bounds == (2, 2)

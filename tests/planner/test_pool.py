@@ -13,11 +13,10 @@ import pytest
 from loky import get_reusable_executor
 
 import skipindex as sx
-from skipindex import indexes
-from skipindex.indexes import IndexType, index_types
-from skipindex.indexes.bitmap import BitmapType
-from skipindex.planner import _pool
-from skipindex.planner._packs import OPENED
+from skipindex.indexes import IndexType, index_types, registry
+from skipindex.indexes.kinds.bitmap import BitmapType
+from skipindex.planner.stages import pool as pool_module
+from skipindex.planner.stages.pack_cache import OPENED
 from tests.tables import build, edit_blobs, forget_open_packs, packs, put_all
 
 KINDS = ("minmax", "bitmap", "bit_sliced")
@@ -40,7 +39,7 @@ def _workers() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pool, "POOL_SECONDS", 0.0)
+    monkeypatch.setattr(pool_module, "POOL_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def table(tmp_path: Path) -> sx.Table:
 def told(table: sx.Table, predicate: Any, workers: int) -> dict[str, Any]:
     """All that a plan says, but how long it took and what was in memory."""
     forget_open_packs()
-    plan = table.plan_files(predicate, kinds=KINDS, workers=workers)
+    plan = table.plan(predicate, kinds=KINDS, workers=workers)
     record = plan.to_dict()
     record["counts"] = plan.row_counts.lower.tolist(), plan.row_counts.upper.tolist()
     for stage in record["stages"]:
@@ -85,7 +84,7 @@ def test_workers_find_what_one_process_finds(table: sx.Table, name: str) -> None
 
 def test_what_workers_read_is_counted(table: sx.Table) -> None:
     forget_open_packs()
-    plan = table.plan_files(CONDITIONS["and"], kinds=KINDS, workers=2)
+    plan = table.plan(CONDITIONS["and"], kinds=KINDS, workers=2)
     assert plan.stages[-1].read.n_bytes > 0
     assert not OPENED._indexes, "this process opened none"
 
@@ -115,21 +114,21 @@ def test_a_worker_that_dies_costs_time_alone(
     table: sx.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = told(table, CONDITIONS["and"], workers=1)
-    monkeypatch.setattr(_pool, "look", lambda _: os._exit(3))
+    monkeypatch.setattr(pool_module, "look", lambda _: os._exit(3))
     together = told(table, CONDITIONS["and"], workers=2)
     (note,) = together.pop("notes")
     assert "1 times: one process looked at the rows of all files" in note
     assert not alone.pop("notes")
     assert together == alone
     monkeypatch.undo()
-    monkeypatch.setattr(_pool, "POOL_SECONDS", 0.0)
+    monkeypatch.setattr(pool_module, "POOL_SECONDS", 0.0)
     assert not told(table, CONDITIONS["and"], workers=2)["notes"], "a new pool"
 
 
 def test_without_workers_one_process_does_it(
     table: sx.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_pool, "get_reusable_executor", forbidden)
+    monkeypatch.setattr(pool_module, "get_reusable_executor", forbidden)
     alone = told(table, CONDITIONS["or"], workers=1)
     assert not alone.pop("notes"), "it asked for no pool"
     together = told(table, CONDITIONS["or"], workers=2)
@@ -141,8 +140,8 @@ def test_without_workers_one_process_does_it(
 def test_few_files_start_no_workers(
     table: sx.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_pool, "get_reusable_executor", forbidden)
-    monkeypatch.setattr(_pool, "POOL_SECONDS", 3.0)
+    monkeypatch.setattr(pool_module, "get_reusable_executor", forbidden)
+    monkeypatch.setattr(pool_module, "POOL_SECONDS", 3.0)
     assert not told(table, CONDITIONS["and"], workers=2)["notes"]
 
 
@@ -159,7 +158,7 @@ def test_a_kind_of_this_process_alone_stays_here(
     mine: Mapping[str, IndexType] = MappingProxyType(
         {**index_types(), "bitmap": OwnBitmapType()}
     )
-    monkeypatch.setattr(indexes, "index_types", lambda: mine)
+    monkeypatch.setattr(registry, "index_types", lambda: mine)
     together = told(table, CONDITIONS["and"], workers=2)
     (note,) = together.pop("notes")
     assert "UnknownIndexError" in note
@@ -170,4 +169,4 @@ def test_a_kind_of_this_process_alone_stays_here(
 @pytest.mark.parametrize("workers", [0, -1])
 def test_no_workers_are_refused(table: sx.Table, workers: int) -> None:
     with pytest.raises(sx.PlanError, match="workers"):
-        table.plan_files("a = 1", workers=workers)
+        table.plan("a = 1", workers=workers)

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.planner._answers import judged
-from skipindex.planner._functions_text import substring
-from skipindex.planner.bind import Binder
-from skipindex.planner.bound import Bound
-from skipindex.planner.sql import parse
-from skipindex.schema import columns_of
+from skipindex.planner.binding.binder import Binder
+from skipindex.planner.binding.scalar import judged
+from skipindex.planner.bound_predicate import Bound
+from skipindex.planner.functions.text import substring
+from skipindex.planner.sql.parser import parse
+from skipindex.table.schema import columns_of
 
 LAST = "\x7f\x80\xbf\xff\u07bf\u07ff\u0800\u0fff\u30bf\ud7ff\uffef\uffff"
 LAST += "\U00010000\U0001f63f\U0010ffff"

@@ -19,7 +19,7 @@ from tests.tables import build, forget_open_packs, packs, put
 def rows_read(table: sx.Table, predicate: str) -> tuple[int, int]:
     """Bitmaps and bytes that the last stage read; a file map would spare it."""
     forget_open_packs()  # what one plan has read, the next does not read again
-    plan = table.plan_files(predicate, without="file_map")
+    plan = table.plan(predicate, without="file_map")
     stage = plan.stages[-1]
     assert not stage.note
     record = plan.to_dict()["stages"][-1]
@@ -57,7 +57,7 @@ def test_a_range_on_bins_reads_two_bitmaps_too(tmp_path: Path) -> None:
         n_bitmaps, n_bytes = rows_read(table, f"a BETWEEN {low} AND {high}")
         assert n_bitmaps <= 2
         assert 0 < n_bytes < 40_000
-        (task,) = table.plan_files(f"a BETWEEN {low} AND {high}").tasks
+        (task,) = table.plan(f"a BETWEEN {low} AND {high}").tasks
         assert task.matching is not None
         assert task.matching[0] <= 60 * (high - low + 1) <= task.matching[1]
 

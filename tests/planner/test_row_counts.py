@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
-from skipindex.planner import _rows
+from skipindex.planner.stages import rows as rows_module
 from tests.tables import build, edit_blobs, forget_open_packs, put
 
 N_ROWS = 7_000
@@ -92,8 +92,8 @@ def test_counts_enclose_the_rows_that_match(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whether indexes are asked inside of the rows that are left, or never."""
-    monkeypatch.setattr(_rows, "_FEW", few)
-    plan = tables[specs].plan_files(condition, kinds=KINDS)
+    monkeypatch.setattr(rows_module, "_FEW", few)
+    plan = tables[specs].plan(condition, kinds=KINDS)
     counts = plan.row_counts
     for i, path in enumerate(plan.table.paths):
         data = pq.read_table(plan.table.location.full(path)).to_pandas()
@@ -117,9 +117,9 @@ def test_a_damaged_last_index_leaves_the_rows_of_the_others(tmp_path: Path) -> N
     forget_open_packs()
     edit_blobs(tmp_path, scramble)
     table = sx.open_table(tmp_path)
-    plan = table.plan_files(condition, kinds=KINDS)
+    plan = table.plan(condition, kinds=KINDS)
     low, high = plan.row_counts.lower, plan.row_counts.upper
-    few = table.plan_files("few = 7", kinds=KINDS).row_counts
+    few = table.plan("few = 7", kinds=KINDS).row_counts
     assert (high == few.lower).all()
     assert not low.any()
     assert sum(int(note.split()[0]) for note in plan.notes) == 3

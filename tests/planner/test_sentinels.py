@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.domain import EPOCH_UTC
-from skipindex.predicate import Comparison, Literal, Operator, Predicate, Reference
+from skipindex.expressions import Comparison, Literal, Operator, Predicate, Reference
+from skipindex.expressions.domain import EPOCH_UTC
 from tests.tables import build, kept, put, put_all
 
 CLOCKS = [
@@ -153,7 +153,7 @@ def test_nothing_about_the_sentinels_is_an_error(
     table: sx.Table, zone: str | None
 ) -> None:
     for text in conditions():
-        plan = table.plan_files(text, timezone=zone)
+        plan = table.plan(text, timezone=zone)
         low, high = plan.count_bounds
         assert 0 <= low <= (5 if high is None else high), text
     assert plan.explain()
@@ -174,8 +174,8 @@ def test_folders_of_the_sentinels(
     table = sx.open_table(tmp_path, derived=derived)
     texts = [text for text in conditions() if "ts" in text]
     for text in texts[::9]:
-        table.plan_files(text, timezone=zone)
-        table.plan_files(text.replace("ts", "at"), timezone=zone)
+        table.plan(text, timezone=zone)
+        table.plan(text.replace("ts", "at"), timezone=zone)
     for clock in CLOCKS if declared in {"UTC", None} else []:
         found = kept(table, f"ts = TIMESTAMP '{clock}Z'", timezone=zone)
         assert any(f"day={str(clock)[:10]}/" in path for path in found), clock

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
-from skipindex.planner.bound import (
+from skipindex.expressions.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
     Bound,

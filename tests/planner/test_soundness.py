@@ -20,11 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
-from skipindex.domain import domain_of
+from skipindex.expressions import Predicate
+from skipindex.expressions.domain import domain_of
 from skipindex.indexes import index_type
-from skipindex.planner.bound import unknowns
+from skipindex.planner.bound_predicate import unknowns
 from skipindex.planner.plan import Plan, Verdict
-from skipindex.predicate import Predicate
 from tests import oracle
 from tests.strategies import (
     ColumnData,
@@ -121,7 +121,7 @@ def plan_of(
 ) -> Plan:
     report = sx.build_indexes(folder, indexes, workers=1)
     assert not report.notes
-    plan = report.table.plan_files(tree, timezone="UTC")
+    plan = report.table.plan(tree, timezone="UTC")
     assert not (indexes and plan.notes)
     return plan
 
@@ -165,7 +165,7 @@ def test_exact_kinds_answer_exactly(spec: Any, data: st.DataObject) -> None:
         plan = plan_of(folder, tree, {name: [spec] for name in columns})
         truth = matches_per_file(folder, tree, columns, opaque=False)
         check_sound(folder, plan, truth)
-        if any(unknowns(plan._evaluation.tree)):
+        if any(unknowns(plan.evaluation.tree)):
             return  # a literal that no index can judge; bind's own tests say which
         assert [f"{i}.parquet" for i, n in enumerate(truth) if n] == plan.paths
         assert plan.count_bounds == (sum(truth), sum(truth))

@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skipindex.errors import PredicateError
-from skipindex.planner import sql as module
-from skipindex.planner.sql import parse
-from skipindex.predicate import (
+from skipindex.expressions import (
     And,
     Comparison,
     In,
@@ -29,6 +27,8 @@ from skipindex.predicate import (
     col,
     to_sql,
 )
+from skipindex.planner.sql import parser as module
+from skipindex.planner.sql.parser import parse
 from tests.oracle import Row, evaluate
 from tests.strategies import integers_of, predicates, tables, values_of
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import skipindex as sx
 from skipindex import col
-from skipindex.planner.bound import leaves
-from skipindex.planner.sql import parse
-from skipindex.predicate import Predicate, shallow, to_sql
+from skipindex.expressions import Predicate, shallow, to_sql
+from skipindex.planner.bound_predicate import leaves
+from skipindex.planner.sql.parser import parse
 from tests.tables import build, put_all
 
 
@@ -58,7 +58,7 @@ def steps(run: Callable[[], object]) -> int:
 
 def whole_plan(table: sx.Table, predicate: str | Predicate) -> None:
     """A plan and all that it can say."""
-    plan = table.plan_files(predicate, timezone="UTC")
+    plan = table.plan(predicate, timezone="UTC")
     plan.explain()
     plan.to_dict()
 
@@ -206,13 +206,13 @@ def test_what_is_shallow_is_judged_as_it_is() -> None:
 
 def test_deep_conditions_still_skip_files(table: sx.Table) -> None:
     for n in (10, 35):
-        assert table.plan_files(f"v{' + 1' * n} = {n}").paths == ["0.parquet"]
-    assert table.plan_files(condition("coalesce", 20)).paths == [
+        assert table.plan(f"v{' + 1' * n} = {n}").paths == ["0.parquet"]
+    assert table.plan(condition("coalesce", 20)).paths == [
         "1.parquet",
         "2.parquet",
     ]
-    assert table.plan_files(condition("parentheses", 300)).paths == ["1.parquet"]
-    plan = table.plan_files(condition("case of branches", 1000))
+    assert table.plan(condition("parentheses", 300)).paths == ["1.parquet"]
+    plan = table.plan(condition("case of branches", 1000))
     assert plan.paths == ["0.parquet", "1.parquet"]
     assert len(list(leaves(plan.tree))) < 3000
 
@@ -226,25 +226,25 @@ def test_fields_of_structs_in_functions(table: sx.Table) -> None:
         "nullif(st.x, 0) = 1",
         "greatest(st.x, 1) = st.x",
     ):
-        plan = table.plan_files(text)
+        plan = table.plan(text)
         assert "1.parquet" in plan.paths
-    assert table.plan_files("coalesce(st.x, 9) = 1").paths == ["1.parquet"]
+    assert table.plan("coalesce(st.x, 9) = 1").paths == ["1.parquet"]
 
 
 def test_hidden_columns_keep_the_files(table: sx.Table) -> None:
     for text in ("_metadata.file_name = 'a'", "upper(_METADATA.file_path) = 'A'"):
-        plan = table.plan_files(text)
+        plan = table.plan(text)
         assert len(plan.paths) == 3
         assert "hidden column" in plan.conditions[0].reason
-    assert table.plan_files("_metadata.row_index = 0 AND v = 3").paths == ["2.parquet"]
-    assert len(table.plan_files("user = 'me'").paths) == 3
+    assert table.plan("_metadata.row_index = 0 AND v = 3").paths == ["2.parquet"]
+    assert len(table.plan("user = 'me'").paths) == 3
     with pytest.raises(sx.PredicateError):
-        table.plan_files("metadata.file_name = 'a'")
+        table.plan("metadata.file_name = 'a'")
 
 
 def test_lists_sets_and_series_of_keys(table: sx.Table) -> None:
     pd = pytest.importorskip("pandas")
-    wanted = table.plan_files("v IN (0, 1)").paths
+    wanted = table.plan("v IN (0, 1)").paths
     for keys in (
         [0, 1],
         (0, 1),
@@ -253,12 +253,12 @@ def test_lists_sets_and_series_of_keys(table: sx.Table) -> None:
         pd.Series([0, 1]),
         range(2),
     ):
-        assert table.plan_files(col("v").isin(keys)).paths == wanted
-        assert table.plan_files(~col("v").isin(keys)).paths == [
+        assert table.plan(col("v").isin(keys)).paths == wanted
+        assert table.plan(~col("v").isin(keys)).paths == [
             "1.parquet",
             "2.parquet",
         ]
-    assert table.plan_files(col("s").isin({"ab", "zz"})).where == "s IN ('ab', 'zz')"
-    assert table.plan_files(col("v").isin([])).paths == []
-    assert table.plan_files(col("s").isin(pd.Series(["ab"]))).count_bounds == (3, 3)
+    assert table.plan(col("s").isin({"ab", "zz"})).where == "s IN ('ab', 'zz')"
+    assert table.plan(col("v").isin([])).paths == []
+    assert table.plan(col("s").isin(pd.Series(["ab"]))).count_bounds == (3, 3)
     assert str(col("s").isin("ab")) == "s IN ('ab')"

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.planner._stages import Stage
-from skipindex.storage.location import location_of
+from skipindex.planner.stages.records import Stage
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import PACKS, Snapshot, commit
 from tests.tables import build, flip, forget_open_packs, put, put_all
 
@@ -53,13 +53,13 @@ def values_stage(plan: sx.Plan) -> Stage:
 def test_a_point_query_reads_a_few_rows_of_bits(folder: Path) -> None:
     table, pack = one_pack(folder)
     wanted = key(11, 700)
-    plan = table.plan_files(f"id = {wanted}")
+    plan = table.plan(f"id = {wanted}")
     assert "11.parquet" in plan.paths
     assert len(plan.paths) <= 4
     read = values_stage(plan).read
     assert read.parts <= 8, "the header, and one part a slice of bits"
     assert read.n_bytes < 70_000 < pack.stat().st_size
-    warm = values_stage(table.plan_files(f"id = {wanted}")).read
+    warm = values_stage(table.plan(f"id = {wanted}")).read
     assert warm.parts == 7
 
 
@@ -80,7 +80,7 @@ def test_every_row_is_found(folder: Path, kind: str, condition: str) -> None:
     skipped = 0
     for file in range(0, N_FILES, 7):
         for row in (0, 1, N_ROWS - 1):
-            plan = table.plan_files(condition.format(id=key(file, row)))
+            plan = table.plan(condition.format(id=key(file, row)))
             assert f"{file}.parquet" in plan.paths
             skipped += len(plan.skipped)
     assert skipped
@@ -89,7 +89,7 @@ def test_every_row_is_found(folder: Path, kind: str, condition: str) -> None:
 
 def test_absent_values_leave_no_file(folder: Path) -> None:
     table = build(folder, {"id": "bloom"})
-    left = sum(len(table.plan_files(f"id = {i}").paths) for i in range(1, 201, 2))
+    left = sum(len(table.plan(f"id = {i}").paths) for i in range(1, 201, 2))
     assert left < 100 * N_FILES * 0.03
 
 
@@ -103,10 +103,10 @@ def test_merged_packs_have_all_filters_together(tmp_path: Path) -> None:
     table = sx.open_table(tmp_path)
     assert len(table.snapshot.manifest.packs) == 8
     forget_open_packs()
-    apart = table.plan_files(f"id = {key(7, 5)}")
+    apart = table.plan(f"id = {key(7, 5)}")
     merged = sx.merge_packs(tmp_path)
     forget_open_packs()
-    together = merged.plan_files(f"id = {key(7, 5)}")
+    together = merged.plan(f"id = {key(7, 5)}")
     assert "7.parquet" in together.paths
     assert together.paths == apart.paths
     assert values_stage(together).read.parts <= 8
@@ -124,21 +124,21 @@ def test_merging_takes_turned_filters_apart_first(folder: Path) -> None:
     forget_open_packs()
     for value in (key(3, 3), key(44, 9), 1, 77_001):
         condition = f"id = {value}"
-        assert merged.plan_files(condition).paths == before.plan_files(condition).paths
+        assert merged.plan(condition).paths == before.plan(condition).paths
 
 
 def test_a_file_that_was_written_anew_is_kept(folder: Path) -> None:
     table = build(folder, {"id": "bloom"})
     condition = f"id = {key(5, 5)}"
-    assert "8.parquet" not in table.plan_files(condition).paths
+    assert "8.parquet" not in table.plan(condition).paths
     put(folder / "8.parquet", {"id": [key(5, 5)] * N_ROWS, "s": ["x"] * N_ROWS})
-    assert "8.parquet" in table.refresh().plan_files(condition).paths
+    assert "8.parquet" in table.refresh().plan(condition).paths
 
 
 def test_slots_that_are_mixed_up_are_noticed(folder: Path) -> None:
     table, _ = one_pack(folder)
     condition = f"id = {key(11, 700)}"
-    assert len(table.plan_files(condition).paths) < N_FILES
+    assert len(table.plan(condition).paths) < N_FILES
 
     def change(base: Snapshot) -> Snapshot:
         files = base.manifest.files
@@ -158,12 +158,12 @@ def test_slots_that_are_mixed_up_are_noticed(folder: Path) -> None:
 def test_a_file_without_the_column_is_all_null(folder: Path) -> None:
     put(folder / "90.parquet", {"s": ["order"]})
     table = sx.build_indexes(folder, {"id": "bloom"}, workers=1).table
-    plan = table.plan_files(f"id = {key(3, 3)} OR s = 'order'", kinds=["bloom"])
+    plan = table.plan(f"id = {key(3, 3)} OR s = 'order'", kinds=["bloom"])
     assert "90.parquet" in plan.paths
     for text in ("id IS NULL", f"id = {key(3, 3)} OR id IS NULL"):
-        plan = table.plan_files(text, kinds=["bloom", "minmax"])
+        plan = table.plan(text, kinds=["bloom", "minmax"])
         assert "90.parquet" in plan.paths
-    plan = table.plan_files(f"id = {key(3, 3)}", kinds=["bloom", "minmax"])
+    plan = table.plan(f"id = {key(3, 3)}", kinds=["bloom", "minmax"])
     assert "3.parquet" in plan.paths
     assert "90.parquet" not in plan.paths
     assert not any("another data file" in note for note in plan.notes)
@@ -173,12 +173,12 @@ def test_damage_keeps_the_files_and_is_said(folder: Path) -> None:
     table, pack = one_pack(folder)
     whole = pack.read_bytes()
     condition = f"id = {key(11, 700)}"
-    expected = table.plan_files(condition).paths
+    expected = table.plan(condition).paths
     kept_for_damage = 0
     for position in range(16, len(whole), len(whole) // 40):
         flip(pack, position)
         forget_open_packs()
-        plan = table.plan_files(condition)
+        plan = table.plan(condition)
         assert "11.parquet" in plan.paths
         if plan.paths != expected:
             assert len(plan.paths) == N_FILES
@@ -192,14 +192,14 @@ def test_a_negation_and_a_range_are_not_asked(folder: Path) -> None:
     table = build(folder, {"id": "bloom"})
     wanted = key(11, 700)
     for condition in (f"id <> {wanted}", f"NOT id = {wanted}", f"id > {wanted}"):
-        assert len(table.plan_files(condition, kinds=["bloom"]).paths) == N_FILES
-    plan = table.plan_files(f"NOT (id <> {wanted})", kinds=["bloom"])
+        assert len(table.plan(condition, kinds=["bloom"]).paths) == N_FILES
+    plan = table.plan(f"NOT (id <> {wanted})", kinds=["bloom"])
     assert len(plan.paths) < N_FILES
 
 
 def test_a_function_of_the_column_is_not_asked(folder: Path) -> None:
     table = build(folder, {"s": "bloom"})
-    plan = table.plan_files("upper(s) = 'ORDER'", kinds=["bloom"])
+    plan = table.plan("upper(s) = 'ORDER'", kinds=["bloom"])
     assert len(plan.paths) == N_FILES
 
 
@@ -207,7 +207,7 @@ def test_threads_may_share_what_is_open(folder: Path) -> None:
     table = build(folder, {"id": "bloom"})
 
     def plan(row: int) -> list[str]:
-        return table.plan_files(f"id = {key(row % N_FILES, row)}").paths
+        return table.plan(f"id = {key(row % N_FILES, row)}").paths
 
     alone = [plan(row) for row in range(60)]
     with ThreadPoolExecutor(4) as pool:

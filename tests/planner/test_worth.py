@@ -21,12 +21,12 @@ def table(tmp_path: Path) -> Table:
 
 
 def notes(table: Table, condition: str, **options: object) -> dict[str, str]:
-    stages = table.plan_files(condition, **options).stages
+    stages = table.plan(condition, **options).stages
     return {stage.name: stage.note for stage in stages}
 
 
 def test_bitmaps_are_not_asked_more_than_the_files_are_worth(table: Table) -> None:
-    plan = table.plan_files(MANY, without="file_map")
+    plan = table.plan(MANY, without="file_map")
     assert plan.paths == ["0.parquet", "1.parquet"]
     note = notes(table, MANY, without="file_map")["bitmaps"]
     assert note.startswith("not worth it: to ask 60 conditions of 2 files takes about")
@@ -35,14 +35,14 @@ def test_bitmaps_are_not_asked_more_than_the_files_are_worth(table: Table) -> No
 
 
 def test_a_kind_that_is_named_is_asked_at_any_price(table: Table) -> None:
-    plan = table.plan_files(MANY, kinds=["bitmap"])
+    plan = table.plan(MANY, kinds=["bitmap"])
     assert plan.paths == []
     assert notes(table, MANY, kinds="bitmap")["bitmaps"] == ""
 
 
 def test_few_conditions_are_always_worth_it(table: Table) -> None:
     assert notes(table, "a > 5 AND a < 500 AND b < 3")["bitmaps"] == ""
-    assert table.plan_files("a > 10 AND a < 500 AND b < 3").paths == []
+    assert table.plan("a > 10 AND a < 500 AND b < 3").paths == []
 
 
 def test_large_files_are_worth_many_questions(tmp_path: Path) -> None:
@@ -58,15 +58,15 @@ RAW = {"compression": "NONE", "use_dictionary": False}
     "without", ["bitmap", ["bitmap", "file_map"], ("bitmap", "bloom", "file_map")]
 )
 def test_kinds_can_be_forbidden(table: Table, without: object) -> None:
-    plan = table.plan_files("a = 10", without=without)
+    plan = table.plan("a = 10", without=without)
     assert ("bloom" in without) == (len(plan.paths) == 2)
     unused = plan.conditions[0].unused
     assert unused["bitmap"] == "not among the kinds to use"
 
 
 def test_forbidding_is_stronger_than_naming(table: Table) -> None:
-    plan = table.plan_files("a = 5", kinds=["bitmap", "bloom"], without="bloom")
+    plan = table.plan("a = 5", kinds=["bitmap", "bloom"], without="bloom")
     assert plan.kinds == {"bitmap"}
-    assert table.plan_files("a = 5", without="minmax").kinds >= {"bitmap", "bloom"}
+    assert table.plan("a = 5", without="minmax").kinds >= {"bitmap", "bloom"}
     with pytest.raises(UnknownIndexError, match="unknown index kind 'zones'"):
-        table.plan_files("a = 5", without="zones")
+        table.plan("a = 5", without="zones")

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skipindex.indexes._runners import LocalRunner
-from skipindex.indexes.build import index_files
+from skipindex.build.builder import index_files
+from skipindex.build.runners import LocalRunner
 from skipindex.rewrite.arrival import Mode, arrive
-from skipindex.storage.location import Found, location_of
+from skipindex.storage.file_system.location import Found, location_of
 from skipindex.storage.manifest import Manifest
 from skipindex.table import table_of
 

@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import skipindex as sx
-from skipindex.indexes._runners import LocalRunner
+from skipindex.api import open_table
+from skipindex.build.runners import LocalRunner
 from skipindex.layout import Clustering
-from skipindex.rewrite.job import OptimizeReport, Wish, optimize_files
-from skipindex.rewrite.planning import DataFile, Group, Target
+from skipindex.rewrite.optimize import OptimizeReport, Wish, optimize_files
+from skipindex.rewrite.selection.grouping import DataFile, Group, Target
 from skipindex.rewrite.transaction import Writer
-from skipindex.storage.location import location_of
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import Snapshot, commit
-from skipindex.table import SparkListing, open_table
+from skipindex.table import SparkListing
 
 Rows = Counter[str]
 

@@ -33,11 +33,11 @@ import numpy as np
 import pytest
 
 import skipindex as sx
+from skipindex.api import open_table
 from skipindex.errors import TableError
 from skipindex.rewrite.arrival import Mode
-from skipindex.storage.location import Location
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.log import LOG, MANIFESTS, PACKS
-from skipindex.table import open_table
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import Rows, listed, optimized, rows_of
 from tests.rewrite.killing import Killed, killed_at
@@ -283,7 +283,7 @@ def check(folder: Path, allowed: Sequence[Rows]) -> None:
     def ours() -> Rows:
         table = open_table(folder)
         rows = rows_of(folder, table.paths)
-        plan = table.plan_files("x >= 0")
+        plan = table.plan("x >= 0")
         low, high = plan.count_bounds
         n_rows = sum(rows.values())
         assert low <= n_rows, (low, n_rows)

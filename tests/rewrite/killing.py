@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from skipindex.storage.location import Location
+from skipindex.storage.file_system.location import Location
 
 CHANGES = ("write", "write_new", "move", "copy", "delete", "delete_folder")
 CHANGES += ("delete_tree",)

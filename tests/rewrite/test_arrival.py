@@ -15,7 +15,7 @@ import skipindex as sx
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.arrival import Mode
 from skipindex.rewrite.publish import Publisher
-from skipindex.storage.location import Found, Location
+from skipindex.storage.file_system.location import Found, Location
 from skipindex.storage.replacements import Replacement
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (

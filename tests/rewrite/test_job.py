@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skipindex as sx
+from skipindex.api import open_table
+from skipindex.build.runners import LocalRunner
 from skipindex.errors import (
     CommitConflictError,
     LayoutError,
@@ -23,10 +25,8 @@ from skipindex.errors import (
     UnknownIndexError,
     UnsupportedTypeError,
 )
-from skipindex.indexes._runners import LocalRunner
-from skipindex.rewrite.candidates import _holds_alike, data_files
-from skipindex.rewrite.job import Wish, optimize_files
-from skipindex.table import open_table
+from skipindex.rewrite.optimize import Wish, optimize_files
+from skipindex.rewrite.selection.eligible_files import _holds_alike, data_files
 from tests.rewrite.arrow_writer import (
     arrow_writer,
     everything,
@@ -77,7 +77,7 @@ def test_clustering_replaces_all_files_in_one_commit(tmp_path: Path) -> None:
     assert {blob.entry.meta.kind for blob in table.blobs(table.resolve("x"))} == {
         "bitmap"
     }
-    assert len(table.plan_files("x < 100 AND y < 100").paths) <= 3
+    assert len(table.plan("x < 100 AND y < 100").paths) <= 3
     assert report.overlap_before["x"] > 7
     assert report.overlap_after["x"] < 5
     assert "8 files" in str(report)
@@ -202,7 +202,7 @@ def test_partitions_are_kept_as_their_folders_are_spelled(tmp_path: Path) -> Non
     assert seen_by_both(folder) == before
     folders = {path.split("/")[0] for path in report.table.paths}
     assert folders == {"day=01", "day=2", "day=__HIVE_DEFAULT_PARTITION__"}
-    assert len(report.table.plan_files("day = 1 AND x < 10").paths) == 1
+    assert len(report.table.plan("day = 1 AND x < 10").paths) == 1
 
 
 def test_check_05_where_chooses_partitions(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import skipindex as sx
-from skipindex.storage.location import Location
+from skipindex.api import open_table
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.replacements import Rewrites
-from skipindex.table import open_table
 from tests.rewrite.arrow_writer import (
     everything,
     listed,
@@ -74,7 +74,7 @@ def test_a_killed_optimize_reads_as_before_or_as_after(
         new = [path for path in table.paths if path not in old]
         assert not new or not set(table.paths) & set(old), "before or after, no mixture"
         n_seen.add(len(new))
-        assert table.plan_files("x < 5").paths != []
+        assert table.plan("x < 5").paths != []
         sx.vacuum(folder, retention=NOW)
         assert seen_by_both(folder) == (before, before), step
         check_swept(folder)

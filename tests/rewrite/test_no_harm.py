@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import skipindex as sx
+from skipindex.api import open_table
 from skipindex.errors import CommitConflictError
 from skipindex.rewrite.publish import Publisher
+from skipindex.storage.file_system.names import is_own_garbage, is_plain_path
 from skipindex.storage.log import LOG, newest_snapshot
-from skipindex.storage.names import is_own_garbage, is_plain_path
 from skipindex.storage.publications import PUBLISHING, read_publications
-from skipindex.table import open_table
 from tests.rewrite.arrow_writer import (
     Rows,
     everything,
@@ -218,7 +218,7 @@ def test_a_property_that_is_wrong_is_ignored_alone(
     layout = {"cluster_by": ["x"]} if name != "layout" else value
     rewrite_commit(folder, properties={"layout": layout, name: value, "more": [1]})
     table = open_table(folder)
-    assert len(table.plan_files("x = 100").paths) == 0, "its index is used"
+    assert len(table.plan("x = 100").paths) == 0, "its index is used"
     assert len(table.notes) == 1
     assert f"property {name!r} ignored" in table.notes[0]
     assert name not in table.snapshot.properties

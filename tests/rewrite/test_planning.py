@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.rewrite.packing import pack, runs
-from skipindex.rewrite.planning import (
+from skipindex.rewrite.selection.bin_packing import pack, runs
+from skipindex.rewrite.selection.grouping import (
     Cube,
     DataFile,
     Mode,

@@ -13,7 +13,7 @@ import pytest
 import skipindex as sx
 from skipindex.rewrite.arrival import Mode
 from skipindex.rewrite.purge import BLANK
-from skipindex.storage.location import Location, location_of
+from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.log import (
     LOG,
     MANIFESTS,
@@ -108,7 +108,7 @@ def test_nothing_is_left_of_a_deleted_file(folder: Path) -> None:
     assert table.status().fresh
     assert sx.verify(folder).ok
     assert kept(table, "name = '03-other-007' AND n = 3007") == ["f3.parquet"]
-    assert table.plan_files("n = 3007").count_bounds == (1, 1)
+    assert table.plan("n = 3007").count_bounds == (1, 1)
     assert sx.refresh_indexes(folder, workers=1).files == 0, "all others are kept"
 
 
@@ -130,7 +130,7 @@ def test_no_record_of_a_publication_names_a_deleted_file(tmp_path: Path) -> None
     put(folder / "day=1" / "other.parquet", {"x": [4]})
     sx.vacuum(folder, purge=True)
     assert SECRET not in named_by_records(folder)
-    rows = sx.open_table(folder).plan_files("x >= 0").paths
+    rows = sx.open_table(folder).plan("x >= 0").paths
     assert sum(pq.ParquetFile(folder / p).metadata.num_rows for p in rows) == 3
 
 
@@ -184,7 +184,7 @@ def test_nothing_is_left_of_a_dropped_index(folder: Path) -> None:
     sx.vacuum(folder, purge=True)
     for pack in packs(folder):
         assert SECRET.encode() not in pack.read_bytes()
-    assert sx.open_table(folder).plan_files("n = 3007").count_bounds[0] >= 1
+    assert sx.open_table(folder).plan("n = 3007").count_bounds[0] >= 1
 
 
 def test_a_table_without_files_keeps_nothing(folder: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_pack_that_cannot_be_read_is_given_up(folder: Path) -> None:
     assert not traces(folder)
     assert sx.refresh_indexes(folder, workers=1).files > 0
     table = sx.open_table(folder)
-    assert table.plan_files("n = 3007").count_bounds == (1, 1)
+    assert table.plan("n = 3007").count_bounds == (1, 1)
 
 
 def test_a_dry_run_changes_nothing(folder: Path) -> None:

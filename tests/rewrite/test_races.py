@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex.table import _observe, open_table
+from skipindex.api import open_table
+from skipindex.table import listing
 from tests.rewrite.arrow_writer import optimized
 from tests.tables import build, kept, put, put_all
 
@@ -23,14 +24,14 @@ def test_a_vacuum_between_the_listing_and_the_schema(
     """The file that the schema comes from is gone: the table is listed anew."""
     put_all(tmp_path, [{"x": [i, 9 - i]} for i in range(4)])
     optimized(tmp_path, cluster_by=["x"], rows_per_file=2)
-    real, runs = _observe.read_schema, []
+    real, runs = listing.read_schema, []
 
     def slow(*arguments: Any) -> Any:
         if not runs:
             runs.append(sx.vacuum(tmp_path, retention=NOW))
         return real(*arguments)
 
-    monkeypatch.setattr(_observe, "read_schema", slow)
+    monkeypatch.setattr(listing, "read_schema", slow)
     table = open_table(tmp_path)
     assert runs[0].published
     assert set(table.paths) == {path.name for path in tmp_path.glob("*.parquet")}

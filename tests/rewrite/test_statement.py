@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from skipindex.errors import PredicateError
-from skipindex.rewrite.job import Wish
-from skipindex.rewrite.statement import Optimize, Vacuum, parse_statement
+from skipindex.rewrite.optimize import Wish
+from skipindex.rewrite.sql_statements import Optimize, Vacuum, parse_statement
 
 
 @pytest.mark.parametrize(

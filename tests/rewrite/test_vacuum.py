@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import skipindex as sx
+from skipindex.api import open_table
 from skipindex.errors import TableError
-from skipindex.storage.location import Location, location_of
+from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.log import (
     LOG,
     MANIFESTS,
@@ -23,7 +24,6 @@ from skipindex.storage.log import (
     latest_version,
 )
 from skipindex.storage.replacements import Rewrites
-from skipindex.table import open_table
 from tests.rewrite.arrow_writer import (
     everything,
     listed,
@@ -77,7 +77,7 @@ def test_published_files_keep_their_indexes_and_readers(tmp_path: Path) -> None:
     table = open_table(folder)
     assert table.paths == listed(folder)
     assert table.index_gaps == {}
-    assert len(table.plan_files("x = 4").paths) < len(table)
+    assert len(table.plan("x = 4").paths) < len(table)
     assert not list(folder.glob(".*.crc"))
     assert {Path(path).name for path in table.paths} == {
         Path(path).name for path in opened.paths
@@ -144,7 +144,7 @@ def test_superseded_packs_and_manifests_go_and_the_newest_stay(tmp_path: Path) -
     assert {path.name for path in (folder / PACKS).iterdir()} == names
     assert len(list((folder / MANIFESTS).iterdir())) == 1
     assert open_table(folder).snapshot.manifest.packs == table.snapshot.manifest.packs
-    assert open_table(folder).plan_files("x = 100").paths == []
+    assert open_table(folder).plan("x = 100").paths == []
 
 
 def test_commits_of_the_retention_keep_what_they_name(tmp_path: Path) -> None:

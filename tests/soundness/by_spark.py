@@ -111,7 +111,7 @@ def _sweep(
             mine = text.replace("{v}", indexed.column)
             where = f"{name}, {indexed.label}, "
             try:
-                plan = sample.table.plan_files(mine, timezone=zone, kinds=indexed.kinds)
+                plan = sample.table.plan(mine, timezone=zone, kinds=indexed.kinds)
             except PredicateError as error:
                 result.failures.append(f"{where}Spark takes {mine}: {error}")
                 continue

@@ -203,7 +203,7 @@ def _sweep(
         mine = text.replace("{v}", name)
         where = f"{made.pool.name}, {setting}, "
         try:
-            plan = table.plan_files(mine, timezone=setting.zone, kinds=kinds)
+            plan = table.plan(mine, timezone=setting.zone, kinds=kinds)
         except PredicateError as error:
             result.failures.append(f"{where}Spark takes {mine}: {error}")
             continue

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from skipindex.predicate import (
+from skipindex.expressions import (
     And,
     Column,
     Comparison,

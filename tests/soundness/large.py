@@ -218,7 +218,7 @@ def sweep_large(
             indexed = sx.merge_packs(table.folder)
             for i, (text, truth) in enumerate(asked):
                 counts = table.counts(truth.true)
-                plan = indexed.plan_files(text, without="minmax" if i % 2 else ())
+                plan = indexed.plan(text, without="minmax" if i % 2 else ())
                 tally, failures = judge(
                     plan, counts, counts, everywhere, n_indexed=n_files
                 )

@@ -26,10 +26,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
-from skipindex.domain import domain_of
-from skipindex.indexes import IndexSpec, _slices, index_type, index_types
-from skipindex.planner import _rows
-from skipindex.predicate import Predicate, Reference, to_sql
+from skipindex.expressions import Predicate, Reference, to_sql
+from skipindex.expressions.domain import domain_of
+from skipindex.indexes import IndexSpec, index_type, index_types
+from skipindex.indexes.bit_slices import slices
+from skipindex.planner.stages import rows as rows_module
 from tests import oracle
 from tests.soundness.forms import FORMS, OPAQUE
 from tests.soundness.pools import Pool, zone_of
@@ -210,8 +211,8 @@ def as_in_large_files() -> Iterator[None]:
     rows.  As large files would take hours to sweep, a mistake there stays hidden else.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_rows, "_FEW", 1)
-        patch.setattr(_slices, "_MANY", 0)
+        patch.setattr(rows_module, "_FEW", 1)
+        patch.setattr(slices, "_MANY", 0)
         yield
 
 
@@ -328,7 +329,7 @@ def sweep(
                 as_text = n % 2 == 0 and OPAQUE not in to_sql(mine)
                 large = (result.n_predicates + n) % 2
                 with as_in_large_files() if large else nullcontext():
-                    plan = sample.table.plan_files(
+                    plan = sample.table.plan(
                         to_sql(mine) if as_text else mine,
                         timezone=pool.zone,
                         kinds=indexed.kinds,

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from skipindex.indexes import EncodedColumn, _task
-from skipindex.indexes.minmax import Summary
+from skipindex.build import task
+from skipindex.indexes import EncodedColumn
+from skipindex.table.statistics import Summary
 from tests.soundness.by_spark import SparkResult
 from tests.soundness.foreign import ForeignResult, sweep_foreign
 from tests.soundness.matrix import Result
@@ -50,8 +51,8 @@ def test_the_sweep_sees_a_breach(
         found = summarize(column)
         return replace(found, low=found.high)
 
-    summarize = _task.summarize
-    monkeypatch.setattr(_task, "summarize", narrow)
+    summarize = task.summarize
+    monkeypatch.setattr(task, "summarize", narrow)
     result = ForeignResult()
     pool = POOLS["int16"]
     sweep_foreign(spark, pool, n=20, n_files=8, n_settings=1, seed=7, result=result)

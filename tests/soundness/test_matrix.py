@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from skipindex.predicate import Comparison, Operator, Reference, to_sql
+from skipindex.expressions import Comparison, Operator, Reference, to_sql
 from tests.soundness.by_spark import SparkResult, sweep_with_spark
 from tests.soundness.foreign import ForeignResult
 from tests.soundness.forms import FORMS
@@ -80,7 +80,7 @@ def test_the_judge_sees_every_kind_of_breach(tmp_path: Path) -> None:
     n_rows = np.array([2, 2])
 
     def breaches(text: str, least: list[int], most: list[int]) -> list[str]:
-        plan = table.plan_files(text)
+        plan = table.plan(text)
         truth = np.array(least), np.array(most)
         _, failures = judge(plan, *truth, n_rows, n_indexed=2)
         return [failure.split(": ")[1] for failure in failures]

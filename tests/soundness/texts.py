@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from skipindex.predicate import literal_sql, to_sql
+from skipindex.expressions import literal_sql, to_sql
 from tests.soundness.forms import OPAQUE
 from tests.soundness.matrix import predicates, renamed
 from tests.soundness.pools import Pool

@@ -259,7 +259,7 @@ def _judge(
         for text, truth in zip(texts, counted, strict=True):
             if truth is None:
                 continue
-            plan = here.plan_files(text, timezone=zone)
+            plan = here.plan(text, timezone=zone)
             for path in table.paths:
                 judged.verdicts += 1
                 if path not in plan.paths:

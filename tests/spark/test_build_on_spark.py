@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from skipindex.indexes._runners import LocalRunner
-from skipindex.indexes._task import BuildTask
-from skipindex.indexes.build import build as build_with
-from skipindex.spark.build import SparkRunner
+from skipindex.build.builder import build as build_with
+from skipindex.build.runners import LocalRunner
+from skipindex.build.task import BuildTask
+from skipindex.spark.runner import SparkRunner
 from skipindex.storage.log import FOLDER
 from tests.tables import newest_manifest, packs, put_all
 
@@ -61,7 +61,7 @@ def test_spark_builds_the_same_bytes(spark: SparkSession, folder: Path) -> None:
     assert newest_manifest(folder).read_bytes() == content
     assert {path.name: path.read_bytes() for path in packs(folder)} == here
     assert len(here) == min(12, 4 * slots), "few fat tasks"
-    plan = report.table.plan_files("a = 40 AND s = 'v4'")
+    plan = report.table.plan("a = 40 AND s = 'v4'")
     assert (plan.paths, plan.count_bounds) == (["4.parquet"], (1, 1))
 
 
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_read_is_noted(spark: SparkSession, folder: Path) 
     report = sx.build_indexes(folder, WANTED, spark=spark)
     (note,) = report.notes
     assert note.startswith("1 files: not readable: ")
-    assert report.table.plan_files("a = 40").paths == ["4.parquet", "x.parquet"]
+    assert report.table.plan("a = 40").paths == ["4.parquet", "x.parquet"]
 
 
 def test_a_task_that_fails_raises_in_the_caller(
@@ -135,7 +135,7 @@ SCRIPT = """
 
     def where(_):
         try:
-            import skipindex.indexes._task as module
+            import skipindex.build.task as module
             yield module.__file__
         except ImportError as error:
             yield f"{type(error).__name__}: {error}"
@@ -186,7 +186,7 @@ def test_a_cluster_without_skipindex_builds_with_what_is_sent(
     assert before == ["ModuleNotFoundError: No module named 'skipindex'"] * 2
     assert len(after) == 2
     for path in after:
-        assert "skipindex.zip/skipindex/indexes/_task.py" in path
+        assert "skipindex.zip/skipindex/build/task.py" in path
         assert str(Path(sx.__file__).parent) not in path
     assert n_files == 12
     assert last[0] == last[1]

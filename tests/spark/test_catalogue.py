@@ -77,7 +77,7 @@ def swept(
     plans, failed = {}, {}
     for text in taken:
         try:
-            plans[text] = table.plan_files(text, timezone="UTC")
+            plans[text] = table.plan(text, timezone="UTC")
         except Exception as error:  # noqa: BLE001 (that is what is looked for)
             failed[text] = repr(error)
     ran = 0
@@ -149,7 +149,7 @@ def test_columns_of_every_kind(
         for name, make in COLUMNS.items():
             column = make()
             assert accepted(frame, column), name
-            plan = table.plan_files(column, timezone="UTC")
+            plan = table.plan(column, timezone="UTC")
             plan.explain()
             found = plan.read(spark).count(), plan.count(spark)
             (n,) = {frame.where(column).count()}

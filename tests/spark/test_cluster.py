@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame, Row, SparkSession, types
 from pyspark.sql import functions as sf
 
 from skipindex.errors import LayoutError
-from skipindex.spark import _partition, _place
-from skipindex.spark.cluster import apply_clustering, cluster, fit_clustering
+from skipindex.spark.placement import partition as partition_module
+from skipindex.spark.placement import place
+from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_clustering
 
 pytestmark = pytest.mark.spark
 
@@ -118,8 +119,8 @@ def overlap(files: Sequence[Sequence[Row]], name: str) -> float:
 def spark_api(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run with what this Spark has, and with what Spark 3.5 has."""
     if request.param == "fallback":
-        monkeypatch.setattr(_place, "HAS_ARROW_UDF", False)
-        monkeypatch.setattr(_partition, "HAS_PARTITION_IDS", False)
+        monkeypatch.setattr(place, "HAS_ARROW_UDF", False)
+        monkeypatch.setattr(partition_module, "HAS_PARTITION_IDS", False)
     return str(request.param)
 
 
@@ -168,8 +169,8 @@ def test_older_and_newer_spark_write_the_same_files(
     points: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest = partitions(cluster(points, by=["x", "g"], n_files=7))
-    monkeypatch.setattr(_place, "HAS_ARROW_UDF", False)
-    monkeypatch.setattr(_partition, "HAS_PARTITION_IDS", False)
+    monkeypatch.setattr(place, "HAS_ARROW_UDF", False)
+    monkeypatch.setattr(partition_module, "HAS_PARTITION_IDS", False)
     fallback = partitions(cluster(points, by=["x", "g"], n_files=7))
     assert [Counter(f) for f in newest] == [Counter(f) for f in fallback]
 
@@ -345,12 +346,12 @@ def test_trap_c11_collated_strings_are_refused(spark: SparkSession) -> None:
 def test_labels_are_sent_to_their_partition(
     spark: SparkSession, n_partitions: int, spark_api: str
 ) -> None:
-    labels = _partition.labels(n_partitions)
+    labels = partition_module.labels(n_partitions)
     assert len(labels) == n_partitions
     df = spark.createDataFrame(
         [(p, int(label)) for p, label in enumerate(labels)], "p int, label int"
     )
-    sent = _partition.by_number(df, n_partitions, sf.col("label"))
+    sent = partition_module.by_number(df, n_partitions, sf.col("label"))
     found = sent.select("p", sf.spark_partition_id().alias("at")).collect()
     assert all(row["p"] == row["at"] for row in found)
     assert len(found) == n_partitions

@@ -14,9 +14,9 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
-from skipindex.planner.sql import parse
-from skipindex.predicate import to_sql
-from skipindex.spark._condition import condition_text
+from skipindex.expressions import to_sql
+from skipindex.planner.sql.parser import parse
+from skipindex.spark.condition import condition_text
 from tests.spark.whole import NO_PUSHDOWN, rows, settings
 from tests.tables import build, put_all
 
@@ -81,8 +81,8 @@ def test_columns_are_read_as_their_text(spark: SparkSession, table: sx.Table) ->
             assert to_sql(parse(condition_text(column))) == to_sql(parse(text))
             expected = rows(whole.where(column))
             assert rows(sx.read(spark, table, column)) == expected, text
-            plan = table.plan_files(column, timezone=spark.conf.get(_ZONE))
-            same = table.plan_files(text, timezone=spark.conf.get(_ZONE))
+            plan = table.plan(column, timezone=spark.conf.get(_ZONE))
+            same = table.plan(text, timezone=spark.conf.get(_ZONE))
             assert plan.paths == same.paths
 
 
@@ -97,7 +97,7 @@ def test_a_python_function_is_no_built_in_of_its_name(
 
     mine = sf.udf(upper, "string", useArrow=False)
     column = (mine(c("s")) == "found") & (c("i") > 12)
-    plan = table.plan_files(column)
+    plan = table.plan(column)
     assert plan.paths == ["3.parquet", "4.parquet"]
     assert rows(plan.read(spark)) == rows(
         spark.read.parquet(table.location.spark_path()).where("i > 12 AND s > ''")
@@ -107,4 +107,4 @@ def test_a_python_function_is_no_built_in_of_its_name(
 
 def test_what_has_no_text_keeps_the_files(spark: SparkSession, table: sx.Table) -> None:
     for column in (sf.rand() < 0.5, c("s").rlike("^a"), c("i") > c("`a.b`")):
-        assert len(table.plan_files(column).paths) == 5
+        assert len(table.plan(column).paths) == 5

@@ -35,11 +35,11 @@ def test_a_count_reads_only_files_that_are_not_decided(
     spark: SparkSession, folder: Path
 ) -> None:
     table = build(folder, {"a": "bitmap", "s": "bitmap"})
-    exact = table.plan_files("a < 28 AND s = 'v1'")
+    exact = table.plan("a < 28 AND s = 'v1'")
     whole = spark.read.option("__globPaths__", "false").parquet(f"file:{folder}")
     expected = whole.where("a < 28 AND s = 'v1'").count()
     assert exact.count() == exact.count(spark) == expected
-    partly = table.plan_files("a < 28 AND md5(s) = md5('v1')")
+    partly = table.plan("a < 28 AND md5(s) = md5('v1')")
     assert partly.count_bounds == (0, 32)
     with pytest.raises(PlanError, match="not known of 4 files"):
         partly.count()
@@ -47,7 +47,7 @@ def test_a_count_reads_only_files_that_are_not_decided(
     (folder / "3.parquet").unlink()
     assert partly.count(spark) == expected
     with pytest.raises(PlanError, match="time zone"):
-        table.plan_files("md5(s) = md5('v1')", timezone="Asia/Tokyo").count(spark)
+        table.plan("md5(s) = md5('v1')", timezone="Asia/Tokyo").count(spark)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_first_rows_are_those_of_the_whole_table(
     spark: SparkSession, folder: Path, order: str
 ) -> None:
     table = build(folder, {"a": "bitmap", "s": "bitmap"})
-    plan = table.plan_files("s <> 'v0'", limit=5, order_by=[order, "a", "f"])
+    plan = table.plan("s <> 'v0'", limit=5, order_by=[order, "a", "f"])
     whole = spark.read.option("__globPaths__", "false").parquet(f"file:{folder}")
     whole.createOrReplaceTempView("whole_table")
     expected = spark.sql(
@@ -69,21 +69,21 @@ def test_the_first_rows_are_those_of_the_whole_table(
 
 
 def test_a_limit_alone_gives_so_many_rows(spark: SparkSession, folder: Path) -> None:
-    plan = build(folder).plan_files("a >= 0", limit=7)
+    plan = build(folder).plan("a >= 0", limit=7)
     assert len(plan.paths) == 5, "NULL rows make no file certain"
-    plan = build(folder, {"a": "bitmap"}).plan_files("a >= 0", limit=7)
+    plan = build(folder, {"a": "bitmap"}).plan("a >= 0", limit=7)
     assert len(plan.paths) == 1
     assert plan.read(spark).count() == 7
 
 
 def test_spark_verifies_a_plan(spark: SparkSession, folder: Path) -> None:
     table = build(folder, {"a": "bitmap", "s": "bitmap"})
-    plan = table.plan_files("a > 12 AND s = 'v1' AND f > 0.5")
+    plan = table.plan("a > 12 AND s = 'v1' AND f > 0.5")
     report = sx.verify_plan(plan, spark=spark)
     assert report.is_right
     assert report.checked == 5
     assert sx.verify_plan(plan, spark=spark, sample=0).checked == 0
-    zoned = table.plan_files("a > 12", timezone="UTC")
+    zoned = table.plan("a > 12", timezone="UTC")
     with settings(spark, {ZONE: "Asia/Tokyo"}), pytest.raises(PlanError):
         sx.verify_plan(zoned, spark=spark)
 
@@ -91,7 +91,7 @@ def test_spark_verifies_a_plan(spark: SparkSession, folder: Path) -> None:
 def test_spark_finds_a_lie(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = build(folder, {"a": "bitmap"}).plan_files("a > 25")
+    plan = build(folder, {"a": "bitmap"}).plan("a > 25")
     monkeypatch.setattr(plan, "where", "a > 15")
     report = sx.verify_plan(plan, spark=spark)
     wrong = {v.path: (v.claim, v.found) for v in report.violations}

@@ -92,7 +92,7 @@ def sweep(
                     (f"{function} = {literal}", [v == wanted for v in said]),
                     (f"{function} != {literal}", [v != wanted for v in said]),
                 ):
-                    plan = table.plan_files(text, timezone=asked, kinds=["file_map"])
+                    plan = table.plan(text, timezone=asked, kinds=["file_map"])
                     kept = {path.partition("/")[0] for path in plan.paths}
                     for name, rows in folders.items():
                         matching = any(truth[i] for i in rows)
@@ -133,7 +133,7 @@ def test_the_same_zone_by_another_name_answers(tmp_path: Path) -> None:
         table = sx.open_table(
             tmp_path, derived=sx.Derived({"m": "month(ts)"}, declared)
         )
-        plan = table.plan_files("month(TS) = 1", timezone=asked)
+        plan = table.plan("month(TS) = 1", timezone=asked)
         assert len(plan.paths) == files, (declared, asked)
 
 

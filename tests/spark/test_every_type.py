@@ -85,7 +85,7 @@ def test_plans_count_the_rows_that_spark_counts(
     assert counts is not None
     zone = spark.conf.get("spark.sql.session.timeZone")
     for condition, n_true in zip(conditions, counts, strict=True):
-        plan = indexed.table.plan_files(condition, timezone=zone)
+        plan = indexed.table.plan(condition, timezone=zone)
         low, high = plan.count_bounds
         assert high is not None
         assert low <= n_true <= high, condition

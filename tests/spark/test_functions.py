@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
-from skipindex.planner.bound import Computed, leaves, unknowns
+from skipindex.planner.bound_predicate import Computed, leaves, unknowns
 from skipindex.planner.plan import Plan, Verdict
 from tests.spark.whole import NO_PUSHDOWN, settings
 from tests.tables import build, put
@@ -480,11 +480,11 @@ def test_tame_values_are_answered_exactly_in_ansi_mode(
         said = truth(spark, table, ALL)
     inexact = []
     for text in ALL:
-        plan = table.plan_files(text, timezone=zone)
+        plan = table.plan(text, timezone=zone)
         check(plan, said[text], text)
-        check(table.plan_files(text, timezone=zone, kinds=["minmax"]), said[text], text)
+        check(table.plan(text, timezone=zone, kinds=["minmax"]), said[text], text)
         if not is_exact(plan, said[text]):
-            inexact.append((text, [u.reason for u in unknowns(plan._evaluation.tree)]))
+            inexact.append((text, [u.reason for u in unknowns(plan.evaluation.tree)]))
     assert inexact == []
 
 
@@ -498,8 +498,8 @@ def test_wild_values_are_never_lost(
         said = truth(spark, table, [*ALL, *FOLDED, *NEARLY])
     computed = 0
     for text in said:
-        plan = table.plan_files(text, timezone=zone)
-        computed += any(isinstance(x, Computed) for x in leaves(plan._evaluation.tree))
+        plan = table.plan(text, timezone=zone)
+        computed += any(isinstance(x, Computed) for x in leaves(plan.evaluation.tree))
         check(plan, said[text], text)
-        check(table.plan_files(text, timezone=zone, kinds=["minmax"]), said[text], text)
+        check(table.plan(text, timezone=zone, kinds=["minmax"]), said[text], text)
     assert computed > 200

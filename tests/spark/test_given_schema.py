@@ -121,9 +121,9 @@ def test_a_given_schema_reads_as_it_does_in_spark(
     with settings(spark, NO_PUSHDOWN):
         check(spark, opened, schema)
         table = sx.build_indexes(opened, {"*": ["bitmap"]}, workers=1).table
-        assert table.plan_files("w = 6").paths == ["p=2/2.parquet"]
-        assert table.plan_files("t.b = 2").paths == ["p=2/2.parquet"]
-        assert table.plan_files("w IS NULL").paths == ["p=1/0.parquet"]
+        assert table.plan("w = 6").paths == ["p=2/2.parquet"]
+        assert table.plan("t.b = 2").paths == ["p=2/2.parquet"]
+        assert table.plan("w IS NULL").paths == ["p=1/0.parquet"]
         check(spark, table, schema)
 
 

@@ -42,10 +42,10 @@ def test_like_keeps_the_files_that_spark_finds_rows_in(
     truth = spark.sql(f"SELECT {', '.join(counts)} FROM like_values").first()
     assert truth is not None
     for condition, n_true in zip(conditions, truth, strict=True):
-        plan = table.plan_files(condition)
+        plan = table.plan(condition)
         assert plan.count_bounds == (n_true, n_true), condition
         for kind in KINDS[2:]:
-            loose = table.plan_files(condition, kinds=[kind])
+            loose = table.plan(condition, kinds=[kind])
             assert set(loose.paths) >= set(plan.paths), condition
 
 
@@ -61,6 +61,6 @@ def test_bytes_that_are_no_text_are_kept(spark: SparkSession, tmp_path: Path) ->
         for word in ("LIKE", "NOT LIKE"):
             condition = f"c {word} '{pattern}'"
             n_true = frame.where(condition).count()
-            low, high = table.plan_files(condition).count_bounds
+            low, high = table.plan(condition).count_bounds
             assert low <= n_true, condition
             assert high is None or n_true <= high, condition

@@ -28,10 +28,10 @@ from pyspark.sql import functions as sf
 
 import skipindex as sx
 from skipindex.errors import PredicateError
+from skipindex.expressions import Literal, literal_sql, to_sql
+from skipindex.expressions.literals import literal_of
 from skipindex.planner.plan import Plan
-from skipindex.predicate import Literal, literal_sql, to_sql
-from skipindex.predicate._literals import literal_of
-from skipindex.spark._condition import condition_text
+from skipindex.spark.condition import condition_text
 from tests.spark.test_functions import INTERPRETED
 from tests.spark.whole import ZONE, settings
 from tests.tables import build, put
@@ -244,12 +244,12 @@ def sweep(
                 continue
             of_column, of_text = counts
             where = f"{name} {operator} {value!r} in {zone}"
-            plan = table.plan_files(column, timezone=zone)
+            plan = table.plan(column, timezone=zone)
             holds(plan, of_column, f"Column: {where}: {condition_text(column)}")
             if text is None:
                 continue
             built = by_builder(name, operator, value)
-            plans = [table.plan_files(p, timezone=zone) for p in (text, built)]
+            plans = [table.plan(p, timezone=zone) for p in (text, built)]
             for other in plans:
                 holds(other, of_text, f"text: {where}")
             assert plans[0].paths == plans[1].paths, f"{where}: {to_sql(built)}"
@@ -270,7 +270,7 @@ def test_old_dates_and_times_are_those_that_spark_makes_of_them(
         asked, _ = sweep(spark, table, ["ts"], operators=["="])
     assert asked > 40
     instant = datetime(1500, 1, 1, tzinfo=UTC)
-    plan = table.plan_files(sf.col("ts") == sf.lit(instant))
+    plan = table.plan(sf.col("ts") == sf.lit(instant))
     assert "1499-12-23" in plan.where
     assert plan.paths == [f"{OLD.index('1499-12-23 00:00:00')}.parquet"]
 
@@ -312,7 +312,7 @@ def test_sub_minute_offsets_have_a_text(table: sx.Table) -> None:
         text = to_sql(tree)
         for operator in ("<", ">="):
             condition = text.replace("<", operator)
-            plan = table.plan_files(condition)
+            plan = table.plan(condition)
             assert 0 < len(plan.paths) < len(table.paths), condition
 
 
@@ -330,10 +330,8 @@ def test_instants_beyond_the_years_of_a_datetime(table: sx.Table) -> None:
             "CAST(ts AS DATE) >= DATE '9999-12-31'",
             "ntz <= DATE '9999-12-31'",
         ):
-            table.plan_files(text, timezone=zone)
-    early = table.plan_files(
-        "ntz < TIMESTAMP '9999-12-31 12:00:00Z'", timezone="+09:00"
-    )
+            table.plan(text, timezone=zone)
+    early = table.plan("ntz < TIMESTAMP '9999-12-31 12:00:00Z'", timezone="+09:00")
     assert last not in early.paths
-    late = table.plan_files("ntz < TIMESTAMP '9999-12-31 23:59:59Z'", timezone="+09:00")
+    late = table.plan("ntz < TIMESTAMP '9999-12-31 23:59:59Z'", timezone="+09:00")
     assert last in late.paths

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import skipindex as sx
 from skipindex import col
-from skipindex.predicate import to_sql
+from skipindex.expressions import to_sql
 from tests.spark.test_functions import INTERPRETED, check, truth
 from tests.spark.whole import settings
 from tests.tables import build, put
@@ -176,9 +176,9 @@ def test_null_is_not_distinct_from_a_literal_cast_to_null(
         )
     assert len(counted) > 120
     check_all(table, counted)
-    plan = table.plan_files("d IS DISTINCT FROM '2020-02-30'", timezone="UTC")
+    plan = table.plan("d IS DISTINCT FROM '2020-02-30'", timezone="UTC")
     assert plan.row_counts.lower.sum() == 0
-    same = table.plan_files("d IS DISTINCT FROM '2020-01-01'", timezone="UTC")
+    same = table.plan("d IS DISTINCT FROM '2020-01-01'", timezone="UTC")
     counts = counted["d IS DISTINCT FROM '2020-01-01'"]
     assert same.count_bounds == (sum(counts.values()),) * 2
 

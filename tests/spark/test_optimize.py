@@ -72,7 +72,7 @@ def test_rows_schema_and_metadata_are_unchanged(
     assert (report.files_in, report.n_rows) == (6, N_ROWS)
     assert 5 <= report.files_out <= 7
     assert both(spark, path) == (expected, expected)
-    assert len(report.table.plan_files("a < 20 AND b < 20").paths) < report.files_out
+    assert len(report.table.plan("a < 20 AND b < 20").paths) < report.files_out
     kinds = {blob.entry.meta.kind for blob in report.table.blobs(column(report, "b"))}
     assert kinds == {"bit_sliced", "bloom"}
     found = sx.read(spark, report.table, "a BETWEEN 10 AND 30 AND city = 'city 3'")
@@ -177,7 +177,7 @@ def test_small_files_are_joined(
     assert report.files_out == 4
     assert both(spark, path) == (expected, expected)
     assert sx.optimize(spark, path, rows_per_file=10_000).files_in == 0
-    assert report.table.plan_files("a < 10").paths == report.table.paths, (
+    assert report.table.plan("a < 10").paths == report.table.paths, (
         "check 14: joining alone skips nothing"
     )
 
@@ -296,7 +296,7 @@ def test_a_query_tree_stays_the_layout(
     assert after.items() >= layout.items()
     assert "tree" in after
     assert max(report.table.n_rows) <= 120
-    assert len(report.table.plan_files("a > 100").paths) < report.files_out
+    assert len(report.table.plan("a > 100").paths) < report.files_out
     expected = rows(few.union(few.limit(90)))
     assert both(spark, tmp_path / "t") == (expected, expected)
 
@@ -378,9 +378,9 @@ def test_rewriting_changes_no_row(
 
 KILLED = """
 import os, sys
-from skipindex.storage.location import Location
+from skipindex.storage.file_system.location import Location
 import skipindex as sx
-from skipindex.spark import optimize as module
+from skipindex.spark.writers import optimize as module
 
 name, n = sys.argv[2], int(sys.argv[3])
 original = getattr(Location, name)

@@ -51,7 +51,7 @@ def test_a_plain_table(
 def test_a_plan_reads_the_files_that_it_names_and_no_others(
     spark: SparkSession, folder: Path
 ) -> None:
-    plan = build(folder).plan_files("id BETWEEN 15 AND 25")
+    plan = build(folder).plan("id BETWEEN 15 AND 25")
     df = plan.read(spark)
     found = {Path(name).name for name in df.inputFiles()}
     assert found == set(plan.paths) == {"1.parquet", "2.parquet"}
@@ -75,7 +75,7 @@ def test_trap_c34_an_empty_plan_has_the_columns_and_no_rows(
 ) -> None:
     for p in ("x", "y"):
         put(tmp_path / f"p={p}" / "f.parquet", {"id": [1]})
-    plan = build(tmp_path).plan_files("id = 99")
+    plan = build(tmp_path).plan("id = 99")
     assert plan.paths == []
     df = plan.read(spark)
     assert columns(df) == columns(spark.read.parquet(str(tmp_path)))
@@ -84,7 +84,7 @@ def test_trap_c34_an_empty_plan_has_the_columns_and_no_rows(
 
 def test_trap_c35_no_file_is_read_twice(spark: SparkSession, folder: Path) -> None:
     condition = "id < 15 OR id < 5 OR s = 'v1' OR id < 15"
-    plan = build(folder, {"id": KINDS}).plan_files(condition)
+    plan = build(folder, {"id": KINDS}).plan(condition)
     assert len(set(plan.files)) == len(plan.files) == 4
     expected = spark.read.parquet(str(folder)).where(condition)
     assert rows(plan.read(spark)) == rows(expected)
@@ -114,7 +114,7 @@ def test_trap_c36_names_with_glob_characters(
             put(tmp_path / name, {"id": [i], "half": [half]})
     table = build(tmp_path)
     for half in (0, 1):
-        plan = table.plan_files(f"half = {half}")
+        plan = table.plan(f"half = {half}")
         assert set(plan.paths) == {names[half] for names in SPECIAL}
         found = sorted((row.id, row.half) for row in plan.read(spark).collect())
         assert found == [(i, half) for i in range(len(SPECIAL))]
@@ -167,7 +167,7 @@ def test_trap_c41_names_of_columns(spark: SparkSession, tmp_path: Path) -> None:
     condition = " AND ".join("`" + n.replace("`", "``") + "` = 1" for n in names)
     plan = check_law_7(spark, tmp_path, condition)
     assert plan.paths == ["1.parquet"]
-    assert len(plan._evaluation.leaves) == len(names)
+    assert len(plan.evaluation.leaves) == len(names)
 
 
 def test_summaries_give_the_schema(spark: SparkSession, folder: Path) -> None:
@@ -205,7 +205,7 @@ def test_trap_c39_thousands_of_paths_start_no_listing_job(
 
 def test_settings_are_restored_after_a_read(spark: SparkSession, folder: Path) -> None:
     with settings(spark, {THRESHOLD: "17"}):
-        plan = build(folder).plan_files("id = 5")
+        plan = build(folder).plan("id = 5")
         plan.read(spark)
         assert spark.conf.get(THRESHOLD) == "17"
         (folder / "0.parquet").unlink()

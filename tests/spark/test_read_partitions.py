@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import skipindex as sx
 from skipindex.errors import PlanError
-from skipindex.partitions import partition_columns
+from skipindex.table.partitions.hive import partition_columns
 from tests.spark.whole import check_law_7, columns, rows, settings
 from tests.tables import kept, put
 
@@ -246,7 +246,7 @@ def test_declared_types_come_before_those_that_spark_infers(
     for p, q in (("01", "1.5"), ("1", "2")):
         put(tmp_path / f"p={p}" / f"q={q}" / "f.parquet", {"id": [1]})
     table = sx.open_table(tmp_path, partition_types={"p": pa.string()})
-    plan = table.plan_files("p = '01'")
+    plan = table.plan("p = '01'")
     assert len(plan.paths) == 1
     df = plan.read(spark)
     whole = dict(columns(spark.read.parquet(str(tmp_path))))

@@ -76,9 +76,9 @@ def test_the_old_formatter_shows_days_before_1582_otherwise(
         wanted = {"spark__sql__legacy__timeParserPolicy": policy}
         zone = {ZONE.replace(".", "__"): "UTC"}
         check_law_1(spark, table, texts, **wanted, **zone, **_names(INTERPRETED))
-    plan = table.plan_files("CAST(d AS STRING) = '2020-01-02'")
+    plan = table.plan("CAST(d AS STRING) = '2020-01-02'")
     assert plan.count_bounds == (1, 1 + 4)
-    assert table.plan_files("CAST(d AS STRING) >= '2020'").row_counts.lower.sum() == 1
+    assert table.plan("CAST(d AS STRING) >= '2020'").row_counts.lower.sum() == 1
 
 
 def _names(changes: dict[str, str]) -> dict[str, str]:
@@ -120,7 +120,7 @@ def test_another_timestamp_type_is_refused(spark: SparkSession, tmp_path: Path) 
     with settings(spark, wanted):
         for text in ("CAST(t AS TIMESTAMP) IS NULL", "t = timestamp '2020-01-01'"):
             with pytest.raises(PlanError, match="timestampType=TIMESTAMP_NTZ"):
-                table.plan_files(text).read(spark)
+                table.plan(text).read(spark)
             with pytest.raises(PlanError, match="timestampType=TIMESTAMP_NTZ"):
                 sx.read(spark, table, text)
 
@@ -144,4 +144,4 @@ def test_plans_are_right_under_every_value(
         finally:
             spark.conf.unset(name) if before is None else spark.conf.set(name, before)
     for text in SOME:
-        check(table.plan_files(text, timezone="+05:30"), said[text], text)
+        check(table.plan(text, timezone="+05:30"), said[text], text)

@@ -31,7 +31,7 @@ def test_the_archive_holds_the_package_and_no_compiled_files() -> None:
     archive = ship._write_archive()
     names = zipfile.ZipFile(archive).namelist()
     assert "skipindex/layout/clustering.py" in names
-    assert "skipindex/spark/cluster.py" in names
+    assert "skipindex/spark/placement/cluster.py" in names
     assert len(names) == len(set(names))
     assert not [name for name in names if "__pycache__" in name]
 
@@ -61,7 +61,7 @@ def test_nothing_is_sent_to_local_workers(spark: SparkSession) -> None:
 def test_clustering_runs_on_executors_of_their_own() -> None:
     found = run(
         """
-        from skipindex.spark.cluster import cluster
+        from skipindex.spark.placement.cluster import cluster
         from skipindex.spark.session import local_session
         from skipindex.spark.ship import ship_package
 

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from skipindex.errors import PredicateError
-from skipindex.planner.sql import parse
-from skipindex.predicate import (
+from skipindex.expressions import (
     And,
     Call,
     Case,
@@ -34,6 +33,7 @@ from skipindex.predicate import (
     Unsupported,
     to_sql,
 )
+from skipindex.planner.sql.parser import parse
 from tests.oracle import Row, evaluate
 from tests.strategies import integers_of, predicates, tables, to_arrow
 

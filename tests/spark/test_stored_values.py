@@ -140,7 +140,7 @@ def test_merged_schemas(spark: SparkSession, tmp_path: Path) -> None:
     with settings(spark, {MERGE: "true"}):
         assert sx.read(spark, table, "w = 5").count() == 1
         assert sx.read(spark, table, "w IS NULL").count() == 2
-    plan = table.plan_files("v > 1000")
+    plan = table.plan("v > 1000")
     assert plan.paths == ["1.parquet"]
     differ = r"mergeSchema=true, and files other than .* differ in .*'v'"
     with settings(spark, {MERGE: "true"}), pytest.raises(PlanError, match=differ):
@@ -153,7 +153,7 @@ def test_columns_that_the_condition_does_not_name_count_for_the_schema(
     wide = {"v": decimals(10, "12345678.90"), "w": [5]}
     put_all(tmp_path, [{"v": decimals(5, "1.25"), "w": [1]}, wide])
     table = build(tmp_path, {"w": "bitmap"})
-    plan = table.plan_files("w = 5")
+    plan = table.plan("w = 5")
     with settings(spark, {MERGE: "true"}):
         rows = sx.read(spark, table, "w = 5").collect()
         assert [tuple(row) for row in rows] == [(Decimal("12345678.90"), 5)]
@@ -177,7 +177,7 @@ def test_settings_that_give_columns_another_type(
 ) -> None:
     value, columns, condition = TYPED[name]
     put_all(tmp_path, [columns])
-    plan = build(tmp_path, {"v": "bitmap"}).plan_files(condition)
+    plan = build(tmp_path, {"v": "bitmap"}).plan(condition)
     session = {name.replace(".", "__"): value}
     for zone in ("UTC", "+09:00"):
         changed = {"spark__sql__session__timeZone": zone, **session}

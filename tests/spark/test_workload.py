@@ -11,9 +11,9 @@ from pyspark.sql import functions as sf
 import skipindex as sx
 from skipindex.errors import LayoutError, TableError
 from skipindex.layout import QueryTree
-from skipindex.spark import _partition, _place
-from skipindex.spark._columns import row_size
-from skipindex.spark.cluster import cluster
+from skipindex.spark.columns import row_size
+from skipindex.spark.placement import partition, place
+from skipindex.spark.placement.cluster import cluster
 from tests.spark.whole import columns, rows
 
 pytestmark = pytest.mark.spark
@@ -48,8 +48,8 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
     spark: SparkSession, tmp_path: Path, api: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if api == "fallback":  # what Spark 3.5 has
-        monkeypatch.setattr(_place, "HAS_ARROW_UDF", False)
-        monkeypatch.setattr(_partition, "HAS_PARTITION_IDS", False)
+        monkeypatch.setattr(place, "HAS_ARROW_UDF", False)
+        monkeypatch.setattr(partition, "HAS_PARTITION_IDS", False)
     df = facts(spark)
     table = sx.write_table(
         df, tmp_path / "t", cluster_by=sx.Workload(QUERIES), rows_per_file=150
@@ -61,10 +61,10 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
     layout = table.snapshot.properties["layout"]
     assert layout["workload"]["queries"] == QUERIES
     assert layout["files_read_on_sample"]["tree"] <= 20
-    kept = [len(table.plan_files(query).paths) for query in QUERIES]
+    kept = [len(table.plan(query).paths) for query in QUERIES]
     assert sum(kept) <= 20
     for query in QUERIES:
-        plan = table.plan_files(query)
+        plan = table.plan(query)
         assert plan.read(spark).count() == df.where(query).count()
 
 
@@ -90,7 +90,7 @@ def test_appended_rows_take_the_ways_of_the_tree(
     assert rows(written) == rows(df.union(more))
     assert not table.index_gaps
     for query in QUERIES:
-        plan = table.plan_files(query)
+        plan = table.plan(query)
         old = [name for name in plan.paths if name in before]
         assert len(plan.paths) <= 2 * len(old) + 2
         assert plan.read(spark).count() == df.union(more).where(query).count()

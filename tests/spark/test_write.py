@@ -69,7 +69,7 @@ def test_a_clustered_table_skips_files_and_knows_its_layout(
     table = sx.write_table(
         df, tmp_path / "t", cluster_by=["a", "b"], rows_per_file=50, indexes={"a": []}
     )
-    plan = table.plan_files("a BETWEEN 10 AND 30")
+    plan = table.plan("a BETWEEN 10 AND 30")
     assert 0 < len(plan.paths) < len(table)
     assert table.snapshot.properties["layout"] == {
         "cluster_by": ["a", "b"],
@@ -79,7 +79,7 @@ def test_a_clustered_table_skips_files_and_knows_its_layout(
         "rows_per_file": 50,
     }
     assert set(table.snapshot.manifest.stats) == ORDERED
-    assert 0 < len(table.plan_files("b BETWEEN 10 AND 30").paths) <= len(table)
+    assert 0 < len(table.plan("b BETWEEN 10 AND 30").paths) <= len(table)
     assert table.index_gaps == {}
 
 
@@ -88,8 +88,8 @@ def test_by_default_every_ordered_column_gets_statistics(
 ) -> None:
     table = sx.write_table(df, tmp_path / "t", curve=None)
     assert set(table.snapshot.manifest.stats) == ORDERED
-    assert table.plan_files("a = 1000").paths == []
-    assert table.plan_files("d > 1e6").paths == table.paths, "NaN is above"
+    assert table.plan("a = 1000").paths == []
+    assert table.plan("d > 1e6").paths == table.paths, "NaN is above"
 
 
 def test_partitions_and_clustering_together(
@@ -107,7 +107,7 @@ def test_partitions_and_clustering_together(
     assert {column.name for column in table.partitions} == {"p"}
     assert rows(spark.read.parquet(str(path)).select(*df.columns)) == rows(df)
     for condition in ("p = 1 AND a < 100", "p IS NULL", "city = 'city 3' AND p > 0"):
-        plan = table.plan_files(condition)
+        plan = table.plan(condition)
         assert len(plan.paths) < len(table)
         found = sx.read(spark, table, condition).select(*df.columns)
         assert rows(found) == rows(df.where(condition)), condition
@@ -146,7 +146,7 @@ def test_names_of_any_characters(
 ) -> None:
     odd = df.selectExpr("a AS `x.y`", "b AS `p q`", "city AS `select`")
     table = sx.write_table(odd, tmp_path / "1", sort_within=["x.y"], curve=None)
-    assert table.plan_files("`x.y` = 1000").paths == []
+    assert table.plan("`x.y` = 1000").paths == []
     table = sx.write_table(
         odd,
         tmp_path / "2",
@@ -155,7 +155,7 @@ def test_names_of_any_characters(
         rows_per_file=100,
         indexes={"x.y": "bitmap"},
     )
-    assert 0 < len(table.plan_files("`x.y` < 50").paths) < len(table)
+    assert 0 < len(table.plan("`x.y` < 50").paths) < len(table)
     found = sx.read(spark, table, "`x.y` < 50 AND `select` = 'city 1'")
     assert rows(found) == rows(odd.where("`x.y` < 50 AND `select` = 'city 1'"))
 
@@ -215,7 +215,7 @@ def test_a_frame_without_rows_is_a_table_too(
     nothing = df.where("a < 0")
     for i, by in enumerate(([], ["a", "b"])):
         table = sx.write_table(nothing, tmp_path / str(i), cluster_by=by)
-        assert table.plan_files("a = 1").paths == []
+        assert table.plan("a = 1").paths == []
         assert columns(spark.read.parquet(str(tmp_path / str(i)))) == columns(df)
 
 

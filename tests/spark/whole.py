@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
-from skipindex.predicate import Predicate, to_sql
+from skipindex.expressions import Predicate, to_sql
 from tests.tables import build
 
 ZONE = "spark.sql.session.timeZone"
@@ -69,7 +69,7 @@ def check_law_7(
         found = sx.read(spark, table, condition)
         assert columns(found) == columns(expected)
         assert rows(found) == rows(expected), condition
-        return table.plan_files(
+        return table.plan(
             condition,
             timezone=spark.conf.get(ZONE),
             case_sensitive=spark.conf.get("spark.sql.caseSensitive") == "true",
@@ -99,7 +99,7 @@ def check_law_1(
         counts = [sf.count_if(sf.expr(text)) for text in texts]
         by_file = df.groupBy(sf.input_file_name()).agg(*counts).collect()
         zone = spark.conf.get(ZONE)
-    plans = [table.plan_files(c, timezone=zone) for c in conditions]
+    plans = [table.plan(c, timezone=zone) for c in conditions]
     for i, plan in enumerate(plans):
         total = 0
         kept = set(plan.paths)

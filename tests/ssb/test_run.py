@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skipindex import build_indexes
-from skipindex.planner.sql import parse
-from skipindex.predicate import to_sql
+from skipindex.expressions import to_sql
+from skipindex.planner.sql.parser import parse
 from ssb.generate import Dataset
 from ssb.layouts import INDEXES, layouts
 from ssb.queries import LOOKUPS, QUERIES

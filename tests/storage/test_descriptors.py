@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import skipindex as sx
-from skipindex.storage import descriptors
-from skipindex.storage.descriptors import MAX_OPEN, OPEN
-from skipindex.storage.location import ByteSource, location_of
+from skipindex.storage.file_system import descriptors
+from skipindex.storage.file_system.descriptors import MAX_OPEN, OPEN
+from skipindex.storage.file_system.location import ByteSource, location_of
 from tests.tables import build, forget_open_packs, put
 
 
@@ -101,8 +101,8 @@ def few_descriptors() -> Iterator[int]:
 def test_more_packs_and_tables_than_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_descriptors: int
 ) -> None:
-    monkeypatch.setattr("skipindex.indexes._tiers.CROWD", 10_000)
-    monkeypatch.setattr("skipindex.indexes._task.PACK_FILES", 1)
+    monkeypatch.setattr("skipindex.build.tiers.CROWD", 10_000)
+    monkeypatch.setattr("skipindex.build.task.PACK_FILES", 1)
     n = few_descriptors + 10
     forget_open_packs()
     for i in range(n):
@@ -110,17 +110,15 @@ def test_more_packs_and_tables_than_descriptors(
     table = build(tmp_path / "t", {"x": "bitmap"})
     assert len(table.snapshot.manifest.packs) == n
     for _ in range(2):
-        plan = table.plan_files(f"x = {n + 7} OR x = {n + 9}")
+        plan = table.plan(f"x = {n + 7} OR x = {n + 9}")
         assert (plan.paths, plan.notes) == (["7.parquet", "9.parquet"], [])
     assert len(OPEN) <= MAX_OPEN
     merged = sx.merge_packs(table)
     assert (len(merged.snapshot.manifest.packs), merged.notes) == (1, ())
-    assert merged.plan_files(f"x = {n + 7}").paths == ["7.parquet"]
+    assert merged.plan(f"x = {n + 7}").paths == ["7.parquet"]
     for i in range(MAX_OPEN + 30):
         put(tmp_path / f"u{i}" / "0.parquet", {"x": [1, 5]})
-        assert (
-            build(tmp_path / f"u{i}", {"x": "bitmap"}).plan_files("x = 2").paths == []
-        )
+        assert build(tmp_path / f"u{i}", {"x": "bitmap"}).plan("x = 2").paths == []
 
 
 def test_a_forked_process_can_read(sources: list[ByteSource]) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
-from skipindex.storage.kept import KeptParts
 from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, write_pack
+from skipindex.storage.part_cache import KeptParts
 from skipindex.storage.parts import ReadCount
 from tests.storage.test_pack import Bytes
 

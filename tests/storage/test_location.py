@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from skipindex.errors import StorageError, TableError
-from skipindex.storage.location import (
+from skipindex.storage.file_system.location import (
     Found,
     Location,
     location_of,
     without_secrets,
 )
-from skipindex.storage.names import is_temporary
+from skipindex.storage.file_system.names import is_temporary
 
 
 @pytest.fixture(params=["local", "remote"])

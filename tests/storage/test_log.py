@@ -19,7 +19,8 @@ from skipindex.errors import (
     CorruptIndexError,
     IndexVersionError,
 )
-from skipindex.storage.location import Location
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.names import commit_path
 from skipindex.storage.log import (
     FORMAT,
     LOG,
@@ -32,7 +33,6 @@ from skipindex.storage.log import (
     read_snapshot,
 )
 from skipindex.storage.manifest import Manifest
-from skipindex.storage.names import commit_path
 from tests.tables import flip, newest_commit, newest_manifest, rewrite_commit
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.domain import Domain
-from skipindex.indexes.minmax import summary_type
+from skipindex.expressions.domain import Domain
 from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
 from skipindex.storage.pack import BlobEntry, BlobMeta
+from skipindex.table.statistics import summary_type
 
 TYPE = summary_type(Domain("int"))
 SPECS = ({"kind": "bloom"}, {"kind": "bitmap"})

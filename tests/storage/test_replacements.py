@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CommitConflictError
 from skipindex.storage.checks import usable_properties
-from skipindex.storage.location import Found
+from skipindex.storage.file_system.location import Found
 from skipindex.storage.replacements import (
     Replacement,
     Rewrites,

@@ -140,7 +140,7 @@ def check_every_plan(folder: Path, kind: str, step: int) -> None:
     question = QUESTIONS.get(kind, "s = 'x'")
     table = build(folder, {question.partition(" ")[0]: kind})
     asked = [kind, "minmax"]
-    assert table.plan_files(question, kinds=asked).paths == ["0.parquet"]
+    assert table.plan(question, kinds=asked).paths == ["0.parquet"]
     damaged = 0
     for path in packs(folder):
         whole = path.read_bytes()
@@ -149,7 +149,7 @@ def check_every_plan(folder: Path, kind: str, step: int) -> None:
             flipped[bit >> 3] ^= 1 << (bit & 7)
             path.write_bytes(bytes(flipped))
             forget_open_packs()
-            plan = table.plan_files(question, kinds=asked)
+            plan = table.plan(question, kinds=asked)
             assert "0.parquet" in plan.paths, (path.name, bit)
             if plan.paths != ["0.parquet"]:
                 damaged += 1

@@ -18,7 +18,7 @@ import pytest
 from crc32c import crc32c
 
 import skipindex as sx
-from skipindex.storage.location import Location
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.log import LOG, MANIFESTS, PACKS, Snapshot, commit
 from tests.tables import (
     build,
@@ -81,7 +81,7 @@ def test_every_flipped_byte_of_a_pack_keeps_the_answer_right(
 ) -> None:
     """Header, parts, directory, tail and frame, byte by byte or as a sample."""
     table = build(folder, {"a": kind, "s": kind})
-    exact = table.plan_files(CONDITION)
+    exact = table.plan(CONDITION)
     used = {path.name for path in packs(folder)}
     assert len(used) == 3
     rng = random.Random(7)
@@ -101,7 +101,7 @@ def test_every_flipped_byte_of_a_pack_keeps_the_answer_right(
                 assert plan.count_bounds == exact.count_bounds
             flip(path, position)
     assert noticed > 30
-    assert table.plan_files(CONDITION).notes == []
+    assert table.plan(CONDITION).notes == []
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.6, 0.9, 0.999])
@@ -120,11 +120,11 @@ def test_a_truncated_pack_keeps_its_files(folder: Path, share: float) -> None:
 def test_a_pack_that_is_cut_off_under_an_open_table(folder: Path) -> None:
     """The process has it open already; a memory map would end the process."""
     table = build(folder, {"a": "bitmap", "s": "bitmap"})
-    assert table.plan_files(CONDITION).count_bounds == (1, 1)
+    assert table.plan(CONDITION).count_bounds == (1, 1)
     for path in packs(folder):
         with path.open("r+b") as file:
             file.truncate(5)
-    plan = table.plan_files(CONDITION)
+    plan = table.plan(CONDITION)
     assert plan.paths == ["0.parquet", "1.parquet"]
     assert "the pack is cut off" in plan.notes[0]
 
@@ -252,7 +252,7 @@ def test_a_build_after_damage_begins_anew(
 ) -> None:
     build(folder, {"a": "bitmap", "s": "bitmap"})
     damage(folder)
-    plan = build(folder, {"a": "bitmap", "s": "bitmap"}).plan_files(CONDITION)
+    plan = build(folder, {"a": "bitmap", "s": "bitmap"}).plan(CONDITION)
     assert (plan.count_bounds, plan.notes) == ((1, 1), [])
 
 
@@ -302,7 +302,7 @@ def test_slots_that_are_mixed_up_are_noticed(tmp_path: Path) -> None:
     put_all(tmp_path, files)
     table = build(tmp_path, {"a": "bitmap", "s": "bitmap"})
     condition = "a IN (3, 10) AND s = 'x'"
-    assert table.plan_files(condition).paths == ["3.parquet"]
+    assert table.plan(condition).paths == ["3.parquet"]
 
     def change(base: Snapshot) -> Snapshot:
         files = base.manifest.files
@@ -367,7 +367,7 @@ def test_a_filter_of_a_foreign_scheme_is_no_index(folder: Path) -> None:
 
     table = build(folder, {"a": "bloom"})
     question = "a IN (4, 20)"
-    assert table.plan_files(question).paths == ["1.parquet"]
+    assert table.plan(question).paths == ["1.parquet"]
     edit_blobs(folder, take_for_md5)
     plan = sx.plan_files(question, table=folder)
     assert plan.paths == ["0.parquet", "1.parquet"]

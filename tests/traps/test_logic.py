@@ -93,9 +93,9 @@ def test_trap_c25_not_in_with_a_null_is_never_true(tmp_path: Path, kind: str) ->
     put(tmp_path / "f.parquet", {"v": pa.array([1, 2, None])})
     table = build(tmp_path, {"v": kind})
     for condition in ("v NOT IN (1, NULL)", "NOT v IN (NULL, 5)", "NOT (v = NULL)"):
-        plan = table.plan_files(condition)
+        plan = table.plan(condition)
         assert (plan.paths, plan.count_bounds) == ([], (0, 0)), condition
-    assert table.plan_files("v IN (1, NULL)", kinds=[kind]).paths == ["f.parquet"]
+    assert table.plan("v IN (1, NULL)", kinds=[kind]).paths == ["f.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_trap_c47_an_old_index_beside_a_new_one(tmp_path: Path) -> None:
     table = build(tmp_path, {"v": "bit_sliced"})
     for kinds in (None, *[[name] for name in index_types()]):
         assert kept(table, "v = 2", kinds=kinds) == ["f.parquet"]
-    assert table.plan_files("v = 2").count_bounds == (2, 2)
+    assert table.plan("v = 2").count_bounds == (2, 2)
     assert kept(table, "v = 1") == []
 
 
@@ -181,7 +181,7 @@ def test_trap_c50_a_tie_is_no_reason_to_leave_a_file_out(tmp_path: Path) -> None
     """DataFusion 24352: the second column would have decided."""
     put_all(tmp_path, [{"v": [5, 5], "w": [9, 9]}, {"v": [5], "w": [1]}, {"v": [6]}])
     put(tmp_path / "2.parquet", {"v": [6], "w": [0]})
-    plan = build(tmp_path).plan_files("TRUE", limit=1, order_by=["v", "w"])
+    plan = build(tmp_path).plan("TRUE", limit=1, order_by=["v", "w"])
     assert plan.paths == ["0.parquet", "1.parquet"]
 
 
@@ -200,7 +200,7 @@ def test_trap_c53_no_error_of_an_index_leaves_a_plan(
 
     for kind in index_types().values():
         monkeypatch.setattr(type(kind), "open", fail)
-    plan = table.plan_files("v = 5", without="file_map")
+    plan = table.plan("v = 5", without="file_map")
     assert plan.paths == ["0.parquet", "1.parquet"]
     assert any("nothing is there" in note for note in plan.notes)
 
@@ -218,7 +218,7 @@ def test_trap_c54_null_counts_of_nested_columns_are_not_believed(
         "s IS NULL": 1,
         "s.x = 1": 1,
     }.items():
-        plan = table.plan_files(condition)
+        plan = table.plan(condition)
         assert plan.paths == ["f.parquet"]
         least, most = plan.count_bounds
         assert most is not None

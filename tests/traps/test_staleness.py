@@ -219,7 +219,7 @@ def test_trap_c20_a_type_that_only_became_wider_keeps_its_indexes(
     assert table.index_gaps == {}
     literal = {"decimal": "5BD", "timestamp": "TIMESTAMP '1970-01-01 00:00:00.005Z'"}
     condition = f"c = {literal.get(name.split(maxsplit=1)[0], '5')}"
-    plan = table.plan_files(condition)
+    plan = table.plan(condition)
     assert (plan.paths, plan.count_bounds) == (["1.parquet"], (1, 1))
 
 
@@ -261,7 +261,7 @@ def test_a_column_that_only_later_files_have_is_not_in_the_table(
     put_all(tmp_path, [{"a": [1]}, {"a": [2], "late": [1]}])
     table = build(tmp_path)
     with pytest.raises(sx.PredicateError, match="no column 'late'"):
-        table.plan_files("late = 1")
+        table.plan("late = 1")
     assert kept(table, "a = 2") == ["1.parquet"]
 
 
@@ -291,13 +291,13 @@ def test_trap_c55_files_without_rows(tmp_path: Path) -> None:
     for condition in ("a = 1", "a IS NOT NULL", "NOT a = 7", "a < 5"):
         assert kept(table, condition) == ["0.parquet"], condition
     assert kept(table, "a IS NULL") == []
-    plan = table.plan_files("f(a)")
+    plan = table.plan("f(a)")
     assert plan.count_bounds == (0, 1)
 
 
 def test_a_table_of_no_rows_at_all(tmp_path: Path) -> None:
     put_all(tmp_path, [{"a": pa.array([], pa.int64())}])
-    plan = build(tmp_path, {"a": KINDS}).plan_files("a = 1 OR a IS NULL")
+    plan = build(tmp_path, {"a": KINDS}).plan("a = 1 OR a IS NULL")
     assert (plan.paths, plan.count_bounds) == ([], (0, 0))
 
 
@@ -312,5 +312,5 @@ def test_trap_c45_a_compacted_table_is_not_judged_by_its_old_rows(
     (tmp_path / "1.parquet").unlink()
     put(tmp_path / "0.parquet", merged)
     assert kept(tmp_path, "a = 4") == ["0.parquet"]
-    plan = build(tmp_path, {"a": "bitmap"}).plan_files("a = 4")
+    plan = build(tmp_path, {"a": "bitmap"}).plan("a = 4")
     assert (plan.paths, plan.count_bounds) == (["0.parquet"], (1, 1))

@@ -22,7 +22,7 @@ import pytest
 import skipindex as sx
 from skipindex.errors import SkipIndexError, StorageError
 from skipindex.rewrite.arrival import Mode
-from skipindex.storage.descriptors import OPEN
+from skipindex.storage.file_system.descriptors import OPEN
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import rows_of, seen_by_both
 from tests.rewrite.killing import Killed
@@ -181,7 +181,7 @@ def test_a_commit_that_cannot_be_read_now_is_not_passed_over(
     put_all(tmp_path / "day=1", [{"x": [i], "i": [i]} for i in range(N)])
     build(tmp_path, {"x": "bitmap"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skipindex.storage.location.Location.copy", killed)
+        patch.setattr("skipindex.storage.file_system.location.Location.copy", killed)
         patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
         with pytest.raises(Killed):
             arrived(tmp_path, Mode.APPEND)

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
+from skipindex.build.builder import index_files
+from skipindex.build.runners import LocalRunner
 from skipindex.indexes import index_type
-from skipindex.indexes._runners import LocalRunner
-from skipindex.indexes.build import index_files
-from skipindex.planner.sql import parse
-from skipindex.storage.location import location_of
+from skipindex.planner.sql.parser import parse
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import Snapshot, commit
 from tests.oracle import matching
 from tests.tables import build, kept, put_all, rewrite_commit, set_mtime

@@ -1,34 +1,34 @@
-"""Index kinds, one module each, and the specs by which users ask for them.
+"""Indexes of one column of one file: how they are asked for, built and probed.
 
-A module of this package without a leading underscore is a kind: it says
-``INDEX_TYPE = ...``.  Two are not: ``minmax``, whose payload is the manifest, and
-``build``.  Other packages add kinds by an entry point of the group
-``skipindex.indexes``, whose name is the kind's and whose object is its ``IndexType``.
+An index answers one atom and never walks a predicate tree.  The kinds stand in
+``kinds``, one module each.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
-from collections.abc import Mapping
-from dataclasses import asdict
-from importlib.metadata import entry_points
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
-
-from skipindex.errors import UnknownIndexError
-from skipindex.indexes._base import Index, IndexSpec, IndexType, Parts, ReadCount
-from skipindex.indexes._column import EncodedColumn
-
-if TYPE_CHECKING:
-    from skipindex.indexes.minmax import MinMax
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.interface import (
+    Index,
+    IndexSpec,
+    IndexType,
+    MinMax,
+    Parts,
+    ReadCount,
+)
+from skipindex.indexes.registry import (
+    index_type,
+    index_types,
+    parse_spec,
+    spec_from_json,
+    spec_to_json,
+)
 
 __all__ = [
     "EncodedColumn",
     "Index",
     "IndexSpec",
     "IndexType",
+    "MinMax",
     "Parts",
     "ReadCount",
     "index_type",
@@ -37,99 +37,3 @@ __all__ = [
     "spec_from_json",
     "spec_to_json",
 ]
-
-ENTRY_POINTS: Final = "skipindex.indexes"
-_NO_KINDS: Final = frozenset({"build", "minmax"})
-_MINMAX: Final = "minmax"
-
-
-@functools.cache
-def index_types() -> Mapping[str, IndexType]:
-    """The built-in kinds with a payload, by name."""
-    found: dict[str, IndexType] = {}
-    for info in pkgutil.iter_modules(__path__):
-        if info.name.startswith("_") or info.name in _NO_KINDS:
-            continue
-        kind: IndexType = importlib.import_module(f"{__name__}.{info.name}").INDEX_TYPE
-        if kind.name in found or kind.name == _MINMAX:
-            raise UnknownIndexError(f"two index kinds are named {kind.name!r}")
-        found[kind.name] = kind
-    return MappingProxyType(found)
-
-
-def index_type(name: str) -> IndexType:
-    """The kind of that name: a built-in one, else that of an entry point.
-
-    Raises:
-        UnknownIndexError: there is none, or it has no payload (``minmax``).
-    """
-    kind = index_types().get(name) or _foreign_types().get(name)
-    if kind is None:
-        known = sorted({*index_types(), *_foreign_types()})
-        raise UnknownIndexError(
-            f"unknown index kind {name!r} (known: {', '.join(known)})"
-        )
-    return kind
-
-
-@functools.cache
-def _foreign_types() -> Mapping[str, IndexType]:
-    found: dict[str, IndexType] = {}
-    for point in entry_points(group=ENTRY_POINTS):
-        kind: IndexType = point.load()
-        if kind.name != point.name:
-            raise UnknownIndexError(
-                f"entry point {point.name!r} of {ENTRY_POINTS} gives an index kind "
-                f"that is named {kind.name!r}"
-            )
-        found[point.name] = kind
-    return found
-
-
-def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:
-    """The spec that is meant: a kind's name is that kind with its defaults.
-
-    Raises:
-        UnknownIndexError: there is no kind of that name, or this is no spec.
-    """
-    if isinstance(spec, str):
-        return _spec_class(spec)()
-    if not isinstance(getattr(spec, "kind", None), str):
-        raise UnknownIndexError(
-            f"{spec!r} asks for no index (accepted: a kind's name, or a spec such as "
-            "Bloom())"
-        )
-    return spec
-
-
-def spec_to_json(spec: IndexSpec | MinMax) -> dict[str, Any]:
-    """The spec as the commit log has it: its kind, and the parameters that are set.
-
-    A parameter that is None is left out, so that a new one, whose default is None,
-    leaves the specs of older tables as they are.
-    """
-    parameters = asdict(cast(Any, spec))
-    return {"kind": spec.kind, **{k: v for k, v in parameters.items() if v is not None}}
-
-
-def spec_from_json(record: Mapping[str, Any]) -> IndexSpec | MinMax:
-    """The inverse of ``spec_to_json``.
-
-    Raises:
-        UnknownIndexError: no such kind, or not with these parameters.
-    """
-    parameters = dict(record)
-    kind = str(parameters.pop("kind", None))
-    try:
-        return _spec_class(kind)(**parameters)
-    except TypeError as error:
-        raise UnknownIndexError(
-            f"index kind {kind!r} does not take {parameters!r} ({error})"
-        ) from error
-
-
-def _spec_class(kind: str) -> type[IndexSpec | MinMax]:
-    if kind == _MINMAX:
-        minmax = importlib.import_module(f"{__name__}.minmax")
-        return cast("type[MinMax]", minmax.MinMax)
-    return index_type(kind).spec

@@ -1,19 +1,11 @@
 """How rows are distributed over files, so that files can be skipped.
 
-No part of it needs Spark: ``skipindex.spark.cluster`` applies it to a DataFrame.
+No part of it needs Spark; ``skipindex.spark.placement`` applies it to a DataFrame.
 """
 
 from __future__ import annotations
 
-from skipindex.layout._layout import Layout, Placement
 from skipindex.layout.boundaries import Boundaries
-from skipindex.layout.choice import (
-    MAX_COLUMNS,
-    Choice,
-    CurveChoice,
-    choose_curve,
-    choose_layout,
-)
 from skipindex.layout.clustering import Axis, Clustering, n_files_for
 from skipindex.layout.curves import (
     CURVES,
@@ -25,8 +17,16 @@ from skipindex.layout.curves import (
     scatter,
 )
 from skipindex.layout.cuts import FileCuts
-from skipindex.layout.querytree import QueryTree
-from skipindex.layout.workload import BoundWorkload, Workload
+from skipindex.layout.interface import Layout, Placement
+from skipindex.layout.workload.choice import (
+    MAX_COLUMNS,
+    Choice,
+    CurveChoice,
+    choose_curve,
+    choose_layout,
+)
+from skipindex.layout.workload.query_tree import QueryTree
+from skipindex.layout.workload.workload import BoundWorkload, Workload
 
 __all__ = [
     "CURVES",

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import LayoutError
-from skipindex.layout._ordering import (
+from skipindex.layout.ordering import (
     Form,
     Numbers,
     Positions,
@@ -27,7 +27,7 @@ from skipindex.layout._ordering import (
     numbers,
     value_type,
 )
-from skipindex.layout._split import Weights, split_by_weight
+from skipindex.layout.weights import Weights, split_by_weight
 
 RangeNumbers: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 

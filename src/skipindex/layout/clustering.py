@@ -17,12 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import LayoutError
-from skipindex.layout._layout import Placement
-from skipindex.layout._split import Weights
 from skipindex.layout.boundaries import MAX_RANGES, Boundaries
 from skipindex.layout.curves import KEY_BITS, Curve, Keys, linear
 from skipindex.layout.curves import curve as curve_named
 from skipindex.layout.cuts import FileCuts, Salt
+from skipindex.layout.interface import Placement
+from skipindex.layout.weights import Weights
 
 Cells: TypeAlias = npt.NDArray[np.uint32]
 

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from skipindex.layout._split import Weights
 from skipindex.layout.curves import Keys
+from skipindex.layout.weights import Weights
 
 FileNumbers: TypeAlias = npt.NDArray[np.int32]
 Salt: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.uint64]

@@ -14,8 +14,8 @@ import pyarrow as pa
 from skipindex.layout.boundaries import Boundaries
 from skipindex.layout.clustering import Clustering
 from skipindex.layout.quality import positions
-from skipindex.storage.location import Location
-from skipindex.table import Table, open_table
+from skipindex.storage.file_system.location import Location
+from skipindex.table import TableState, open_state
 
 _SIDE: Final = 320
 _MARGIN: Final = 36
@@ -32,7 +32,7 @@ class Box:
 
 
 def picture(
-    tables: Mapping[str, Table | Location | str | os.PathLike[str]], x: str, y: str
+    tables: Mapping[str, TableState | Location | str | os.PathLike[str]], x: str, y: str
 ) -> str:
     """Return an SVG picture of tables side by side: their files over two columns.
 
@@ -43,7 +43,7 @@ def picture(
         PredicateError: a table has no such column.
         TableError: there is no such table.
     """
-    opened = {name: open_table(table) for name, table in tables.items()}
+    opened = {name: open_state(table) for name, table in tables.items()}
     infos = [[t.resolve(name) for t in opened.values()] for name in (x, y)]
     stats = [
         [t.stats(info) for t, info in zip(opened.values(), own, strict=True)]

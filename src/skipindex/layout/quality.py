@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from skipindex.indexes.minmax import FileStats
+from skipindex.expressions import Predicate, to_sql
 from skipindex.planner.plan import Plan, plan_files
-from skipindex.predicate import Predicate, to_sql
-from skipindex.storage.location import Location
-from skipindex.table import ColumnInfo, Table, open_table
+from skipindex.storage.file_system.location import Location
+from skipindex.table import ColumnInfo, TableState, open_state
+from skipindex.table.statistics import FileStats
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,7 +97,7 @@ class Quality:
 
 
 def describe(
-    table: Table | Location | str | os.PathLike[str],
+    table: TableState | Location | str | os.PathLike[str],
     queries: Iterable[str | Predicate] = (),
     *,
     columns: Sequence[str] | None = None,
@@ -117,7 +117,7 @@ def describe(
         PredicateError: a column does not exist, or a query cannot be parsed.
         TableError: there is no such table.
     """
-    opened = open_table(table)
+    opened = open_state(table)
     if columns is None:
         known = opened.snapshot.manifest.stats
         infos = [c for c in opened.leaves if c.name in known or c.is_partition]
@@ -134,7 +134,7 @@ def describe(
     )
 
 
-def _column(table: Table, info: ColumnInfo) -> ColumnQuality:
+def _column(table: TableState, info: ColumnInfo) -> ColumnQuality:
     stats = table.stats(info)
     n_files = len(table)
     low, high = positions(stats)
@@ -206,7 +206,7 @@ def _greatest(values: Positions, start: Positions, stop: Positions) -> Positions
 
 
 def _query(
-    table: Table,
+    table: TableState,
     query: str | Predicate,
     n_rows: int,
     spark: SparkSession | None,

@@ -11,29 +11,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skipindex.errors import PlanError, PredicateError
+from skipindex.expressions import Predicate, to_sql
 from skipindex.indexes import index_types, parse_spec
-from skipindex.indexes._file_map import FILE_MAP
-from skipindex.planner._counts import RowCounts, row_counts
-from skipindex.planner._explain import as_dict, explain, story
-from skipindex.planner._instants import instants
-from skipindex.planner._limits import EVERYTHING, Needed, SortKey, Wish, limited
-from skipindex.planner._stages import Stage
-from skipindex.planner._tasks import FileTask, Verdict, task_of
-from skipindex.planner.bind import Binder
-from skipindex.planner.bound import Bound
-from skipindex.planner.evaluation import Evaluation
-from skipindex.planner.proofs import (
+from skipindex.indexes.file_map import FILE_MAP
+from skipindex.planner.binding.binder import Binder
+from skipindex.planner.bound_predicate import Bound
+from skipindex.planner.engine import engine_of, engine_type
+from skipindex.planner.evidence import (
     Condition,
     Evidence,
     SkippedFile,
     conditions,
     skipped_file,
 )
+from skipindex.planner.explain import as_dict, explain, story
+from skipindex.planner.file_tasks import FileTask, Verdict, task_of
+from skipindex.planner.functions.zones import instants
 from skipindex.planner.simplify import simplify
-from skipindex.planner.sql import parse
-from skipindex.predicate import Predicate, to_sql
-from skipindex.storage.location import Location
-from skipindex.table import ColumnInfo, Table, open_table
+from skipindex.planner.sql.parser import parse
+from skipindex.planner.stages.evaluation import Evaluation
+from skipindex.planner.stages.limit import EVERYTHING, Needed, SortKey, Wish, limited
+from skipindex.planner.stages.records import Stage
+from skipindex.planner.stages.row_counts import RowCounts, row_counts
+from skipindex.storage.file_system.location import Location
+from skipindex.table import ColumnInfo, TableState, open_state
 
 __all__ = [
     "Condition",
@@ -75,6 +76,7 @@ class Plan:
         wish: the rows that are wanted of those that match.
         condition: the PySpark ``Column`` that ``where`` was made of, if it was one.
         columns: those that the predicate and the order name.
+        evaluation: what every stage and every condition found.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class Plan:
         self.condition = condition
         self.session = session
         self.wish = wish
-        self._evaluation = evaluation
+        self.evaluation = evaluation
         self.kinds = kinds
         self.columns = columns
 
@@ -101,14 +103,14 @@ class Plan:
         return f"Plan({len(self.paths)} of {len(self.table)} files, {self.where!r})"
 
     @property
-    def table(self) -> Table:
+    def table(self) -> TableState:
         """The table, as it was when the plan was made."""
-        return self._evaluation.table
+        return self.evaluation.table
 
     @property
     def tree(self) -> Bound:
         """The predicate over atoms, as the indexes were asked."""
-        return self._evaluation.tree
+        return self.evaluation.tree
 
     @property
     def paths(self) -> list[str]:
@@ -123,7 +125,7 @@ class Plan:
     @property
     def stages(self) -> list[Stage]:
         """The funnel: what each stage left, took and read."""
-        stages = list(self._evaluation.stages)
+        stages = list(self.evaluation.stages)
         if self.wish.limit is not None:
             stages.append(self._limit[1])
         return stages
@@ -131,16 +133,16 @@ class Plan:
     @property
     def notes(self) -> list[str]:
         """Why indexes were missing or not used, with the number of times."""
-        table, reader = self.table, self._evaluation.reader
+        table, reader = self.table, self.evaluation.reader
         kept = [f"{n} files: {reason}" for reason, n in table.index_gaps.items()]
         unused = [f"{n} times: {reason}" for reason, n in reader.notes.items()]
-        declared = self._evaluation.derived.problems
+        declared = self.evaluation.derived.problems
         return [*table.notes, *declared, *kept, *unused]
 
     @cached_property
     def tasks(self) -> list[FileTask]:
         """The files to read, with what is known of them."""
-        found, counts = self._evaluation, self.row_counts
+        found, counts = self.evaluation, self.row_counts
         return [task_of(found, counts, int(i)) for i in np.flatnonzero(self._kept)]
 
     @cached_property
@@ -148,19 +150,19 @@ class Plan:
         """The files that are not read, each with its proof."""
         beyond = "" if self.wish.limit is None else self._limit[0].reason
         return [
-            skipped_file(self._evaluation, int(i), limit=beyond)
+            skipped_file(self.evaluation, int(i), limit=beyond)
             for i in np.flatnonzero(~self._kept)
         ]
 
     @property
     def conditions(self) -> list[Condition]:
         """Every condition, what ruled out files by it, and why others did not."""
-        return conditions(self._evaluation, self.kinds)
+        return conditions(self.evaluation, self.kinds)
 
     @cached_property
     def row_counts(self) -> RowCounts:
         """Between how many and how many rows of every file match."""
-        return row_counts(self._evaluation)
+        return row_counts(self.evaluation)
 
     @property
     def count_bounds(self) -> tuple[int, int | None]:
@@ -196,9 +198,7 @@ class Plan:
                 f"the number of rows is not known of {unread} files (pass a Spark "
                 "session that reads them)"
             )
-        from skipindex.spark.read import count_plan  # noqa: PLC0415 (needs a JVM)
-
-        return count_plan(spark, self)
+        return engine_of(spark).count(self)
 
     def to_dict(self, *, file: str | None = None) -> dict[str, Any]:
         """All of the plan, or the story of one file, as plain values for JSON.
@@ -218,14 +218,13 @@ class Plan:
         Raises:
             PlanError: the session's settings are not those of the plan.
         """
-        from skipindex.spark.read import read_plan  # noqa: PLC0415 (needs a JVM)
-
-        return read_plan(spark, self)
+        rows: DataFrame = engine_of(spark).read(self)
+        return rows
 
     @property
     def _kept(self) -> np.ndarray:
         if self.wish.limit is None:
-            return self._evaluation.possible
+            return self.evaluation.possible
         return self._limit[0].mask
 
     @cached_property
@@ -234,7 +233,7 @@ class Plan:
         first = self.wish.order_by[:1]
         by_statistics = self.kinds is None or "minmax" in self.kinds
         column = self._column_of(first[0]) if first and by_statistics else None
-        return limited(self._evaluation, self.row_counts, self.wish, column)
+        return limited(self.evaluation, self.row_counts, self.wish, column)
 
     def _column_of(self, key: SortKey) -> ColumnInfo | None:
         """The column of a sort key, if it is one with an order of its own."""
@@ -248,7 +247,7 @@ class Plan:
 def plan_files(
     predicate: str | Predicate | SparkColumn,
     *,
-    table: Table | Location | str | os.PathLike[str],
+    table: TableState | Location | str | os.PathLike[str],
     timezone: str | None = None,
     case_sensitive: bool = False,
     kinds: Collection[str] | str | None = None,
@@ -289,7 +288,7 @@ def plan_files(
         TableError: there is no such table.
         UnknownIndexError: ``kinds`` or ``without`` names a kind that does not exist.
     """
-    opened = open_table(table, plain=plain).in_zone(instants(timezone))
+    opened = open_state(table, plain=plain).in_zone(instants(timezone))
     opened.check_names(case_sensitive=case_sensitive)
     if case_sensitive:
         opened = opened.with_exact_names()
@@ -310,10 +309,8 @@ def plan_files(
         tree, where = parse(predicate), predicate
     elif isinstance(predicate, Predicate):
         tree, where = predicate, to_sql(predicate)
-    elif hasattr(predicate, "_jc") or type(predicate).__module__.startswith("pyspark."):
-        from skipindex.spark._condition import condition_text  # noqa: PLC0415 (a JVM)
-
-        where = condition_text(predicate)
+    elif (engine := engine_type(predicate)) is not None:
+        where = engine.condition_text(predicate)
         tree, condition = parse(where), predicate
     else:
         raise PredicateError(

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from skipindex.atoms import (
+from skipindex.expressions.atoms import (
     Atom,
     IntegerSet,
     NoneOf,
@@ -23,7 +23,7 @@ from skipindex.atoms import (
     successor,
     values_between,
 )
-from skipindex.planner.bound import AllOf, AnyOf, Bound, Known, Leaf
+from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Known, Leaf
 
 
 def simplify(tree: Bound) -> Bound:

@@ -20,11 +20,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skipindex.atoms import Atom, IsNotNull, IsNull, Matches, NoneOf, OneOf, Range
-from skipindex.bounds import Bounds
 from skipindex.errors import PlanError, UnsupportedTypeError
-from skipindex.patterns import select
-from skipindex.planner.bound import Computed, Leaf, evaluate
+from skipindex.expressions.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+)
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.patterns import select
+from skipindex.planner.bound_predicate import Computed, Leaf, evaluate
+from skipindex.planner.engine import engine_of
 from skipindex.planner.plan import Plan
 from skipindex.table import UNREADABLE, ColumnInfo, check_stored, column_reader, lacks
 
@@ -117,9 +126,8 @@ def verify_plan(
         else:
             same.append(i)
     if spark is not None:
-        from skipindex.spark.read import count_files  # noqa: PLC0415 (needs a JVM)
-
-        counts = {i: (n, n) for i, n in count_files(spark, plan, same).items()}
+        found = engine_of(spark).count_files(plan, same)
+        counts = {i: (n, n) for i, n in found.items()}
     else:
         counts = {}
         for i in same:

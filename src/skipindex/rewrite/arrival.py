@@ -25,13 +25,11 @@ from functools import partial
 from typing import Any, Final
 
 from skipindex.errors import CommitConflictError, CorruptIndexError, TableError
-from skipindex.rewrite.candidates import row_counts
 from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.selection.eligible_files import row_counts
 from skipindex.rewrite.staging import delete_files, hide_staged
-from skipindex.storage.location import Found, Location
-from skipindex.storage.log import Snapshot, commit, newest_for_writer
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.names import (
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.names import (
     FOLDER,
     LOG,
     PACKS,
@@ -39,6 +37,8 @@ from skipindex.storage.names import (
     is_hidden_copy,
     published,
 )
+from skipindex.storage.log import Snapshot, commit, newest_for_writer
+from skipindex.storage.manifest import Manifest
 from skipindex.storage.publications import read_publications
 from skipindex.storage.replacements import Replacement, Rewrites, without_files
 from skipindex.table import is_data_file, other_format

@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.candidates import count_rows
-from skipindex.rewrite.cubes import PROPERTY, cubes_of
-from skipindex.storage.location import Found, Location
+from skipindex.rewrite.selection.cubes import PROPERTY, cubes_of
+from skipindex.rewrite.selection.eligible_files import count_rows
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.names import published
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
-from skipindex.storage.names import published
 from skipindex.storage.publications import (
     read_publications,
     record_path,

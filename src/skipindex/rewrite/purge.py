@@ -12,10 +12,11 @@ import json
 from dataclasses import replace
 from typing import Final
 
+from skipindex.build.merge import rewrite_packs
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes._merge import rewrite_packs
-from skipindex.rewrite.cubes import PROPERTY, cubes_of
-from skipindex.storage.location import Location
+from skipindex.rewrite.selection.cubes import PROPERTY, cubes_of
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.names import is_commit
 from skipindex.storage.log import (
     PACKS,
     Snapshot,
@@ -24,10 +25,9 @@ from skipindex.storage.log import (
     newest_for_writer,
 )
 from skipindex.storage.manifest import Manifest
-from skipindex.storage.names import is_commit
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.vanished import without_vanished
-from skipindex.table import open_table
+from skipindex.table import open_state
 
 BLANK: Final = json.dumps({"purged": True}).encode()
 """A commit that says nothing: its number stays taken, for writers that are at work."""
@@ -43,7 +43,7 @@ def forget(location: Location) -> list[str]:
     impure = _impure(location)
     if not impure:
         return []
-    table, notes = rewrite_packs(open_table(location), impure, forget_bins=True)
+    table, notes = rewrite_packs(open_state(location), impure, forget_bins=True)
     left = impure & {pack.name for pack in table.snapshot.manifest.packs}
     if left:  # unreadable, so nothing says whose values they hold
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from skipindex.storage.location import Found, Location
-from skipindex.storage.names import HIDDEN, is_copy_folder, is_data_file
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.names import HIDDEN, is_copy_folder, is_data_file
 
 
 def hide_staged(

@@ -20,19 +20,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.partitions import partition_values
-from skipindex.rewrite.candidates import count_rows
-from skipindex.rewrite.cubes import PROPERTY, Cube, cubes_of
-from skipindex.rewrite.planning import Group, rounds
+from skipindex.rewrite.selection.cubes import PROPERTY, Cube, cubes_of
+from skipindex.rewrite.selection.eligible_files import count_rows
+from skipindex.rewrite.selection.grouping import Group, rounds
+from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
-from skipindex.rewrite.target import Target
-from skipindex.storage.location import Found, Location
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.names import STAGING
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
-from skipindex.storage.names import STAGING
 from skipindex.storage.publications import stable_listing
 from skipindex.storage.replacements import Rewrites, without_files
-from skipindex.table import Table, live_files
+from skipindex.table import TableState, live_files
+from skipindex.table.partitions.hive import partition_values
 
 Writer = Callable[[Sequence[Group], str], None]
 """Writes all rows of some groups, no two of one partition, below a folder.
@@ -59,7 +59,7 @@ class Rewritten:
 
 
 def rewrite(
-    table: Table,
+    table: TableState,
     groups: Sequence[Group],
     target: Target,
     *,

@@ -18,22 +18,22 @@ from typing import Final
 from skipindex.errors import IndexVersionError, TableError
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.purge import blank_older_commits, forget
-from skipindex.rewrite.references import NS, referenced
-from skipindex.storage.location import Found, Location, location_of
-from skipindex.storage.log import (
-    FOLDER,
-    Snapshot,
-    commit,
-    newest_for_writer,
-    warn_of_damage,
-)
-from skipindex.storage.names import (
+from skipindex.rewrite.retention import NS, referenced
+from skipindex.storage.file_system.location import Found, Location, location_of
+from skipindex.storage.file_system.names import (
     STAGING,
     is_commit,
     is_copy_folder,
     is_hidden_copy,
     is_own_garbage,
     is_temporary,
+)
+from skipindex.storage.log import (
+    FOLDER,
+    Snapshot,
+    commit,
+    newest_for_writer,
+    warn_of_damage,
 )
 from skipindex.storage.publications import (
     is_record,
@@ -43,7 +43,7 @@ from skipindex.storage.publications import (
     stable_listing,
 )
 from skipindex.storage.replacements import Rewrites
-from skipindex.table import Table, check_folder, live_files
+from skipindex.table import TableState, check_folder, live_files
 
 RETENTION: Final = timedelta(days=7)
 
@@ -80,7 +80,7 @@ class VacuumReport:
 
 
 def vacuum(
-    table: Table | Location | str | os.PathLike[str],
+    table: TableState | Location | str | os.PathLike[str],
     *,
     retention: timedelta = RETENTION,
     dry_run: bool = False,
@@ -106,7 +106,7 @@ def vacuum(
     """
     if retention < timedelta(0):
         raise TableError(f"cannot keep files for {retention} (expected 0 or more)")
-    if isinstance(table, Table):
+    if isinstance(table, TableState):
         location = table.location
     else:
         location = table if isinstance(table, Location) else location_of(table)

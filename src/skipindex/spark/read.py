@@ -23,12 +23,12 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import NullType, StructField, StructType
 
 from skipindex.errors import PlanError
-from skipindex.partition_types import INSTANT
-from skipindex.planner._limits import SortKey
+from skipindex.expressions import Predicate
 from skipindex.planner.plan import Plan, plan_files
-from skipindex.predicate import Predicate
-from skipindex.spark._columns import column, declared, spark_schema
-from skipindex.table import Table, declared_schema, open_table
+from skipindex.planner.stages.limit import SortKey
+from skipindex.spark.columns import column, declared, spark_schema
+from skipindex.table import TableState, declared_schema, open_state
+from skipindex.table.partitions.inference import INSTANT
 
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
@@ -70,7 +70,7 @@ assumed is told to it, or it is right under all values:
 
 def read(
     spark: SparkSession,
-    table: Table | str | os.PathLike[str],
+    table: TableState | str | os.PathLike[str],
     predicate: str | Predicate | Column,
     *,
     plain: bool = False,
@@ -193,7 +193,7 @@ def _schema_of(spark: SparkSession, plan: Plan) -> StructType:
     return schema
 
 
-def _typed(table: Table, schema: StructType) -> Table:
+def _typed(table: TableState, schema: StructType) -> TableState:
     """The table, with the types that Spark gives the columns of its files."""
     partitions = {name.lower() for p in table.partitions for name in p.names}
     fields = [field for field in schema if field.name.lower() not in partitions]
@@ -243,7 +243,7 @@ def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator
 
 
 def read_files(
-    spark: SparkSession, table: Table, files: list[str], schema: StructType
+    spark: SparkSession, table: TableState, files: list[str], schema: StructType
 ) -> DataFrame:
     """All rows of some of the table's files, with the table's schema."""
     reader = spark.read.schema(schema).option("basePath", table.location.spark_path())
@@ -259,7 +259,7 @@ def read_files(
     return df if df.columns == schema.names else df.select(*map(column, schema.names))
 
 
-def table_schema(spark: SparkSession, table: Table) -> StructType:
+def table_schema(spark: SparkSession, table: TableState) -> StructType:
     """The schema that Spark gives the whole table.
 
     It comes from the file that Spark would take it from, with the partition
@@ -283,7 +283,7 @@ def table_schema(spark: SparkSession, table: Table) -> StructType:
     return StructType(list(fields.values()))
 
 
-def _spark_schema(spark: SparkSession, table: Table, path: str = "") -> StructType:
+def _spark_schema(spark: SparkSession, table: TableState, path: str = "") -> StructType:
     """What Spark reads at a path of the table, with the schema that is declared."""
     reader = spark.read.option("__globPaths__", "false")
     if table.declared is not None:
@@ -296,7 +296,7 @@ def _spark_schema(spark: SparkSession, table: Table, path: str = "") -> StructTy
         return reader.parquet(table.location.spark_path(path)).schema
 
 
-def _check_merged(spark: SparkSession, table: Table) -> None:
+def _check_merged(spark: SparkSession, table: TableState) -> None:
     """Raise ``PlanError`` where files have other columns than the table's footer."""
     footer = _spark_schema(spark, table, table.schema_path)
     own = {f.name: f.dataType for f in footer}
@@ -319,10 +319,10 @@ def _folded(spark: SparkSession, name: str) -> str:
 
 
 def _opened(
-    spark: SparkSession, table: Table | str | os.PathLike[str], *, plain: bool
-) -> Table:
+    spark: SparkSession, table: TableState | str | os.PathLike[str], *, plain: bool
+) -> TableState:
     """The table as the session sees it, as far as the caller does not say."""
-    opened = open_table(table, plain=plain)
+    opened = open_state(table, plain=plain)
     if _is_true(spark, _MERGE) and opened.declared is None:
         # A partition column of NULLs alone has no type; Spark infers that again.
         merged = [f for f in _spark_schema(spark, opened) if f.dataType != NullType()]
@@ -333,7 +333,7 @@ def _opened(
     return opened.with_partition_types(texts)
 
 
-def _check_inference(spark: SparkSession, table: Table) -> None:
+def _check_inference(spark: SparkSession, table: TableState) -> None:
     """Without type inference Spark takes every partition column for a string."""
     inferred = [
         partition.name

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError
-from skipindex.storage.names import (
+from skipindex.storage.file_system.names import (
     is_data_file,
     is_hidden_copy,
     is_pack_name,

@@ -42,9 +42,8 @@ from skipindex.storage.checks import (
     usable_properties,
     whole,
 )
-from skipindex.storage.location import Location
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.names import (
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.names import (
     FOLDER,
     LOG,
     MANIFESTS,
@@ -54,6 +53,7 @@ from skipindex.storage.names import (
     is_manifest_name,
     version_of,
 )
+from skipindex.storage.manifest import Manifest
 
 __all__ = [
     "FOLDER",

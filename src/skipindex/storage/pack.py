@@ -40,8 +40,8 @@ from crc32c import crc32c
 from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
-from skipindex.storage.kept import KeptParts, Part, PayloadKey
-from skipindex.storage.location import ByteSource
+from skipindex.storage.file_system.location import ByteSource
+from skipindex.storage.part_cache import KeptParts, Part, PayloadKey
 from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of
 
 CONTAINER: Final = 1

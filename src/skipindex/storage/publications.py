@@ -40,8 +40,8 @@ from skipindex.storage.checks import (
     unsealed,
     whole,
 )
-from skipindex.storage.location import Found, Location
-from skipindex.storage.names import published
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.names import published
 from skipindex.storage.replacements import Replacement
 
 PUBLISHING: Final = ".skipindex-publishing"

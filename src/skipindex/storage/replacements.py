@@ -21,9 +21,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from skipindex.errors import CommitConflictError
-from skipindex.storage.location import Found
+from skipindex.storage.file_system.location import Found
+from skipindex.storage.file_system.names import HIDDEN, is_hidden_copy, published
 from skipindex.storage.manifest import Manifest
-from skipindex.storage.names import HIDDEN, is_hidden_copy, published
 
 __all__ = [
     "HIDDEN",

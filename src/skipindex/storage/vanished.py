@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from skipindex.storage.location import Location
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.manifest import Manifest
 
 

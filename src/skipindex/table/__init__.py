@@ -1,37 +1,37 @@
 """A table: Parquet files below one folder, and what our indexes know of them.
 
-The files are those that Spark would read (``table/_files.py``).  A file that the
+The files are those that Spark would read (``table/files.py``).  A file that the
 newest commit does not know, or knows with another identity, simply has no index.
 """
 
 from __future__ import annotations
 
-from skipindex.indexes.minmax import FileStats
-from skipindex.schema import ColumnInfo
-from skipindex.storage.names import is_data_file
-from skipindex.stored import (
-    arrow_schema,
-    check_stored,
-    declared_schema,
-    lacks,
-    stored_schema,
-)
-from skipindex.table._derived import Derived
-from skipindex.table._files import (
+from skipindex.storage.file_system.names import is_data_file
+from skipindex.table.files import (
     UNREADABLE,
     DataFile,
     SparkListing,
     check_folder,
     column_reader,
 )
-from skipindex.table._formats import other_format, require_plain
-from skipindex.table._observe import live_files
-from skipindex.table._status import Status
-from skipindex.table._table import (
+from skipindex.table.formats import other_format, require_plain
+from skipindex.table.listing import live_files
+from skipindex.table.partitions.derived import Derived
+from skipindex.table.schema import ColumnInfo
+from skipindex.table.statistics import FileStats
+from skipindex.table.status import Status, status_of
+from skipindex.table.stored import (
+    arrow_schema,
+    check_stored,
+    declared_schema,
+    lacks,
+    stored_schema,
+)
+from skipindex.table.table import (
     FileEntry,
-    Table,
+    TableState,
     in_any_zone,
-    open_table,
+    open_state,
     table_of,
 )
 
@@ -44,7 +44,7 @@ __all__ = [
     "FileStats",
     "SparkListing",
     "Status",
-    "Table",
+    "TableState",
     "arrow_schema",
     "check_folder",
     "check_stored",
@@ -54,9 +54,10 @@ __all__ = [
     "is_data_file",
     "lacks",
     "live_files",
-    "open_table",
+    "open_state",
     "other_format",
     "require_plain",
+    "status_of",
     "stored_schema",
     "table_of",
 ]

@@ -1,0 +1,136 @@
+"""Advice: which kinds of index a table's columns are worth, measured on a sample.
+
+    print(sx.advise("/data/lineorder", queries=["c_city = 'UNITED KI1' AND …"]))
+
+Some whole files are read; on each column candidates are built, weighed, and asked
+the workload's questions (or likely ones, where there is no workload).  The choice is
+what keeps fewest of the sample's files in all, under a cap on the indexes' bytes.
+``build_indexes(table)`` without a wish builds the same choice.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from skipindex.advice.candidates import candidates
+from skipindex.advice.findings import advice_of
+from skipindex.advice.questions import Question, alike, asked, columns_of, drawn
+from skipindex.advice.report import Advice
+from skipindex.advice.sample import LITTLE, MUCH, take_sample
+from skipindex.advice.selection import Board, choose
+from skipindex.build.builder import domain_to_index, orderly
+from skipindex.errors import AdviceError, PredicateError
+from skipindex.planner.bound_predicate import Computed, Leaf, leaves
+from skipindex.storage.file_system.location import Location
+from skipindex.table import ColumnInfo, TableState, open_state
+
+MAX_BYTES_RATIO: Final = 0.10
+"""All indexes together, as a part of the data's bytes, where nothing else is said."""
+
+_MARGIN: Final = 0.96
+"""A sample is not the table: so much of the cap is given out."""
+
+
+def advise(
+    table: TableState | Location | str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    queries: Sequence[str] | None = None,
+    max_bytes_ratio: float = MAX_BYTES_RATIO,
+    timezone: str | None = None,
+    plain: bool = False,
+) -> Advice:
+    """The indexes that are worth their bytes, and what each column's choice rests on.
+
+    Nothing is written.  A few files are read whole, in the columns that count.
+
+    Args:
+        table: a ``Table``, a path or a URI.
+        columns: those that may get an index; by default all that have an order.
+        queries: a workload, as WHERE conditions or whole SELECTs, several in one
+            text between ``;``.  Bytes then go to the columns and shapes that it
+            asks for alone.  Name a query twice to let it count twice.
+        max_bytes_ratio: cap of the indexes' bytes, as a part of the data's bytes.
+        timezone: of the session that will ask; as for ``plan_files``.
+        plain: as for ``open_table``.
+
+    Raises:
+        AdviceError: the cap is no number above 0, or no query can be asked here.
+        PredicateError: a column does not exist, or a query cannot be read.
+        UnsupportedTypeError: a named column cannot have an index.
+        TableError: there is no such table.
+    """
+    began = time.perf_counter()
+    if not 0 < max_bytes_ratio < float("inf"):
+        raise AdviceError(
+            f"no cap: max_bytes_ratio={max_bytes_ratio!r} (accepted: a number above 0, "
+            "such as 0.1 for a tenth of the data's bytes)"
+        )
+    opened = open_state(table, plain=plain)
+    mine = _indexable(opened, columns)
+    questions: list[Question] | None = None
+    notes: list[str] = []
+    sampled = mine
+    if queries is not None:
+        texts = [queries] if isinstance(queries, str) else queries
+        questions, notes = asked(opened, texts, timezone=timezone)
+        if not questions:
+            why = "; ".join(notes) or "none is given"
+            raise AdviceError(f"no query can be asked of this table: {why}")
+        wanted = columns_of(questions)
+        sampled = [column for column in mine if column.name in wanted]
+    sample = take_sample(opened, sampled, LITTLE if questions is None else MUCH)
+    if questions is None:
+        asked_of_all = drawn(sample)
+    else:
+        asked_of_all = [*questions, *alike(questions, sample)]
+    by_column = _leaves(asked_of_all)
+    board = Board(
+        sample,
+        asked_of_all,
+        {
+            name: candidates(column, by_column.get(name, []), notes)
+            for name, column in sample.columns.items()
+        },
+    )
+    state = choose(board, _MARGIN * max_bytes_ratio * sample.n_bytes)
+    return advice_of(
+        board,
+        state,
+        columns=[column.name for column in mine],
+        max_bytes_ratio=max_bytes_ratio,
+        n_asked=0 if questions is None else len(questions),
+        notes=[*notes, *sample.notes],
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _indexable(table: TableState, columns: Sequence[str] | None) -> list[ColumnInfo]:
+    """The columns of ``columns``, or all that can have an index."""
+    if columns is None:
+        return [column for column in orderly(table) if _is_found(table, column)]
+    named = [columns] if isinstance(columns, str) else columns
+    found = {(column := table.find(name)).name: column for name in named}
+    for column in found.values():
+        domain_to_index(column)
+    return list(found.values())
+
+
+def _is_found(table: TableState, column: ColumnInfo) -> bool:
+    """Whether its name means the column: no partition hides it, nor a namesake."""
+    try:
+        return table.find(column.name) == column
+    except PredicateError:
+        return False
+
+
+def _leaves(questions: Sequence[Question]) -> dict[str, list[Leaf | Computed]]:
+    """The leaves of all questions by column, each once."""
+    found: dict[str, dict[Leaf | Computed, None]] = {}
+    for question in questions:
+        for leaf in leaves(question.tree):
+            found.setdefault(leaf.column, {})[leaf] = None
+    return {name: list(each) for name, each in found.items()}

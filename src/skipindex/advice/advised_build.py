@@ -1,0 +1,211 @@
+"""Building with a choice: made by the advisor, and remembered by the table.
+
+A later build of the same wish, after an append say, builds what was chosen then, so
+that all files have the same indexes.  To choose anew, ask with other columns,
+queries or another cap, or drop indexes first.  What the new choice leaves out goes,
+unless it was asked for by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
+from skipindex.build.builder import CHOICE, BuildReport, Request, build
+from skipindex.build.refresh import refresh
+from skipindex.build.requested import (
+    WANTED,
+    SpecKey,
+    Wishes,
+    asked_for,
+    chosen_for,
+    has_any,
+    restrictions,
+    spec_keys,
+    to_json,
+    with_asked,
+)
+from skipindex.build.runners import Progress, Runner
+from skipindex.errors import AdviceError, UnknownIndexError
+from skipindex.indexes import spec_from_json
+from skipindex.storage.manifest import spec_key
+from skipindex.table import TableState
+
+_NOTHING: Final = 1e-12
+"""The part of the cap that is left where indexes that were named take all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """By what the advisor is to choose; the arguments of ``advise``."""
+
+    columns: Sequence[str] | None = None
+    queries: Sequence[str] | None = None
+    max_bytes_ratio: float = MAX_BYTES_RATIO
+    timezone: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As a table remembers it."""
+        return {
+            "columns": _listed(self.columns),
+            "queries": _listed(self.queries),
+            "max_bytes_ratio": self.max_bytes_ratio,
+            "timezone": self.timezone,
+        }
+
+
+def _listed(texts: Sequence[str] | None) -> list[str] | None:
+    if texts is None:
+        return None
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisedReport(BuildReport[TableState]):
+    """What a build did whose indexes were chosen.
+
+    Args:
+        advice: what was chosen and why; None where an earlier choice was built.
+    """
+
+    advice: Advice | None
+
+    def __str__(self) -> str:
+        text = BuildReport.__str__(self)
+        return text if self.advice is None else f"{text}\n\n{self.advice}"
+
+
+def build_wished(
+    table: TableState,
+    indexes: Request | None,
+    wish: Wish,
+    *,
+    runner: Runner,
+    progress: Progress | None = None,
+    repair: bool | None = None,
+) -> BuildReport[TableState]:
+    """Build ``indexes``; None is what the table has, else what the advisor chooses.
+
+    Raises:
+        AdviceError: ``indexes`` are given, and something to choose them by too.
+    """
+    if indexes is not None and wish != Wish():
+        raise AdviceError(
+            "columns, queries and max_bytes_ratio say how to choose indexes, and "
+            "indexes says which (accepted: one of the two)"
+        )
+    if indexes is None and wish == Wish() and has_any(table):
+        report = refresh(table, runner=runner, progress=progress, repair=repair)
+        return _advised(
+            report, None, "the indexes are those that the table has been given before"
+        )
+    wanted = wished(table, indexes, wish)
+    report = build(
+        table,
+        wanted.request,
+        runner=runner,
+        progress=progress,
+        properties=wanted.properties,
+        repair=repair,
+        dropped=wanted.superseded,
+    )
+    if indexes is not None:
+        return report
+    again = ("the indexes are those that were chosen before",)
+    return _advised(report, wanted.advice, *(() if wanted.advice else again))
+
+
+@dataclass(frozen=True, slots=True)
+class Wished:
+    """What to build on a table.
+
+    Args:
+        request: by column.
+        properties: of the table, which remember it.
+        superseded: what was chosen before, and is not now.
+        advice: how it was chosen; None where it was named, or chosen before.
+    """
+
+    request: Request
+    properties: dict[str, Any]
+    superseded: frozenset[SpecKey] = frozenset()
+    advice: Advice | None = None
+
+
+def wished(table: TableState, indexes: Request | None, wish: Wish) -> Wished:
+    """What to build: ``indexes``, or what the advisor chooses."""
+    if indexes is not None:
+        asked = {WANTED: with_asked(table, indexes)}
+        return Wished({**restrictions(table), **indexes}, asked)
+    remembered, advice = _remembered(table, wish), None
+    chosen: Wishes = {}
+    if remembered is None:
+        advice = _advise(table, wish)
+        chosen.update(advice.request)
+    else:
+        chosen = remembered
+    return Wished(
+        {**restrictions(table), **chosen},
+        {CHOICE: {"wish": wish.to_json(), "indexes": to_json(chosen)}},
+        frozenset(_superseded(table, chosen)),
+        advice,
+    )
+
+
+def _advised(
+    report: BuildReport[TableState], advice: Advice | None, *notes: str
+) -> AdvisedReport:
+    return AdvisedReport(
+        table=report.table,
+        files=report.files,
+        unchanged=report.unchanged,
+        n_bytes=report.n_bytes,
+        seconds=report.seconds,
+        notes=(*report.notes, *notes),
+        advice=advice,
+    )
+
+
+def _advise(table: TableState, wish: Wish) -> Advice:
+    """A choice under the cap, which is of all indexes of the table together."""
+    named = spec_keys(asked_for(table))
+    taken = sum(
+        blob.length
+        for pack in table.snapshot.manifest.packs
+        for blob in pack.blobs
+        if (blob.meta.column, spec_key(blob.meta.spec)) in named
+    )
+    ratio = wish.max_bytes_ratio
+    if taken and table.n_bytes and ratio > 0:
+        ratio = max(_NOTHING, ratio - taken / table.n_bytes)
+    return advise(
+        table,
+        columns=wish.columns,
+        queries=wish.queries,
+        max_bytes_ratio=ratio,
+        timezone=wish.timezone,
+    )
+
+
+def _superseded(table: TableState, chosen: Wishes) -> set[SpecKey]:
+    """What was chosen before, and is neither chosen now nor asked for by name."""
+    kept = spec_keys(asked_for(table)) | spec_keys(chosen)
+    return spec_keys(chosen_for(table)) - kept
+
+
+def _remembered(table: TableState, wish: Wish) -> Wishes | None:
+    """What was chosen for the same wish, if it can still be built."""
+    choice = table.snapshot.properties.get(CHOICE)
+    if not isinstance(choice, Mapping) or choice.get("wish") != wish.to_json():
+        return None
+    known = {column.name for column in table.leaves if column.domain is not None}
+    try:
+        request: Wishes = {
+            name: [spec_from_json(spec) for spec in specs]
+            for name, specs in choice["indexes"].items()
+        }
+    except (UnknownIndexError, AttributeError, KeyError, TypeError):
+        return None  # of another version of this library, or of another kind
+    return request if request.keys() <= known else None

@@ -1,0 +1,255 @@
+"""What could be built on a column: built on the sample, weighed and asked.
+
+A candidate is a list of specs.  Its bytes are those of payloads that were built, and
+its answers are those of indexes that were opened, so every kind is judged by the
+same means, those of other packages too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap, FrozenBitMap
+
+from skipindex.advice.sample import SampledColumn
+from skipindex.build.task import reason
+from skipindex.errors import UnsupportedTypeError
+from skipindex.indexes import (
+    index_type,
+    index_types,
+    spec_from_json,
+    spec_to_json,
+)
+from skipindex.indexes.interface import IndexSpec
+from skipindex.planner.bound_predicate import Computed, Leaf
+from skipindex.planner.stages.computed import probe_index
+from skipindex.storage.parts import D, ReadCount, bitmap_of
+
+_PART_BYTES: Final = 20
+_FILE_BYTES: Final = 12
+"""What a pack's directory and padding add for a part, and for a file."""
+
+_FEW: Final = 16
+"""Up to so many distinct values a bitmap of each prefix of them is small."""
+
+_CLUSTERED: Final = 8
+"""Rows in a run from which on bitmaps of every value are small."""
+
+_RUNS: Final = 1.3
+"""Rows in a run from which on it pays to keep the runs."""
+
+_TOP_SLICES: Final = (2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20)
+"""How many slices may be kept; of more than 8 slices only even numbers."""
+
+_ANY: Final = 1 << 40
+"""More rows than a file has."""
+
+Rows = BitMap | None
+"""Rows that may match; None is "any"."""
+
+Answers = Mapping[Leaf | Computed, Sequence[Rows]]
+"""Of every leaf, for every file of the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to index a column.
+
+    Args:
+        specs: what is built; none is min/max alone.
+        n_bytes: of the payloads of the sample.
+        answers: what they say of the questions.
+    """
+
+    specs: tuple[IndexSpec, ...]
+    n_bytes: int
+    answers: Answers
+
+    @property
+    def left(self) -> npt.NDArray[np.int64]:
+        """How many rows each answer leaves."""
+        return np.array(
+            [
+                _ANY if rows is None else len(rows)
+                for answer in self.answers.values()
+                for rows in answer
+            ],
+            np.int64,
+        )
+
+    def __or__(self, other: Candidate) -> Candidate:
+        """Both side by side."""
+        answers = {
+            leaf: [_both(a, b) for a, b in zip(mine, other.answers[leaf], strict=True)]
+            for leaf, mine in self.answers.items()
+        }
+        return Candidate(
+            self.specs + other.specs, self.n_bytes + other.n_bytes, answers
+        )
+
+
+def _both(a: Rows, b: Rows) -> Rows:
+    if a is None or b is None:
+        return b if a is None else a
+    return a & b
+
+
+def candidates(
+    column: SampledColumn, leaves: Sequence[Leaf | Computed], notes: list[str]
+) -> list[Candidate]:
+    """Ways to index ``column``, by size; the first is nothing beyond min/max.
+
+    Each answers something better than any that is smaller; the last one knows all.
+    A kind that fails is left out, and why is added to ``notes``.
+    """
+    nothing = Candidate((), 0, {leaf: [None] * len(column.files) for leaf in leaves})
+    if not leaves:
+        return [nothing]
+    found = [nothing]
+    exact = _exact(column, leaves, notes)
+    if exact is not None:
+        found.append(exact)
+    n_slices = _n_slices(column)
+    coarse = [
+        built
+        for k in _TOP_SLICES
+        if k < n_slices
+        and (n_slices <= 8 or k % 2 == 0)
+        and (built := _built(column, _spec("bit_sliced", max_slices=k), leaves, notes))
+        is not None
+    ]
+    found += coarse
+    for spec in _others():
+        one = _built(column, spec, leaves, notes)
+        if one is not None and (one.left < _ANY).any():
+            found.append(one)
+            found += [one | few for few in coarse]
+    return _ascending(found)
+
+
+def _ascending(found: Sequence[Candidate]) -> list[Candidate]:
+    """By size, without those that a smaller one equals or beats on every question."""
+    kept: list[Candidate] = []
+    answers: list[npt.NDArray[np.int64]] = []
+    for one in sorted(found, key=lambda c: (c.n_bytes, len(c.specs))):
+        left = one.left
+        if not any(bool((other <= left).all()) for other in answers):
+            kept.append(one)
+            answers.append(left)
+    return kept
+
+
+def _n_slices(column: SampledColumn) -> int:
+    """Slices of the exact index, or a few more."""
+    widths = [1]
+    for one in column.files:
+        low, high = one.minimum, one.maximum
+        if isinstance(low, int) and isinstance(high, int) and high - low < 1 << 32:
+            widths.append((high - low).bit_length())
+        else:
+            widths.append(one.n_distinct.bit_length())
+    return max(widths)
+
+
+def _exact(
+    column: SampledColumn, leaves: Sequence[Leaf | Computed], notes: list[str]
+) -> Candidate | None:
+    """The smallest of the kinds that know every row, by their size on one file."""
+    names = ["bit_sliced", "bitmap"]
+    if column.run_length >= _RUNS:
+        names.append("run_length")
+    if column.n_distinct <= _FEW or column.run_length >= _CLUSTERED:
+        names.append("range_bitmap")
+    one = column.files[0]
+    by_size: list[tuple[int, int, IndexSpec]] = []
+    for spec in map(_spec, names):
+        try:
+            by_size.append((sum(map(len, spec.build(one))), len(by_size), spec))
+        except Exception as error:  # noqa: BLE001 (a kind never ends the advice)
+            _note(column, spec, error, notes)
+    return _built(column, min(by_size)[2], leaves, notes) if by_size else None
+
+
+def _others() -> list[IndexSpec]:
+    """The other kinds with what they have by default."""
+    tried = {"bit_sliced", "bitmap", "range_bitmap", "run_length"}
+    return [kind.spec() for name, kind in index_types().items() if name not in tried]
+
+
+def _spec(kind: str, **parameters: int) -> IndexSpec:
+    return cast("IndexSpec", spec_from_json({"kind": kind, **parameters}))
+
+
+def _built(
+    column: SampledColumn,
+    spec: IndexSpec,
+    leaves: Sequence[Leaf | Computed],
+    notes: list[str],
+) -> Candidate | None:
+    """A candidate of one spec; None if the column cannot have it."""
+    kind = index_type(spec.kind)
+    answers: dict[Leaf | Computed, list[Rows]] = {leaf: [] for leaf in leaves}
+    n_bytes = 0
+    try:
+        kind.check(column.domain)
+        for one in column.files:
+            parts = spec.build(one)
+            n_bytes += sum(map(len, parts)) + _PART_BYTES * len(parts) + _FILE_BYTES
+            index = kind.open(_InMemory(parts), column.domain, one.n_rows)
+            for leaf, rows in answers.items():
+                bounds = probe_index(index, leaf)
+                rows.append(None if bounds is None else bounds.upper)
+    except Exception as error:  # noqa: BLE001 (kinds of other packages too)
+        _note(column, spec, error, notes)
+        return None
+    if not kind.positional:  # "no row at all", or no opinion
+        answers = {
+            leaf: [None if rows is None or rows else rows for rows in found]
+            for leaf, found in answers.items()
+        }
+    return Candidate((spec,), n_bytes, answers)
+
+
+def _note(
+    column: SampledColumn, spec: IndexSpec, error: Exception, notes: list[str]
+) -> None:
+    """Say once that a kind failed; that it does not fit a column is no failure."""
+    text = f"column {column.name!r}: no {spec.kind} index: {reason(error)}"
+    if not isinstance(error, UnsupportedTypeError) and text not in notes:
+        notes.append(text)
+
+
+class _InMemory:
+    """The parts of a payload that was just built."""
+
+    def __init__(self, parts: Sequence[bytes]) -> None:
+        self.count = ReadCount()
+        self._parts = [memoryview(part) for part in parts]
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, i: int, /) -> memoryview:
+        return self._parts[i]
+
+    def read(self, start: int, stop: int) -> list[memoryview]:
+        return self._parts[start:stop]
+
+    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
+        return list(map(bitmap_of, self._parts[start:stop]))
+
+    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
+        return decode(self._parts[i])
+
+
+def spec_text(spec: IndexSpec) -> str:
+    """The spec as a person would write it: its kind, and what is not the default."""
+    mine, default = spec_to_json(spec), spec_to_json(type(spec)())
+    options = [
+        f"{k}={v!r}" for k, v in mine.items() if k != "kind" and v != default.get(k)
+    ]
+    return f"{spec.kind}({', '.join(options)})" if options else spec.kind

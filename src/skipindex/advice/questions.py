@@ -1,0 +1,245 @@
+"""The questions by which indexes are judged: a workload, or likely ones, drawn.
+
+Without a workload, questions are drawn that a table like this may be asked.  Each
+column is asked alone, for ``=`` and for a range, and together with one or two
+others.  Literals are those of a row of the sample, so that columns which belong
+together (a city and its nation) are asked for what occurs together.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp, parse
+from sqlglot.errors import SqlglotError
+
+from skipindex.advice.sample import Sample, SampledColumn
+from skipindex.errors import PredicateError
+from skipindex.expressions.atoms import Atom, OneOf, Range, successor
+from skipindex.indexes.encoding.column import NULL_CODE
+from skipindex.planner.binding.binder import Binder
+from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Leaf, leaves, text_of
+from skipindex.planner.simplify import simplify
+from skipindex.planner.sql.parser import parse as parse_condition
+from skipindex.table import TableState
+
+_SEED: Final = 1994
+_TOGETHER: Final = 16
+"""Drawn questions over several columns, for each column."""
+
+_VARIANTS: Final = 3
+_VARIANT_WEIGHT: Final = 0.3
+"""Questions that are made of each of a workload, and what they count together."""
+
+_PLACES: Final = 8
+"""Rows that literals are taken from."""
+
+_MANY: Final = 1000
+"""With more distinct values in a file, a column is rather a key or a measure, which
+is asked for less often than what rows are grouped by."""
+
+_OFTEN: Final = 8
+"""How much more often a column is asked for that is neither."""
+
+_SHARES: Final = (0.003, 0.03, 0.1)
+"""What parts of the rows a drawn range takes."""
+
+_SELECT: Final = re.compile(r"\s*(?:SELECT|WITH|FROM)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: a bound tree, and how much it counts."""
+
+    text: str
+    tree: Bound
+    weight: float = 1.0
+
+
+def conditions_of(sql: str) -> list[str]:
+    """The conditions of a text: statements between ``;``, each a SELECT or a WHERE.
+
+    Of a SELECT the WHERE of its outermost query counts, without the names of tables
+    before columns; one without a WHERE asks for everything and is left out.
+
+    Raises:
+        PredicateError: a statement is neither.
+    """
+    conditions = []
+    for statement in _statements(sql):
+        if not _SELECT.match(statement):
+            conditions.append(statement)
+            continue
+        try:
+            (tree,) = parse(statement, read="spark")
+        except (SqlglotError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise PredicateError(f"cannot read {statement!r}: {reason}") from error
+        where = None if tree is None else tree.args.get("where")
+        if tree is not None and where is not None:
+            tables = {t.alias_or_name.lower() for t in tree.find_all(exp.Table)}
+            for column in where.find_all(exp.Column):
+                if column.table.lower() in tables:
+                    column.set("table", None)
+            conditions.append(where.this.sql(dialect="spark"))
+    return conditions
+
+
+def _statements(sql: str) -> list[str]:
+    """The texts between ``;`` that stand neither in quotes nor in comments."""
+    pieces, start = [], 0
+    skip = r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/"
+    cleaned = []
+    for match in re.finditer(rf"{skip}|;", sql, re.DOTALL):
+        mark = match.group()
+        if mark.startswith(("--", "/*")):
+            cleaned.append(sql[start : match.start()] + " ")
+        elif mark == ";":
+            pieces.append("".join([*cleaned, sql[start : match.start()]]))
+            cleaned = []
+        else:
+            continue
+        start = match.end()
+    pieces.append("".join([*cleaned, sql[start:]]))
+    return [text for piece in pieces if (text := piece.strip())]
+
+
+def asked(
+    table: TableState, queries: Iterable[str], *, timezone: str | None
+) -> tuple[list[Question], list[str]]:
+    """The questions of a workload, and notes on those that cannot be asked here."""
+    binder = Binder(table.resolve, timezone)
+    questions, notes = [], []
+    for query in queries:
+        for text in conditions_of(query):
+            try:
+                tree = simplify(binder.bind(parse_condition(text)))
+            except PredicateError as error:
+                reason = str(error).partition("\n")[0]
+                notes.append(f"query {text!r} was left out: {reason}")
+                continue
+            questions.append(Question(text, tree))
+    return questions, notes
+
+
+def columns_of(questions: Iterable[Question]) -> set[str]:
+    """The columns that the questions ask an index about."""
+    return {leaf.column for q in questions for leaf in leaves(q.tree)}
+
+
+def drawn(sample: Sample) -> list[Question]:
+    """Likely questions; the same ones for the same sample."""
+    chooser = random.Random(_SEED)
+    columns = [c for c in sample.columns.values() if c.n_distinct > 1]
+    if not columns:
+        return []
+    places = []
+    for i in range(_PLACES):
+        file = i % len(sample.files)
+        places.append((file, chooser.randrange(sample.n_rows[file])))
+    questions = []
+    for column in columns:
+        for ranged in (False, True):  # a key is looked up
+            leaf = _leaf(column, *chooser.choice(places), chooser, ranged=ranged)
+            if leaf is not None:
+                weight = 2.0 if column.n_distinct > _MANY and not ranged else 1.0
+                questions.append(Question(leaf.text, leaf, weight))
+    often = [_OFTEN if c.n_distinct <= _MANY else 1 for c in columns]
+    for _ in range(_TOGETHER * len(columns)):
+        together = set(chooser.choices(range(len(columns)), often, k=3))
+        place = chooser.choice(places)
+        found = [
+            _leaf(columns[i], *place, chooser, ranged=_is_ranged(columns[i], chooser))
+            for i in sorted(together)
+        ]
+        conditions = tuple(leaf for leaf in found if leaf is not None)
+        if len(conditions) > 1:
+            tree = AllOf(conditions)
+            questions.append(Question(text_of(tree), tree, weight=4 / _TOGETHER))
+    return questions
+
+
+def alike(questions: Sequence[Question], sample: Sample) -> list[Question]:
+    """Questions of the same shapes as ``questions``, with literals of the sample.
+
+    They count little, and make a choice that also serves tomorrow's literals.
+    """
+    chooser = random.Random(_SEED)
+    found = []
+    for question in questions if sample.columns else ():
+        for _ in range(_VARIANTS):
+            place = _place(sample, chooser)
+
+            def varied(node: Bound, place: tuple[int, int] = place) -> Bound:
+                if isinstance(node, AllOf | AnyOf):
+                    return type(node)(tuple(map(varied, node.children)))
+                if isinstance(node, Leaf) and node.atom.column in sample.columns:
+                    return _like(node, sample, place, chooser)
+                return node
+
+            tree = simplify(varied(question.tree))
+            weight = _VARIANT_WEIGHT * question.weight / _VARIANTS
+            found.append(Question(text_of(tree), tree, weight))
+    return found
+
+
+def _place(sample: Sample, chooser: random.Random) -> tuple[int, int]:
+    file = chooser.randrange(len(sample.files))
+    return file, chooser.randrange(sample.n_rows[file])
+
+
+def _like(
+    leaf: Leaf, sample: Sample, place: tuple[int, int], chooser: random.Random
+) -> Leaf:
+    """The same question about other values; the first is that of the row ``place``."""
+    column = sample.columns[leaf.atom.column]
+    file, row = place
+    values = column.files[file]
+    code = int(values.codes[row])
+    if code == NULL_CODE:
+        return leaf
+    value = column.value(values, code)
+    atom: Atom
+    match leaf.atom:
+        case OneOf(values=old):
+            others = chooser.choices(range(values.n_distinct), k=len(old) - 1)
+            new = {value, *(column.value(values, other) for other in others)}
+            atom = OneOf(column.name, tuple(sorted(new)))
+        case Range(low=None, high=high) if high is not None:
+            atom = Range(column.name, None, successor(value))
+        case Range(low=low, high=None) if low is not None:
+            atom = Range(column.name, value, None)
+        case Range(low=low, high=high) if low is not None and high is not None:
+            width = column.rank(values, high) - column.rank(values, low)
+            last = min(code + max(1, width), values.n_distinct) - 1
+            atom = Range(column.name, value, successor(column.value(values, last)))
+        case _:
+            return leaf
+    return Leaf(atom, f"{column.name} as in {leaf.text}")
+
+
+def _is_ranged(column: SampledColumn, chooser: random.Random) -> bool:
+    """Whether to ask for a range: of a measure as often as not, else rarely."""
+    return chooser.random() < (0.5 if column.n_distinct > _MANY else 0.15)
+
+
+def _leaf(
+    column: SampledColumn, file: int, row: int, chooser: random.Random, *, ranged: bool
+) -> Leaf | None:
+    """A question that one row answers; None where the row is NULL."""
+    values = column.files[file]
+    code = int(values.codes[row])
+    if code == NULL_CODE:
+        return None
+    value = column.value(values, code)
+    show = column.domain.show
+    if not ranged:
+        return Leaf(OneOf(column.name, (value,)), f"{column.name} = {show(value)}")
+    step = int(chooser.choice(_SHARES) * values.n_distinct)
+    last = column.value(values, min(code + step, values.n_distinct - 1))
+    atom = Range(column.name, value, successor(last))
+    return Leaf(atom, f"{column.name} BETWEEN {show(value)} AND {show(last)}")

@@ -1,0 +1,256 @@
+"""A sample of a table: some whole files, and the columns that may get an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skipindex.build.task import read_column, reason
+from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions.atoms import Value
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.planner.bound_predicate import Computed, Leaf
+from skipindex.planner.stages.computed import probe_stats
+from skipindex.table import ColumnInfo, TableState, column_reader
+from skipindex.table.statistics import FileStats, summaries_to_arrow, summarize
+
+MIN_FILES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is sampled: at most so many files, and about so many rows in all."""
+
+    files: int
+    rows: int
+
+
+LITTLE: Final = Extent(8, 300_000)
+MUCH: Final = Extent(24, 1_000_000)
+"""For a workload: of clustered files, each query concerns only a few."""
+
+
+@dataclass(frozen=True)
+class SampledColumn:
+    """One column of the sampled files.
+
+    Args:
+        name: as the schema spells it.
+        domain: of its values.
+        files: the column in each file of the sample.
+    """
+
+    name: str
+    domain: Domain
+    files: Sequence[EncodedColumn]
+
+    @cached_property
+    def stats(self) -> FileStats:
+        """The statistics that the manifest will have of the sampled files."""
+        summaries = [summarize(column) for column in self.files]
+        n_rows = pa.array([column.n_rows for column in self.files], pa.int64())
+        return FileStats.from_arrow(summaries_to_arrow(summaries, self.domain), n_rows)
+
+    @property
+    def n_distinct(self) -> float:
+        """Distinct values of a file, on average."""
+        return float(np.mean([column.n_distinct for column in self.files]))
+
+    @property
+    def null_share(self) -> float:
+        """The part of the rows that is NULL."""
+        nulls = sum(column.null_count for column in self.files)
+        return nulls / max(1, sum(column.n_rows for column in self.files))
+
+    @cached_property
+    def run_length(self) -> float:
+        """How many neighbouring rows have the same value, on average."""
+        runs = sum(
+            1 + int(np.count_nonzero(column.codes[1:] != column.codes[:-1]))
+            for column in self.files
+            if column.n_rows
+        )
+        return sum(column.n_rows for column in self.files) / max(1, runs)
+
+    @cached_property
+    def overlap(self) -> float:
+        """In what part of the files a value of one lies between minimum and maximum.
+
+        1 where every file spans everything, which min/max cannot tell apart.
+        """
+        lows = [column.minimum for column in self.files]
+        highs = [column.maximum for column in self.files]
+        spans = [
+            (low, high)
+            for low, high in zip(lows, highs, strict=True)
+            if low is not None and high is not None
+        ]
+        hits = [
+            low <= value <= high  # type: ignore[operator]  # one domain, one type
+            for column in self.files
+            if column.null_count < column.n_rows
+            for place in (0.1, 0.5, 0.9)
+            for value in (self.value(column, int(place * column.n_distinct)),)
+            for low, high in spans
+        ]
+        return float(np.mean(hits)) if hits else 1.0
+
+    def value(self, column: EncodedColumn, code: int) -> Value:
+        """The value of a code of one of the files."""
+        distinct = column.distinct
+        if isinstance(distinct, np.ndarray):
+            return int(distinct[code])
+        value: bytes = distinct[code].as_py()
+        return value
+
+    def rank(self, column: EncodedColumn, value: Value) -> int:
+        """How many distinct values of the file are below ``value``."""
+        distinct = column.distinct
+        if isinstance(distinct, np.ndarray):
+            return int(np.searchsorted(distinct, value))
+        below = pc.less(distinct, pa.scalar(value, distinct.type))
+        return int(pc.sum(below).as_py() or 0)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some files of a table.
+
+    Args:
+        table: the table.
+        files: their places in ``table.paths``.
+        n_rows: of each.
+        columns: by name; those that can have an index.
+        notes: what was left out, and why.
+    """
+
+    table: TableState
+    files: Sequence[int]
+    n_rows: Sequence[int]
+    columns: dict[str, SampledColumn]
+    notes: Sequence[str] = field(default=())
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the sampled files."""
+        return int(self.table.sizes[np.array(self.files, np.int64)].sum())
+
+    @property
+    def scale(self) -> float:
+        """How many times the table is larger than the sample."""
+        return float(self.table.sizes.sum()) / max(1, self.n_bytes)
+
+    def stats(self, leaf: Leaf | Computed) -> Bounds[np.ndarray]:
+        """What paths and min/max statistics say of ``leaf``, for the sampled files."""
+        if leaf.column in self.columns:
+            return probe_stats(self.columns[leaf.column].stats, leaf)
+        column = self.table.resolve(leaf.column, case_sensitive=True)
+        assert column.domain is not None
+        if column.is_partition:
+            bounds = probe_stats(self.table.stats(column), leaf)
+            files = list(self.files)
+            return Bounds(bounds.lower[files], bounds.upper[files])
+        return probe_stats(FileStats.unknown(len(self.files), column.domain), leaf)
+
+
+def take_sample(
+    table: TableState, columns: Sequence[ColumnInfo], extent: Extent = LITTLE
+) -> Sample:
+    """Some files from all parts of the table, with ``columns``.
+
+    A column that a file has in another type is left out and noted, and so is one that
+    no file has readably: an index on it would be no index either.  Of the other files,
+    one is left out and noted that cannot be read, or in some column cannot.
+    """
+    notes: list[str] = []
+    taken: list[_Read] = []
+    others: set[str] = set()
+    n_whole = n_rows = 0
+    for at in _places(len(table), extent.files):
+        path = table.paths[at]
+        try:
+            one = _read(table, at, columns)
+        except Exception as error:  # noqa: BLE001 (one file never ends the advice)
+            notes.append(f"{path}: not readable: {reason(error)}")
+            continue
+        if not one.n_rows:
+            continue
+        taken.append(one)
+        notes += [f"{path}: {text}" for text in (*one.failed, *one.other.values())]
+        others |= one.other.keys()
+        if not one.failed:
+            n_whole += 1
+            n_rows += one.n_rows
+            if n_whole >= MIN_FILES and n_rows + one.n_rows > extent.rows:
+                break
+    if not taken:
+        notes.append("no file with a row could be sampled")
+    mine = [c for c in columns if c.name not in others]
+    mine = [c for c in mine if any(c.name in one.columns for one in taken)]
+    whole = [one for one in taken if all(c.name in one.columns for c in mine)]
+    if not whole:
+        whole = taken
+        mine = [c for c in mine if all(c.name in one.columns for one in taken)]
+    sampled = {
+        c.name: SampledColumn(c.name, c.domain, [one.columns[c.name] for one in whole])
+        for c in mine
+        if c.domain is not None and whole
+    }
+    files, rows = [one.at for one in whole], [one.n_rows for one in whole]
+    return Sample(table, files, rows, sampled, tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of one file.
+
+    Args:
+        at: its place in ``table.paths``.
+        n_rows: of the file.
+        columns: that could be read, by name.
+        failed: why some could not.
+        other: why some cannot have an index, by name.
+    """
+
+    at: int
+    n_rows: int
+    columns: dict[str, EncodedColumn] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    other: dict[str, str] = field(default_factory=dict)
+
+
+def _read(table: TableState, at: int, columns: Sequence[ColumnInfo]) -> _Read:
+    names = {column.name for column in columns}
+    file, close = column_reader(table.location, table.paths[at], encoded=names)
+    try:
+        found = _Read(at, int(file.metadata.num_rows))
+        for column in columns if found.n_rows else ():
+            name, domain = column.name, column.domain
+            assert domain is not None
+            try:
+                found.columns[name] = read_column(file, name, domain, path=column.path)
+            except UnsupportedTypeError as error:
+                found.other[name] = str(error)
+            except Exception as error:  # noqa: BLE001 (nor does one column)
+                found.failed.append(f"column {name!r}: not readable: {reason(error)}")
+        return found
+    finally:
+        close()
+
+
+def _places(n_files: int, n_wanted: int) -> list[int]:
+    """Files to look at; however many are taken, they are spread over the table."""
+    n = min(n_wanted, n_files)
+    places = [int((i + 0.5) * n_files / n) for i in range(n)]
+    # 0, 1/2, 1/4, 3/4, 1/8 …: the bits of the counter, mirrored.
+    width = max(1, (n - 1).bit_length())
+    order = [int(f"{i:0{width}b}"[::-1], 2) for i in range(1 << width)]
+    return [places[i] for i in order if i < n]

@@ -1,0 +1,148 @@
+"""Merging: the payloads of many small packs, in few large ones.
+
+A build after every append leaves a pack each time, and a plan opens all of them.  Here
+is which packs are merged, and the commit; ``_merger`` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from skipindex.build.merged_packs import (
+    Merger,
+    Move,
+    files_of_packs,
+    identities,
+    index_keys,
+)
+from skipindex.build.tiers import MAX_BYTES, MAX_FILES, crowded
+from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.manifest import Manifest, spec_key
+from skipindex.storage.vanished import without_vanished
+from skipindex.table import TableState
+
+
+def merge(
+    table: TableState, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
+) -> tuple[TableState, list[str]]:
+    """The table with its small packs merged, in one commit, and what was not merged.
+
+    A pack is small if it holds less than half of what a merged one may, and worn if
+    less than half of it is still of use.  The old packs stay on disk.  Files and
+    indexes that others change or drop meanwhile stay as they made them.
+    """
+    manifest = without_vanished(table.snapshot.manifest, table.location)
+    merger = Merger(table, manifest, max_files=max_files, max_bytes=max_bytes)
+    chosen, worn = merger.small(), merger.worn()
+    if len(chosen | worn) < 2 and not worn:
+        return table, []
+    return _merge(table, merger, chosen | worn)
+
+
+def merge_crowded(
+    table: TableState, shrunk: Collection[str]
+) -> tuple[TableState, list[str]]:
+    """The table with those packs merged that have too many of their size beside them.
+
+    What a build does of itself.  Notes say what could not be merged.
+
+    Args:
+        table: the table.
+        shrunk: names of packs that are written anew if less than half is of use.
+    """
+    notes: list[str] = []
+    refused: set[str] = set()
+    manifest = table.snapshot.manifest
+    merger = Merger(table, manifest, max_files=MAX_FILES, max_bytes=MAX_BYTES)
+    worn = merger.worn(shrunk)
+    if worn:
+        table, notes = _merge(table, merger, worn)
+    while True:
+        manifest = table.snapshot.manifest
+        counts = files_of_packs(manifest)
+        numbers = [n for n, p in enumerate(manifest.packs) if p.name not in refused]
+        packs = [manifest.packs[n] for n in numbers]
+        indexes = list(map(index_keys, packs))
+        found = crowded(packs, counts[numbers].tolist(), indexes)
+        chosen = {numbers[i] for i in found}
+        if not chosen:
+            return table, notes
+        names = {manifest.packs[n].name for n in chosen}
+        merger = Merger(table, manifest, max_files=MAX_FILES, max_bytes=MAX_BYTES)
+        table, why = _merge(table, merger, chosen, least=2)
+        notes += why
+        left = {pack.name for pack in table.snapshot.manifest.packs}
+        if not names - left:  # others have changed them, or nothing could be read
+            return table, notes
+        refused |= names & left
+
+
+def rewrite_packs(
+    table: TableState, names: Collection[str], *, forget_bins: bool
+) -> tuple[TableState, list[str]]:
+    """The table with the packs of these names written anew, of what is in use alone."""
+    manifest = without_vanished(table.snapshot.manifest, table.location)
+    merger = Merger(
+        table,
+        manifest,
+        max_files=MAX_FILES,
+        max_bytes=MAX_BYTES,
+        forget_bins=forget_bins,
+    )
+    numbers = {n for n, pack in enumerate(manifest.packs) if pack.name in names}
+    return _merge(table, merger, numbers)
+
+
+def _merge(
+    table: TableState, merger: Merger, chosen: set[int], *, least: int = 1
+) -> tuple[TableState, list[str]]:
+    moves = merger.write(chosen, least=least)
+    if moves:
+
+        def merged(base: Snapshot) -> Snapshot:
+            manifest = _moved(without_vanished(base.manifest, table.location), moves)
+            return Snapshot(base.version + 1, manifest, base.properties)
+
+        commit(table.location, merged, operation="merge")
+        table = table.refresh()
+    packs = merger.manifest.packs
+    notes = [f"pack {packs[n].name} not merged: {r}" for n, r in merger.refused.items()]
+    return table, notes
+
+
+def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
+    """``base`` with the merged packs in the place of the small ones.
+
+    A file that has since changed, or whose packs have, keeps what it has; and what
+    has since been dropped does not come back.
+    """
+    names = [pack.name for pack in base.packs]
+    numbers = base.files["packs"].to_pylist()
+    slots = base.files["slots"].to_pylist()
+    packs = list(base.packs)
+    for move in moves:
+        alive = {
+            (blob.meta.column, spec_key(blob.meta.spec))
+            for pack in base.packs
+            if pack.name in move.old
+            for blob in pack.blobs
+        }
+        blobs = tuple(
+            blob
+            for blob in move.pack.blobs
+            if (blob.meta.column, spec_key(blob.meta.spec)) in alive
+        )
+        packs.append(replace(move.pack, blobs=blobs))
+        for row, identity in enumerate(identities(base)):
+            slot = move.slots.get(identity)
+            if slot is None:
+                continue
+            own = list(zip(numbers[row], slots[row], strict=True))
+            old = {(names[p], s) for p, s in own if names[p] in move.old}
+            if not old or not old <= move.refs[identity]:
+                continue
+            kept = [(p, s) for p, s in own if names[p] not in move.old]
+            kept.append((len(packs) - 1, slot))
+            numbers[row], slots[row] = [p for p, _ in kept], [s for _, s in kept]
+    return base.with_packs(tuple(packs), numbers, slots)

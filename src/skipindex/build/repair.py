@@ -1,0 +1,135 @@
+"""Building again what is damaged.
+
+A file leaves a pack that holds a damaged payload of it: whatever the pack held
+of it is built again, and its reference to the pack goes in the same commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from skipindex.errors import UnknownIndexError
+from skipindex.indexes import MinMax, index_type, spec_from_json
+from skipindex.indexes.file_map import FILE_MAP
+from skipindex.indexes.interface import IndexSpec
+from skipindex.storage.damage import damage_of
+from skipindex.storage.manifest import Manifest
+from skipindex.table import TableState
+
+Identity = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What is damaged, and what has to be built again.
+
+    Args:
+        packs: by number of a pack in the manifest, the files that leave it.
+        specs: by column, what those packs hold.
+        notes: what was found.
+    """
+
+    packs: Mapping[int, np.ndarray] = field(default_factory=dict)
+    specs: Mapping[str, tuple[IndexSpec, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def mask(self, n_files: int) -> np.ndarray:
+        """Which files of the table leave a pack."""
+        mask: np.ndarray = np.zeros(n_files, np.bool_)
+        for files in self.packs.values():
+            mask[files] = True
+        return mask
+
+    def left(self, table: TableState) -> dict[Identity, set[str]]:
+        """By data file, the names of the packs that it leaves."""
+        identities = identities_of(table.snapshot.manifest)
+        found: dict[Identity, set[str]] = {}
+        for number, files in self.packs.items():
+            name = table.snapshot.manifest.packs[number].name
+            for row in table.rows[files].tolist():
+                found.setdefault(identities[row], set()).add(name)
+        return found
+
+
+def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
+    """What of a table's indexes is to be built again.
+
+    Args:
+        table: the table.
+        repair: None looks at what is cheap to know, True at all index bytes, and False
+            at nothing.
+    """
+    manifest = table.snapshot.manifest
+    if repair is False or not manifest.packs:
+        return Repair()
+    file_of_row = np.full(len(manifest) + 1, -1, np.int64)
+    file_of_row[table.rows] = np.arange(len(table.rows))
+    file_of_row[-1] = -1  # where no row is known
+    leaving: dict[int, set[int]] = {}
+    notes: list[str] = []
+    for damage in damage_of(manifest, table.location, deep=repair is True):
+        files = file_of_row[damage.use.rows[damage.at]]
+        files = files[files >= 0]
+        if not len(files):
+            continue
+        if damage.lasting:
+            leaving.setdefault(damage.use.number, set()).update(files.tolist())
+            notes.append(f"built again: {damage}")
+        else:
+            notes.append(f"not checked: {damage}")
+    specs: dict[str, dict[IndexSpec, None]] = {}
+    columns = {c.name: c for c in table.leaves if c.domain is not None}
+    for number in leaving:
+        for blob in manifest.packs[number].blobs:
+            column = columns.get(blob.meta.column)
+            if blob.meta.kind == FILE_MAP or column is None:
+                continue
+            if column.domain is None or column.domain.tag != blob.meta.domain:
+                continue
+            try:
+                spec = spec_from_json(blob.meta.spec)
+                index_type(blob.meta.kind)
+            except UnknownIndexError as error:
+                notes.append(f"pack {manifest.packs[number].name}: {error}; lost")
+                continue
+            if not isinstance(spec, MinMax):
+                specs.setdefault(column.name, {})[spec] = None
+    return Repair(
+        {number: np.array(sorted(files)) for number, files in leaving.items()},
+        {name: tuple(found) for name, found in specs.items()},
+        tuple(notes),
+    )
+
+
+def identities_of(manifest: Manifest) -> list[Identity]:
+    """What tells every data file from all others."""
+    names = ("path", "size", "mtime", "footer_crc")
+    columns = (manifest.files[name].to_pylist() for name in names)
+    return list(zip(*columns, strict=True))
+
+
+def without_packs(
+    manifest: Manifest, left: Mapping[Identity, Collection[str]]
+) -> Manifest:
+    """The manifest once files have left packs."""
+    if not left:
+        return manifest
+    names = [pack.name for pack in manifest.packs]
+    numbers, slots = [], []
+    rows = zip(
+        identities_of(manifest),
+        manifest.files["packs"].to_pylist(),
+        manifest.files["slots"].to_pylist(),
+        strict=True,
+    )
+    for identity, mine, places in rows:
+        gone = left.get(identity, ())
+        pairs = [
+            (p, s) for p, s in zip(mine, places, strict=True) if names[p] not in gone
+        ]
+        numbers.append([p for p, _ in pairs])
+        slots.append([s for _, s in pairs])
+    return manifest.with_packs(manifest.packs, numbers, slots)

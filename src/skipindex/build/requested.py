@@ -1,0 +1,216 @@
+"""The indexes that a table is to have, whatever way they were asked for.
+
+A build writes down in the table's properties what it was asked (``indexes``), or what
+the advisor chose (``choice``).  Both together, and what is there already, is what a
+refresh builds on new and changed files.  What is written down outlives the files: a
+table that is overwritten every day has no index left to tell by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from skipindex.errors import PredicateError, UnknownIndexError, UnsupportedTypeError
+from skipindex.indexes import (
+    MinMax,
+    index_type,
+    parse_spec,
+    spec_from_json,
+    spec_to_json,
+)
+from skipindex.indexes.file_map import FILE_MAP
+from skipindex.indexes.interface import IndexSpec
+from skipindex.storage.manifest import spec_key
+from skipindex.table import ColumnInfo, TableState
+
+EVERY: Final = "*"
+"""In a request, every column that has an order and is not named in it."""
+WANTED: Final = "indexes"
+"""The property of a table that says what was asked for."""
+CHOICE: Final = "choice"
+"""The property of a table in which a choice of indexes is remembered."""
+
+Spec: TypeAlias = IndexSpec | MinMax
+Wishes: TypeAlias = dict[str, list[Spec] | None]
+"""By column, or ``*``, what it is to have; None is not even statistics."""
+SpecKey: TypeAlias = tuple[str, str]
+"""A column and a spec as text."""
+
+
+def asked_for(table: TableState) -> Wishes:
+    """What builds were asked for; an older table says it by what it has."""
+    record = table.snapshot.properties.get(WANTED)
+    if isinstance(record, Mapping):
+        return _read(record)
+    chosen = spec_keys(chosen_for(table))
+    found: Wishes = {}
+    for column, spec in _present(table):
+        if (column, _key(spec)) not in chosen:
+            _add(found, column, [spec])
+    return found
+
+
+def chosen_for(table: TableState) -> Wishes:
+    """What the advisor chose."""
+    choice = table.snapshot.properties.get(CHOICE)
+    record = choice.get("indexes") if isinstance(choice, Mapping) else None
+    return _read(record) if isinstance(record, Mapping) else {}
+
+
+def wanted_of(table: TableState) -> Wishes:
+    """The indexes that a table is to have; no column is named that cannot have them.
+
+    Statistics of every other column that has an order are wanted too, unless ``*``
+    says None.
+    """
+    found = asked_for(table)
+    for name, specs in chosen_for(table).items():
+        _add(found, name, specs or [])
+    for name, spec in _present(table):
+        _add(found, name, [spec])
+    domains = {column.name: column.domain for column in indexable(table)}
+    if EVERY in found and found[EVERY] is None:
+        for name in table.snapshot.manifest.stats.keys() & domains.keys():
+            found.setdefault(name, [])
+    return {
+        name: specs and [s for s in specs if name == EVERY or _fits(s, domains[name])]
+        for name, specs in found.items()
+        if name == EVERY or name in domains
+    }
+
+
+def has_any(table: TableState) -> bool:
+    """Whether anything was ever built or asked for, and not dropped since."""
+    known = table.snapshot.properties.keys() & {WANTED, CHOICE}
+    manifest = table.snapshot.manifest
+    return bool(known or manifest.packs or manifest.stats)
+
+
+def indexable(table: TableState) -> Iterator[ColumnInfo]:
+    """The columns that can have an index."""
+    for column in table.leaves:
+        if column.domain is not None and not column.is_partition:
+            yield column
+
+
+def column_named(table: TableState, name: str) -> ColumnInfo:
+    """The column of exactly that name, else the one that Spark would take it for.
+
+    Raises:
+        PredicateError: there is none, or more than one.
+    """
+    try:
+        return table.resolve(name, case_sensitive=True)
+    except PredicateError:
+        return table.find(name)
+
+
+def restrictions(table: TableState) -> Wishes:
+    """The columns that were to have no statistics, as a request says it."""
+    known = {EVERY, *(column.name for column in indexable(table))}
+    asked = asked_for(table).items()
+    return {name: None for name, specs in asked if specs is None and name in known}
+
+
+def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The property that says what was asked for before, and ``request`` too.
+
+    Raises:
+        PredicateError: a column does not exist.
+        UnknownIndexError: there is no such kind.
+    """
+    found = asked_for(table)
+    for name, wanted in request.items():
+        key = name if name == EVERY else column_named(table, name).name
+        if wanted is None:
+            found[key] = found.get(key) or None
+            continue
+        single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
+        _add(found, key, [parse_spec(one) for one in ([wanted] if single else wanted)])
+    return to_json(found)
+
+
+def without_asked(
+    properties: Mapping[str, Any],
+    columns: Collection[str] | None,
+    kinds: Collection[str] | None,
+) -> dict[str, Any]:
+    """The properties once indexes were dropped; None stands for all of them."""
+    record = properties.get(WANTED)
+    left = {k: v for k, v in properties.items() if k not in {WANTED, CHOICE}}
+    if not isinstance(record, Mapping) or (columns is None and kinds is None):
+        return left
+    asked: Wishes = {}
+    for name, specs in _read(record).items():
+        if columns is not None and name not in columns:
+            asked[name] = specs
+            continue
+        rest = [s for s in specs or () if kinds is not None and s.kind not in kinds]
+        if rest or (specs is not None and kinds and "minmax" not in kinds):
+            asked[name] = rest
+    if kinds is not None and "minmax" in kinds:
+        for name in columns if columns is not None else (EVERY,):
+            asked[name] = asked.get(name) or None
+    return {**left, WANTED: to_json(asked)} if asked else left
+
+
+def to_json(wishes: Mapping[str, Sequence[Spec] | None]) -> dict[str, Any]:
+    """Wishes as a property says them."""
+    return {
+        name: None if specs is None else [spec_to_json(spec) for spec in specs]
+        for name, specs in wishes.items()
+    }
+
+
+def spec_keys(wishes: Wishes) -> set[SpecKey]:
+    """The columns and specs of wishes, ``*`` left out."""
+    return {(name, _key(s)) for name, specs in wishes.items() for s in specs or ()}
+
+
+def _key(spec: Spec) -> str:
+    return spec_key(spec_to_json(spec))
+
+
+def _read(record: Mapping[str, Any]) -> Wishes:
+    """What a property says; what cannot be read of it is left out."""
+    found: Wishes = {}
+    for name, specs in record.items():
+        if specs is None:
+            found[name] = None
+        elif isinstance(specs, Sequence) and not isinstance(specs, str):
+            found[name] = []
+            for spec in specs:
+                try:
+                    _add(found, name, [spec_from_json(spec)])
+                except (UnknownIndexError, TypeError, ValueError, AttributeError):
+                    continue  # of another version of this library, or not installed
+    return found
+
+
+def _add(wishes: Wishes, name: str, specs: Sequence[Spec]) -> None:
+    mine = wishes.get(name) or []
+    wishes[name] = [*mine, *(spec for spec in specs if spec not in mine)]
+
+
+def _present(table: TableState) -> Iterator[tuple[str, Spec]]:
+    """The indexes that some file of the table has."""
+    for pack in table.snapshot.manifest.packs:
+        for blob in pack.blobs:
+            if blob.meta.kind == FILE_MAP:
+                continue
+            try:
+                yield blob.meta.column, spec_from_json(blob.meta.spec)
+            except UnknownIndexError:  # of a package that is not installed here
+                continue
+
+
+def _fits(spec: Spec, domain: Any) -> bool:
+    """Whether a column can have that index, whose type may be another one by now."""
+    if isinstance(spec, MinMax):
+        return True
+    try:
+        index_type(spec.kind).check(domain)
+    except (UnsupportedTypeError, UnknownIndexError):
+        return False
+    return True

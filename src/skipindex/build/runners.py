@@ -1,0 +1,81 @@
+"""Where build tasks run when there is no Spark: here, or in a pool of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import as_completed
+from dataclasses import dataclass
+from typing import Protocol
+
+from loky import ProcessPoolExecutor, cpu_count
+from loky.process_executor import BrokenProcessPool
+
+from skipindex.build.task import BuildTask, run_task
+from skipindex.errors import BuildError
+
+Progress = Callable[[int, int], None]
+"""Called with the number of tasks done and of all tasks."""
+
+
+class Runner(Protocol):
+    """Where tasks run: this process, a process pool, or Spark's executors."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at a time."""
+
+    def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
+        """The result of ``_task.run_task`` for every task, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRunner:
+    """Runs tasks on this machine.
+
+    Args:
+        workers: processes; 1 runs the tasks in this one.
+    """
+
+    workers: int
+
+    @classmethod
+    def default(cls) -> LocalRunner:
+        """One process for every core that we may use."""
+        return cls(cpu_count())
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at a time."""
+        return self.workers
+
+    def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
+        """The result of every task, in their order.
+
+        Raises:
+            BuildError: a worker process was killed.
+        """
+
+        def report(n_done: int) -> None:
+            if progress is not None:
+                progress(n_done, len(tasks))
+
+        if min(self.workers, len(tasks)) <= 1:
+            pieces = []
+            for task in tasks:
+                pieces.append(run_task(task))
+                report(len(pieces))
+            return pieces
+        # Loky's workers, unlike those of multiprocessing, neither fork a process
+        # that has threads nor need an ``if __name__ == "__main__"``.
+        with ProcessPoolExecutor(min(self.workers, len(tasks))) as pool:
+            futures = [pool.submit(run_task, task) for task in tasks]
+            for n_done, _ in enumerate(as_completed(futures), start=1):
+                report(n_done)
+            try:
+                return [future.result() for future in futures]
+            except BrokenProcessPool as error:
+                raise BuildError(
+                    "a worker process was killed while it indexed "
+                    f"{tasks[0].location.full('')!r}; no index was committed (where "
+                    "memory is short, pass fewer workers)"
+                ) from error

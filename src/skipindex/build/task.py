@@ -1,0 +1,380 @@
+"""One build task: read some data files, write their payloads into packs.
+
+What cannot be indexed (a damaged file, a column of another type) is noted in the
+manifest and left to be read; it never fails the build.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pyarrow as pa
+from crc32c import crc32c
+
+from skipindex.build.gathering import gathered
+from skipindex.errors import TableError, UnsupportedTypeError
+from skipindex.expressions import Reference
+from skipindex.expressions.domain import Domain
+from skipindex.indexes import index_type, spec_to_json
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.file_map import (
+    FILE_MAP,
+    ValueSpans,
+    build_file_map,
+)
+from skipindex.indexes.file_map import VERSION as MAP_VERSION
+from skipindex.indexes.interface import IndexSpec
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.log import PACKS
+from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
+from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
+from skipindex.table import UNREADABLE, DataFile, check_stored, column_reader, lacks
+from skipindex.table.statistics import UNKNOWN, Summary, summaries_to_arrow, summarize
+
+PACK_BYTES: Final = 128 << 20
+PACK_FILES: Final = 256
+"""A task closes its pack when it holds this many bytes, or data files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRequest:
+    """What to build on one column, or on the field at ``path``; statistics always.
+
+    With ``alone``, the table has no other column of this name but for capitals.
+    """
+
+    name: str
+    domain: Domain
+    specs: tuple[IndexSpec, ...]
+    path: tuple[str, ...] = ()
+    alone: bool = True
+
+    @property
+    def has_map(self) -> bool:
+        """Whether a file map goes with the indexes: with any that knows rows."""
+        return any(index_type(spec.kind).positional for spec in self.specs)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTask:
+    """Some data files and what to build on them; pickled to a worker."""
+
+    location: Location
+    paths: tuple[str, ...]
+    columns: tuple[ColumnRequest, ...]
+
+
+def run_task(task: BuildTask) -> bytes:
+    """Index the files of ``task``; the piece of a manifest, as bytes."""
+    pack = _OpenPack(task.columns)
+    rows: list[dict[str, Any]] = []
+    summaries: list[dict[str, Summary]] = []
+    domains = {column.name: column.domain for column in task.columns}
+    packs: list[PackInfo] = []
+
+    def close_pack() -> None:
+        info = pack.write(task.location)
+        if info is not None:
+            packs.append(info)
+
+    for path in task.paths:
+        indexed = _index_file(task.location, path, task.columns)
+        if indexed is None:  # deleted since it was listed
+            continue
+        row = indexed.row
+        if row["n_rows"] < 0:  # not read: the next build tries again
+            rows.append({**row, "packs": [], "slots": []})
+        else:
+            slot = pack.add(indexed)
+            rows.append({**row, "packs": [len(packs)], "slots": [slot]})
+        summaries.append(indexed.summaries)
+        domains.update({c.name: c.domain for c in indexed.respelled})
+        if pack.n_bytes >= PACK_BYTES or pack.n_files >= PACK_FILES:
+            close_pack()
+    close_pack()
+    if not packs:  # statistics only
+        rows = [{**row, "packs": [], "slots": []} for row in rows]
+    stats = {
+        name: StatsColumn(
+            domain.tag, summaries_to_arrow([s.get(name) for s in summaries], domain)
+        )
+        for name, domain in domains.items()
+    }
+    return Manifest.of_files(rows, stats, tuple(packs)).to_bytes()
+
+
+@dataclass(slots=True)
+class _Indexed:
+    """One data file: its row of the manifest, statistics and payloads.
+
+    What is built on a column goes by the name that the file has for it, as it holds
+    for no other name where names are told apart by their capitals.
+    """
+
+    row: dict[str, Any]
+    respelled: list[ColumnRequest] = field(default_factory=list)
+    summaries: dict[str, Summary] = field(default_factory=dict)
+    payloads: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
+    spans: dict[str, ValueSpans] = field(default_factory=dict)
+
+
+class _OpenPack:
+    """The pack that a task is filling."""
+
+    def __init__(self, columns: Sequence[ColumnRequest]) -> None:
+        self._columns = columns
+        self._reset()
+
+    def _reset(self) -> None:
+        self.n_files = 0
+        self.n_bytes = 0
+        self._open: dict[str, ColumnRequest] = {}
+        self._builders: dict[tuple[str, str], BlobBuilder] = {}
+        self._spans: dict[str, list[ValueSpans | None]] = {}
+        self._files: list[tuple[int, int]] = []
+        for column in self._columns:
+            self._add_column(column)
+
+    def _add_column(self, column: ColumnRequest) -> None:
+        """Open the blobs of a column; the files so far have nothing in them."""
+        self._open[column.name] = column
+        for spec in column.specs:
+            as_json = spec_to_json(spec)
+            version = index_type(spec.kind).version
+            meta = BlobMeta(spec.kind, version, column.name, column.domain.tag, as_json)
+            builder = self._builders[column.name, spec_key(as_json)] = BlobBuilder(meta)
+            for n_rows, identity in self._files:
+                builder.add([], n_rows=n_rows, identity=identity)
+        if column.has_map:
+            self._spans[column.name] = [None] * self.n_files
+
+    def add(self, indexed: _Indexed) -> int:
+        """Append the payloads of one file; its slot."""
+        for column in indexed.respelled:
+            if column.name not in self._open:
+                self._add_column(column)
+        n_rows, identity = max(0, indexed.row["n_rows"]), indexed.row["footer_crc"]
+        for key, builder in self._builders.items():
+            parts = indexed.payloads.get(key, [])
+            builder.add(parts, n_rows=n_rows, identity=identity)
+            self.n_bytes += sum(map(len, parts))
+        for name, spans in self._spans.items():
+            spans.append(indexed.spans.get(name))
+        self._files.append((n_rows, identity))
+        self.n_files += 1
+        return self.n_files - 1
+
+    def write(self, location: Location) -> PackInfo | None:
+        """Write the pack and begin a new one; None if there is nothing in it."""
+        if not self._builders or not self.n_files:
+            return None
+        domains = {name: column.domain for name, column in self._open.items()}
+        payloads = [
+            gathered(builder, domains[name])
+            for (name, _), builder in self._builders.items()
+        ]
+        builders = [*payloads, *self._maps()]
+        name, data, entries = write_pack(builders)
+        location.write(f"{PACKS}/{name}", data)
+        self._reset()
+        return PackInfo(name, len(data), tuple(entries))
+
+    def _maps(self) -> Iterator[BlobBuilder]:
+        """The file maps that are worth their bytes."""
+        for column in self._open.values():
+            if column.name not in self._spans:
+                continue
+            parts = build_file_map(
+                self._spans[column.name],
+                column.domain,
+                n_index_bytes=sum(
+                    builder.n_bytes
+                    for (name, _), builder in self._builders.items()
+                    if name == column.name
+                ),
+            )
+            if parts is not None:
+                yield map_blob(column.name, column.domain.tag, parts, self._files)
+
+
+def map_blob(
+    column: str, domain: str, parts: list[bytes], files: Sequence[tuple[int, int]]
+) -> BlobBuilder:
+    """The blob of a file map.
+
+    Args:
+        column: its name.
+        domain: the tag of its domain.
+        parts: of the map.
+        files: the row count and the footer's crc32c of each data file.
+    """
+    meta = BlobMeta(FILE_MAP, MAP_VERSION, column, domain, {"kind": FILE_MAP})
+    builder = BlobBuilder(meta, shared=parts)
+    for n_rows, identity in files:
+        builder.add([], n_rows=n_rows, identity=identity)
+    return builder
+
+
+def _index_file(
+    location: Location, path: str, columns: Sequence[ColumnRequest]
+) -> _Indexed | None:
+    """Index one file.  What cannot be indexed is noted, and left to be read."""
+    found = Found(path, 0, 0)
+    note = None
+    try:
+        now = location.stat(path)
+        if now is None:
+            return None
+        found = now
+        indexed = _read_and_index(location, found, columns)
+        if location.stat(path) == found:
+            return indexed
+        note = "changed while it was indexed"
+    except Exception as error:  # noqa: BLE001 (one file never takes the build with it)
+        note = f"not readable: {reason(error)}"
+    return _Indexed(_row(found, note=note))
+
+
+def _row(
+    found: Found, *, footer_crc: int = 0, n_rows: int = -1, note: str | None = None
+) -> dict[str, Any]:
+    """What a manifest has of a file, but for its packs."""
+    return {
+        "path": found.path,
+        "size": found.size,
+        "mtime": found.mtime,
+        "footer_crc": footer_crc,
+        "n_rows": n_rows,
+        "note": note,
+    }
+
+
+def _read_and_index(
+    location: Location, found: Found, columns: Sequence[ColumnRequest]
+) -> _Indexed:
+    crc = footer_crc(location, found)
+    names = {request.name for request in columns}
+    file, close = column_reader(location, found.path, encoded=names)
+    try:
+        n_rows = int(file.metadata.num_rows)
+        indexed = _Indexed(_row(found, footer_crc=crc, n_rows=n_rows))
+        notes = [
+            note
+            for request in columns
+            for note in _index_column(file, request, indexed)
+        ]
+        indexed.row["note"] = "; ".join(notes) or None
+        return indexed
+    finally:
+        close()
+
+
+def _index_column(
+    file: DataFile, request: ColumnRequest, indexed: _Indexed
+) -> Iterator[str]:
+    """Add what is built on one column; what cannot be, and why."""
+    name = request.name
+    try:
+        column = read_column(file, name, request.domain, path=request.path)
+        summary = summarize(column)
+    except UnsupportedTypeError as error:
+        # Said once for all: a second build finds that nothing is missing.
+        indexed.summaries[name] = UNKNOWN
+        yield str(error)
+        return
+    except Exception as error:  # noqa: BLE001 (nor does one column)
+        yield f"column {name!r}: not readable: {reason(error)}"
+        return
+    if column.name != name:
+        indexed.summaries[name] = UNKNOWN
+        if not request.alone:
+            yield f"the file has 0 columns {name!r}"
+            return
+        name = column.name
+        indexed.respelled.append(replace(request, name=name))
+    indexed.summaries[name] = summary
+    if beyond := _beyond(column):
+        yield beyond
+    if request.has_map:
+        try:
+            indexed.spans[name] = ValueSpans.of(column)
+        except Exception as error:  # noqa: BLE001 (the file is then in no map)
+            yield f"column {name!r}: no file map: {reason(error)}"
+    for spec in request.specs:
+        try:
+            parts = spec.build(column)
+        except UnsupportedTypeError as error:
+            yield str(error)
+        except Exception as error:  # noqa: BLE001 (nor one kind, which may be foreign)
+            yield f"column {name!r}: no {spec.kind} index: {reason(error)}"
+        else:
+            indexed.payloads[name, spec_key(spec_to_json(spec))] = parts
+
+
+def reason(error: Exception) -> str:
+    """Why something could not be read, in one line."""
+    text = str(error).partition("\n")[0]
+    return text if isinstance(error, UNREADABLE) else f"{type(error).__name__}: {text}"
+
+
+def read_column(
+    file: DataFile, name: str, domain: Domain, *, path: tuple[str, ...] = ()
+) -> EncodedColumn:
+    """The column of one file, or the field of a struct at ``path``, encoded.
+
+    A field is NULL where a struct around it is, and so is all of a column that the
+    file lacks.  The column that comes back has the name that the file spells.
+
+    Raises:
+        UnsupportedTypeError: ``check_stored`` says so.
+    """
+    where = path or (name,)
+    if lacks(file, where):
+        nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
+        return EncodedColumn(name, pa.chunked_array([nothing]), domain)
+    found = check_stored(file, where, domain)
+    values = file.read(found)
+    if len(values) != file.metadata.num_rows:
+        raise UnsupportedTypeError(
+            f"column {name!r} has {len(values)} rows of {file.metadata.num_rows}"
+        )
+    spelled = str(Reference(found)) if path else found[0]
+    return EncodedColumn(spelled, values, domain)
+
+
+def _beyond(column: EncodedColumn) -> str:
+    """What to note where a value does not fit the table's type; else empty.
+
+    The index is built all the same: the table may get a wider type, and until then
+    a plan does not use it.
+    """
+    span, low, high = column.domain.span, column.minimum, column.maximum
+    if span is None or low is None or high is None:
+        return ""
+    least, stop = span
+    if low >= least and high < stop:  # type: ignore[operator]
+        return ""
+    value = column.domain.show(low if low < least else high)  # type: ignore[operator]
+    return (
+        f"column {column.name!r} holds {value} here, which does not fit the table's "
+        "type: Spark reads another value"
+    )
+
+
+def footer_crc(location: Location, found: Found) -> int:
+    """The crc32c of the Parquet footer, which names every column chunk.
+
+    Raises:
+        TableError: the file has no Parquet footer.
+    """
+    with location.open_input(found.path) as source:
+        if found.size < 12:
+            raise TableError(f"{found.size} bytes are too few for a Parquet file")
+        tail = source.read_at(8, found.size - 8)
+        (length,) = struct.unpack("<I", tail[:4])
+        if tail[4:] != b"PAR1" or length + 12 > found.size:
+            raise TableError("no Parquet footer at its end")
+        return int(crc32c(source.read_at(length, found.size - 8 - length)))

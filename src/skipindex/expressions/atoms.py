@@ -1,0 +1,174 @@
+"""The six questions that an index is asked, in the column's own domain.
+
+Binding (``planner/binding``) has already brought every literal into the domain of its
+column (``domain.py``): an ``int`` or ``bytes``, ordered as Spark orders the column.
+So ``=``, ``<``, ``BETWEEN``, ``LIKE 'p%'`` and all the rest are one of these, and an
+index kind answers six shapes and no operators.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Value: TypeAlias = int | bytes
+
+
+class IntegerSet(Sequence[int]):
+    """Distinct 64-bit integers, ascending: a tuple of them, at the speed of numpy.
+
+    For the keys of a join, of which there may be millions.
+    """
+
+    def __init__(self, numbers: npt.NDArray[np.integer[Any]]) -> None:
+        """``numbers`` may be in any order and repeat, and must fit into int64."""
+        ordered = np.sort(numbers.astype(np.int64))
+        fresh = np.ones(len(ordered), np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+        self.array: npt.NDArray[np.int64] = ordered[fresh]
+        self.array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, i: int, /) -> int: ...
+
+    @overload
+    def __getitem__(self, i: slice, /) -> IntegerSet: ...
+
+    def __getitem__(self, i: int | slice, /) -> int | IntegerSet:
+        if isinstance(i, slice):
+            return IntegerSet(self.array[i])
+        return int(self.array[i])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.array.tolist())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:  # noqa: FBT001 (numpy's protocol)
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IntegerSet):
+            return NotImplemented
+        return self is other or np.array_equal(self.array, other.array)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.array.tobytes())
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "IntegerSet()"
+        return f"IntegerSet({len(self)} from {self[0]} to {self[-1]})"
+
+    @cached_property
+    def listed(self) -> str:
+        """The numbers as SQL lists them."""
+        texts = pa.array(self.array).cast(pa.string())
+        joined = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), ", ")
+        return str(joined[0])
+
+
+Values: TypeAlias = tuple[Value, ...] | IntegerSet
+"""Sorted and distinct."""
+
+
+def values_between(values: Values, low: Value | None, high: Value | None) -> Values:
+    """Those of ``values`` with ``low <= value < high``; None is "no bound"."""
+    start = 0 if low is None else bisect_left(values, low)
+    stop = len(values) if high is None else bisect_left(values, high)
+    return values if stop - start == len(values) else values[start:stop]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """``low <= value < high``; None is "no bound on this side".
+
+    Half-open, because every value of both domains has a ``successor`` and byte
+    strings have no predecessor.
+    """
+
+    column: str
+    low: Value | None
+    high: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The value is one of ``values``, which are sorted, distinct and not empty."""
+
+    column: str
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class NoneOf:
+    """The value is not NULL and none of ``values`` (sorted, distinct, not empty)."""
+
+    column: str
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """The value is NULL."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsNotNull:
+    """The value is not NULL."""
+
+    column: str
+
+
+class Wildcard(Enum):
+    """What stands between the literal pieces of a pattern."""
+
+    ANY_TEXT = "%"
+    ANY_CHARACTER = "_"
+
+
+Pattern: TypeAlias = tuple[bytes | Wildcard, ...]
+"""Pieces in order.  No two literals are neighbours, no literal is empty, and every one
+is whole UTF-8 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The value, of a string column, is [not] of ``pattern``, and is not NULL.
+
+    The pattern is none that another atom says: no constant, and no mere prefix.
+    """
+
+    column: str
+    pattern: Pattern
+    negated: bool = False
+
+
+Atom: TypeAlias = Range | OneOf | NoneOf | IsNull | IsNotNull | Matches
+
+
+def successor(value: Value) -> Value:
+    """The least value of the domain that is greater than ``value``."""
+    return value + 1 if isinstance(value, int) else value + b"\0"
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The least byte string greater than all that begin with ``prefix``."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

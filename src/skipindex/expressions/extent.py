@@ -1,0 +1,124 @@
+"""How large and how deep trees are, and trees cut off below a depth.
+
+Python's own stack has an end.  So a function that walks a tree by recursion gets a tree
+that ``shallow`` has cut off, and terms that ``is_large`` has not refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from skipindex.expressions.literals import Literal
+from skipindex.expressions.predicate import (
+    And,
+    Call,
+    Case,
+    Comparison,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    Reference,
+    Term,
+    Unsupported,
+    to_sql,
+)
+
+MAX_LEVELS: Final = 100
+"""Of AND, OR and NOT that are judged."""
+_MAX_DEPTH: Final = 40
+"""Of functions, and of conditions in them."""
+_MAX_NODES: Final = 4000
+"""Of one condition; a CASE of a thousand branches has three thousand."""
+
+_Node: TypeAlias = Predicate | Term
+
+
+def shallow(tree: Predicate, levels: int = MAX_LEVELS) -> Predicate:
+    """``tree``, where nothing is nested more deeply than ``levels``.
+
+    What is deeper is ``Unsupported``: every row may match it, none must.
+    """
+    if _depth(tree) <= levels:
+        return tree
+    return _cut_off(tree, levels)
+
+
+def is_large(node: Predicate | Term, most: int = _MAX_NODES) -> bool:
+    """Whether a condition, or a part of one, is too large or too deep to be judged.
+
+    A part that occurs twice counts twice: so it is for everyone who walks the tree.
+    """
+    seen = 0
+    rest: list[tuple[_Node, int]] = [(node, 1)]
+    while rest:
+        one, depth = rest.pop()
+        seen += 1
+        if seen > most or depth > _MAX_DEPTH:
+            return True
+        rest += [(child, depth + 1) for child in _children(one)]
+    return False
+
+
+def size(node: Predicate | Term) -> int:
+    """The number of nodes of a condition that is not large."""
+    rest: list[_Node] = [node]
+    seen = 0
+    while rest:
+        rest += _children(rest.pop())
+        seen += 1
+    return seen
+
+
+def _children(node: _Node) -> Iterator[_Node]:
+    """The terms and conditions right below ``node``; literals are none."""
+    match node:
+        case And(children) | Or(children):
+            yield from children
+        case Not(child):
+            yield child
+        case Comparison(column=term) | In(column=term) | IsNull(column=term):
+            yield term
+        case Like(column=term):
+            yield term
+        case Call(_, arguments):
+            yield from filter(_is_term, arguments)
+        case Case(branches, otherwise):
+            for condition, value in branches:
+                yield condition
+                if _is_term(value):
+                    yield value  # type: ignore[misc]
+            if _is_term(otherwise):
+                yield otherwise  # type: ignore[misc]
+
+
+def _is_term(argument: Term | Literal) -> bool:
+    return isinstance(argument, Reference | Call | Case)
+
+
+def _depth(tree: Predicate) -> int:
+    """Levels of AND, OR and NOT."""
+    deepest = 0
+    rest: list[tuple[Predicate, int]] = [(tree, 1)]
+    while rest:
+        node, depth = rest.pop()
+        deepest = max(deepest, depth)
+        match node:
+            case And(children) | Or(children):
+                rest += [(child, depth + 1) for child in children]
+            case Not(child):
+                rest.append((child, depth + 1))
+    return deepest
+
+
+def _cut_off(tree: Predicate, levels: int) -> Predicate:
+    if not isinstance(tree, And | Or | Not):
+        return tree
+    if levels <= 1:
+        return Unsupported(to_sql(tree), f"nested more than {MAX_LEVELS} levels deep")
+    if isinstance(tree, Not):
+        return Not(_cut_off(tree.child, levels - 1))
+    return type(tree)(tuple(_cut_off(child, levels - 1) for child in tree.children))

@@ -1,0 +1,1 @@
+"""Codes of rows, cut into bits: writing, reading and comparing them."""

@@ -1,0 +1,110 @@
+"""Codes of a column, and the piece of a header by which ``_dictionary`` reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from skipindex.indexes.encoding.chunks import (
+    INTS_PER_CHUNK,
+    pack_ints,
+    pack_texts,
+    text_ends,
+)
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.encoding.header import BYTES, VALUE_MODE, Head
+from skipindex.indexes.encoding.ranks import Codes, Distinct
+
+_BOUND_BYTES: Final = 64
+"""Bounds of byte strings that are longer are cut, the upper one upwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """A column as codes, and what a reader needs to understand them.
+
+    Args:
+        codes: of every row, ``NULL_CODE`` where it is NULL.
+        n_codes: one more than the greatest code.
+        form: ``VALUE_MODE``, ``BYTES`` or 0.
+        head: the codebook's piece of the header.
+        chunks: the dictionary.
+    """
+
+    codes: Codes
+    n_codes: int
+    form: int
+    head: bytes
+    chunks: list[bytes]
+
+    def header(
+        self, column: EncodedColumn, *, version: int, parameter: int = 0
+    ) -> bytes:
+        """The header of a payload, ready for what its kind adds."""
+        head = Head(
+            form=self.form,
+            parameter=parameter,
+            n_rows=column.n_rows,
+            null_count=column.null_count,
+            n_codes=self.n_codes,
+            n_chunks=len(self.chunks),
+        )
+        return head.to_bytes(version, column.domain) + self.head
+
+
+def rank_coding(column: EncodedColumn) -> Coding:
+    """Code by rank, with a dictionary."""
+    form, head, chunks = dictionary(column.distinct)
+    return Coding(column.codes, column.n_distinct, form, head, chunks)
+
+
+def dictionary(distinct: Distinct) -> tuple[int, bytes, list[bytes]]:
+    """The form, piece of a header and chunks of sorted distinct values."""
+    if isinstance(distinct, np.ndarray):
+        head = np.append(distinct[-1:], distinct[::INTS_PER_CHUNK]).astype("<i8")
+        return 0, head.tobytes(), list(pack_ints(distinct))
+    ends = text_ends(distinct)
+    return BYTES, _text_head(distinct, ends), list(pack_texts(distinct, ends))
+
+
+def value_coding(column: EncodedColumn, low: int, high: int) -> Coding:
+    """Code by ``value - low``; the span ``high - low`` is less than 2**32 - 1."""
+    values = column.values
+    assert isinstance(values, np.ndarray)
+    codes = column.spread((values - low).astype(np.uint32))
+    head = np.array([low], "<i8").tobytes()
+    return Coding(codes, high - low + 1, VALUE_MODE, head, [])
+
+
+def _text_head(distinct: pa.LargeBinaryArray, ends: list[int]) -> bytes:
+    keys = [
+        _separator(distinct[end - 1].as_py(), distinct[end].as_py())
+        for end in ends[:-1]
+    ]
+    bounds = [b"", b""]
+    if len(distinct):
+        least, greatest = distinct[0].as_py(), distinct[-1].as_py()
+        bounds = [least[:_BOUND_BYTES], _above(greatest)]
+    texts = keys + bounds
+    text_stops = np.cumsum([len(text) for text in texts])
+    numbers = np.concatenate((ends, text_stops)).astype("<u4")
+    return numbers.tobytes() + b"".join(texts)
+
+
+def _separator(before: bytes, first: bytes) -> bytes:
+    """The shortest prefix of ``first`` that is greater than ``before``."""
+    n = 0
+    while n < len(before) and before[n] == first[n]:
+        n += 1
+    return first[: n + 1]
+
+
+def _above(greatest: bytes) -> bytes:
+    """A short bound above ``greatest``, errs upwards; empty if there is none."""
+    if len(greatest) < _BOUND_BYTES:
+        return greatest + b"\0"
+    prefix = greatest[:_BOUND_BYTES].rstrip(b"\xff")
+    return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else b""

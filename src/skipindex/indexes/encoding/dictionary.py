@@ -1,0 +1,303 @@
+"""Codes: from a value to a small unsigned number that keeps the order, and back.
+
+In *rank mode* a code is the value's place in the sorted dictionary of the file.
+The dictionary is cut into chunks (``_chunks``), each a part of its own, and the
+header holds a key for every chunk: a look-up unpacks one chunk, and a value
+outside of the file's extremes none.  In *value mode* (integers only) a code is
+``value - base``; then there is no dictionary, and codes that no row has.
+
+In the header, behind the fixed fields::
+
+    value mode   i64 base
+    integers     i64 greatest value | i64 first value of every chunk
+    bytes        u32 end of every chunk: the codes before it
+                 u32 end of every key, and of two bounds, in the text
+                 text: a key for every chunk but the first, above all values before
+                       the chunk and not above its own; a lower bound of the values;
+                       an upper bound that none reaches (empty: there is none)
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.errors import CorruptIndexError
+from skipindex.expressions.atoms import IntegerSet, Value, Values, values_between
+from skipindex.indexes.encoding.chunks import (
+    INTS_PER_CHUNK,
+    Texts,
+    unpack_ints,
+    unpack_texts,
+)
+from skipindex.indexes.encoding.header import BYTES, VALUE_MODE, Cursor, Head, ascend
+from skipindex.storage.parts import Parts
+
+T = TypeVar("T")
+
+_BOUND_BYTES: Final = 64
+_KEPT_CHUNKS: Final = 2
+"""Chunks that a dictionary keeps unpacked: a range has two ends."""
+_MANY: Final = 16
+"""So many values are looked up chunk by chunk, and not one by one."""
+
+
+class Codebook(Protocol):
+    """Which code a value has."""
+
+    @property
+    def n_codes(self) -> int:
+        """One more than the greatest code."""
+
+    def find(self, value: Value) -> int | None:
+        """The code of ``value``; None means that no row has the value."""
+
+    def find_all(self, values: Values) -> list[int]:
+        """The codes of those of the sorted ``values`` that have one, ascending."""
+
+    def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
+        """The codes ``start .. stop - 1`` are those of ``low <= value < high``."""
+
+    def values(self, start: int, stop: int) -> list[Value]:
+        """The values of the codes ``start .. stop - 1``."""
+
+    def texts(self) -> pa.LargeBinaryArray | None:
+        """The values of all codes, if they are byte strings."""
+
+
+def open_codebook(head: Head, cursor: Cursor, parts: Parts) -> Codebook:
+    """The codebook whose piece of the header comes next.
+
+    Raises:
+        CorruptIndexError: it makes no sense.
+    """
+    if head.form & VALUE_MODE:
+        return _Offsets(head.n_codes, *cursor.numbers("q", 1))
+    if head.form & BYTES:
+        return _open_texts(head, cursor, parts)
+    if head.n_chunks != -(-head.n_codes // INTS_PER_CHUNK):
+        raise CorruptIndexError(f"a dictionary cannot have these chunks: {head}")
+    if not head.n_codes:
+        return _IntDictionary(0, parts, 0, ())
+    greatest, *firsts = cursor.numbers("q", head.n_chunks + 1)
+    if not ascend(firsts) or greatest < firsts[-1]:
+        raise CorruptIndexError("the chunks of a dictionary are out of order")
+    return _IntDictionary(head.n_codes, parts, greatest, firsts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Offsets:
+    """Value mode."""
+
+    n_codes: int
+    base: int
+
+    def find(self, value: Value) -> int | None:
+        assert isinstance(value, int)
+        code = value - self.base
+        return code if 0 <= code < self.n_codes else None
+
+    def find_all(self, values: Values) -> list[int]:
+        if isinstance(values, IntegerSet):
+            inside = values_between(values, self.base, self.base + self.n_codes)
+            codes: list[int] = (np.asarray(inside) - self.base).tolist()
+            return codes
+        return [code for v in values if (code := self.find(v)) is not None]
+
+    def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
+        assert not isinstance(low, bytes)
+        assert not isinstance(high, bytes)
+        start = 0 if low is None else min(max(0, low - self.base), self.n_codes)
+        stop = self.n_codes if high is None else min(high - self.base, self.n_codes)
+        return start, max(start, stop)
+
+    def values(self, start: int, stop: int) -> list[Value]:
+        return list(range(self.base + start, self.base + stop))
+
+    def texts(self) -> None:
+        """Integers are no texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _IntDictionary:
+    """Rank mode on integers."""
+
+    n_codes: int
+    parts: Parts
+    greatest: int
+    firsts: Sequence[int]
+    cache: dict[int, npt.NDArray[np.uint64]] = field(default_factory=dict, init=False)
+
+    def _above_first(self, i: int) -> npt.NDArray[np.uint64]:
+        """How far the values of chunk ``i`` behind its first are above it."""
+        chunk = self.cache.get(i)
+        if chunk is None:
+            n = min(INTS_PER_CHUNK, self.n_codes - i * INTS_PER_CHUNK)
+            chunk = unpack_ints(self.parts[1 + i], n)
+            _keep(self.cache, i, chunk)
+        return chunk
+
+    def find(self, value: Value) -> int | None:
+        assert isinstance(value, int)
+        if not self.n_codes or not self.firsts[0] <= value <= self.greatest:
+            return None
+        i = bisect_right(self.firsts, value) - 1
+        above = value - self.firsts[i]
+        if not above:
+            return i * INTS_PER_CHUNK
+        # For one value, bisection of plain memory is faster than numpy's.
+        chunk = self._above_first(i).data
+        at = bisect_left(chunk, above)
+        if at == len(chunk) or chunk[at] != above:
+            return None
+        return i * INTS_PER_CHUNK + 1 + at
+
+    def find_all(self, values: Values) -> list[int]:
+        if len(values) < _MANY or not self.n_codes:
+            return [code for v in values if (code := self.find(v)) is not None]
+        fitting = values_between(values, self.firsts[0], self.greatest + 1)
+        inside = np.array(fitting, np.int64)
+        owners = np.searchsorted(np.array(self.firsts), inside, side="right") - 1
+        codes: list[int] = []
+        for i in np.unique(owners).tolist():
+            first = np.int64(self.firsts[i])
+            chunk = np.append(np.uint64(0), self._above_first(i))
+            above = (inside[owners == i] - first).view(np.uint64)
+            at = chunk.searchsorted(above)
+            at = at[chunk[np.minimum(at, len(chunk) - 1)] == above]
+            codes += (i * INTS_PER_CHUNK + at).tolist()
+        return codes
+
+    def _position(self, value: Value) -> int:
+        """The number of distinct values below ``value``."""
+        assert isinstance(value, int)
+        if not self.n_codes or value <= self.firsts[0]:
+            return 0
+        if value > self.greatest:
+            return self.n_codes
+        i = bisect_right(self.firsts, value) - 1
+        above = value - self.firsts[i]
+        if not above:
+            return i * INTS_PER_CHUNK
+        at = int(self._above_first(i).searchsorted(np.uint64(above)))
+        return i * INTS_PER_CHUNK + 1 + at
+
+    def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
+        start = 0 if low is None else self._position(low)
+        stop = self.n_codes if high is None else self._position(high)
+        return start, max(start, stop)
+
+    def values(self, start: int, stop: int) -> list[Value]:
+        found: list[Value] = []
+        for i in range(start // INTS_PER_CHUNK, -(-stop // INTS_PER_CHUNK)):
+            at, first = i * INTS_PER_CHUNK, self.firsts[i]
+            chunk = [first, *(first + v for v in self._above_first(i).tolist())]
+            found += chunk[max(start - at, 0) : stop - at]
+        return found
+
+    def texts(self) -> None:
+        """Integers are no texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TextDictionary:
+    """Rank mode on byte strings."""
+
+    n_codes: int
+    parts: Parts
+    ends: Sequence[int]
+    keys: Texts
+    lower: bytes
+    upper: bytes
+    cache: dict[int, Texts] = field(default_factory=dict, init=False)
+
+    def _begin(self, i: int) -> int:
+        return self.ends[i - 1] if i else 0
+
+    def _chunk(self, i: int) -> Texts:
+        chunk = self.cache.get(i)
+        if chunk is None:
+            n = self.ends[i] - self._begin(i)
+            chunk = unpack_texts(self.parts[1 + i], n)
+            _keep(self.cache, i, chunk)
+        return chunk
+
+    def find(self, value: Value) -> int | None:
+        assert isinstance(value, bytes)
+        if not self.n_codes or value < self.lower or self._is_above(value):
+            return None
+        i = bisect_right(self.keys, value)
+        chunk = self._chunk(i)
+        at = bisect_left(chunk, value)
+        if at == len(chunk) or chunk[at] != value:
+            return None
+        return self._begin(i) + at
+
+    def find_all(self, values: Values) -> list[int]:
+        return [code for v in values if (code := self.find(v)) is not None]
+
+    def _is_above(self, value: bytes) -> bool:
+        return bool(self.upper) and value >= self.upper
+
+    def _position(self, value: Value) -> int:
+        """The number of distinct values below ``value``."""
+        assert isinstance(value, bytes)
+        if not self.n_codes or value <= self.lower:
+            return 0
+        if self._is_above(value):
+            return self.n_codes
+        i = bisect_right(self.keys, value)
+        return self._begin(i) + bisect_left(self._chunk(i), value)
+
+    def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
+        start = 0 if low is None else self._position(low)
+        stop = self.n_codes if high is None else self._position(high)
+        return start, max(start, stop)
+
+    def values(self, start: int, stop: int) -> list[Value]:
+        found: list[Value] = []
+        for i in range(len(self.ends)):
+            at = self._begin(i)
+            if at < stop and start < self.ends[i]:
+                chunk = self._chunk(i)
+                places = range(len(chunk))[max(start - at, 0) : stop - at]
+                found += [chunk[k] for k in places]
+        return found
+
+    def texts(self) -> pa.LargeBinaryArray:
+        """All values, in one read of all chunks."""
+        if not self.n_codes:
+            return pa.array([], pa.large_binary())
+        raw = self.parts.read(1, 1 + len(self.ends))
+        counts = np.diff(self.ends, prepend=0).tolist()
+        chunks = map(unpack_texts, raw, counts)
+        return pa.concat_arrays([chunk.to_arrow() for chunk in chunks])
+
+
+def _keep(cache: dict[int, T], i: int, chunk: T) -> None:
+    """Keep a chunk in the place of the oldest ones; threads may share the cache."""
+    for old in list(cache)[: len(cache) + 1 - _KEPT_CHUNKS]:
+        cache.pop(old, None)
+    cache[i] = chunk
+
+
+def _open_texts(head: Head, cursor: Cursor, parts: Parts) -> _TextDictionary:
+    ends = cursor.numbers("I", head.n_chunks)
+    stops = cursor.numbers("I", max(0, head.n_chunks - 1) + 2)
+    if (
+        not ascend((0, *ends))
+        or (ends[-1] if ends else 0) != head.n_codes
+        or any(map(operator.gt, stops, stops[1:]))
+    ):
+        raise CorruptIndexError(f"a dictionary cannot have these chunks: {head}")
+    texts = Texts(cursor.bytes(stops[-1]), len(stops), stops)
+    keys = Texts(texts.data, len(stops) - 2, stops)
+    lower, upper = texts[len(stops) - 2], texts[len(stops) - 1]
+    return _TextDictionary(head.n_codes, parts, ends, keys, lower, upper)

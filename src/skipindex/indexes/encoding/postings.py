@@ -1,0 +1,170 @@
+"""The portable bytes of the bitmaps of very many values, in one pass of numpy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from skipindex.indexes.encoding.roaring import ARRAY_MAX, BITS_SIZE, NO_RUNS, RUNS, Bits
+
+_Ints: TypeAlias = npt.NDArray[np.int64]
+_Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The bitmaps of many values: that of value ``i`` has ``lengths[i]`` bytes."""
+
+    blob: Bits
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+
+
+def pack_postings(keys: npt.NDArray[np.uint64], n_values: int) -> Packed:
+    """The bytes of the bitmaps of all values in one pass.
+
+    Args:
+        keys: ``value << 32 | row``, sorted and distinct.
+        n_values: values are below this; one without a row has length 0.
+    """
+    offsets, lengths = np.zeros((2, n_values), np.int64)
+    if not len(keys):
+        return Packed(np.empty(0, np.uint8), offsets, lengths)
+    c = _containers(keys)
+    end = np.cumsum(c.pad + c.head + c.body + (c.pad + c.head + c.body & 1))
+    start = end - (c.head + c.body + (c.pad + c.head + c.body & 1))
+    payload = start[c.owner] + c.head[c.owner] + c.place
+    blob = np.zeros(int(end[-1]), np.uint8)
+    _write_headers(blob, c, start, payload)
+    _write_containers(blob, c, keys, payload)
+    offsets[c.value] = start
+    lengths[c.value] = c.head + c.body
+    return Packed(blob, offsets, lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Containers:
+    """Every container of every bitmap, in order."""
+
+    first: _Ints  # key index of its first row
+    card: _Ints
+    key: _Ints
+    size: _Ints
+    is_run: _Flags
+    n_runs: _Ints
+    run_first: _Ints  # key index of the first row of every run
+    owner: _Ints  # its bitmap
+    place: _Ints  # its offset in the body of its bitmap
+    # and of every bitmap:
+    opening: _Ints  # its first container
+    value: _Ints
+    n: _Ints  # its number of containers
+    has_runs: _Flags
+    pad: _Ints  # so that containers lie at even addresses
+    head: _Ints
+    body: _Ints
+
+
+def _containers(keys: npt.NDArray[np.uint64]) -> _Containers:
+    n = len(keys)
+    group = keys >> np.uint64(16)
+    new = np.empty(n, np.bool_)
+    new[0] = True
+    np.not_equal(group[1:], group[:-1], out=new[1:])
+    first = np.flatnonzero(new)
+    card = np.diff(first, append=n)
+    value = (keys[first] >> np.uint64(32)).astype(np.int64)
+    np.logical_or(new[1:], keys[1:] - keys[:-1] != np.uint64(1), out=new[1:])
+    run_first = np.flatnonzero(new)
+    n_runs = np.diff(np.searchsorted(run_first, first), append=len(run_first))
+    plain = np.where(card > ARRAY_MAX, BITS_SIZE, 2 * card)
+    is_run = 2 + 4 * n_runs < plain
+    size = np.where(is_run, 2 + 4 * n_runs, plain)
+    opens = np.empty(len(first), np.bool_)
+    opens[0] = True
+    np.not_equal(value[1:], value[:-1], out=opens[1:])
+    opening = np.flatnonzero(opens)
+    count = np.diff(opening, append=len(first))
+    has_runs = np.logical_or.reduceat(is_run, opening)
+    flags = (count + 7) // 8 + np.where(count >= 4, 4 * count, 0)
+    head = np.where(has_runs, 4 + 4 * count + flags, 8 + 8 * count)
+    ends = np.concatenate(([0], np.cumsum(size)))
+    owner = np.cumsum(opens) - 1
+    return _Containers(
+        first=first,
+        card=card,
+        key=(group[first] & np.uint64(0xFFFF)).astype(np.int64),
+        size=size,
+        is_run=is_run,
+        n_runs=n_runs,
+        run_first=run_first,
+        owner=owner,
+        place=ends[:-1] - ends[opening][owner],
+        opening=opening,
+        value=value[opening],
+        n=count,
+        has_runs=has_runs,
+        pad=head & 1,
+        head=head,
+        body=ends[opening + count] - ends[opening],
+    )
+
+
+def _put(blob: Bits, at: _Ints, numbers: _Ints, width: int) -> None:
+    for i in range(width):
+        blob[at + i] = (numbers >> (8 * i)) & 0xFF
+
+
+def _write_headers(blob: Bits, c: _Containers, start: _Ints, payload: _Ints) -> None:
+    plain = ~c.has_runs
+    _put(blob, start[plain], np.full(int(plain.sum()), NO_RUNS), 4)
+    _put(blob, start[plain] + 4, c.n[plain], 4)
+    mixed = np.flatnonzero(c.has_runs)
+    _put(blob, start[mixed], RUNS | ((c.n[mixed] - 1) << 16), 4)
+    within = np.arange(len(c.first)) - c.opening[c.owner]
+    run, at = within[c.is_run], start[c.owner[c.is_run]] + 4
+    np.bitwise_or.at(blob, at + (run >> 3), (1 << (run & 7)).astype(np.uint8))
+    count = c.n[c.owner]
+    described = np.where(c.has_runs[c.owner], 4 + (count + 7) // 8, 8)
+    described += start[c.owner]
+    _put(blob, described + 4 * within, c.key, 2)
+    _put(blob, described + 4 * within + 2, c.card - 1, 2)
+    # Bitmaps of few containers, one of which is a run, carry no offsets.
+    located = np.flatnonzero(~c.has_runs[c.owner] | (count >= 4))
+    at = described + 4 * count + 4 * within
+    _put(blob, at[located], (payload - start[c.owner])[located], 4)
+
+
+def _write_containers(
+    blob: Bits, c: _Containers, keys: npt.NDArray[np.uint64], payload: _Ints
+) -> None:
+    shorts = blob[: len(blob) & ~1].view("<u2")
+    low = keys.astype(np.uint16)
+    is_array = ~c.is_run & (c.card <= ARRAY_MAX)
+    shift = np.repeat(payload // 2 - c.first, c.card)
+    target = shift + np.arange(len(keys))
+    chosen = np.repeat(is_array, c.card)
+    shorts[target[chosen]] = low[chosen]
+    for i in np.flatnonzero(~c.is_run & ~is_array).tolist():
+        mask = np.zeros(1 << 16, np.bool_)
+        mask[low[c.first[i] : c.first[i] + c.card[i]]] = True
+        bits = np.packbits(mask, bitorder="little")
+        blob[payload[i] : payload[i] + BITS_SIZE] = bits
+    runs = np.flatnonzero(c.is_run)
+    if not runs.size:
+        return
+    shorts[payload[runs] // 2] = c.n_runs[runs]
+    container = np.repeat(np.arange(len(c.first)), c.n_runs)
+    length = np.diff(c.run_first, append=len(keys))
+    in_run = np.flatnonzero(c.is_run[container])
+    before = np.cumsum(c.n_runs) - c.n_runs
+    at = (
+        payload[container] // 2
+        + 1
+        + 2 * (np.arange(len(container)) - before[container])
+    )
+    shorts[at[in_run]] = low[c.run_first[in_run]]
+    shorts[at[in_run] + 1] = (length[in_run] - 1).astype(np.uint16)

@@ -1,0 +1,419 @@
+"""File maps: which data files of a pack hold a value, without opening their indexes.
+
+One map stands for a column of all data files of a pack.  It is built with every index
+that knows rows, from the same values, and it only ever says "no row of this file has
+such a value", or, where it knows single values, "some row has".  Few distinct values
+are kept one by one; many are put into bins of about equally many, and a map of bins
+that nearly all files are in is not kept.
+
+Above the sets of files of single codes are those of 16 neighbours, of 256 and so on, so
+any range unites at most 30 sets a level.
+
+The parts, version 1, which are of all data files of the blob together::
+
+    part 0          u8   version
+                    u8   form: bit 1, values are bytes; bit 2, codes are bins
+                    u8   t, length of the domain's tag
+                    u8   v, the number of levels
+                    u32  f, the number of files
+                    u32  n, the number of codes
+                    u32  c, the number of dictionary chunks, which are parts 1 .. c
+                    t    the domain's tag
+                    ..   one bit a file, the lowest first: the map speaks of it
+                    ..   the codes (``_dictionary``): the values, or the least of a bin
+                    u32  p, the number of parts of a level, and the first set of each,
+                         for every level
+    parts 1 .. c    dictionary chunks
+    then            the sets of slots of every level (``_entries``)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.errors import CorruptIndexError
+from skipindex.expressions.atoms import Atom, OneOf, Range, Value, successor
+from skipindex.expressions.domain import Domain
+from skipindex.indexes.encoding import roaring
+from skipindex.indexes.encoding.coding import dictionary
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
+from skipindex.indexes.encoding.entries import (
+    Entries,
+    pack_sets,
+    part_of,
+    read_entries,
+    read_rows,
+    row_bytes,
+)
+from skipindex.indexes.encoding.header import (
+    BYTES,
+    Cursor,
+    Head,
+    ascend,
+    check_tag,
+    check_version,
+)
+from skipindex.indexes.encoding.ranks import Distinct, Ints, rank_bytes, rank_ints
+from skipindex.indexes.positional import DAMAGE, Interval, intervals_of
+from skipindex.storage.parts import Parts
+
+FILE_MAP: Final = "file_map"
+"""The kind of its blobs; it is no index of a file, so no spec asks for it."""
+VERSION: Final = 1
+
+_HEAD: Final = struct.Struct("<BBBBIII")
+_BINS: Final = 4
+_FAN_BITS: Final = 4
+_MAX_PER_FILE: Final = 4096
+"""More values of a file are summed up in so many intervals."""
+_MAX_BINS: Final = 1024
+_FULL: Final = 0.8
+"""Bins that hold this share of the files each on average tell too little."""
+_LEAST_BYTES: Final = 1 << 16
+_BYTES_PER_FILE: Final = 256
+_SHARE: Final = 16
+"""A map takes up to 64 KB and 256 bytes a file, or one byte for so many of the indexes
+beside it."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSpans:
+    """The values of one file: each is in one of the spans ``lows[i] .. highs[i]``."""
+
+    lows: Distinct
+    highs: Distinct
+
+    @classmethod
+    def of(cls, column: EncodedColumn) -> ValueSpans:
+        """The values of a column: one by one, if they are few."""
+        distinct = column.distinct
+        n = len(distinct)
+        if n <= _MAX_PER_FILE:
+            return cls(distinct, distinct)
+        if isinstance(distinct, np.ndarray):
+            # Cut at the widest gaps.  As unsigned numbers: they may exceed int64.
+            gaps = distinct[1:].view(np.uint64) - distinct[:-1].view(np.uint64)
+            widest = np.argpartition(gaps, n - _MAX_PER_FILE)[n - _MAX_PER_FILE :]
+            starts = np.append(0, np.sort(widest) + 1)
+            ends = np.append(starts[1:], n) - 1
+            return cls(distinct[starts], distinct[ends])
+        starts = np.arange(0, n, -(-n // _MAX_PER_FILE))
+        ends = np.append(starts[1:], n) - 1
+        return cls(distinct.take(pa.array(starts)), distinct.take(pa.array(ends)))
+
+    def __len__(self) -> int:
+        return len(self.lows)
+
+    @property
+    def single(self) -> bool:
+        """Whether every span is one value."""
+        return self.lows is self.highs
+
+
+def build_file_map(
+    files: Sequence[ValueSpans | None], domain: Domain, *, n_index_bytes: int
+) -> list[bytes] | None:
+    """The parts of the map of some files, or None if it is not worth its bytes.
+
+    Args:
+        files: the values of every slot; None where the map is not to speak of it.
+        domain: of the column.
+        n_index_bytes: of the indexes of the column in the pack.
+    """
+    spans = [(slot, s) for slot, s in enumerate(files) if s is not None]
+    if not spans:
+        return None
+    least = _LEAST_BYTES + _BYTES_PER_FILE * len(spans)
+    budget = max(least, n_index_bytes // _SHARE)
+    single = all(s.single for _, s in spans)
+    slots = np.repeat([slot for slot, _ in spans], [len(s) for _, s in spans])
+    slots = slots.astype(np.uint64)
+    lows, distinct = _rank([s.lows for _, s in spans], domain)
+    parts = None
+    if single:
+        keys = lows.astype(np.uint64) << np.uint64(32) | slots
+        parts = _written(files, domain, distinct, np.sort(keys), form=0)
+    if parts is None or sum(map(len, parts)) > budget:
+        keys, distinct = _binned(spans, slots, domain)
+        if len(keys) > _FULL * len(distinct) * len(spans):
+            return None
+        parts = _written(files, domain, distinct, keys, form=_BINS)
+    return parts if sum(map(len, parts)) <= budget else None
+
+
+def _rank(pieces: Sequence[Distinct], domain: Domain) -> tuple[Ints, Distinct]:
+    """The ranks of all values, and what they are ranks of."""
+    if domain.is_bytes:
+        codes, distinct = rank_bytes(pa.concat_arrays(list(pieces)))
+    else:
+        codes, distinct = rank_ints(np.concatenate(list(pieces)))
+    return codes.astype(np.int64), distinct
+
+
+def _binned(
+    spans: Sequence[tuple[int, ValueSpans]],
+    slots: npt.NDArray[np.uint64],
+    domain: Domain,
+) -> tuple[npt.NDArray[np.uint64], Distinct]:
+    """Keys of the bins that every file's spans touch, and the least value of each."""
+    pieces = [s.lows for _, s in spans] + [s.highs for _, s in spans]
+    ranks, distinct = _rank(pieces, domain)
+    lows, highs = ranks[: len(slots)], ranks[len(slots) :]
+    step = max(1, -(-len(lows) // _MAX_BINS))
+    cuts = np.sort(lows)[::step]
+    cuts = cuts[np.append(True, cuts[1:] != cuts[:-1])] if len(cuts) else cuts
+    first = cuts.searchsorted(lows, side="right") - 1
+    last = cuts.searchsorted(highs, side="right") - 1
+    width = last - first + 1
+    within = np.arange(int(width.sum())) - np.repeat(np.cumsum(width) - width, width)
+    bins = (np.repeat(first, width) + within).astype(np.uint64)
+    keys = np.sort(bins << np.uint64(32) | np.repeat(slots, width))
+    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+    if isinstance(distinct, np.ndarray):
+        return keys, distinct[cuts]
+    return keys, distinct.take(pa.array(cuts))
+
+
+def _written(
+    files: Sequence[ValueSpans | None],
+    domain: Domain,
+    distinct: Distinct,
+    keys: npt.NDArray[np.uint64],
+    *,
+    form: int,
+) -> list[bytes]:
+    text_form, book_head, chunks = dictionary(distinct)
+    n_codes = len(distinct)
+    tail, sets, n_levels = b"", [], 0
+    while n_codes:
+        packed, firsts = pack_sets(keys, n_codes, len(files))
+        tail += np.array([len(firsts), *firsts], "<u4").tobytes()
+        sets += packed
+        n_levels += 1
+        if n_codes <= 1 << _FAN_BITS:
+            break
+        n_codes = -(-n_codes >> _FAN_BITS)
+        codes = keys >> np.uint64(32 + _FAN_BITS) << np.uint64(32)
+        keys = np.sort(codes | keys & np.uint64(0xFFFF_FFFF))
+        keys = keys[np.append(True, keys[1:] != keys[:-1])]
+    tag = domain.tag.encode()
+    covered = np.packbits([s is not None for s in files], bitorder="little")
+    head = _HEAD.pack(
+        VERSION,
+        form | text_form,
+        len(tag),
+        n_levels,
+        len(files),
+        len(distinct),
+        len(chunks),
+    )
+    return [head + tag + covered.tobytes() + book_head + tail, *chunks, *sets]
+
+
+@dataclass(frozen=True, slots=True)
+class FileMap:
+    """The map of one column of the data files of a pack.
+
+    Args:
+        covered: the slots of which it speaks.
+        is_bytes: values are byte strings.
+        binned: codes are bins of values.
+        book: what the codes mean.
+        levels: the first set of every part, and the first part, of each level.
+        parts: of the map.
+    """
+
+    covered: Mask
+    is_bytes: bool
+    binned: bool
+    book: Codebook
+    levels: Sequence[tuple[Sequence[int], int]]
+    parts: Parts
+
+    @classmethod
+    def open(cls, parts: Parts, domain: Domain, n_files: int) -> FileMap:
+        """Read part 0.
+
+        Raises:
+            CorruptIndexError: it makes no sense.
+            IndexVersionError: a newer library wrote it.
+        """
+        if not len(parts):
+            raise CorruptIndexError("a file map has no part")
+        raw = parts[0]
+        check_version(raw[0] if len(raw) else 0, VERSION, FILE_MAP)
+        cursor = Cursor(raw)
+        _, form, n_tag, n_levels, found, n_codes, n_chunks = cursor.unpack(_HEAD)
+        check_tag(cursor.bytes(n_tag), domain, FILE_MAP)
+        is_bytes = BYTES if domain.is_bytes else 0
+        if found != n_files or form & ~_BINS != is_bytes:
+            raise CorruptIndexError(
+                f"a file map of form {form} and {found} files is not of {n_files}"
+            )
+        bits = np.frombuffer(cursor.bytes((n_files + 7) // 8), np.uint8)
+        covered = np.unpackbits(bits, count=n_files, bitorder="little").view(np.bool_)
+        head = Head(is_bytes, 0, n_files, 0, n_codes, n_chunks)
+        book = open_codebook(head, cursor, parts)
+        levels, at, n_sets = [], 1 + n_chunks, n_codes
+        for _ in range(n_levels):
+            (n_parts,) = cursor.numbers("I", 1)
+            firsts = cursor.numbers("I", n_parts)
+            if not n_parts or firsts[0] or not ascend((*firsts, n_sets)):
+                raise CorruptIndexError("the parts of a file map are out of order")
+            levels.append((firsts, at))
+            at, n_sets = at + n_parts, -(-n_sets >> _FAN_BITS)
+        cursor.end()
+        if at != len(parts) or bool(levels) != bool(n_codes):
+            raise CorruptIndexError(
+                f"a file map has {len(parts)} parts, and its header says {at}"
+            )
+        return cls(covered, bool(is_bytes), bool(form & _BINS), book, levels, parts)
+
+    def ask(self, atom: Atom) -> tuple[Mask, Mask] | None:
+        """The slots where no row is ruled out, and those where some row is TRUE.
+
+        None is "no opinion".  Slots that are not ``covered`` are in neither.
+
+        Raises:
+            CorruptIndexError: a part makes no sense.
+        """
+        if not isinstance(atom, Range | OneOf):
+            return None
+        try:
+            found = np.zeros(len(self.covered), np.bool_)
+            for interval in self._intervals(atom):
+                for level, start, stop in _cover(interval, len(self.levels)):
+                    self._add(found, level, start, stop)
+        except CorruptIndexError:
+            raise
+        except DAMAGE as error:
+            raise CorruptIndexError(
+                f"the file map of column {atom.column!r} is damaged ({error})"
+            ) from error
+        found &= self.covered
+        return found, np.zeros_like(found) if self.binned else found
+
+    def spans(self) -> list[ValueSpans | None]:
+        """What the map knows of every slot; None where it knows nothing.
+
+        Bins of byte strings have no upper bound that could be said, so there it knows
+        nothing of any slot.
+
+        Raises:
+            CorruptIndexError: a part makes no sense.
+        """
+        if self.binned and self.is_bytes:
+            return [None] * len(self.covered)
+        values = self.book.values(0, self.book.n_codes)
+        codes: list[list[int]] = [[] for _ in self.covered]
+        try:
+            for code, slots in self._single_sets():
+                for slot in slots.tolist():
+                    codes[slot].append(code)
+        except DAMAGE as error:
+            raise CorruptIndexError(f"a file map is damaged ({error})") from error
+        return [
+            self._spans_of(own, values) if covered else None
+            for own, covered in zip(codes, self.covered.tolist(), strict=True)
+        ]
+
+    def _single_sets(self) -> Iterator[tuple[int, npt.NDArray[np.unsignedinteger]]]:
+        """Every code with its slots, some at a time, in the order of the codes."""
+        if not self.levels:
+            return
+        firsts, at = self.levels[0]
+        width = row_bytes(len(self.covered))
+        for i, begin in enumerate(firsts):
+            end = firsts[i + 1] if i + 1 < len(firsts) else self.book.n_codes
+            entries = read_entries(self.parts[at + i], end - begin, width)
+            for code in range(begin, end):
+                for slots in _slots(entries, code - begin, code - begin + 1):
+                    yield code, slots
+
+    def _spans_of(self, codes: Sequence[int], values: Sequence[Value]) -> ValueSpans:
+        lows = [values[code] for code in codes]
+        # Of the domain and not of the values: a column of NULLs has none.
+        if self.is_bytes:
+            texts = pa.array(lows, pa.large_binary())
+            return ValueSpans(texts, texts)
+        ints = np.array(lows, np.int64)
+        if not self.binned:
+            return ValueSpans(ints, ints)
+        above = np.append(np.array(values, np.int64)[1:] - 1, np.iinfo(np.int64).max)
+        return ValueSpans(ints, above[np.array(codes, np.int64)])
+
+    def _intervals(self, atom: Range | OneOf) -> list[Interval]:
+        """The codes that a matching value can have."""
+        if isinstance(atom, OneOf):
+            if not self.binned:
+                return intervals_of(self.book.find_all(atom.values))
+            bins = {self._bin(value) for value in atom.values}
+            return intervals_of(sorted(bins - {-1}))
+        if not self.binned:
+            start, stop = self.book.locate(atom.low, atom.high)
+        else:
+            # <--- [ bin  low  ) [ bin ) [ bin  high ) --->
+            start = 0 if atom.low is None else max(0, self._bin(atom.low))
+            stop = self.book.locate(None, atom.high)[1]
+        return [(start, stop)] if start < stop else []
+
+    def _bin(self, value: Value) -> int:
+        """The bin of ``value``, or -1 below all of them."""
+        return self.book.locate(None, successor(value))[1] - 1
+
+    def _add(self, found: Mask, level: int, start: int, stop: int) -> None:
+        """Add the slots of the sets ``start .. stop - 1`` of a level."""
+        firsts, at = self.levels[level]
+        n_sets = self.book.n_codes
+        for _ in range(level):
+            n_sets = -(-n_sets >> _FAN_BITS)
+        width = row_bytes(len(found))
+        first, last = part_of(firsts, start), part_of(firsts, stop - 1)
+        raw = self.parts.read(at + first, at + last + 1)
+        for i, part in enumerate(raw, first):
+            begin = firsts[i]
+            end = firsts[i + 1] if i + 1 < len(firsts) else n_sets
+            entries = read_entries(part, end - begin, width)
+            sets = _slots(entries, max(start, begin) - begin, min(stop, end) - begin)
+            for slots in sets:
+                self.parts.count.bitmaps += 1
+                found[slots] = True
+
+
+def _slots(
+    entries: Entries, start: int, stop: int
+) -> Iterator[npt.NDArray[np.unsignedinteger]]:
+    """The slots in the sets ``start .. stop - 1``, some at a time."""
+    lists, bitmaps = entries.take(start, stop)
+    for one in lists:
+        yield read_rows(one, entries.width)
+    for one in bitmaps:
+        yield np.frombuffer(roaring.load(one).to_array(), np.uint32)
+
+
+def _cover(interval: Interval, n_levels: int) -> Iterator[tuple[int, int, int]]:
+    """Sets, by level, whose codes are together those of the interval.
+
+    In dyadic ranges only the ends are looked at in detail; here with a fan of 16.
+    """
+    start, stop = interval
+    for level in range(n_levels):
+        up = -(-start >> _FAN_BITS), stop >> _FAN_BITS
+        if level == n_levels - 1 or up[0] >= up[1]:
+            yield level, start, stop
+            return
+        if start < up[0] << _FAN_BITS:
+            yield level, start, up[0] << _FAN_BITS
+        if up[1] << _FAN_BITS < stop:
+            yield level, up[1] << _FAN_BITS, stop
+        start, stop = up

@@ -1,0 +1,1 @@
+"""Bloom filters: their keys, hashes, payloads, and the transposed filters of a pack."""

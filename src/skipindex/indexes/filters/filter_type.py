@@ -1,0 +1,125 @@
+"""What the kinds have in common that are Bloom filters of texts.
+
+Such a kind says which texts, its *keys*, a value must have brought into the filter if
+it makes an atom TRUE.  There may be several ways to make it TRUE, so a kind gives
+*alternatives*: lists of keys, all of one of which must be there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyroaring import BitMap
+
+from skipindex.errors import CorruptIndexError
+from skipindex.expressions.atoms import Atom
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain
+from skipindex.indexes.filters.payload import (
+    VERSION,
+    Filter,
+    FilterHead,
+    Wanted,
+    check_scheme,
+    hopeless,
+)
+from skipindex.indexes.filters.transposed import Transposed, gather, scatter
+from skipindex.indexes.interface import IndexSpec
+from skipindex.storage.parts import Parts
+
+ROWS: Final = struct.Struct("<Q")
+"""The rows of the file, at the end of a header."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterIndex:
+    """The filter of one column of one file."""
+
+    filter: Filter
+    wanted: Wanted
+
+    def probe(self, atom: Atom) -> Bounds[BitMap] | None:
+        """No row, if no value can have the keys that it takes; else no opinion."""
+        if hopeless(atom, self.filter.head.k):
+            return None
+        alternatives = self.wanted(atom)
+        if alternatives is None:
+            return None
+        bits, may_hold = self.filter.bits(), self.filter.may_hold
+        if any(all(may_hold(bits, key) for key in keys) for keys in alternatives):
+            return None
+        return Bounds(BitMap(), BitMap())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterType:
+    """A kind of filter.
+
+    Args:
+        name: of the kind.
+        spec: its spec.
+        wanted: from the kind's own bytes, what an atom requires; raises
+            ``CorruptIndexError`` if they make no sense.
+        check_domain: raises ``UnsupportedTypeError`` where columns cannot be.
+        n_own: the kind's own bytes in a header.
+        has_rows: whether u64 rows of the file follow them.
+    """
+
+    name: str
+    spec: type[IndexSpec]
+    wanted: Callable[[bytes], Wanted]
+    check_domain: Callable[[Domain], None]
+    n_own: int = 0
+    has_rows: bool = True
+    version: int = VERSION
+    positional: bool = False
+
+    def check(self, domain: Domain) -> None:
+        """Accept what the kind can hold."""
+        self.check_domain(domain)
+
+    def open(self, parts: Parts, domain: Domain, n_rows: int) -> FilterIndex:
+        """Read the header; the bits only when asked."""
+        if len(parts) != 2:
+            raise CorruptIndexError(
+                f"a {self.name} payload has {len(parts)} parts (accepted: 2)"
+            )
+        n_own = self.n_own + self._n_tail
+        head = FilterHead.read(parts[0], domain, self.name, n_own=n_own)
+        check_scheme(head, self.name)
+        rows = int.from_bytes(head.own[self.n_own :], "little")
+        if self.has_rows and rows != n_rows:
+            raise CorruptIndexError(
+                f"a {self.name} of {rows} rows is not of a file of {n_rows}"
+            )
+        if not self.has_rows and head.n_keys > n_rows:
+            raise CorruptIndexError(
+                f"a {self.name} of {head.n_keys} keys makes no sense for a file of "
+                f"{n_rows} rows"
+            )
+        return FilterIndex(Filter(head, parts), self.wanted(head.own[: self.n_own]))
+
+    def gather(
+        self, payloads: Sequence[Sequence[bytes]], domain: Domain
+    ) -> tuple[list[bytes], set[int]]:
+        """The parts of the filters that can be turned together, and their slots."""
+        return gather(
+            payloads, domain, self.name, n_own=self.n_own, n_tail=self._n_tail
+        )
+
+    def scatter(
+        self, shared: Parts, domain: Domain, n_files: int
+    ) -> dict[int, list[bytes]]:
+        """By slot, the filters that were turned, as payloads of their own."""
+        return scatter(shared, domain, self.name, n_files, n_tail=self._n_tail)
+
+    def open_pack(self, shared: Parts, domain: Domain, n_files: int) -> Transposed:
+        """Read the header of turned filters; their rows only when asked."""
+        return Transposed.open(shared, domain, self.name, n_files, self.wanted)
+
+    @property
+    def _n_tail(self) -> int:
+        return ROWS.size if self.has_rows else 0

@@ -1,0 +1,327 @@
+"""Bit-sliced: the codes of a column cut into digits, a bitmap for each digit value.
+
+The smallest index that answers everything exactly, ranges best of all: the default,
+base 2 and range-encoded, costs about ``log2(distinct values)`` bits a row.  256
+distinct values make 8 slices and an existence bitmap in base 2, and 3 x 10 bitmaps in
+base 10, equality-encoded.
+
+``max_slices`` keeps the topmost digits alone.  Codes are then known up to a *bin* of
+``base ** dropped`` neighbours, so a range has two answers: the rows of the bins inside
+of it, and the rows of the bins that it touches.  The true rows are between the two.
+
+Payload, version 1, and version 2 where digits were dropped::
+
+    part 0          header (``_header``; parameter: base | 0x80 if range-encoded),
+                    codes (``_dictionary``), then
+                    u8 number of lowest digits that were dropped; only in version 2
+    parts 1 .. c    dictionary chunks, none in value mode
+    then            the bitmaps as portable roaring, the lowest digit that is there
+                    first, in a digit value 0 first (``_digits``); range-encoded, the
+                    existence bitmap last
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from pyroaring import BitMap
+
+from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain
+from skipindex.indexes.bit_slices.digits import Shape, pack_slices
+from skipindex.indexes.bit_slices.slices import Slices
+from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
+from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
+from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
+from skipindex.indexes.encoding.header import Cursor, Head, read_head
+from skipindex.indexes.interface import IndexSpec
+from skipindex.indexes.positional import (
+    Interval,
+    answer,
+    answer_within,
+    count_within,
+    distinct,
+)
+from skipindex.storage.parts import Parts
+
+_KIND: Final = "bit_sliced"
+_VERSION: Final = 2
+_ALL_DIGITS: Final = 1
+"""The payload's version where no digit was dropped."""
+
+_RANGED: Final = 0x80
+_SMALL_DICTIONARY: Final = 1024
+"""With fewer distinct values the number of bitmaps depends on their number alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitSliced:
+    """Bitmaps of the digits of a column's codes.
+
+    Args:
+        base: of the digits, 2 to 16.  2 is the smallest, in any order of the rows.
+        encoding: ``range``, a bitmap is "the digit is at most v"; ``equality``, "the
+            digit is v", which answers ``=`` from one bitmap a digit.
+        max_slices: keep no more bitmaps than these (one digit at least), those of
+            the topmost digits; answers become supersets.  None keeps all.
+    """
+
+    base: int = 2
+    encoding: Literal["range", "equality"] = "range"
+    max_slices: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.base not in range(2, 17):
+            raise UnknownIndexError(
+                f"no bit_sliced index has base {self.base!r} (accepted: 2 to 16)"
+            )
+        if self.encoding not in ("range", "equality"):
+            raise UnknownIndexError(
+                f"no bit_sliced index has encoding {self.encoding!r} "
+                "(accepted: 'range', 'equality')"
+            )
+        if self.max_slices is not None and self.max_slices < 1:
+            raise UnknownIndexError(
+                f"no bit_sliced index keeps {self.max_slices!r} slices "
+                "(accepted: 1 or more, or None)"
+            )
+
+    @property
+    def kind(self) -> str:
+        """``bit_sliced``."""
+        return _KIND
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload."""
+        ranged = self.encoding == "range"
+        coding = _choose_coding(column, self.base, self.max_slices, ranged=ranged)
+        shape = Shape.of(self.base, coding.n_codes, ranged=ranged)
+        dropped = shape.n_digits - _n_kept(shape, self.max_slices)
+        parameter = self.base | (_RANGED if ranged else 0)
+        if not dropped:
+            header = coding.header(column, version=_ALL_DIGITS, parameter=parameter)
+            return [header, *coding.chunks, *pack_slices(coding.codes, shape)]
+        header = coding.header(column, version=_VERSION, parameter=parameter)
+        unit = np.uint32(self.base**dropped)
+        bins = np.where(coding.codes == NULL_CODE, coding.codes, coding.codes // unit)
+        slices = pack_slices(bins, _coarse(shape, dropped))
+        return [header + bytes([dropped]), *coding.chunks, *slices]
+
+
+def _n_kept(shape: Shape, max_slices: int | None) -> int:
+    """How many digits are kept, from the top."""
+    if max_slices is None:
+        return shape.n_digits
+    return min(shape.n_digits, max(1, max_slices // shape.per_digit))
+
+
+def _coarse(shape: Shape, dropped: int) -> Shape:
+    """The shape of the digits that are left, whose codes are bins."""
+    n_bins = -(-shape.n_codes // shape.base**dropped)
+    return Shape.of(shape.base, n_bins, ranged=shape.ranged)
+
+
+def _choose_coding(
+    column: EncodedColumn, base: int, max_slices: int | None, *, ranged: bool
+) -> Coding:
+    """Value mode where it is no larger than ranks with their dictionary.
+
+    The sizes are estimates; either choice answers the same, unless digits are
+    dropped: then ranks are chosen where they are exact for no more bytes.
+    """
+    low, high = column.minimum, column.maximum
+    if not isinstance(low, int) or not isinstance(high, int):
+        return rank_coding(column)
+    span = high - low + 1
+    if span >= NULL_CODE:
+        return rank_coding(column)
+    by_value = Shape.of(base, span, ranged=ranged)
+    by_rank = Shape.of(base, column.n_distinct, ranged=ranged)
+    if by_value.n_digits > by_rank.n_digits and (
+        column.n_distinct <= _SMALL_DICTIONARY
+        or _slice_bytes(column, by_value, max_slices)
+        > _slice_bytes(column, by_rank, max_slices)
+        + _dictionary_bytes(column.n_distinct, span)
+    ):
+        return rank_coding(column)
+    return value_coding(column, low, high)
+
+
+def _slice_bytes(column: EncodedColumn, shape: Shape, max_slices: int | None) -> float:
+    """About the size of the bitmaps: dense, or in runs if neighbours are equal."""
+    codes = column.codes
+    n_runs = 1 + int(np.count_nonzero(codes[1:] != codes[:-1]))
+    total = 0.0
+    is_sorted = n_runs <= column.n_distinct + 1
+    for i in range(shape.n_digits - _n_kept(shape, max_slices), shape.n_digits):
+        # Over sorted rows a digit changes only as often as its place says.
+        changes = min(n_runs, shape.n_codes / shape.base**i) if is_sorted else n_runs
+        total += shape.per_digit * min(column.n_rows / 8, 2 * changes)
+    return total
+
+
+def _dictionary_bytes(n_distinct: int, span: int) -> float:
+    """About the size of a dictionary of integers: the entropy of its gaps."""
+    return n_distinct * (math.log2(span / n_distinct) + 1.5) / 8
+
+
+@dataclass(frozen=True, slots=True)
+class BitSlicedIndex:
+    """The bit slices of one column of one file.
+
+    Args:
+        head: the counts of the column.
+        book: what the codes mean.
+        shape: of the digits that are there.
+        unit: how many codes make a bin; 1 if no digit was dropped.
+        parts: the payload.
+    """
+
+    head: Head
+    book: Codebook
+    shape: Shape
+    unit: int
+    parts: Parts
+
+    @property
+    def n_bitmaps(self) -> int:
+        """How many bitmaps the payload has, empty ones too."""
+        return self.shape.n_bitmaps
+
+    def probe(self, atom: Atom) -> Bounds[BitMap]:
+        """The rows for which ``atom`` is TRUE: exactly, if no digit was dropped."""
+        return answer(self, atom)
+
+    def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
+        """Those of ``rows`` for which ``atom`` is TRUE: as exactly as ``probe``."""
+        return answer_within(self, atom, rows)
+
+    def count_within(self, atom: Atom, rows: BitMap) -> int | None:
+        """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``probe_within``."""
+        return count_within(self, atom, rows)
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, if there are not more than ``limit``."""
+        return distinct(self, limit)
+
+    def existence(self) -> BitMap:
+        """The rows that have a value."""
+        return self._slices().existence()
+
+    def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
+        """Those of ``rows`` with a code of the interval, if slices know codes."""
+        if not self._looks_inside:
+            return None
+        found = BitMap()
+        self._slices().inside(*interval, rows, found)
+        return found
+
+    def count_inside(self, interval: Interval, rows: BitMap) -> int | None:
+        """How many of ``rows`` have a code of the interval, if slices know codes."""
+        if not self._looks_inside:
+            return None
+        return self._slices().inside(*interval, rows, None)
+
+    @property
+    def _looks_inside(self) -> bool:
+        """Whether digits are single bits, and none was dropped.
+
+        Where some were, slices know bins and no codes.
+        """
+        return self.shape.per_digit == 1 and self.unit == 1
+
+    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+        """The rows with a code of the intervals, by the bins they are in."""
+        if self.unit == 1:
+            rows = self._among(intervals)
+            return Bounds(rows, rows)
+        # <---[ bin ]--[ bin start ]--[ bin ]--[ stop bin ]--->
+        #                  touched  inside  touched
+        unit, n_codes = self.unit, self.head.n_codes
+        touched: list[Interval] = []
+        inside: list[Interval] = []
+        for start, stop in intervals:
+            _append(touched, start // unit, -(-stop // unit))
+            # No row is beyond the last code, so its bin may be taken as full.
+            end = self.shape.n_codes if stop == n_codes else stop // unit
+            _append(inside, -(-start // unit), end)
+        return Bounds(self._among(inside), self._among(touched))
+
+    def _among(self, bins: Sequence[Interval]) -> BitMap:
+        """The rows whose bin is in one of the intervals."""
+        if not bins:
+            return BitMap()
+        slices = self._slices()
+        return slices.between(*bins[0]) if len(bins) == 1 else slices.among(bins)
+
+    def _slices(self) -> Slices:
+        return Slices(
+            self.parts,
+            1 + self.head.n_chunks,
+            self.shape,
+            self.head.n_rows,
+            not self.head.null_count,
+        )
+
+
+def _append(intervals: list[Interval], start: int, stop: int) -> None:
+    """Add an interval that begins after the others began; they may touch."""
+    if start >= stop:
+        return
+    if intervals and start <= intervals[-1][1]:
+        start, stop = intervals[-1][0], max(stop, intervals[-1][1])
+        intervals.pop()
+    intervals.append((start, stop))
+
+
+@dataclass(frozen=True, slots=True)
+class BitSlicedType:
+    """The kind ``bit_sliced``."""
+
+    name: str = _KIND
+    version: int = _VERSION
+    positional: bool = True
+    spec: type[IndexSpec] = BitSliced
+
+    def check(self, domain: Domain) -> None:
+        """Accept every domain: all that it takes is an order."""
+
+    def open(self, parts: Parts, domain: Domain, n_rows: int) -> BitSlicedIndex:
+        """Read the header; a dictionary and bitmaps only when asked."""
+        if not len(parts):
+            raise CorruptIndexError("a bit_sliced payload has no part")
+        first = parts[0]
+        cursor = Cursor(first)
+        head = read_head(
+            cursor, kind=_KIND, version=_VERSION, domain=domain, n_rows=n_rows
+        )
+        base, ranged = head.parameter & ~_RANGED, bool(head.parameter & _RANGED)
+        if base not in range(2, 17):
+            raise CorruptIndexError(f"a bit_sliced payload has base {base}")
+        book = open_codebook(head, cursor, parts)
+        shape, unit = Shape.of(base, head.n_codes, ranged=ranged), 1
+        if first[0] > _ALL_DIGITS:
+            (dropped,) = cursor.bytes(1)
+            if not 0 < dropped < shape.n_digits:
+                raise CorruptIndexError(
+                    f"a bit_sliced payload of {shape.n_digits} digits says that "
+                    f"{dropped} of them were dropped"
+                )
+            shape, unit = _coarse(shape, dropped), base**dropped
+        cursor.end()
+        expected = 1 + head.n_chunks + shape.n_bitmaps
+        if len(parts) != expected:
+            raise CorruptIndexError(
+                f"a bit_sliced payload has {len(parts)} parts, and its header says "
+                f"{expected}"
+            )
+        return BitSlicedIndex(head, book, shape, unit, parts)
+
+
+INDEX_TYPE: Final = BitSlicedType()

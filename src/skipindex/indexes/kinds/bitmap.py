@@ -1,0 +1,222 @@
+"""Equality-encoded bitmaps: the rows of every value.
+
+The cheapest to ask for ``=`` and IN, and exact for everything; a range unites the
+bitmaps of its values.  Values of few rows are kept as lists of rows, so a column
+of distinct values costs 2 bytes a row (4 in files of more than 65,536 rows) and its
+dictionary.
+
+Payload, version 1::
+
+    part 0          header (``_header``), codes (``_dictionary``), then
+                    u32 p, the number of entry parts
+                    u32 first code of each
+    parts 1 .. c    dictionary chunks
+    then            p parts of entries (``_entries``)
+    then            the existence bitmap as portable roaring, if a row is NULL
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from pyroaring import BitMap
+
+from skipindex.errors import CorruptIndexError
+from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain
+from skipindex.indexes.encoding.coding import rank_coding
+from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
+from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
+from skipindex.indexes.encoding.entries import (
+    Entries,
+    pack_entries,
+    part_of,
+    read_entries,
+    read_rows,
+    row_bytes,
+)
+from skipindex.indexes.encoding.header import Cursor, Head, ascend, read_head
+from skipindex.indexes.encoding.roaring import (
+    ARRAY_MAX,
+    from_rows,
+    from_sorted_u16,
+    pack_dense,
+    thawed,
+)
+from skipindex.indexes.interface import IndexSpec
+from skipindex.indexes.positional import Interval, answer, distinct, load
+from skipindex.storage.parts import Parts
+
+_KIND: Final = "bitmap"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bitmap:
+    """The rows of every value."""
+
+    @property
+    def kind(self) -> str:
+        """``bitmap``."""
+        return _KIND
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload."""
+        coding = rank_coding(column)
+        entries, firsts = pack_entries(column)
+        header = coding.header(column, version=_VERSION)
+        header += np.array([len(firsts), *firsts], "<u4").tobytes()
+        parts = [header, *coding.chunks, *entries]
+        if column.null_count:
+            exists = coding.codes != NULL_CODE
+            parts.append(pack_dense(np.packbits(exists, bitorder="little")))
+        return parts
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapIndex:
+    """The rows of every value of one column of one file."""
+
+    head: Head
+    book: Codebook
+    firsts: Sequence[int]
+    parts: Parts
+
+    @property
+    def n_bitmaps(self) -> int:
+        """One for every value, and one of the rows that have any if some have not."""
+        return self.head.n_codes + bool(self.head.null_count)
+
+    def probe(self, atom: Atom) -> Bounds[BitMap]:
+        """Exactly the rows for which ``atom`` is TRUE."""
+        return answer(self, atom)
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, if there are not more than ``limit``."""
+        return distinct(self, limit)
+
+    def existence(self) -> BitMap:
+        """The rows that have a value."""
+        if not self.head.null_count:
+            return BitMap(range(self.head.n_rows))
+        last = len(self.parts) - 1
+        self.parts.count.bitmaps += 1
+        return thawed(self.parts.bitmaps(last, last + 1)[0])
+
+    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+        """Exactly the rows with a code of the intervals."""
+        (start, stop), *others = intervals
+        if stop - start == 1 and not others:
+            rows = self._of_one(start)
+            return Bounds(rows, rows)
+        postings: list[memoryview] = []
+        bitmaps: list[BitMap] = []
+        n_values = 0
+        for entries, start, stop in self._pieces(intervals):
+            lists, raw = entries.take(start, stop)
+            postings += lists
+            bitmaps += [load(self.parts, one) for one in raw]
+            n_values += stop - start
+        self.parts.count.bitmaps += n_values - len(bitmaps)
+        if postings:
+            bitmaps.append(self._listed(postings, n_values))
+        rows = bitmaps[0] if len(bitmaps) == 1 else BitMap.union(*bitmaps)
+        return Bounds(rows, rows)
+
+    def _of_one(self, code: int) -> BitMap:
+        """The rows of one value, which is asked most often."""
+        i = part_of(self.firsts, code)
+        begin, end = self._codes_of(i)
+
+        def decode(raw: memoryview) -> Entries:
+            return read_entries(raw, end - begin, row_bytes(self.head.n_rows))
+
+        entries = self.parts.decoded(1 + self.head.n_chunks + i, decode)
+        postings, bitmaps = entries.take(code - begin, code - begin + 1)
+        if bitmaps:
+            return load(self.parts, bitmaps[0])
+        self.parts.count.bitmaps += 1
+        return self._listed(postings, 1)
+
+    def _listed(self, postings: Sequence[memoryview], n_values: int) -> BitMap:
+        """The rows of some lists, which one value has in order."""
+        width = row_bytes(self.head.n_rows)
+        if n_values == 1 and width == 2 and len(postings[0]) <= 2 * ARRAY_MAX:
+            return from_sorted_u16(postings[0])
+        lists = [read_rows(raw, width) for raw in postings]
+        return from_rows(np.concatenate(lists), self.head.n_rows)
+
+    def _pieces(
+        self, intervals: Sequence[Interval]
+    ) -> Iterator[tuple[Entries, int, int]]:
+        """The parts with the codes of the intervals, and which entries these are."""
+        read: dict[int, Entries] = {}
+        for start, stop in intervals:
+            first, last = part_of(self.firsts, start), part_of(self.firsts, stop - 1)
+            self._read(first, last, read)
+            for i in range(first, last + 1):
+                begin, end = self._codes_of(i)
+                yield read[i], max(start, begin) - begin, min(stop, end) - begin
+
+    def _codes_of(self, i: int) -> Interval:
+        """The codes of entry part ``i``."""
+        if i + 1 < len(self.firsts):
+            return self.firsts[i], self.firsts[i + 1]
+        return self.firsts[i], self.head.n_codes
+
+    def _read(self, first: int, last: int, read: dict[int, Entries]) -> None:
+        """Parts ``first .. last``, in one read; the first may have been read before."""
+        first += first in read
+        if first > last:
+            return
+        at = 1 + self.head.n_chunks
+        width = row_bytes(self.head.n_rows)
+        for i, raw in enumerate(self.parts.read(at + first, at + last + 1), first):
+            begin, end = self._codes_of(i)
+            read[i] = read_entries(raw, end - begin, width)
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapType:
+    """The kind ``bitmap``."""
+
+    name: str = _KIND
+    version: int = _VERSION
+    positional: bool = True
+    spec: type[IndexSpec] = Bitmap
+
+    def check(self, domain: Domain) -> None:
+        """Accept every domain: all that it takes is an order."""
+
+    def open(self, parts: Parts, domain: Domain, n_rows: int) -> BitmapIndex:
+        """Read the header; a dictionary and entries only when asked."""
+        if not len(parts):
+            raise CorruptIndexError("a bitmap payload has no part")
+        cursor = Cursor(parts[0])
+        head = read_head(
+            cursor, kind=_KIND, version=_VERSION, domain=domain, n_rows=n_rows
+        )
+        book = open_codebook(head, cursor, parts)
+        (n_parts,) = cursor.numbers("I", 1)
+        firsts = cursor.numbers("I", n_parts)
+        cursor.end()
+        if (
+            (n_parts > 0) != (head.n_codes > 0)
+            or not ascend((-1, *firsts, head.n_codes))
+            or (firsts and firsts[0])
+        ):
+            raise CorruptIndexError("the parts of a bitmap payload are out of order")
+        expected = 1 + head.n_chunks + n_parts + bool(head.null_count)
+        if len(parts) != expected:
+            raise CorruptIndexError(
+                f"a bitmap payload has {len(parts)} parts, and its header says "
+                f"{expected}"
+            )
+        return BitmapIndex(head, book, firsts, parts)
+
+
+INDEX_TYPE: Final = BitmapType()

@@ -1,0 +1,142 @@
+"""A Bloom filter of all pieces of ``n`` bytes: which files have no ``'%abc%'``.
+
+A value that contains a text contains every run of ``n`` bytes of that text, so a file
+whose filter lacks one of them has no such value.  LIKE with any number of pieces,
+``contains``, ``startswith``, ``endswith``, ``=`` and IN are answered; nothing is said
+of a negation, nor of a text of fewer than ``n`` bytes.  Letters are told from capitals,
+as LIKE does.
+
+The payload is drawn in ``_filter``, with u64 ``n`` and u64 rows of the file at the end
+of part 0.  A key is the decimal number whose bytes, the highest first, are the piece.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.expressions.patterns import Fragment
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.filters.filter_type import ROWS, FilterType
+from skipindex.indexes.filters.payload import Wanted, check_error_rate, pack_filter
+from skipindex.indexes.filters.text_keys import (
+    check_is_text,
+    text_layout,
+    wanted_by_text,
+)
+
+_KIND: Final = "ngram_bloom"
+_OWN: Final = struct.Struct("<Q")
+_LENGTHS: Final = range(2, 9)
+_BATCH: Final = 1 << 16
+_TABLE_LENGTH: Final = 3
+"""Up to so many bytes a table of all pieces that can be is smaller than a sort."""
+
+
+_Numbers = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NGramBloom:
+    """A Bloom filter of the pieces of ``n`` bytes of a string column.
+
+    Args:
+        n: bytes of UTF-8 in a piece, 2 to 8.  A longer piece rules out more, and a
+            text that is asked for must be as long.
+        error_rate: the share of absent pieces that are taken for present ones.
+    """
+
+    n: int = 3
+    error_rate: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.n not in _LENGTHS:
+            raise UnknownIndexError(
+                f"no ngram_bloom index has pieces of {self.n!r} bytes "
+                "(accepted: 2 to 8)"
+            )
+        check_error_rate(self.error_rate, _KIND)
+
+    @property
+    def kind(self) -> str:
+        """``ngram_bloom``."""
+        return _KIND
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload.
+
+        Raises:
+            UnsupportedTypeError: the column holds no text.
+        """
+        check_is_text(column.domain, _KIND)
+        values = column.some_distinct
+        assert not isinstance(values, np.ndarray)
+        keys = [b"%d" % number for number in _pieces(values, self.n).tolist()]
+        own = _OWN.pack(self.n) + ROWS.pack(column.n_rows)
+        return pack_filter(keys, self.error_rate, column.domain, own=own)
+
+
+def _pieces(values: pa.LargeBinaryArray, n: int) -> _Numbers:
+    """The distinct pieces of ``n`` bytes, as ascending big-endian numbers."""
+    batches = (values.slice(at, _BATCH) for at in range(0, len(values), _BATCH))
+    if n <= _TABLE_LENGTH:
+        seen = np.zeros(1 << 8 * n, np.bool_)
+        for batch in batches:
+            seen[_windows(batch, n)] = True
+        return np.flatnonzero(seen).astype(np.uint64)
+    found = [_distinct(_windows(batch, n)) for batch in batches]
+    return _distinct(np.concatenate([np.empty(0, np.uint32), *found]))
+
+
+def _distinct(numbers: _Numbers) -> _Numbers:
+    # Sorted and compared: np.unique hashes, which takes ten times as long.
+    numbers.sort()
+    fresh = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=fresh[1:])
+    return numbers[fresh]
+
+
+def _windows(values: pa.LargeBinaryArray, n: int) -> _Numbers:
+    """All pieces of ``n`` bytes, as big-endian numbers."""
+    ends, data = text_layout(values)
+    n_windows = max(0, len(data) - n + 1)
+    whole = np.ones(n_windows, np.bool_)
+    for back in range(1, n):  # a piece that begins there goes beyond its value
+        crossing = ends - back
+        whole[crossing[(crossing >= 0) & (crossing < n_windows)]] = False
+    width = np.dtype(np.uint32 if n <= 4 else np.uint64)
+    numbers = np.zeros(n_windows, width)
+    for i in range(n):
+        numbers <<= width.type(8)
+        numbers |= data[i : i + n_windows]
+    pieces: _Numbers = numbers[whole]
+    return pieces
+
+
+def _wanted_by(own: bytes) -> Wanted:
+    """What an atom requires of a filter whose header has these own bytes."""
+    (n,) = _OWN.unpack(own)
+    if n not in _LENGTHS:
+        raise CorruptIndexError(f"an ngram_bloom of pieces of {n} bytes makes no sense")
+
+    def keys_of(fragment: Fragment) -> list[str]:
+        text = fragment.text
+        pieces = {text[i : i + n] for i in range(len(text) - n + 1)}
+        return [str(int.from_bytes(piece, "big")) for piece in sorted(pieces)]
+
+    return lambda atom: wanted_by_text(atom, keys_of)
+
+
+INDEX_TYPE: Final = FilterType(
+    name=_KIND,
+    spec=NGramBloom,
+    wanted=_wanted_by,
+    check_domain=lambda domain: check_is_text(domain, _KIND),
+    n_own=_OWN.size,
+)

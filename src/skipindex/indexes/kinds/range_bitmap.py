@@ -1,0 +1,249 @@
+"""Range-encoded bitmaps: one for every value, of the rows with that value or less.
+
+Any range is the difference of two of them, so it reads two bitmaps whatever its
+width.  The price is that each bitmap is dense: use it for few distinct values or for
+clustered rows, else ``bit_sliced``.
+
+Above ``max_bitmaps`` distinct values, neighbours share a bitmap, in bins of about
+equally many rows.  Then a range that begins or ends inside of a bin is answered by the
+rows of all bins that it touches, of which none is certain, so that it still reads two
+bitmaps; ``=`` for a value that is not in the file stays exact, as the dictionary knows
+all values.
+
+Payload, version 1::
+
+    part 0          header (``_header``), codes (``_dictionary``), then
+                    u32 b, the number of bitmaps
+                    u32 end of every bin, the codes before it; only if b < n
+    parts 1 .. c    dictionary chunks
+    then            b bitmaps as portable roaring; the last is the existence bitmap
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap, FrozenBitMap
+
+from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain
+from skipindex.indexes.encoding.coding import rank_coding
+from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
+from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
+from skipindex.indexes.encoding.header import Cursor, Head, ascend, read_head
+from skipindex.indexes.encoding.ranks import Codes
+from skipindex.indexes.encoding.roaring import BITS_SIZE, blank, pack_all, thawed
+from skipindex.indexes.interface import IndexSpec
+from skipindex.indexes.positional import Interval, answer, distinct
+from skipindex.storage.parts import Parts
+
+_KIND: Final = "range_bitmap"
+_VERSION: Final = 1
+_BYTES_PER_ROW: Final = 3
+_BUDGET: Final = 1 << 14
+"""What a small file may cost whatever its rows."""
+_HEADER_BYTES: Final = 16
+_MOST: Final = 1024
+"""Building takes a pass over the rows for every bitmap, however small it is."""
+_BATCH_BYTES: Final = 1 << 23
+
+_Ends = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeBitmap:
+    """One bitmap for every value, of the rows with that value or less.
+
+    Args:
+        max_bitmaps: with more distinct values than this, neighbours share a bitmap
+            and answers become supersets.  None is as many as take about 3 bytes a
+            row: about 22 over rows in random order, up to 1,024 where neighbours are
+            alike.
+    """
+
+    max_bitmaps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_bitmaps is not None and self.max_bitmaps < 1:
+            raise UnknownIndexError(
+                f"no range_bitmap index has {self.max_bitmaps!r} bitmaps "
+                "(accepted: 1 or more)"
+            )
+
+    @property
+    def kind(self) -> str:
+        """``range_bitmap``."""
+        return _KIND
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload."""
+        coding = rank_coding(column)
+        header = coding.header(column, version=_VERSION)
+        n_bitmaps = coding.n_codes
+        codes, tail = coding.codes, b""
+        limit = self.max_bitmaps or _fitting(coding.codes, coding.n_codes)
+        if coding.n_codes > limit:
+            ends = _equi_depth(column, limit)
+            bins = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+            codes = column.spread(bins.astype(np.uint32)[codes[codes < coding.n_codes]])
+            n_bitmaps, tail = len(ends), ends.astype("<u4").tobytes()
+        header += np.array([n_bitmaps], "<u4").tobytes() + tail
+        return [header, *coding.chunks, *_pack_cumulative(codes, n_bitmaps)]
+
+
+def _fitting(codes: Codes, n_codes: int) -> int:
+    """About how many cumulative bitmaps fit into the bytes that a column may cost.
+
+    A bitmap has 8 KB for 65,536 rows, or 2 bytes a row, of which it has half, or 4
+    bytes a run.  A step from code ``a`` to ``b`` begins or ends a run in each of the
+    bitmaps between.
+    """
+    valid = codes[codes != NULL_CODE].astype(np.int64)
+    steps = int(np.abs(np.diff(valid)).sum())
+    in_runs = _HEADER_BYTES + 2 * steps / max(1, n_codes)
+    in_bits = min(len(codes), BITS_SIZE * (len(codes) + 0xFFFF >> 16))
+    budget = max(_BUDGET, _BYTES_PER_ROW * len(codes))
+    return min(_MOST, max(1, int(budget / max(1.0, min(in_runs, in_bits)))))
+
+
+def _equi_depth(column: EncodedColumn, n_bins: int) -> _Ends:
+    """The end of every bin: at most ``n_bins``, of about as many rows each."""
+    rows = np.cumsum(column.counts)
+    quantiles = rows[-1] * np.arange(1, n_bins + 1) / n_bins
+    ends = np.unique(rows.searchsorted(quantiles) + 1)
+    fitting: _Ends = np.minimum(ends, len(rows)).astype(np.uint32)
+    return fitting
+
+
+def _pack_cumulative(codes: Codes, n_bitmaps: int) -> list[bytes]:
+    narrow: npt.NDArray[np.unsignedinteger] = codes
+    if n_bitmaps < 1 << 8:
+        narrow = codes.astype(np.uint8)
+    elif n_bitmaps < 1 << 16:
+        narrow = codes.astype(np.uint16)
+    # NULL is all ones in either width, and above the greatest bitmap's number.
+    n_bytes = (len(codes) + 7) // 8
+    batch = max(1, _BATCH_BYTES // max(1, n_bytes))
+    packed: list[bytes] = []
+    for first in range(0, n_bitmaps, batch):
+        numbers = range(first, min(first + batch, n_bitmaps))
+        bits = blank(len(numbers), len(codes))
+        for at, number in enumerate(numbers):
+            mask = narrow <= narrow.dtype.type(number)
+            bits[at, :n_bytes] = np.packbits(mask, bitorder="little")
+        packed += pack_all(bits)
+    return packed
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBitmapIndex:
+    """The cumulative bitmaps of one column of one file."""
+
+    head: Head
+    book: Codebook
+    n_bitmaps: int
+    ends: Sequence[int] | None
+    parts: Parts
+
+    def probe(self, atom: Atom) -> Bounds[BitMap]:
+        """The rows for which ``atom`` is TRUE: exactly, if every value has a bitmap."""
+        return answer(self, atom)
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, if there are not more than ``limit``."""
+        return distinct(self, limit)
+
+    def existence(self) -> BitMap:
+        """The rows that have a value."""
+        return self._below(self.n_bitmaps)
+
+    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+        """The rows with a code of the intervals, by the bins they are in."""
+        lower, upper = BitMap(), BitMap()
+        for start, stop in intervals:
+            bounds = self._between(start, stop)
+            lower |= bounds.lower
+            upper |= bounds.upper
+        return Bounds(lower, upper)
+
+    def _between(self, start: int, stop: int) -> Bounds[BitMap]:
+        if self.ends is None:
+            rows = self._bins(start, stop)
+            return Bounds(rows, rows)
+        # <---[ bin ]--[ bin start ]--[ bin ]--[ stop bin ]--->
+        #                  touched  touched  touched
+        first = bisect_right(self.ends, start)
+        last = bisect_left(self.ends, stop)
+        begins_inside = start > (self.ends[first - 1] if first else 0)
+        ends_inside = stop < self.ends[last]
+        upper = self._bins(first, last + 1)
+        exact = not begins_inside and not ends_inside
+        return Bounds(upper if exact else BitMap(), upper)
+
+    def _bins(self, start: int, stop: int) -> BitMap:
+        rows = self._below(stop)
+        if start:
+            rows -= self._at(start)
+        return rows
+
+    def _below(self, number: int) -> BitMap:
+        """The rows of the first so many bitmaps, as a new bitmap."""
+        if not number:
+            return BitMap()
+        if number == self.n_bitmaps and not self.head.null_count:
+            return BitMap(range(self.head.n_rows))
+        return thawed(self._at(number))
+
+    def _at(self, number: int) -> FrozenBitMap:
+        """The bitmap of that number, of which the first is 1."""
+        # Bitmap 1 is the part behind the header and the dictionary.
+        part = self.head.n_chunks + number
+        self.parts.count.bitmaps += 1
+        return self.parts.bitmaps(part, part + 1)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBitmapType:
+    """The kind ``range_bitmap``."""
+
+    name: str = _KIND
+    version: int = _VERSION
+    positional: bool = True
+    spec: type[IndexSpec] = RangeBitmap
+
+    def check(self, domain: Domain) -> None:
+        """Accept every domain: all that it takes is an order."""
+
+    def open(self, parts: Parts, domain: Domain, n_rows: int) -> RangeBitmapIndex:
+        """Read the header; a dictionary and bitmaps only when asked."""
+        if not len(parts):
+            raise CorruptIndexError("a range_bitmap payload has no part")
+        cursor = Cursor(parts[0])
+        head = read_head(
+            cursor, kind=_KIND, version=_VERSION, domain=domain, n_rows=n_rows
+        )
+        book = open_codebook(head, cursor, parts)
+        (n_bitmaps,) = cursor.numbers("I", 1)
+        ends: tuple[int, ...] | None = None
+        if n_bitmaps != head.n_codes:
+            ends = cursor.numbers("I", n_bitmaps)
+            if not ends or not ascend((0, *ends)) or ends[-1] != head.n_codes:
+                raise CorruptIndexError("the bins of a range_bitmap are out of order")
+        cursor.end()
+        expected = 1 + head.n_chunks + n_bitmaps
+        if len(parts) != expected:
+            raise CorruptIndexError(
+                f"a range_bitmap payload has {len(parts)} parts, and its header says "
+                f"{expected}"
+            )
+        return RangeBitmapIndex(head, book, n_bitmaps, ends, parts)
+
+
+INDEX_TYPE: Final = RangeBitmapType()

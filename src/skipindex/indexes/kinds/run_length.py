@@ -1,0 +1,283 @@
+"""Run-length: the codes of runs of equal neighbours, in bit slices over the runs.
+
+For columns whose value stays for some rows: those of the order in a table of order
+lines, or whatever a table is sorted or clustered by.  Exact for everything.  It costs
+one bit a row for the places where runs begin, and ``log2(distinct values)`` bits a
+*run*, where ``bit_sliced`` costs as many bits a row.  The slices are plain bits and
+not roaring bitmaps, whose containers have 8 KB however few runs there are.
+
+Payload, version 1::
+
+    part 0          header (``_header``), codes (``_dictionary``), then
+                    u32 r, the number of runs
+                    u8  w, the number of slices
+                    u8  form of the beginnings: 0 bits, 1 numbers
+    parts 1 .. c    dictionary chunks, none in value mode
+    then            the beginnings of the runs: a bit a row, the lowest first, or the
+                    rows as ascending u32; a run ends where the next begins
+    then            w slices of ceil(r / 8) bytes, the lowest bit of the codes first:
+                    a one is a run whose bit is zero.  NULL is the code n.
+
+A part that begins with bits ends with zeros up to the full byte.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from skipindex.errors import CorruptIndexError
+from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain
+from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
+from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
+from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
+from skipindex.indexes.encoding.header import Cursor, Head, read_head
+from skipindex.indexes.encoding.roaring import Bits, from_rows
+from skipindex.indexes.interface import IndexSpec
+from skipindex.indexes.positional import Interval, answer, distinct
+from skipindex.storage.parts import Parts
+
+_KIND: Final = "run_length"
+_VERSION: Final = 1
+_BITS: Final = 0
+_NUMBERS: Final = 1
+_MANY: Final = 8
+"""From so many intervals on, the codes are put together and looked up."""
+
+Ints = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLength:
+    """Bit slices over runs of equal neighbours."""
+
+    @property
+    def kind(self) -> str:
+        """``run_length``."""
+        return _KIND
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload."""
+        begins = _beginnings(column)
+        coding = _choose_coding(column, len(begins))
+        codes = coding.codes[begins]
+        if column.null_count:
+            codes = np.where(codes == NULL_CODE, np.uint32(coding.n_codes), codes)
+        width = _width(coding.n_codes, has_null=column.null_count > 0)
+        form = _NUMBERS if 32 * len(begins) < column.n_rows else _BITS
+        header = coding.header(column, version=_VERSION)
+        header += np.array([len(begins)], "<u4").tobytes() + bytes([width, form])
+        if form == _NUMBERS:
+            places = begins.astype("<u4").tobytes()
+        else:
+            begun = np.zeros(column.n_rows, np.bool_)
+            begun[begins] = True
+            places = np.packbits(begun, bitorder="little").tobytes()
+        bits = [codes >> np.uint32(i) & np.uint32(1) == 0 for i in range(width)]
+        slices = [np.packbits(one, bitorder="little").tobytes() for one in bits]
+        return [header, *coding.chunks, places, b"".join(slices)]
+
+
+def _beginnings(column: EncodedColumn) -> npt.NDArray[np.intp]:
+    """The first row of every run."""
+    codes = column.codes
+    if not len(codes):
+        return np.zeros(0, np.intp)
+    return np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+
+
+def _width(n_codes: int, *, has_null: bool) -> int:
+    """Bits of the greatest code, NULL's among them; one where there is but one."""
+    greatest = n_codes - 1 + has_null
+    return max(1, greatest.bit_length()) if greatest >= 0 else 0
+
+
+def _choose_coding(column: EncodedColumn, n_runs: int) -> Coding:
+    """Value mode where it is no larger than ranks with their dictionary."""
+    low, high = column.minimum, column.maximum
+    if not isinstance(low, int) or not isinstance(high, int):
+        return rank_coding(column)
+    span = high - low + 1
+    if span >= NULL_CODE - 1:
+        return rank_coding(column)
+    has_null = column.null_count > 0
+    more = _width(span, has_null=has_null) - _width(
+        column.n_distinct, has_null=has_null
+    )
+    # A sorted dictionary takes about the entropy of its gaps.
+    dictionary = column.n_distinct * (math.log2(span / column.n_distinct) + 1.5)
+    if more * n_runs > dictionary:
+        return rank_coding(column)
+    return value_coding(column, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLengthIndex:
+    """The runs of one column of one file."""
+
+    head: Head
+    book: Codebook
+    n_runs: int
+    width: int
+    form: int
+    parts: Parts
+
+    @property
+    def n_bitmaps(self) -> int:
+        """The slices, and where runs begin."""
+        return self.width + 1
+
+    def probe(self, atom: Atom) -> Bounds[BitMap]:
+        """Exactly the rows for which ``atom`` is TRUE."""
+        return answer(self, atom)
+
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value of the column, if there are not more than ``limit``."""
+        return distinct(self, limit)
+
+    def existence(self) -> BitMap:
+        """The rows that have a value."""
+        if not self.head.null_count:
+            return BitMap(range(self.head.n_rows))
+        if not self.head.n_codes:
+            return BitMap()
+        return self._rows_of(self._below(self.head.n_codes, self._slices()))
+
+    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+        """Exactly the rows with a code of the intervals."""
+        slices = self._slices()
+        if len(intervals) < _MANY:
+            found = np.zeros(slices.shape[1], np.uint8)
+            for start, stop in intervals:
+                found |= self._between(start, stop, slices)
+            rows = self._rows_of(found)
+        else:
+            bits = np.unpackbits(slices, axis=1, count=self.n_runs, bitorder="little")
+            codes = np.zeros(self.n_runs, np.uint64)
+            for i, zeros in enumerate(bits):
+                codes |= (zeros ^ 1).astype(np.uint64) << np.uint64(i)
+            edges = np.array(intervals, np.uint64).ravel()
+            inside = np.searchsorted(edges, codes, side="right") & 1
+            rows = self._rows_of(np.packbits(inside == 1, bitorder="little"))
+        return Bounds(rows, rows)
+
+    def _slices(self) -> Bits:
+        """The slices, one in a row; their padding is of no run."""
+        raw = self.parts[2 + self.head.n_chunks]
+        if len(raw) != self.width * -(-self.n_runs // 8):
+            raise CorruptIndexError(
+                f"{len(raw)} bytes are not {self.width} slices of {self.n_runs} runs"
+            )
+        self.parts.count.bitmaps += self.width
+        return np.frombuffer(raw, np.uint8).reshape(self.width, -1)
+
+    def _between(self, start: int, stop: int, slices: Bits) -> Bits:
+        """The runs with a code of ``start .. stop - 1``."""
+        if stop - start == 1:
+            rows = np.full(slices.shape[1], 0xFF, np.uint8)
+            for i, zeros in enumerate(slices):
+                rows &= ~zeros if start >> i & 1 else zeros
+            return rows
+        below = self._below(stop, slices)
+        if start:
+            below &= ~self._below(start, slices)
+        return below
+
+    def _below(self, code: int, slices: Bits) -> Bits:
+        """The runs with a code below ``code``, which is not zero.
+
+        Those whose bits are, from the lowest one of ``code`` upwards.
+        """
+        if code >> self.width:
+            return np.full(slices.shape[1], 0xFF, np.uint8)
+        first = (code & -code).bit_length() - 1
+        found: Bits = slices[first].copy()
+        for i in range(first + 1, self.width):
+            if code >> i & 1:
+                found |= slices[i]
+            else:
+                found &= slices[i]
+        return found
+
+    def _rows_of(self, runs: Bits) -> BitMap:
+        """The rows of some runs, given as bits."""
+        chosen = np.flatnonzero(
+            np.unpackbits(runs, count=self.n_runs, bitorder="little")
+        )
+        if not len(chosen):
+            return BitMap()
+        begins = np.append(self._begins(), np.uint32(self.head.n_rows))
+        first, end = begins[chosen], begins[chosen + 1]
+        lengths = (end - first).astype(np.int64)
+        # Rows count up by one, and jump where a run begins.
+        before = np.cumsum(lengths) - lengths
+        steps = np.repeat(first.astype(np.int64) - before, lengths)
+        rows = (steps + np.arange(len(steps))).astype(np.uint32)
+        return from_rows(rows, self.head.n_rows)
+
+    def _begins(self) -> Ints:
+        raw = self.parts[1 + self.head.n_chunks]
+        self.parts.count.bitmaps += 1
+        if self.form == _NUMBERS:
+            begins = np.frombuffer(raw, "<u4")
+        else:
+            bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little")
+            begins = np.flatnonzero(bits).astype(np.uint32)
+        if (
+            len(begins) != self.n_runs
+            or begins[0]
+            or begins[-1] >= self.head.n_rows
+            or (begins[1:] <= begins[:-1]).any()
+        ):
+            raise CorruptIndexError("the runs of a run_length payload make no sense")
+        return begins
+
+
+@dataclass(frozen=True, slots=True)
+class RunLengthType:
+    """The kind ``run_length``."""
+
+    name: str = _KIND
+    version: int = _VERSION
+    positional: bool = True
+    spec: type[IndexSpec] = RunLength
+
+    def check(self, domain: Domain) -> None:
+        """Accept every domain: all that it takes is an order."""
+
+    def open(self, parts: Parts, domain: Domain, n_rows: int) -> RunLengthIndex:
+        """Read the header; a dictionary and the runs only when asked."""
+        if not len(parts):
+            raise CorruptIndexError("a run_length payload has no part")
+        cursor = Cursor(parts[0])
+        head = read_head(
+            cursor, kind=_KIND, version=_VERSION, domain=domain, n_rows=n_rows
+        )
+        book = open_codebook(head, cursor, parts)
+        (n_runs,) = cursor.numbers("I", 1)
+        width, form = cursor.bytes(2)
+        cursor.end()
+        sensible = (
+            (n_runs > 0) == (n_rows > 0)
+            and n_runs <= n_rows
+            and width == _width(head.n_codes, has_null=head.null_count > 0)
+            and form in (_BITS, _NUMBERS)
+            and len(parts) == 3 + head.n_chunks
+        )
+        if not sensible:
+            raise CorruptIndexError(
+                f"a run_length payload of {len(parts)} parts makes no sense: {n_runs} "
+                f"runs, {width} slices, form {form} ({head})"
+            )
+        return RunLengthIndex(head, book, n_runs, width, form, parts)
+
+
+INDEX_TYPE: Final = RunLengthType()

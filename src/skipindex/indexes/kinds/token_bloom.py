@@ -1,0 +1,119 @@
+"""A Bloom filter of all words: which files have no ``'% word %'``.
+
+A word (*token*) is a longest run of ASCII letters and digits and of bytes beyond
+ASCII.  Of a text that is asked for, only the words count that are surely whole in the
+value: those with another character on both sides, or at the value's own beginning or
+end.  So ``LIKE '%error: disk full%'`` looks for ``disk``, and ``LIKE '%disk%'`` gets
+no opinion, because it is true of ``disks``.  Smaller than ``ngram_bloom``, and made for
+log lines, paths and sentences; nothing is said of a negation.
+
+The payload is drawn in ``_filter``, with u64 rows of the file at the end of part 0.
+The words are the keys.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from skipindex.expressions.patterns import Fragment
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.filters.filter_type import ROWS, FilterType
+from skipindex.indexes.filters.payload import (
+    Wanted,
+    bloom_key,
+    check_error_rate,
+    pack_filter,
+)
+from skipindex.indexes.filters.text_keys import (
+    check_is_text,
+    text_layout,
+    wanted_by_text,
+)
+
+_KIND: Final = "token_bloom"
+_TOKEN: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
+_IN_TOKEN: Final = np.array(
+    [_TOKEN.fullmatch(bytes([byte])) is not None for byte in range(256)]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBloom:
+    """A Bloom filter of the words of a string column.
+
+    Args:
+        error_rate: the share of absent words that are taken for present ones.
+    """
+
+    error_rate: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_error_rate(self.error_rate, _KIND)
+
+    @property
+    def kind(self) -> str:
+        """``token_bloom``."""
+        return _KIND
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload.
+
+        Raises:
+            UnsupportedTypeError: the column holds no text.
+        """
+        check_is_text(column.domain, _KIND)
+        values = column.some_distinct
+        assert not isinstance(values, np.ndarray)
+        # Words of bytes that are no UTF-8 may share a text with others.
+        keys = sorted({bloom_key(word) for word in _tokens(values)})
+        encoded = [key.encode() for key in keys]
+        own = ROWS.pack(column.n_rows)
+        return pack_filter(encoded, self.error_rate, column.domain, own=own)
+
+
+def _tokens(values: pa.LargeBinaryArray) -> list[bytes]:
+    """The distinct words."""
+    ends, data = text_layout(values)
+    inside = _IN_TOKEN[data]
+    if not inside.any():
+        return []
+    begins = inside.copy()
+    begins[1:] &= ~inside[:-1]
+    # Two words meet where one value ends in a word and the next begins with one.
+    firsts = ends[ends < len(data)]
+    begins[firsts] = inside[firsts]
+    before = np.cumsum(inside)
+    starts = before[begins] - 1
+    offsets = np.append(starts, before[-1])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[inside])]
+    words = pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
+    distinct: list[bytes] = words.unique().to_pylist()
+    return distinct
+
+
+def _keys(fragment: Fragment) -> list[str]:
+    """The words that are surely whole in every value with the fragment."""
+    text = fragment.text
+    return [
+        bloom_key(word[0])
+        for word in _TOKEN.finditer(text)
+        if (word.start() or fragment.begins)
+        and (word.end() < len(text) or fragment.ends)
+    ]
+
+
+def _wanted_by(_own: bytes) -> Wanted:
+    return lambda atom: wanted_by_text(atom, _keys)
+
+
+INDEX_TYPE: Final = FilterType(
+    name=_KIND,
+    spec=TokenBloom,
+    wanted=_wanted_by,
+    check_domain=lambda domain: check_is_text(domain, _KIND),
+)

@@ -1,0 +1,1 @@
+"""Layouts that are chosen by the queries that a table serves."""

@@ -1,0 +1,230 @@
+"""Choosing a layout for a workload by what it would have let the queries skip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.errors import LayoutError
+from skipindex.layout.clustering import Clustering
+from skipindex.layout.interface import Layout
+from skipindex.layout.workload.query_tree import QueryTree
+from skipindex.layout.workload.what_if import CodeMatrix, WhatIf
+from skipindex.layout.workload.workload import BoundWorkload
+
+MAX_COLUMNS: Final = 4
+"""More columns cluster each one less; see ``Clustering``."""
+
+_TRIAL_ROWS: Final = 20_000
+"""So many rows rank candidates well enough; what is chosen is fitted to all."""
+
+_ROWS_PER_FILE: Final = 100
+"""At least so many of them in each file, so that its bounds look as they will."""
+
+_LEAST_GAIN: Final = 0.01
+"""What a column or a change of bits must save, as a share of what is read."""
+
+_CURVES: Final = ("hilbert", "zorder", "linear")
+_RANGES: Final = (4, 16, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class CurveChoice:
+    """A clustering along a curve, before it is fitted.
+
+    Args:
+        columns: in order of importance.
+        curve: its name.
+        max_ranges: of the columns that get fewer bits than they could use.
+        score: files read on the sample, by all queries together.
+    """
+
+    columns: tuple[str, ...]
+    curve: str
+    max_ranges: Mapping[str, int]
+    score: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """The layout that was chosen for a workload, and what else was measured.
+
+    Args:
+        layout: fitted to the sample.
+        method: ``"tree"`` or ``"curve"``.
+        curve: the best curve; the order inside of leaves, if a tree was chosen.
+        scores: files read on the sample by method; ``"all"`` is without a layout.
+    """
+
+    layout: Layout
+    method: str
+    curve: CurveChoice
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a table keeps of it: the columns, the curve, the tree."""
+        found: dict[str, Any] = {
+            "cluster_by": list(self.curve.columns),
+            "curve": self.curve.curve,
+            "max_ranges": dict(self.curve.max_ranges),
+            "files_read_on_sample": dict(self.scores),
+        }
+        if isinstance(self.layout, QueryTree):
+            found |= {"curve": self.layout.curve.name, "tree": self.layout.to_json()}
+        return found
+
+
+def choose_layout(
+    sample: pa.Table,
+    workload: BoundWorkload,
+    *,
+    n_files: int,
+    method: str = "best",
+    partition_by: Sequence[str] = (),
+    weights: npt.ArrayLike | None = None,
+) -> Choice:
+    """Return the layout that lets the queries skip most files of a sample.
+
+    Of equals it is the curve, which knows nothing of literals and so serves
+    other queries on its columns as well.
+
+    Args:
+        sample: rows of the table.
+        workload: the queries.
+        n_files: to make.
+        method: ``"tree"``, ``"curve"``, or ``"best"`` of both.
+        partition_by: columns whose values share a file only where they have too
+            few rows to fill one.
+        weights: what each row of the sample stands for; None is 1 each.
+
+    Raises:
+        LayoutError: a column is missing, or ``n_files`` is below 1.
+    """
+    what_if = WhatIf(workload)
+    codes = what_if.codes(sample)
+    chosen = choose_curve(sample, workload, n_files=n_files, partition_by=partition_by)
+    scores = {"all": float(n_files * workload.weights.sum())}
+    fitted: dict[str, Layout] = {}
+    if method != "tree":
+        fitted["curve"] = Clustering.fit(
+            sample,
+            chosen.columns,
+            n_files=n_files,
+            curve=chosen.curve,
+            partition_by=partition_by,
+            max_ranges=chosen.max_ranges,
+            weights=weights,
+        )
+    if method != "curve":
+        fitted["tree"] = QueryTree.fit(
+            sample,
+            workload,
+            n_files=n_files,
+            curve="hilbert",
+            inside=chosen.columns,
+            partition_by=partition_by,
+            weights=weights,
+        )
+    for name, layout in fitted.items():
+        scores[name] = _score(layout, sample, what_if, codes)
+    best = min(fitted, key=scores.__getitem__)
+    return Choice(fitted[best], best, chosen, scores)
+
+
+def choose_curve(
+    sample: pa.Table,
+    workload: BoundWorkload,
+    *,
+    n_files: int,
+    partition_by: Sequence[str] = (),
+) -> CurveChoice:
+    """Return the columns, their bits and the curve that let the queries skip most.
+
+    Columns are added one at a time while one helps, then columns are made coarser
+    while that helps.
+
+    Raises:
+        LayoutError: a column is missing, or ``n_files`` is below 1.
+    """
+    trial = _trial(
+        sample, workload, partition_by, max(_TRIAL_ROWS, _ROWS_PER_FILE * n_files)
+    )
+    # Files of fewer rows than these would have bounds narrower than the truth.
+    n_files = min(n_files, max(1, len(trial) // _ROWS_PER_FILE))
+    what_if = WhatIf(workload)
+    codes = what_if.codes(trial)
+    candidates = [name for name in workload.columns if name not in partition_by]
+    if not candidates:
+        raise LayoutError(
+            "the queries filter on partition columns alone, so there is nothing to "
+            "cluster by"
+        )
+
+    def measured(
+        columns: tuple[str, ...], curve: str, max_ranges: Mapping[str, int]
+    ) -> CurveChoice:
+        layout = Clustering.fit(
+            trial,
+            columns,
+            n_files=n_files,
+            curve=curve,
+            partition_by=partition_by,
+            max_ranges=max_ranges,
+        )
+        score = _score(layout, trial, what_if, codes)
+        return CurveChoice(columns, curve, max_ranges, score)
+
+    best: CurveChoice | None = None
+    for n_columns in range(1, min(MAX_COLUMNS, len(candidates)) + 1):
+        before = () if best is None else best.columns
+        curves = _CURVES if n_columns > 1 else _CURVES[:1]
+        tried = [
+            measured((*before, name), curve, {})
+            for name in candidates
+            if name not in before
+            for curve in curves
+        ]
+        found = min(tried, key=lambda choice: choice.score)
+        if best is not None and not _is_better(found, best):
+            break
+        best = found
+    assert best is not None
+    for name in best.columns:
+        coarser = [
+            measured(best.columns, best.curve, {**best.max_ranges, name: n})
+            for n in _RANGES
+        ]
+        found = min(coarser, key=lambda choice: choice.score)
+        if _is_better(found, best):
+            best = found
+    return best
+
+
+def _is_better(one: CurveChoice, other: CurveChoice) -> bool:
+    return one.score < other.score * (1 - _LEAST_GAIN)
+
+
+def _trial(
+    sample: pa.Table, workload: BoundWorkload, partition_by: Sequence[str], n: int
+) -> pa.Table:
+    """Return every so manieth row, and of the columns those that matter."""
+    rows = np.arange(0, len(sample), max(1, -(-len(sample) // n)))
+    names = dict.fromkeys((*workload.columns, *partition_by))
+    missing = [name for name in names if name not in sample.column_names]
+    if missing:
+        raise LayoutError(
+            f"cannot lay out by {missing[0]!r}: the sample has {sample.column_names!r}"
+        )
+    return sample.select(list(names)).take(pa.array(rows))
+
+
+def _score(
+    layout: Layout, sample: pa.Table, what_if: WhatIf, codes: CodeMatrix
+) -> float:
+    arrays = [sample.column(name) for name in layout.columns]
+    return what_if.score(codes, layout.assign(arrays).files)

@@ -1,0 +1,131 @@
+"""A column cut at chosen values, in the domain that predicates are bound in.
+
+So "the row is on the upper side of a step" is TRUE exactly where Spark's
+``column >= value`` is, NaN, ``-0.0``, decimals and UTF-8 included, and the steps
+of a query's own literals never split what the query holds together.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.errors import LayoutError, UnsupportedTypeError
+from skipindex.expressions.atoms import Value
+from skipindex.expressions.domain import Domain, domain_of
+
+Codes: TypeAlias = npt.NDArray[np.uint16]
+
+MAX_STEPS: Final = (1 << 16) - 2
+"""The codes fit 16 bits."""
+
+_COUNTED: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
+"""Domains whose values may come as days or microseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """Codes values by how many steps they reach, so codes never descend.
+
+    NULL has the code 0, which no value has.
+    """
+
+    column: str
+    domain: Domain
+    values: tuple[Value, ...]
+    """Ascending and distinct."""
+
+    @classmethod
+    def of(cls, column: str, domain: Domain, values: Iterable[Value]) -> Steps:
+        """Return the steps at these values, in any order, at most ``MAX_STEPS``."""
+        return cls(column, domain, tuple(sorted(set(values))[:MAX_STEPS]))
+
+    @property
+    def n_codes(self) -> int:
+        """All codes are below this."""
+        return len(self.values) + 2
+
+    def code_of(self, value: Value) -> int:
+        """Return the code of one value."""
+        return bisect_right(self.values, value) + 1
+
+    def codes(self, values: pa.Array | pa.ChunkedArray) -> Codes:
+        """Return the code of every value.
+
+        Raises:
+            LayoutError: if the values are of another type than the column.
+        """
+        array = (
+            values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        )
+        self._check(array.type)
+        if not self.domain.is_bytes:
+            return self._codes(self._encode(array))
+        encoded = (
+            array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        )
+        known = np.append(self._codes(self._encode(encoded.dictionary)), 0)
+        at = encoded.indices.fill_null(len(known) - 1)
+        found: Codes = known.astype(np.uint16)[at.to_numpy(zero_copy_only=False)]
+        return found
+
+    def _check(self, dtype: pa.DataType) -> None:
+        if pa.types.is_integer(dtype) and self.domain.name in _COUNTED:
+            return
+        try:
+            found = domain_of(dtype, self.column).tag
+        except UnsupportedTypeError:
+            found = ""
+        if found != self.domain.tag:
+            raise LayoutError(
+                f"cannot lay out by column {self.column!r}: the layout was fitted to "
+                f"{self.domain.tag}, the values are {dtype}"
+            )
+
+    def _encode(self, array: pa.Array) -> pa.Array:
+        if pa.types.is_integer(array.type):
+            return array.cast(pa.int64())
+        return self.domain.encode(array)
+
+    def _codes(self, encoded: pa.Array) -> Codes:
+        """Return the codes of values of the domain."""
+        found: npt.NDArray[np.int64]
+        if self.domain.is_bytes:
+            reached = (
+                0 if value is None else self.code_of(value)
+                for value in encoded.to_pylist()
+            )
+            found = np.fromiter(reached, np.int64, len(encoded))
+            return found.astype(np.uint16)
+        numbers = encoded.fill_null(0) if encoded.null_count else encoded
+        ascending = np.array(self.values, np.int64)
+        found = np.searchsorted(ascending, numbers.to_numpy(), side="right") + 1
+        if encoded.null_count:
+            found[encoded.is_null().to_numpy(zero_copy_only=False)] = 0
+        return found.astype(np.uint16)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the steps as plain values; bytes as hexadecimal digits."""
+        return {
+            "column": self.column,
+            "domain": {
+                "name": self.domain.name,
+                "scale": self.domain.scale,
+                "bits": self.domain.bits,
+                "digits": self.domain.digits,
+            },
+            "values": [v.hex() if isinstance(v, bytes) else v for v in self.values],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Steps:
+        """Return the steps that ``to_json`` wrote."""
+        domain = Domain(**data["domain"])
+        values = (bytes.fromhex(v) if domain.is_bytes else v for v in data["values"])
+        return cls(data["column"], domain, tuple(values))

@@ -1,0 +1,179 @@
+"""What min/max per file would let the queries of a workload skip, on a sample.
+
+A query sees a file's bounds only through the comparisons that it makes, so each
+column is coded by the steps at the queries' literals: few small integers, over
+which the answer is the planner's own, and exact for the rows of the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.expressions.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+)
+from skipindex.layout.cuts import FileNumbers
+from skipindex.layout.workload.steps import Codes, Steps
+from skipindex.layout.workload.workload import BoundWorkload
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Computed,
+    Known,
+    Leaf,
+    Unknown,
+)
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+CodeMatrix: TypeAlias = Codes
+"""A row for each column, a column for each row of the sample."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boxes:
+    """The extents of sets of rows, one column each, one row for each column.
+
+    ``low`` and ``high`` are the least and the greatest code of a value, both 0
+    where every row is NULL.
+    """
+
+    low: CodeMatrix
+    high: CodeMatrix
+    nulls: Mask
+
+    @classmethod
+    def of_runs(cls, codes: CodeMatrix, starts: npt.NDArray[np.integer]) -> Boxes:
+        """Return the extents of runs of rows that begin at ``starts``."""
+        lowest = np.minimum.reduceat(codes, starts, axis=1)
+        high = np.maximum.reduceat(codes, starts, axis=1)
+        nulls = lowest == 0
+        if not nulls.any():
+            return cls(lowest, high, nulls)
+        # NULL, which is 0, becomes the greatest number for a moment.
+        low = np.minimum.reduceat(codes - np.uint16(1), starts, axis=1) + np.uint16(1)
+        return cls(low, high, nulls)
+
+    def growing(self, *, backwards: bool = False) -> Boxes:
+        """Return the extents of the first one, two, ... sets together.
+
+        With ``backwards`` those of all sets, of all but the first, and so on.
+        """
+        way = slice(None, None, -1 if backwards else 1)
+        one = np.uint16(1)
+        low = np.minimum.accumulate(self.low[:, way] - one, axis=1) + one
+        return Boxes(
+            low[:, way],
+            np.maximum.accumulate(self.high[:, way], axis=1)[:, way],
+            np.logical_or.accumulate(self.nulls[:, way], axis=1)[:, way],
+        )
+
+    def __getitem__(self, which: slice) -> Boxes:
+        """Return some of the sets."""
+        return Boxes(self.low[:, which], self.high[:, which], self.nulls[:, which])
+
+
+class WhatIf:
+    """The queries of a workload over codes.
+
+    Attributes:
+        steps: of every column, at the literals of the queries.
+        weights: of the queries.
+    """
+
+    def __init__(self, workload: BoundWorkload) -> None:
+        """Take the steps of every column from the queries."""
+        literals = workload.literals()
+        self.steps = [
+            Steps.of(name, domain, literals[name])
+            for name, domain in workload.domains.items()
+        ]
+        self.weights = workload.weights
+        self._trees = workload.trees
+        self._rows: Mapping[str, int] = {
+            steps.column: i for i, steps in enumerate(self.steps)
+        }
+
+    def codes(self, sample: pa.Table) -> CodeMatrix:
+        """Return the codes of a sample of the table."""
+        return np.stack([s.codes(sample.column(s.column)) for s in self.steps])
+
+    def hits(self, boxes: Boxes) -> Mask:
+        """Return, a row for each query, which sets min/max could not skip."""
+        n = boxes.low.shape[1]
+        return np.stack(
+            [np.broadcast_to(self._possible(tree, boxes), n) for tree in self._trees]
+        )
+
+    def kept(self, codes: CodeMatrix, files: FileNumbers) -> npt.NDArray[np.int64]:
+        """Return how many files each query would read, if rows were in ``files``."""
+        order = np.argsort(files, kind="stable")
+        ordered = files[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        boxes = Boxes.of_runs(codes[:, order], starts)
+        counts: npt.NDArray[np.int64] = self.hits(boxes).sum(axis=1)
+        return counts
+
+    def score(self, codes: CodeMatrix, files: FileNumbers) -> float:
+        """Return the files read in all, each query as often as it is asked."""
+        return float(self.kept(codes, files) @ self.weights)
+
+    def _possible(self, tree: Bound, boxes: Boxes) -> Mask | np.bool_:
+        match tree:
+            case AllOf(children):
+                masks = [self._possible(child, boxes) for child in children]
+                return _joined(np.logical_and, masks)
+            case AnyOf(children):
+                masks = [self._possible(child, boxes) for child in children]
+                return _joined(np.logical_or, masks)
+            case Leaf(atom):
+                return self._may_hold(atom, boxes)
+            case Known(value):
+                return np.bool_(value)
+            case Computed() | Unknown():  # bounds say little of functions
+                return np.bool_(True)
+            case _:
+                assert_never(tree)
+
+    def _may_hold(self, atom: Atom, boxes: Boxes) -> Mask:
+        row = self._rows[atom.column]
+        steps = self.steps[row]
+        low, high = boxes.low[row], boxes.high[row]
+        found: Mask
+        match atom:
+            case IsNull():
+                found = boxes.nulls[row]
+            case IsNotNull() | Matches():  # bounds say nothing of patterns
+                found = high > 0
+            case Range(_, first, stop):
+                found = high >= (1 if first is None else steps.code_of(first))
+                if stop is not None:
+                    found &= low < steps.code_of(stop)
+            case OneOf(_, values):
+                codes = np.array([steps.code_of(v) for v in values])[:, np.newaxis]
+                found = ((low <= codes) & (codes <= high)).any(axis=0)
+            case NoneOf(_, values):
+                codes = np.array([steps.code_of(v) for v in values])[:, np.newaxis]
+                found = (high > 0) & ~((low == high) & (low == codes)).any(axis=0)
+            case _:
+                assert_never(atom)
+        return found
+
+
+def _joined(how: np.ufunc, masks: Sequence[Mask | np.bool_]) -> Mask | np.bool_:
+    found = masks[0]
+    for mask in masks[1:]:
+        found = how(found, mask)
+    return found

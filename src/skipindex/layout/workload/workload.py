@@ -1,0 +1,179 @@
+"""The queries that a layout is fitted to, bound to the columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.errors import LayoutError, PredicateError, UnsupportedTypeError
+from skipindex.expressions import Predicate, to_sql
+from skipindex.expressions.atoms import NoneOf, OneOf, Range, Value, successor
+from skipindex.expressions.domain import Domain, domain_of
+from skipindex.planner.binding.binder import Binder
+from skipindex.planner.bound_predicate import Bound, Leaf, leaves
+from skipindex.planner.simplify import simplify
+from skipindex.planner.sql.parser import parse
+from skipindex.table import ColumnInfo
+
+METHODS: Final = ("best", "tree", "curve")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Workload:
+    """Conditions that a table will be asked, to lay it out for.
+
+    Pass it as ``cluster_by``.  The layout is chosen by what it would have let each
+    query skip on a sample; every query still finds its rows in any layout.
+    """
+
+    queries: tuple[str, ...]
+    weights: tuple[float, ...]
+    method: str
+    timezone: str | None
+
+    def __init__(
+        self,
+        queries: Iterable[str | Predicate],
+        *,
+        weights: Sequence[float] | None = None,
+        method: str = "best",
+        timezone: str | None = None,
+    ) -> None:
+        """Check the queries.
+
+        Args:
+            queries: WHERE conditions in Spark SQL, or built with ``col``.
+            weights: how often each is asked; None is equally often.
+            method: ``"tree"`` cuts rows by the queries' own literals, ``"curve"``
+                chooses columns and a curve, ``"best"`` measures both.
+            timezone: of the session that will ask.
+
+        Raises:
+            LayoutError: there is no query, or no such method, or a weight is
+                missing or below 0.
+            PredicateError: a query cannot be parsed.
+        """
+        if isinstance(queries, str):
+            raise LayoutError(f"a workload is a list of conditions, not {queries!r}")
+        texts = tuple(q if isinstance(q, str) else to_sql(q) for q in queries)
+        if not texts:
+            raise LayoutError("a workload of no queries (at least 1)")
+        if method not in METHODS:
+            accepted = ", ".join(map(repr, METHODS))
+            raise LayoutError(f"no method is named {method!r} (accepted: {accepted})")
+        for text in texts:
+            parse(text)
+        given = (1.0,) * len(texts) if weights is None else tuple(map(float, weights))
+        if len(given) != len(texts) or min(given) < 0 or not sum(given) > 0:
+            raise LayoutError(
+                f"{len(given)} weights for {len(texts)} queries (one for each, none "
+                "below 0, and one above)"
+            )
+        object.__setattr__(self, "queries", texts)
+        object.__setattr__(self, "weights", given)
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "timezone", timezone)
+
+    def bind(
+        self, schema: pa.Schema, *, refused: Mapping[str, str] | None = None
+    ) -> BoundWorkload:
+        """Return the queries over the columns of ``schema``.
+
+        Args:
+            schema: of the table.
+            refused: columns that must not be used, and why.
+
+        Raises:
+            PredicateError: a query names a column that is not there.
+            LayoutError: no query has a condition that a layout could serve.
+        """
+        infos = {f.name: _info(f, (refused or {}).get(f.name, "")) for f in schema}
+
+        def resolve(name: str) -> ColumnInfo:
+            exact = [infos[name]] if name in infos else []
+            folded = [i for n, i in infos.items() if n.lower() == name.lower()]
+            found = exact or folded
+            if len(found) != 1:
+                problem = "is ambiguous" if found else "does not exist"
+                raise PredicateError(
+                    f"column {name!r} {problem} (columns: {', '.join(infos)})"
+                )
+            return found[0]
+
+        binder = Binder(resolve, self.timezone)
+        trees = tuple(simplify(binder.bind(parse(text))) for text in self.queries)
+        domains: dict[str, Domain] = {}
+        for tree in trees:
+            for leaf in leaves(tree):
+                domain = infos[leaf.column].domain
+                assert domain is not None
+                domains[leaf.column] = domain
+        if not domains:
+            raise LayoutError(
+                "no query has a condition on one column that files could be cut by"
+            )
+        return BoundWorkload(trees, np.array(self.weights), domains)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the workload as plain values."""
+        return {
+            "queries": list(self.queries),
+            "weights": list(self.weights),
+            "method": self.method,
+            "timezone": self.timezone,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Workload:
+        """Return the workload that ``to_json`` wrote."""
+        return cls(
+            data["queries"],
+            weights=data["weights"],
+            method=data["method"],
+            timezone=data["timezone"],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundWorkload:
+    """The queries of a workload as atoms under AND and OR."""
+
+    trees: tuple[Bound, ...]
+    weights: npt.NDArray[np.float64]
+    domains: Mapping[str, Domain]
+    """Of every column that a query has an atom on, in the order of the queries."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the queries filter on."""
+        return tuple(self.domains)
+
+    def literals(self) -> dict[str, list[Value]]:
+        """Return the values at which some atom of each column begins or ends."""
+        found: dict[str, list[Value]] = {name: [] for name in self.domains}
+        for tree in self.trees:
+            for leaf in leaves(tree):
+                atom = leaf.atom if isinstance(leaf, Leaf) else None
+                match atom:
+                    case Range(_, low, high):
+                        ends = [v for v in (low, high) if v is not None]
+                    case OneOf(_, values) | NoneOf(_, values):
+                        ends = [*values, *map(successor, values)]
+                    case _:
+                        ends = []
+                found[leaf.column] += ends
+        return found
+
+
+def _info(field: pa.Field, reason: str) -> ColumnInfo:
+    if reason:
+        return ColumnInfo(field.name, None, reason)
+    try:
+        return ColumnInfo(field.name, domain_of(field.type, field.name))
+    except UnsupportedTypeError:
+        return ColumnInfo(field.name, None, f"type {field.type} has no order")

@@ -1,0 +1,1 @@
+"""Names to columns, literals to domains, terms to conditions on one column."""

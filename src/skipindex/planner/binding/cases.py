@@ -1,0 +1,174 @@
+"""CASE and COALESCE as images: one of several values, the first that is chosen.
+
+The conditions before a branch are not TRUE and its own is, which is a predicate that
+every index kind can be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from skipindex.expressions.atoms import Atom, IsNotNull, IsNull, Value
+from skipindex.expressions.domain import Domain
+from skipindex.planner.binding.budget import spend
+from skipindex.planner.binding.scalar import judged
+from skipindex.planner.binding.terms import ColumnImage, ConstantImage, Image, settled
+from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Known
+from skipindex.planner.functions.registry import Plain, UnsureError
+from skipindex.planner.simplify import fold_constants
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One branch of a CASE: its condition, and that it is not TRUE, bound."""
+
+    condition: Bound
+    otherwise: Bound
+    image: Image
+
+
+@dataclass(frozen=True)
+class CaseImage:
+    """The value of the first branch whose condition is TRUE."""
+
+    domain: Domain
+    choices: tuple[Choice, ...]
+    default: Image
+    columns: tuple[ColumnImage, ...]
+    expression: str
+    _last: dict[Value | None, Plain | UnsureError | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    @property
+    def key(self) -> Hashable:
+        """None: conditions are not compared."""
+        return None
+
+    def value(self, value: Value | None) -> Plain | None:
+        """That of the branch that this value takes.
+
+        Conditions in conditions ask for the same value again and again.
+        """
+        if value not in self._last:
+            self._last.clear()
+            try:
+                self._last[value] = self._value(value)
+            except UnsureError as unsure:
+                self._last[value] = unsure
+        found = self._last[value]
+        if isinstance(found, UnsureError):
+            raise UnsureError
+        return found
+
+    def _value(self, value: Value | None) -> Plain | None:
+        for choice in self.choices:
+            taken = judged(choice.condition, value)
+            if taken is None:
+                raise UnsureError
+            if taken:
+                return choice.image.value(value)
+        return self.default.value(value)
+
+    def pull(self, question: Atom, text: str) -> Bound:
+        """Branch by branch: the conditions before it are not TRUE, and its own is."""
+        spend()
+        branches = [
+            _Branch(
+                choice.condition,
+                choice.otherwise,
+                _pulled(choice.image, question, self.domain, text),
+            )
+            for choice in self.choices
+        ]
+        return _first(branches, _pulled(self.default, question, self.domain, text))
+
+
+@dataclass(frozen=True)
+class CoalesceImage:
+    """The first of several values that is not NULL."""
+
+    domain: Domain
+    arguments: tuple[Image, ...]
+    columns: tuple[ColumnImage, ...]
+    expression: str
+
+    @property
+    def key(self) -> Hashable:
+        """None: it is like no other."""
+        return None
+
+    def value(self, value: Value | None) -> Plain | None:
+        """That of the first argument that has one."""
+        for argument in self.arguments:
+            found = argument.value(value)
+            if found is not None:
+                return found
+        return None
+
+    def pull(self, question: Atom, text: str) -> Bound:
+        """Argument by argument: those before it are NULL, and it is not."""
+        spend()
+        if isinstance(question, IsNull | IsNotNull):
+            if any(map(_is_there, self.arguments)):
+                return Known(isinstance(question, IsNotNull))
+            kind = AllOf if isinstance(question, IsNull) else AnyOf
+            return kind(tuple(a.pull(question, text) for a in self.arguments))
+        *some, last = self.arguments
+        branches = [
+            _Branch(
+                Known(value=True),
+                argument.pull(IsNull(""), text),
+                _pulled(argument, question, self.domain, text),
+            )
+            for argument in some
+        ]
+        return _first(branches, _pulled(last, question, self.domain, text))
+
+
+def _is_there(image: Image) -> bool:
+    """Whether it is a literal, and not NULL."""
+    return isinstance(image, ConstantImage) and image.plain is not None
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """That it is taken, that it is not, and that its value answers a question."""
+
+    taken: Bound
+    otherwise: Bound
+    found: Bound
+
+
+def _first(branches: Sequence[_Branch], default: Bound) -> Bound:
+    """The first branch that is taken, and its value answers.
+
+    By halves: a thousand conditions are repeated ten times each, and not a thousand.
+    """
+    if not branches:
+        return default
+    middle = len(branches) // 2
+    if not middle:
+        (branch,) = branches
+        mine = _all_of([branch.taken, branch.found])
+        return _any_of([mine, _all_of([branch.otherwise, default])])
+    before = [branch.otherwise for branch in branches[:middle]]
+    later = _first(branches[middle:], default)
+    mine = _first(branches[:middle], Known(value=False))
+    return _any_of([mine, _all_of([*before, later])])
+
+
+def _all_of(parts: list[Bound]) -> Bound:
+    return fold_constants(AllOf(tuple(parts)))
+
+
+def _any_of(parts: list[Bound]) -> Bound:
+    return fold_constants(AnyOf(tuple(parts)))
+
+
+def _pulled(image: Image, question: Atom, domain: Domain, text: str) -> Bound:
+    """A question to a branch, whose value has the type of the whole."""
+    if isinstance(image, ConstantImage):
+        return settled(question, domain, image.plain, text)
+    return image.pull(question, text)

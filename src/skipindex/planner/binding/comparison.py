@@ -1,0 +1,287 @@
+"""Conditions on one column as atoms in its domain.
+
+A literal is cut in the column's domain once, and every comparison becomes a range
+between cuts.  What cannot be cut exactly is ``Unknown``, or nearly known: then rows
+are kept and none is certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from skipindex.expressions import Comparison, In, Like, Literal, Operator
+from skipindex.expressions import IsNull as IsNullPredicate
+from skipindex.expressions.atoms import (
+    Atom,
+    IntegerSet,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+    Wildcard,
+    after_prefix,
+    successor,
+)
+from skipindex.expressions.domain import INT64_MAX, INT64_MIN, NAN, Domain
+from skipindex.expressions.patterns import REPLACEMENT, parse_pattern
+from skipindex.planner.binding.literal_cuts import Cut, Refusal, cut
+from skipindex.planner.binding.terms import ColumnImage
+from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Known, Leaf, Unknown
+from skipindex.planner.functions.decimals import fits_decimal
+
+_MANY: Final = 64
+"""So many integers are taken as an array, and not one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBinding:
+    """A condition's column, and the words of the condition.
+
+    Args:
+        image: the column, or one that stands for the value of a function.
+        zone: the session's time zone, if it is known.
+        text: the condition in SQL.
+    """
+
+    image: ColumnImage
+    zone: str | None
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Of the column; empty for what a function makes of one."""
+        return self.image.name
+
+    @property
+    def domain(self) -> Domain:
+        """Of its values."""
+        return self.image.domain
+
+    def ask(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+        """The leaf over atoms; no NULL is compared with."""
+        match node:
+            case Comparison(_, operator, value):
+                return self.comparison(operator, value)
+            case In(_, values, negated):
+                if isinstance(values, IntegerSet) and self.domain.name == "int":
+                    return self.keys(values, negated=negated)
+                listed = [value for value in values if value is not None]
+                return self.membership(listed, negated=negated)
+            case IsNullPredicate(_, negated):
+                return self._leaf((IsNotNull if negated else IsNull)(self.name))
+            case Like():
+                return self.like(node)
+            case _:
+                assert_never(node)
+
+    def comparison(self, operator: Operator, value: Literal) -> Bound:
+        """``column operator value``; the value is not NULL."""
+        folded = self._folded(operator, value)
+        if folded is not None:
+            return folded
+        at = cut(self.domain, value, self.zone)
+        if isinstance(at, Refusal):
+            return Unknown(self.text, at.reason)
+        if at.slack:
+            return self._nearly(operator, at)
+        match operator:
+            case Operator.LT:
+                return self._range(None, at.ge)
+            case Operator.LE:
+                return self._range(None, at.gt)
+            case Operator.GE:
+                return self._least(at.ge)
+            case Operator.GT:
+                return self._least(at.gt)
+            case Operator.EQ | Operator.NULL_SAFE_EQ:
+                return self._equal(at)
+            case Operator.NE:
+                if _single(at):
+                    assert at.ge is not None
+                    return self._leaf(NoneOf(self.name, (at.ge,)))
+                if at.ge == at.gt:  # no value equals it
+                    return self._leaf(IsNotNull(self.name))
+                return AnyOf((self._range(None, at.ge), self._least(at.gt)))
+            case Operator.NULL_SAFE_NE:
+                # Only a literal that is cut is none that Spark casts to NULL.
+                null = self._leaf(IsNull(self.name))
+                return AnyOf((null, self.comparison(Operator.NE, value)))
+            case _:
+                assert_never(operator)
+
+    def _folded(self, operator: Operator, value: Literal) -> Known | None:
+        """Spark's own folding: an integer column against a number beyond bigint.
+
+        ``i < 9223372036854775808`` is TRUE even where ``i`` is NULL, as Spark's
+        analyzer replaces the four inequalities by a constant.
+        """
+        if self.domain.name != "int" or not isinstance(value, int | Decimal):
+            return None
+        if INT64_MIN <= value <= INT64_MAX:
+            return None
+        match operator:
+            case Operator.LT | Operator.LE:
+                return Known(value > 0)
+            case Operator.GT | Operator.GE:
+                return Known(value < 0)
+            case _:
+                return None
+
+    def keys(self, keys: IntegerSet, *, negated: bool) -> Bound:
+        """``column [NOT] IN (keys)`` of an integer column, whose values they are."""
+        return self._leaf((NoneOf if negated else OneOf)(self.name, keys))
+
+    def membership(self, values: Sequence[Literal], *, negated: bool) -> Bound:
+        """``column [NOT] IN (values)``; no value is NULL."""
+        # Spark compares all of them in one common type; where a list mixes
+        # numbers with doubles that type is double, for the integers too.
+        if any(isinstance(value, float) for value in values):
+            if "decimal" in self.domain.name:
+                values = [
+                    float(v) if isinstance(v, int | Decimal) else v for v in values
+                ]
+            elif self.domain.name != "float":
+                return Unknown(self.text, "the list makes Spark cast the column")
+        elif any(isinstance(v, str) for v in values) and not all(
+            isinstance(v, str) for v in values
+        ):
+            return Unknown(self.text, "the list mixes text with other types")
+        if self.domain.name not in {"string", "int", "date"} and any(
+            isinstance(value, str) for value in values
+        ):
+            return Unknown(self.text, "Spark may compare the list as text")
+        if any(isinstance(value, Decimal) for value in values) and (
+            self.domain.name != "float" and not fits_decimal(self.domain, values)
+        ):
+            return Unknown(self.text, "the list makes Spark round")
+        if self.domain.name == "int" and len(values) >= _MANY:
+            array = _as_int64(values)
+            if array is not None:
+                return self.keys(IntegerSet(array), negated=negated)
+        plain = self._themselves(values)
+        exact: set[Value] = plain or set()
+        for value in values if plain is None else ():
+            at = cut(self.domain, value, self.zone)
+            if isinstance(at, Refusal):
+                return Unknown(self.text, at.reason)
+            if at.slack:
+                return Unknown(self.text, "instants of a zone with summer time")
+            if _single(at):
+                assert at.ge is not None
+                exact.add(at.ge)
+            elif at.ge is not None and at.ge != at.gt:
+                return Unknown(self.text, "several values equal one of the list")
+        if not exact:  # no row equals any of them
+            return self._leaf(IsNotNull(self.name)) if negated else Known(value=False)
+        ordered = tuple(sorted(exact))
+        kind = NoneOf if negated else OneOf
+        return self._leaf(kind(self.name, ordered))
+
+    def _themselves(self, values: Sequence[Literal]) -> set[Value] | None:
+        """The texts of a list, where all are; a text column holds them as bytes."""
+        if self.domain.name == "string" and {*map(type, values)} == {str}:
+            try:
+                return {v.encode() for v in values if isinstance(v, str)}
+            except UnicodeEncodeError:  # a lone surrogate is no UTF-8
+                return None
+        return None
+
+    def like(self, node: Like) -> Bound:
+        """``column [NOT] LIKE pattern``; ``'p%'`` is a range, and a constant ``=``."""
+        if self.domain.name != "string":
+            return Unknown(self.text, "LIKE on this type needs a cast")
+        try:
+            pattern = parse_pattern(node.pattern, node.escape)
+        except UnicodeEncodeError:
+            return Unknown(self.text, "the pattern is no valid text")
+        match pattern:
+            case None:
+                return Unknown(self.text, "the pattern ends in, or misuses, its escape")
+            case _ if REPLACEMENT in node.pattern:
+                return Unknown(self.text, "bytes that are no UTF-8 may match U+FFFD")
+            case () | (bytes(),):
+                text = pattern[0].decode() if pattern else ""  # type: ignore[union-attr]
+                return self.comparison(
+                    Operator.NE if node.negated else Operator.EQ, text
+                )
+            case (Wildcard.ANY_TEXT,):
+                return Known(value=False) if node.negated else self._range(b"", None)
+            case (bytes(prefix), Wildcard.ANY_TEXT):
+                stop = after_prefix(prefix)
+                if node.negated:
+                    return AnyOf((self._range(None, prefix), self._least(stop)))
+                return self._range(prefix, stop)
+        leaf = self._leaf(Matches(self.name, pattern, node.negated))
+        if isinstance(pattern[0], bytes) and not node.negated:
+            return AllOf((self._range(pattern[0], after_prefix(pattern[0])), leaf))
+        return leaf
+
+    def _equal(self, at: Cut) -> Bound:
+        if _single(at):
+            assert at.ge is not None
+            return self._leaf(OneOf(self.name, (at.ge,)))
+        if at.ge is None or at.ge == at.gt:
+            return Known(value=False)
+        return self._range(at.ge, at.gt)
+
+    def _least(self, low: Value | None) -> Bound:
+        return Known(value=False) if low is None else self._range(low, None)
+
+    def _range(self, low: Value | None, high: Value | None) -> Bound:
+        if low in {INT64_MIN, b""}:
+            low = None
+        if high in {INT64_MIN, b""}:
+            return Known(value=False)
+        if low is None and high is None:
+            return self._leaf(IsNotNull(self.name))
+        return self._leaf(Range(self.name, low, high))
+
+    def _nearly(self, operator: Operator, at: Cut) -> Bound:
+        """The atom, widened by the cut's slack: possible rows, none certain."""
+        assert isinstance(at.ge, int)
+        low, high = at.ge - at.slack, at.ge + at.slack + 1
+        unknown = Unknown(self.text, "the time zone's rules are only known nearly")
+        match operator:
+            case Operator.LT | Operator.LE:
+                return AllOf((self._range(None, high), unknown))
+            case Operator.GT | Operator.GE:
+                return AllOf((self._range(low, None), unknown))
+            case Operator.EQ | Operator.NULL_SAFE_EQ:
+                return AllOf((self._range(low, high), unknown))
+            case Operator.NE:
+                return unknown
+            case Operator.NULL_SAFE_NE:
+                return AnyOf((self._leaf(IsNull(self.name)), unknown))
+            case _:
+                assert_never(operator)
+
+    def _leaf(self, atom: Atom) -> Leaf:
+        return Leaf(atom, self.text)
+
+
+def _as_int64(values: Sequence[Literal]) -> npt.NDArray[np.int64] | None:
+    """The values, if they are all integers of 64 bits."""
+    if not all(type(value) is int for value in values):
+        return None
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        return None
+
+
+def _single(at: Cut) -> bool:
+    """Whether exactly one value of the domain equals the literal."""
+    if at.ge is None:
+        return False
+    # The greatest values have no successor.
+    last = at.gt is None and at.ge in {INT64_MAX, NAN}
+    return last or at.gt == successor(at.ge)

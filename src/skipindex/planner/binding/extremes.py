@@ -1,0 +1,85 @@
+"""GREATEST and LEAST as images: the last or the first value that is not NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from itertools import chain
+
+from skipindex.expressions.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+    successor,
+)
+from skipindex.expressions.domain import Domain
+from skipindex.planner.binding.budget import spend
+from skipindex.planner.binding.inversion import MANY
+from skipindex.planner.binding.terms import ColumnImage, Image, Interval, computed
+from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound
+from skipindex.planner.functions.registry import Plain, from_plain
+
+
+@dataclass(frozen=True)
+class ExtremeImage:
+    """The greatest, or the least, of several values; NULL where all are NULL."""
+
+    domain: Domain
+    arguments: tuple[Image, ...]
+    columns: tuple[ColumnImage, ...]
+    expression: str
+    greatest: bool
+
+    @property
+    def key(self) -> Hashable:
+        """None: it is like no other."""
+        return None
+
+    def value(self, value: Value | None) -> Plain | None:
+        """The last, or the first, of the arguments' values in Spark's order."""
+        found = [argument.value(value) for argument in self.arguments]
+        there = [plain for plain in found if plain is not None]
+        if not there:
+            return None
+        pick = max if self.greatest else min
+        return pick(there, key=lambda plain: from_plain(self.domain, plain))
+
+    def pull(self, question: Atom, text: str) -> Bound:
+        """Some value reaches the bound, and none is beyond the other one."""
+        spend()
+        match question:
+            case IsNull():
+                return AllOf(tuple(a.pull(question, text) for a in self.arguments))
+            case IsNotNull():
+                return AnyOf(tuple(a.pull(question, text) for a in self.arguments))
+            case Range(_, low, high):
+                return self._between((low, high), text)
+            case OneOf(_, values) if len(values) <= MANY:
+                wanted: list[Interval] = [(v, successor(v)) for v in values]
+            case NoneOf(_, values) if len(values) <= MANY:
+                edges: list[Value | None] = [
+                    None,
+                    *chain(*((v, successor(v)) for v in values)),
+                    None,
+                ]
+                wanted = list(zip(edges[::2], edges[1::2], strict=True))
+            case OneOf() | NoneOf() | Matches():
+                return computed(self, question, text)
+        return AnyOf(tuple(self._between(interval, text) for interval in wanted))
+
+    def _between(self, wanted: Interval, text: str) -> Bound:
+        above, below = Range("", wanted[0], None), Range("", None, wanted[1])
+        reached, within = (above, below) if self.greatest else (below, above)
+        some: Bound = AnyOf(tuple(a.pull(reached, text) for a in self.arguments))
+        if within == Range("", None, None):
+            return some
+        every = [
+            AnyOf((a.pull(within, text), a.pull(IsNull(""), text)))
+            for a in self.arguments
+        ]
+        return AllOf((some, *every))

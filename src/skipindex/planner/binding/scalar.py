@@ -1,0 +1,90 @@
+"""Questions asked of one value instead of many rows: TRUE, not TRUE, or "may be".
+
+The answers are those of three-valued logic as WHERE sees it: FALSE and UNKNOWN are
+both "not TRUE".
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from skipindex.expressions.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+)
+from skipindex.expressions.domain import Domain
+from skipindex.expressions.patterns import matches
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Computed,
+    Known,
+    Leaf,
+    Unknown,
+)
+from skipindex.planner.functions.registry import Plain, from_plain
+
+
+def answer(question: Atom, domain: Domain | None, plain: Plain | None) -> bool | None:
+    """Whether ``question`` is TRUE for one value of a term; None is "may be"."""
+    if plain is None or domain is None:
+        return holds(question, None)
+    return holds(question, from_plain(domain, plain))
+
+
+def holds(atom: Atom, value: Value | None) -> bool | None:
+    """Whether ``atom`` is TRUE for one value of its column; None is "may be"."""
+    match atom:
+        case IsNull():
+            return value is None
+        case IsNotNull():
+            return value is not None
+        case _ if value is None:
+            return False
+        case Range(_, low, high):
+            return _between(value, low, high)
+        case OneOf(_, values):
+            return value in values
+        case NoneOf(_, values):
+            return value not in values
+        case Matches(_, pattern, negated):
+            assert isinstance(value, bytes)
+            return matches(pattern, value, negated=negated)
+        case _:
+            assert_never(atom)
+
+
+def _between(value: Value, low: Value | None, high: Value | None) -> bool:
+    above: bool = low is None or value >= low  # type: ignore[operator]
+    return above and (high is None or value < high)  # type: ignore[operator]
+
+
+def judged(tree: Bound, value: Value | None) -> bool | None:
+    """Whether ``tree``, over one column alone, is TRUE where it has this value.
+
+    None is "may be"; FALSE and UNKNOWN are both "is not TRUE".
+    """
+    match tree:
+        case AllOf(children):
+            found = [judged(child, value) for child in children]
+            return False if False in found else None if None in found else True
+        case AnyOf(children):
+            found = [judged(child, value) for child in children]
+            return True if True in found else None if None in found else False
+        case Leaf(atom):
+            return holds(atom, value)
+        case Computed():
+            return tree.test(value)
+        case Known(known):
+            return known
+        case Unknown():
+            return None
+        case _:
+            assert_never(tree)

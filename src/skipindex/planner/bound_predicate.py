@@ -1,0 +1,187 @@
+"""The bound predicate: atoms under AND and OR, every column and literal settled.
+
+NOT is gone (``predicate.push_not``), so the tree is monotone: more rows for which
+an atom may be TRUE never means fewer for the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from typing import Final, TypeAlias, TypeVar, assert_never
+
+from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.bounds import Bounds, SetLike
+
+S = TypeVar("S", bound=SetLike)
+
+_SHOWN: Final = 400
+"""Characters of a condition that are shown whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """TRUE if all of ``children`` are."""
+
+    children: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """TRUE if one of ``children`` is."""
+
+    children: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One question to the indexes, and the words of the user that it stands for."""
+
+    atom: Atom
+    text: str
+
+    @property
+    def column(self) -> str:
+        """The column that is asked about."""
+        return self.atom.column
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A question to a function of one column: no index knows, but a value tells.
+
+    Args:
+        column: the only one that the function takes.
+        expression: the function, in SQL.
+        question: to its value.
+        text: the words of the user that it stands for.
+        test: the answer for a value of the column, in its domain; None is "may be
+            TRUE or not".
+        key: what the function is, to know it again; None is like no other.
+    """
+
+    column: str
+    expression: str
+    question: Atom
+    text: str
+    test: Callable[[Value | None], bool | None] = field(compare=False, repr=False)
+    key: Hashable = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """TRUE for every row, or for none."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """May be TRUE for any row; ``reason`` says why no index can tell."""
+
+    text: str
+    reason: str
+
+
+Bound: TypeAlias = AllOf | AnyOf | Leaf | Computed | Known | Unknown
+
+
+def evaluate(
+    tree: Bound,
+    answer: Callable[[Leaf | Computed], Bounds[S]],
+    *,
+    nothing: S,
+    everything: S,
+    is_empty: Callable[[S], bool],
+) -> Bounds[S]:
+    """What ``tree`` says of a universe, given what is known of its leaves.
+
+    An AND is left as soon as nothing can be TRUE any more, so what would follow
+    is never asked for.
+
+    Args:
+        tree: any bound tree.
+        answer: the bounds of one leaf.
+        nothing: the empty set of the universe.
+        everything: the whole universe.
+        is_empty: whether a set is ``nothing``.
+    """
+
+    def walk(node: Bound) -> Bounds[S]:
+        match node:
+            case AllOf(children):
+                found = walk(children[0])
+                for child in children[1:]:
+                    if is_empty(found.upper):
+                        return Bounds(nothing, nothing)
+                    found &= walk(child)
+                return found
+            case AnyOf(children):
+                return reduce(lambda a, b: a | b, map(walk, children))
+            case Leaf() | Computed():
+                return answer(node)
+            case Known(value):
+                one = everything if value else nothing
+                return Bounds(one, one)
+            case Unknown():
+                return Bounds(nothing, everything)
+            case _:
+                assert_never(node)
+
+    return walk(tree)
+
+
+def leaves(tree: Bound) -> Iterator[Leaf | Computed]:
+    """Every leaf of ``tree`` from left to right."""
+    match tree:
+        case AllOf(children) | AnyOf(children):
+            for child in children:
+                yield from leaves(child)
+        case Leaf() | Computed():
+            yield tree
+        case Known() | Unknown():
+            pass
+        case _:
+            assert_never(tree)
+
+
+def unknowns(tree: Bound) -> Iterator[Unknown]:
+    """Every condition of ``tree`` that no index can judge."""
+    match tree:
+        case AllOf(children) | AnyOf(children):
+            for child in children:
+                yield from unknowns(child)
+        case Unknown():
+            yield tree
+        case Leaf() | Computed() | Known():
+            pass
+        case _:
+            assert_never(tree)
+
+
+@lru_cache(maxsize=16)
+def text_of(tree: Bound) -> str:
+    """``tree`` in SQL words."""
+    match tree:
+        case AllOf(children):
+            parts = [
+                f"({text_of(c)})" if isinstance(c, AnyOf) else text_of(c)
+                for c in children
+            ]
+            return " AND ".join(parts)
+        case AnyOf(children):
+            return " OR ".join(map(text_of, children))
+        case Leaf(text=text) | Computed(text=text) | Unknown(text=text):
+            return text
+        case Known(value):
+            return str(value).upper()
+        case _:
+            assert_never(tree)
+
+
+def brief(text: str) -> str:
+    """A condition as it is shown: a list of a million keys by its two ends."""
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 4 :]}"

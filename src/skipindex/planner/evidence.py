@@ -1,0 +1,273 @@
+"""Why a file is not read: the conditions, and what is stored against each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, assert_never
+
+import pyarrow as pa
+
+from skipindex.errors import UnknownIndexError
+from skipindex.expressions.atoms import OneOf
+from skipindex.expressions.domain import Domain
+from skipindex.indexes import index_type
+from skipindex.indexes.file_map import FILE_MAP
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Computed,
+    Known,
+    Leaf,
+    Unknown,
+    brief,
+    leaves,
+    text_of,
+    unknowns,
+)
+from skipindex.planner.stages.evaluation import Evaluation
+from skipindex.planner.stages.limit import LIMIT
+from skipindex.planner.stages.records import DERIVED, ROWS, VALUES, LeafRecord
+
+_STATISTICS: Final = frozenset({"minmax", "partition"})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is stored of a file and contradicts a condition.
+
+    Args:
+        condition: in the user's words.
+        kinds: the index kinds that say so; ``minmax`` and ``partition`` are the
+            statistics and the path.
+        words: what they say, for people.
+        facts: the same as plain values: bounds as Spark would show them.
+    """
+
+    condition: str
+    kinds: tuple[str, ...]
+    words: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return (
+            f"{brief(self.condition)}: {self.words}" if self.condition else self.words
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "condition": self.condition,
+            "kinds": list(self.kinds),
+            "words": self.words,
+            "facts": dict(self.facts),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file that is not read: it holds no matching row, or LIMIT needs none of it.
+
+    Args:
+        path: relative to the table.
+        size: in bytes; with ``mtime`` and ``footer_crc`` the identity that the
+            proof is about.
+        mtime: modification mark in nanoseconds.
+        stage: that skipped it.
+        reason: the atom, or the conjunction, and the evidence against it.
+        footer_crc: crc32c of the Parquet footer when it was indexed; None if no
+            index knows the file.
+        n_rows: None if no index knows the file.
+        evidence: one for a conjunction, one for every branch of a disjunction.
+    """
+
+    path: str
+    size: int
+    mtime: int
+    stage: str
+    reason: str
+    footer_crc: int | None = None
+    n_rows: int | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return {**plain, "evidence": [e.to_dict() for e in self.evidence]}
+
+
+def skipped_file(found: Evaluation, file: int, *, limit: str) -> SkippedFile:
+    """The proof that ``file``, by its place in the table, need not be read.
+
+    Args:
+        found: what the stages found out.
+        file: one that is not kept.
+        limit: why LIMIT does not need a file that may hold a match.
+    """
+    table = found.table
+    row, n_rows = int(table.rows[file]), int(table.n_rows[file])
+    footers = table.snapshot.manifest.files["footer_crc"]
+    against = () if found.possible[file] else evidence(found, file)
+    return SkippedFile(
+        path=table.paths[file],
+        size=int(table.sizes[file]),
+        mtime=int(table.mtimes[file]),
+        stage=LIMIT if found.possible[file] else str(found.stage_of[file]),
+        reason=limit if found.possible[file] else "; ".join(map(str, against)),
+        footer_crc=None if row < 0 else int(footers[row].as_py()),
+        n_rows=n_rows if n_rows >= 0 else None,
+        evidence=against,
+    )
+
+
+def evidence(found: Evaluation, file: int) -> tuple[Evidence, ...]:
+    """What proves that ``file`` holds no matching row."""
+    if found.table.n_rows[file] == 0:
+        return (Evidence("", ("minmax",), "the file has no rows", {"n_rows": 0}),)
+    if found.stage_of[file] == ROWS:
+        rows = found.rows[file]
+        words = f"no row of the file ({', '.join(rows.kinds)})"
+        facts = {"matching_rows": 0, "n_rows": int(found.table.n_rows[file])}
+        return (Evidence(text_of(found.tree), rows.kinds, words, facts),)
+    return _refutation(found, found.tree, file)
+
+
+def _refutation(found: Evaluation, node: Bound, file: int) -> tuple[Evidence, ...]:
+    match node:
+        case AllOf(children):
+            parts = (_refutation(found, child, file) for child in children)
+            return next(filter(None, parts), ())
+        case AnyOf(children):
+            every = [_refutation(found, child, file) for child in children]
+            return tuple(one for each in every for one in each) if all(every) else ()
+        case Leaf() | Computed():
+            record = found.leaves[node]
+            return () if record.bounds.upper[file] else (_of(found, node, file),)
+        case Known(value):
+            return () if value else (Evidence("", (), "the condition is never true"),)
+        case Unknown():
+            return ()
+        case _:
+            assert_never(node)
+
+
+def _of(found: Evaluation, leaf: Leaf | Computed, file: int) -> Evidence:
+    record = found.leaves[leaf]
+    for kind, removed in record.removed_by.items():
+        if removed[file]:
+            if kind in _STATISTICS:
+                return _by_statistics(found, leaf.text, record, file, kind)
+            if kind == DERIVED:
+                words = "what the partition columns were made of rules it out"
+                return Evidence(leaf.text, (kind,), words)
+            what = "file map has" if kind == FILE_MAP else f"{kind} index holds"
+            words = f"{what} none of the values"
+            return Evidence(leaf.text, (kind,), words, _values(leaf, record))
+    return Evidence(leaf.text, (), "no evidence")  # pragma: no cover
+
+
+def _values(leaf: Leaf | Computed, record: LeafRecord) -> dict[str, Any]:
+    domain = record.column.domain
+    if not isinstance(leaf, Leaf) or not isinstance(leaf.atom, OneOf) or domain is None:
+        return {}
+    return {"absent": [domain.show(value) for value in leaf.atom.values]}
+
+
+def _by_statistics(
+    found: Evaluation, text: str, record: LeafRecord, file: int, kind: str
+) -> Evidence:
+    stats, domain = found.table.stats(record.column), record.column.domain
+    assert domain is not None
+    facts: dict[str, Any] = {"null": bool(stats.can_null[file])}
+    if not stats.bounded[file]:
+        words = "only NULL" if stats.can_null[file] else "no rows"
+        return Evidence(text, (kind,), f"{kind}: {words}", {**facts, "values": False})
+    low, high = shown(stats.low[file], domain), shown(stats.high[file], domain)
+    null = "" if facts["null"] else ", no NULL"
+    facts |= {"low": low, "high": high, "exact": bool(stats.exact[file])}
+    return Evidence(text, (kind,), f"{kind}: values in {low} .. {high}{null}", facts)
+
+
+def shown(value: object, domain: Domain) -> str:
+    """A bound of the statistics as a person would write it."""
+    plain = value.as_py() if isinstance(value, pa.Scalar) else int(value)  # type: ignore[call-overload]
+    return domain.show(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition, and what the indexes did about it.
+
+    Args:
+        text: in the user's words.
+        column: that it is about; empty if no index can judge it.
+        removed: how many files each kind ruled out by this condition alone.
+        unused: kinds that ruled out none, and why.
+        reason: why no index can judge it; empty if one could.
+    """
+
+    text: str
+    column: str
+    removed: Mapping[str, int]
+    unused: Mapping[str, str]
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def conditions(found: Evaluation, kinds: Collection[str] | None) -> list[Condition]:
+    """The table of conditions, those that no index can judge last.
+
+    Args:
+        found: what the stages found out.
+        kinds: those that might be used; None is all.
+    """
+    notes = {stage.name: stage.note for stage in found.stages}
+    listed = []
+    for leaf in dict.fromkeys(leaves(found.tree)):
+        record = found.leaves[leaf]
+        removed = {
+            kind: int(mask.sum())
+            for kind, mask in record.removed_by.items()
+            if mask.any()
+        }
+        unused = _unused(found, record, removed, notes, kinds)
+        listed.append(Condition(leaf.text, record.column.name, removed, unused))
+    opaque = dict.fromkeys(unknowns(found.tree))
+    listed += [Condition(u.text, "", {}, {}, u.reason) for u in opaque]
+    return listed
+
+
+def _unused(
+    found: Evaluation,
+    record: LeafRecord,
+    removed: Mapping[str, int],
+    notes: Mapping[str, str],
+    kinds: Collection[str] | None,
+) -> dict[str, str]:
+    """The kinds that the column has and that ruled out no file, with the reason."""
+    asked = {kind for rows in found.rows.values() for kind in rows.kinds}
+    there = {use.entry.meta.kind for use in found.table.blobs(record.column)}
+    reasons = {}
+    for kind in sorted(there - removed.keys()):
+        if kinds is not None and kind not in kinds:
+            reasons[kind] = "not among the kinds to use"
+        elif kind in asked:
+            if ROWS not in removed:
+                reasons[kind] = "ruled out no file by this condition alone"
+        else:
+            reasons[kind] = notes.get(_stage_of(kind)) or "ruled out no file"
+    if not there and not record.column.is_partition:
+        reasons["any"] = "the column has no index but the statistics"
+    return reasons
+
+
+def _stage_of(kind: str) -> str:
+    """The stage that asks indexes of a kind; empty if the kind is not known."""
+    try:
+        return ROWS if index_type(kind).positional else VALUES
+    except UnknownIndexError:
+        return ""

@@ -1,0 +1,205 @@
+"""A plan for people and for JSON: the funnel, and the story of one file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from skipindex.errors import PlanError
+from skipindex.planner.bound_predicate import brief, leaves
+from skipindex.planner.evidence import Condition, Evidence, SkippedFile
+from skipindex.planner.file_tasks import FileTask
+from skipindex.planner.stages.evaluation import Evaluation
+from skipindex.planner.stages.limit import Wish
+from skipindex.planner.stages.records import Stage
+from skipindex.planner.stages.row_counts import row_counts
+from skipindex.table import TableState
+
+
+class Explainable(Protocol):
+    """What is told of a plan."""
+
+    where: str
+    wish: Wish
+    kinds: Collection[str] | None
+    evaluation: Evaluation
+
+    @property
+    def table(self) -> TableState: ...
+    @property
+    def paths(self) -> Sequence[str]: ...
+    @property
+    def tasks(self) -> Sequence[FileTask]: ...
+    @property
+    def skipped(self) -> Sequence[SkippedFile]: ...
+    @property
+    def conditions(self) -> Sequence[Condition]: ...
+    @property
+    def stages(self) -> Sequence[Stage]: ...
+    @property
+    def notes(self) -> Sequence[str]: ...
+    @property
+    def count_bounds(self) -> tuple[int, int | None]: ...
+
+
+def explain(plan: Explainable) -> str:
+    """The funnel, what answered each condition, and what could not be used."""
+    found = plan.evaluation
+    table = plan.table
+    total = int(table.sizes.sum())
+    lines = [
+        f"{len(plan.paths)} of {len(table)} files for: {brief(plan.where)}",
+        f"  {'stage':<18}{'files':>8}{'MB':>10}{'ms':>9}{'index KB':>10}{'bitmaps':>9}",
+        f"  {'all':<18}{len(table):>8}{total / 1e6:>10.1f}",
+    ]
+    for stage in plan.stages:
+        if stage.note:
+            lines.append(f"  {stage.name:<18}{'-':>8}  {stage.note}")
+            continue
+        lines.append(
+            f"  {stage.name:<18}{stage.files:>8}{stage.n_bytes / 1e6:>10.1f}"
+            f"{stage.seconds * 1e3:>9.1f}{stage.read.n_bytes / 1e3:>10.1f}"
+            f"{stage.read.bitmaps:>9}"
+        )
+    certain = int((found.certain & found.possible).sum())
+    low, high = plan.count_bounds
+    upto = "unknown" if high is None else f"{high:,}"
+    rows = f"{low:,}" if low == high else f"{low:,} to {upto}"
+    lines.append(f"  rows that match: {rows}; files where every row does: {certain}")
+    lines.append("conditions")
+    for condition in plan.conditions:
+        lines += _of_condition(condition)
+    if plan.notes:
+        lines += ["notes", *(f"  {note}" for note in plan.notes)]
+    return "\n".join(lines)
+
+
+def as_dict(plan: Explainable) -> dict[str, Any]:
+    """All of the plan as plain values for JSON."""
+    return {
+        "where": plan.where,
+        "limit": plan.wish.limit,
+        "order_by": list(map(str, plan.wish.order_by)),
+        "count_bounds": plan.count_bounds,
+        "files": plan.paths,
+        "tasks": [task.to_dict() for task in plan.tasks],
+        "skipped": [skipped.to_dict() for skipped in plan.skipped],
+        "conditions": [condition.to_dict() for condition in plan.conditions],
+        "stages": [
+            {
+                "name": stage.name,
+                "files": stage.files,
+                "bytes": stage.n_bytes,
+                "seconds": stage.seconds,
+                "index_bytes": stage.read.n_bytes,
+                "cached_bytes": stage.read.cached_bytes,
+                "bitmaps": stage.read.bitmaps,
+                "note": stage.note,
+            }
+            for stage in plan.stages
+        ],
+        "notes": plan.notes,
+    }
+
+
+def _of_condition(condition: Condition) -> list[str]:
+    if condition.reason:
+        return [f"  {brief(condition.text)}: not judged, {condition.reason}"]
+    removed = [f"{kind} ruled out {n} files" for kind, n in condition.removed.items()]
+    unused = [f"    {kind}: {reason}" for kind, reason in condition.unused.items()]
+    words = ", ".join(removed) or "ruled out no file alone"
+    return [f"  {brief(condition.text)}: {words}", *unused]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a plan knows of one file.
+
+    Args:
+        path: relative to the table.
+        verdict: what became of it, and in which stage.
+        reason: the proof, or what must still be checked.
+        index: whether its index fits it, or why not.
+        matching: between how many and how many rows match; None if not known.
+        evidence: against the conditions; empty for a file that is read.
+        conditions: for every condition, the same about its rows alone.
+    """
+
+    path: str
+    verdict: str
+    reason: str
+    index: str
+    matching: tuple[int, int] | None
+    evidence: tuple[Evidence, ...]
+    conditions: tuple[tuple[str, tuple[int, int] | None], ...]
+
+    def to_text(self) -> str:
+        """For people."""
+        lines = [
+            f"{self.path}: {self.verdict}",
+            f"  {self.reason}",
+            f"  index: {self.index}",
+            f"  rows that match: {_rows(self.matching)}",
+        ]
+        if self.conditions:
+            lines.append("  rows for which each condition is true")
+        lines += [f"    {brief(text)}: {_rows(rows)}" for text, rows in self.conditions]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        listed = [{"text": text, "rows": rows} for text, rows in self.conditions]
+        against = [one.to_dict() for one in self.evidence]
+        return {**plain, "evidence": against, "conditions": listed}
+
+
+def _rows(matching: tuple[int, int] | None) -> str:
+    if matching is None:
+        return "not known"
+    low, high = matching
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def story(plan: Explainable, path: str) -> Story:
+    """What ``plan`` knows of one file; each condition is asked anew, alone.
+
+    Raises:
+        PlanError: the table has no such file.
+    """
+    table = plan.table
+    if path not in table.paths:
+        raise PlanError(
+            f"no file {path!r} in {table.location.full('')!r} (expected a path "
+            f"relative to it, such as {table.paths[0]!r})"
+        )
+    i = table.paths.index(path)
+    against: tuple[Evidence, ...] = ()
+    task = next((task for task in plan.tasks if task.path == path), None)
+    if task is not None:
+        verdict = f"read, {task.verdict.value}"
+        reason = f"still to be checked: {task.residual}"
+    else:
+        (skipped,) = (one for one in plan.skipped if one.path == path)
+        verdict, reason = f"skipped by {skipped.stage}", skipped.reason
+        against = skipped.evidence
+    found = plan.evaluation
+
+    def counted(evaluation: Evaluation) -> tuple[int, int] | None:
+        counts = row_counts(evaluation)
+        known = counts.upper[i] >= 0
+        return (int(counts.lower[i]), int(counts.upper[i])) if known else None
+
+    return Story(
+        path=path,
+        verdict=verdict,
+        reason=reason,
+        index=table.gaps[i] or "it is of this very file",
+        matching=counted(found),
+        evidence=against,
+        conditions=tuple(
+            (leaf.text, counted(Evaluation(table, leaf, kinds=plan.kinds)))
+            for leaf in dict.fromkeys(leaves(found.tree))
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Spark's functions, each with its domain, its result and its monotonicity."""

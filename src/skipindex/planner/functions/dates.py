@@ -1,0 +1,300 @@
+"""Functions of dates and of wall clocks.
+
+A timestamp is an instant; its date and its hours are those of the session's wall
+clock.  With a zone of one fixed offset that is arithmetic.  With any other zone, or
+with none known, the wall clock is only known to a day: enough to bound a range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from skipindex.expressions.domain import INT64_MAX, INT64_MIN, Domain
+from skipindex.planner.functions import calendar
+from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY, SECOND
+from skipindex.planner.functions.registry import (
+    Argument,
+    Function,
+    UnsureError,
+    function,
+    in_bits,
+    integer,
+)
+from skipindex.planner.functions.zones import fixed_offset
+
+DATE: Final = Domain("date")
+WALL_CLOCK: Final = Domain("timestamp_ntz")
+INSTANT: Final = Domain("timestamp")
+_INT: Final = integer(32)
+_UNITS: Final = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
+    "QUARTER": "QUARTER",
+    **dict.fromkeys(("MONTH", "MM", "MON"), "MONTH"),
+    "WEEK": "WEEK",
+}
+_TRUNCATED: Final = {
+    **CLOCK_UNITS,
+    "DD": DAY,
+    "MILLISECOND": 1000,
+    "MICROSECOND": 1,
+}
+
+
+def wall_clock(zone: str | None) -> Function:
+    """From an instant to the session's wall clock."""
+    return _moved(WALL_CLOCK, zone, 1)
+
+
+def instant(zone: str | None) -> Function:
+    """From a wall clock of the session to an instant."""
+    return _moved(INSTANT, zone, -1)
+
+
+def existing(zone: str | None) -> Function | None:
+    """From a wall clock to the one that its instant has; None if that is the same.
+
+    A zone skips an hour in spring, and some have skipped a whole day.
+    """
+    if zone is not None and fixed_offset(zone) is not None:
+        return None
+    key = None if zone is None else ("existing", zone)
+    return replace(_moved(WALL_CLOCK, zone, 1), key=key)
+
+
+def _moved(domain: Domain, zone: str | None, sign: int) -> Function:
+    offset = None if zone is None else fixed_offset(zone)
+    if offset is None:
+        reason = "it depends on the session's time zone: pass timezone=…"
+        if zone is not None:
+            reason = "the time zone's rules are only known nearly"
+        key: Hashable = None if zone is None else (domain.name, zone)
+        return Function(domain, _nearly, 1, slack=DAY, reason=reason, key=key)
+    distance = offset.utcoffset(None) // timedelta(microseconds=1) * sign
+    span = INT64_MIN + max(-distance, 0), INT64_MAX - max(distance, 0)
+    key = domain.name, distance
+    return Function(domain, lambda t: in_bits(t + distance, 64), 1, span, key=key)
+
+
+def _nearly(_: int) -> int:
+    raise UnsureError
+
+
+def to_date() -> Function:
+    """From a wall clock to its day."""
+    return Function(DATE, lambda t: t // DAY, 1, key="to_date")
+
+
+def midnight() -> Function:
+    """From a day to its first moment."""
+    span = INT64_MIN // DAY + 1, INT64_MAX // DAY
+    return Function(WALL_CLOCK, lambda d: in_bits(d * DAY, 64), 1, span, key="midnight")
+
+
+def _part(name: str, read: Callable[[int], int], *, rises: bool = False) -> None:
+    """Register an integer that is read off a day."""
+
+    @function(*name.split())
+    def resolver(arguments: Sequence[Argument]) -> Function | None:
+        if len(arguments) != 1:
+            return None
+        if arguments[0].is_a("date"):
+            return Function(_INT, read, int(rises))
+        if arguments[0].is_a("timestamp_ntz"):
+            return Function(_INT, lambda t: read(t // DAY), int(rises))
+        return None
+
+
+_part("year", lambda d: calendar.civil(d)[0], rises=True)
+_part("quarter", lambda d: (calendar.civil(d)[1] + 2) // 3)
+_part("month", lambda d: calendar.civil(d)[1])
+_part("day dayofmonth", lambda d: calendar.civil(d)[2])
+_part("dayofyear", lambda d: d - calendar.truncated(d, "YEAR") + 1)
+_part("dayofweek", lambda d: (calendar.weekday(d) + 1) % 7 + 1)
+_part("weekday", calendar.weekday)
+_part("weekofyear", calendar.iso_week)
+
+
+def _clock(name: str, unit: int, modulus: int) -> None:
+    """Register an integer that is read off a clock."""
+
+    @function(name)
+    def resolver(arguments: Sequence[Argument]) -> Function | None:
+        if len(arguments) != 1 or not arguments[0].is_a("timestamp_ntz"):
+            return None
+        return Function(_INT, lambda t: t // unit % modulus)
+
+
+_clock("hour", 3600 * SECOND, 24)
+_clock("minute", 60 * SECOND, 60)
+_clock("second", SECOND, 60)
+
+
+@function("unix_date")
+def _unix_date(arguments: Sequence[Argument]) -> Function | None:
+    ok = len(arguments) == 1 and arguments[0].is_a("date")
+    return Function(_INT, lambda d: d, 1) if ok else None
+
+
+@function("last_day")
+def _last_day(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 1 or not arguments[0].is_a("date"):
+        return None
+
+    def last(day: int) -> int:
+        year, month, of_month = calendar.civil(day)
+        return in_bits(day - of_month + calendar.month_length(year, month), 32)
+
+    return Function(DATE, last, 1, (-(1 << 31), (1 << 31) - 32))
+
+
+@function("trunc")
+def _trunc(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 2 or not arguments[0].is_a("date"):
+        return None
+    unit = _UNITS.get(_word(arguments[1]))
+    if unit is None:
+        return None
+    span = -(1 << 31) + 366, (1 << 31) - 1
+    return Function(
+        DATE, lambda d, _: in_bits(calendar.truncated(d, unit), 32), 1, span
+    )
+
+
+@function("date_trunc")
+def _date_trunc(arguments: Sequence[Argument]) -> Function | None:
+    """Of wall clocks; the caller turns instants into them and back."""
+    if len(arguments) != 2 or not arguments[1].is_a("timestamp_ntz"):
+        return None
+    word = _word(arguments[0])
+    unit, length = _UNITS.get(word), _TRUNCATED.get(word)
+    span = INT64_MIN + 367 * DAY, INT64_MAX
+    if length is not None:
+        return Function(WALL_CLOCK, lambda _, t: in_bits(t - t % length, 64), 1, span)
+    if unit is None:
+        return None
+    return Function(
+        WALL_CLOCK,
+        lambda _, t: in_bits(calendar.truncated(t // DAY, unit) * DAY, 64),
+        1,
+        span,
+    )
+
+
+def _word(argument: Argument) -> str:
+    """The unit that a constant names, or nothing."""
+    return argument.value.upper() if isinstance(argument.value, str) else ""
+
+
+def _is_days(argument: Argument) -> bool:
+    domain = argument.domain
+    return domain is not None and domain.name == "int" and domain.bits <= 32
+
+
+def _shift(arguments: Sequence[Argument], sign: int) -> Function | None:
+    if len(arguments) != 2 or not arguments[0].is_a("date"):
+        return None
+    if not _is_days(arguments[1]):
+        return None
+    span = None
+    if arguments[1].is_constant and isinstance(arguments[1].value, int):
+        step = sign * arguments[1].value
+        span = -(1 << 31) + max(-step, 0), (1 << 31) - 1 - max(step, 0)
+    return Function(
+        DATE, lambda d, n: in_bits(d + sign * n, 32), 1 if span else 0, span
+    )
+
+
+@function("date_add", "dateadd")
+def _date_add(arguments: Sequence[Argument]) -> Function | None:
+    return _shift(arguments, 1)
+
+
+@function("date_sub")
+def _date_sub(arguments: Sequence[Argument]) -> Function | None:
+    return _shift(arguments, -1)
+
+
+@function("add_months")
+def _add_months(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 2 or not arguments[0].is_a("date"):
+        return None
+    months = arguments[1].value
+    if not _is_days(arguments[1]) or not isinstance(months, int):
+        return None
+    margin = 31 * abs(months) + 31
+    span = -(1 << 31) + margin, (1 << 31) - 1 - margin
+    if span[0] >= span[1]:
+        return None
+    return Function(DATE, lambda d, n: in_bits(calendar.add_months(d, n), 32), 1, span)
+
+
+@function("datediff", "date_diff")
+def _datediff(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 2 or not all(a.is_a("date") for a in arguments):
+        return None
+    direction = 1 if arguments[1].is_constant else -1
+    if not any(a.is_constant for a in arguments):
+        direction = 0
+    # Far from the ends of the type nothing overflows.
+    span = -(1 << 29), 1 << 29
+    fixed = next((a.value for a in arguments if a.is_constant), 0)
+    if not isinstance(fixed, int) or abs(fixed) > 1 << 29:
+        return None
+    return Function(_INT, lambda a, b: in_bits(a - b, 32), direction, span)
+
+
+@function("make_date")
+def _make_date(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 3 or not all(map(_is_days, arguments)):
+        return None
+
+    def make(year: int, month: int, day: int) -> int:
+        if not (1 <= year <= 9999 and 1 <= month <= 12):
+            raise UnsureError
+        if not 1 <= day <= calendar.month_length(year, month):
+            raise UnsureError
+        return calendar.day_number(year, month, day)
+
+    return Function(DATE, make)
+
+
+_FORMATS: Final = {
+    "yyyy": "{0:04}",
+    "yyyy-MM": "{0:04}-{1:02}",
+    "yyyyMM": "{0:04}{1:02}",
+    "yyyy-MM-dd": "{0:04}-{1:02}-{2:02}",
+    "yyyyMMdd": "{0:04}{1:02}{2:02}",
+}
+"""All rise with the day, within four-digit years."""
+_GREGORIAN: Final = calendar.day_number(1582, 10, 15)
+_LAST: Final = calendar.day_number(9999, 12, 31)
+SHOWN_DAYS: Final = (_GREGORIAN, _LAST)
+"""The days whose year has four digits, and that Spark's old formatter shows as they
+are (``spark.sql.legacy.timeParserPolicy``): it knows the Julian calendar."""
+_SHOWN_CLOCKS: Final = (_GREGORIAN * DAY, (_LAST + 1) * DAY - 1)
+ISO_CLOCK_SPAN: Final = (calendar.day_number(1, 1, 1) * DAY, (_LAST + 1) * DAY - 1)
+"""The wall clocks whose year has four digits."""
+
+
+@function("date_format")
+def _date_format(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 2 or not isinstance(arguments[1].value, str):
+        return None
+    form = _FORMATS.get(arguments[1].value)
+    if form is None:
+        return None
+
+    def shown(day: int) -> str:
+        if not _GREGORIAN <= day <= _LAST:
+            raise UnsureError
+        return form.format(*calendar.civil(day))
+
+    text = Domain("string")
+    if arguments[0].is_a("date"):
+        return Function(text, lambda d, _: shown(d), 1, SHOWN_DAYS)
+    if arguments[0].is_a("timestamp_ntz"):
+        return Function(text, lambda t, _: shown(t // DAY), 1, _SHOWN_CLOCKS)
+    return None

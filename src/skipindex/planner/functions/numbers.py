@@ -1,0 +1,316 @@
+"""Arithmetic as Spark does it; results beyond the type are never guessed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from operator import add, mul, sub
+from typing import Final
+
+from skipindex.expressions.domain import Domain, float_key
+from skipindex.planner.functions.decimals import of_decimals
+from skipindex.planner.functions.registry import (
+    Argument,
+    Function,
+    Plain,
+    UnsureError,
+    function,
+    in_bits,
+    integer,
+    whole,
+)
+
+DOUBLE: Final = Domain("float", bits=64)
+_INFINITY: Final = float_key(math.inf)
+FINITE_SPAN: Final = (float_key(-math.inf), _INFINITY)
+"""All doubles but NaN."""
+_BEYOND: Final = float(1 << 63)
+_LONG_SPAN: Final = (float_key(-_BEYOND), float_key(_BEYOND) - 1)
+"""Doubles whose floor is a bigint; the lower end itself is one."""
+
+
+def remainder(a: int, b: int) -> int:
+    """Java's ``%``: the sign is the dividend's.
+
+    Raises:
+        UnsureError: ``b`` is 0.
+    """
+    if not b:
+        raise UnsureError
+    rest = abs(a) % abs(b)
+    return -rest if a < 0 else rest
+
+
+def quotient(a: int, b: int) -> int:
+    """Java's ``/`` of integers: rounded towards 0.
+
+    Raises:
+        UnsureError: ``b`` is 0.
+    """
+    if not b:
+        raise UnsureError
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _bits(arguments: Sequence[Argument]) -> int | None:
+    """The width of the common type, if all arguments are integers."""
+    widths = [a.domain.bits for a in arguments if a.domain and a.domain.name == "int"]
+    return max(widths) if len(widths) == len(arguments) else None
+
+
+def _is_double(argument: Argument) -> bool:
+    """Whether Spark makes a double of it next to a double."""
+    domain = argument.domain
+    if domain is None:
+        return False
+    return domain.name == "int" or (domain.name == "float" and domain.bits == 64)
+
+
+def _doubles(arguments: Sequence[Argument]) -> bool:
+    """Whether the operation is one of doubles."""
+    return all(map(_is_double, arguments)) and any(a.is_a("float") for a in arguments)
+
+
+def _linear(
+    arguments: Sequence[Argument],
+    operation: Callable[[int, int], int],
+    on_doubles: Callable[[float, float], float],
+    *,
+    direction: int,
+) -> Function | None:
+    """An operation that rises, or falls, with the argument that varies."""
+    if len(arguments) != 2:
+        return None
+    bits = _bits(arguments)
+    if bits is not None:
+        bounds = whole(integer(bits))
+
+        def exact(a: int, b: int) -> int:
+            return in_bits(operation(a, b), bits)
+
+        span = _sure_span(arguments, operation, bounds) if direction else None
+        return Function(integer(bits), exact, direction if span else 0, span)
+    if not _doubles(arguments):
+        kept = direction if sum(a.is_constant for a in arguments) == 1 else 0
+        return of_decimals(arguments, operation, kept)
+
+    def approximate(a: Plain, b: Plain) -> float:
+        return on_doubles(float(a), float(b))
+
+    constant = next((a.value for a in arguments if a.is_constant), math.inf)
+    varies = next((a for a in arguments if not a.is_constant), None)
+    if varies is None or not isinstance(constant, int | float):
+        return Function(DOUBLE, approximate)
+    usable = math.isfinite(constant)
+    span = FINITE_SPAN if varies.is_a("float") else None
+    return Function(DOUBLE, approximate, direction if usable else 0, span)
+
+
+def _sure_span(
+    arguments: Sequence[Argument],
+    operation: Callable[[int, int], int],
+    bounds: tuple[int, int],
+) -> tuple[int, int] | None:
+    """The values of the argument that varies for which nothing overflows."""
+    at = [i for i, argument in enumerate(arguments) if not argument.is_constant]
+    if len(at) != 1:
+        return None
+    domain = arguments[at[0]].domain
+    assert domain is not None
+    constant = arguments[1 - at[0]].value
+    assert isinstance(constant, int)
+
+    def fits(value: int) -> bool:
+        pair = (value, constant) if at[0] == 0 else (constant, value)
+        return bounds[0] <= operation(*pair) <= bounds[1]
+
+    # The operation is linear and small somewhere, so what fits is one interval.
+    low, high = whole(domain)
+    middle = min(max(_root(operation, constant), low), high)
+    if not fits(middle):
+        return None
+    return _edge(fits, middle, low), _edge(fits, middle, high)
+
+
+def _root(operation: Callable[[int, int], int], constant: int) -> int:
+    """Where the operation is about 0."""
+    if operation is mul:
+        return 0
+    return -constant if operation is add else constant
+
+
+def _edge(fits: Callable[[int], bool], inside: int, outside: int) -> int:
+    """The value nearest to ``outside`` that fits; those between do, up to it."""
+    if fits(outside):
+        return outside
+    while abs(outside - inside) > 1:
+        middle = (inside + outside) // 2
+        if fits(middle):
+            inside = middle
+        else:
+            outside = middle
+    return inside
+
+
+@function("+")
+def _plus(arguments: Sequence[Argument]) -> Function | None:
+    return _linear(arguments, add, lambda a, b: a + b, direction=1)
+
+
+@function("-")
+def _minus(arguments: Sequence[Argument]) -> Function | None:
+    falls = bool(arguments) and arguments[0].is_constant
+    direction = -1 if falls else 1
+    return _linear(arguments, sub, lambda a, b: a - b, direction=direction)
+
+
+@function("*")
+def _times(arguments: Sequence[Argument]) -> Function | None:
+    constant = next((a.value for a in arguments if a.is_constant), None)
+    direction = 0
+    if isinstance(constant, int | float) and constant == constant:  # noqa: PLR0124
+        direction = (constant > 0) - (constant < 0)
+    return _linear(arguments, mul, lambda a, b: a * b, direction=direction)
+
+
+@function("/")
+def _divide(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 2 or not all(map(_is_double, arguments)):
+        return None
+
+    def ratio(a: Plain, b: Plain) -> float:
+        divisor = float(b)
+        if not divisor:
+            raise UnsureError
+        return float(a) / divisor
+
+    over, by = arguments
+    if not by.is_constant or not isinstance(by.value, int | float):
+        return Function(DOUBLE, ratio)
+    usable = bool(by.value) and math.isfinite(by.value)
+    direction = (1 if by.value > 0 else -1) if usable else 0
+    span = FINITE_SPAN if over.is_a("float") else None
+    return Function(DOUBLE, ratio, direction, span)
+
+
+@function("%", "mod")
+def _modulo(arguments: Sequence[Argument]) -> Function | None:
+    bits = _bits(arguments)
+    if len(arguments) != 2:
+        return None
+    if bits is not None:
+        return Function(integer(bits), remainder)
+    if not _doubles(arguments):
+        return None
+
+    def of_doubles(a: Plain, b: Plain) -> float:
+        if not float(b) or math.isinf(float(a)):
+            raise UnsureError
+        return math.fmod(float(a), float(b))
+
+    return Function(DOUBLE, of_doubles)
+
+
+@function("pmod")
+def _positive_modulo(arguments: Sequence[Argument]) -> Function | None:
+    bits = _bits(arguments)
+    if len(arguments) != 2 or bits is None:
+        return None
+
+    def positive(a: int, b: int) -> int:
+        if b <= 0:
+            raise UnsureError
+        return a % b
+
+    return Function(integer(bits), positive)
+
+
+@function("div")
+def _integer_divide(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 2 or _bits(arguments) is None:
+        return None
+
+    def exact(a: int, b: int) -> int:
+        return in_bits(quotient(a, b), 64)
+
+    by = arguments[1]
+    if not by.is_constant or not isinstance(by.value, int) or by.value in {0, -1}:
+        return Function(integer(64), exact)
+    return Function(integer(64), exact, 1 if by.value > 0 else -1)
+
+
+@function("negative")
+def _negative(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 1 or arguments[0].domain is None:
+        return None
+    domain = arguments[0].domain
+    match domain.name:
+        case "int":
+            low, high = whole(domain)
+            bits = domain.bits
+            span = (low + 1, high)
+            return Function(domain, lambda a: in_bits(-a, bits), -1, span)
+        case "decimal":
+            return Function(domain, lambda a: -a, -1)
+        case "float":
+            return Function(domain, lambda a: -a, -1, FINITE_SPAN)
+        case _:
+            return None
+
+
+@function("positive")
+def _positive(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 1 or not arguments[0].is_a("int", "decimal", "float"):
+        return None
+    assert arguments[0].domain is not None
+    return Function(arguments[0].domain, lambda a: a, 1)
+
+
+@function("abs")
+def _absolute(arguments: Sequence[Argument]) -> Function | None:
+    if len(arguments) != 1 or not arguments[0].is_a("int", "decimal", "float"):
+        return None
+    domain = arguments[0].domain
+    assert domain is not None
+    if domain.name == "int":
+        bits = domain.bits
+        return Function(domain, lambda a: in_bits(abs(a), bits))
+    return Function(domain, abs)
+
+
+def _rounded(
+    arguments: Sequence[Argument],
+    of_double: Callable[[float], int],
+    of_fraction: Callable[[int, int], int],
+) -> Function | None:
+    if len(arguments) != 1 or arguments[0].domain is None:
+        return None
+    domain = arguments[0].domain
+    match domain.name:
+        case "int":
+            return Function(integer(64), lambda a: a, 1)
+        case "float":
+
+            def checked(a: float) -> int:
+                if not math.isfinite(a):
+                    raise UnsureError
+                return in_bits(of_double(a), 64)
+
+            return Function(integer(64), checked, 1, _LONG_SPAN)
+        case "decimal" if 0 < domain.scale < domain.digits:
+            unit = 10**domain.scale
+            digits = domain.digits - domain.scale + 1
+            result = Domain("decimal", digits=digits)
+            return Function(result, lambda a: of_fraction(a, unit), 1)
+        case _:
+            return None
+
+
+@function("floor")
+def _floor(arguments: Sequence[Argument]) -> Function | None:
+    return _rounded(arguments, math.floor, lambda a, unit: a // unit)
+
+
+@function("ceil", "ceiling")
+def _ceiling(arguments: Sequence[Argument]) -> Function | None:
+    return _rounded(arguments, math.ceil, lambda a, unit: -(-a // unit))

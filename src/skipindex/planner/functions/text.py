@@ -1,0 +1,262 @@
+"""Functions of text.  Letters beyond ASCII change case by the rules of the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from skipindex.expressions.atoms import after_prefix
+from skipindex.expressions.domain import Domain
+from skipindex.planner.functions.registry import (
+    Argument,
+    Function,
+    UnsureError,
+    function,
+    in_bits,
+    integer,
+)
+
+STRING: Final = Domain("string")
+_INT: Final = integer(32)
+_TO_THE_END: Final = (1 << 31) - 1
+_LONGEST: Final = 1 << 16
+"""Longer results are left to Spark."""
+
+
+def _takes(arguments: Sequence[Argument], *names: str) -> bool:
+    """Whether there is one argument of each of these domains."""
+    return len(arguments) == len(names) and all(
+        argument.is_a(name) and (name != "int" or _is_small(argument))
+        for argument, name in zip(arguments, names, strict=True)
+    )
+
+
+def _is_small(argument: Argument) -> bool:
+    """Whether Spark takes it for an int without a cast that may fail."""
+    assert argument.domain is not None
+    return argument.domain.bits <= 32
+
+
+def ascii_only(text: str) -> str:
+    """``text``, if every version of Java changes its case alike.
+
+    Raises:
+        UnsureError: it is not ASCII.
+    """
+    if not text.isascii():
+        raise UnsureError
+    return text
+
+
+@function("upper", "ucase")
+def _upper(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string"):
+        return None
+    return Function(STRING, lambda s: ascii_only(s).upper())
+
+
+@function("lower", "lcase")
+def _lower(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string"):
+        return None
+    return Function(STRING, lambda s: ascii_only(s).lower())
+
+
+def _register_trim(name: str, strip: Callable[[str, str], str]) -> None:
+    """A function that drops spaces, or the characters of a text, at the ends."""
+
+    @function(name)
+    def resolver(arguments: Sequence[Argument]) -> Function | None:
+        if _takes(arguments, "string"):
+            return Function(STRING, lambda s: strip(s, " "))
+        if not _takes(arguments, "string", "string"):
+            return None
+        if name == "btrim":
+            return Function(STRING, strip)
+        return Function(STRING, lambda characters, s: strip(s, characters))
+
+
+_register_trim("trim", str.strip)
+_register_trim("btrim", str.strip)
+_register_trim("ltrim", str.lstrip)
+_register_trim("rtrim", str.rstrip)
+
+
+@function("reverse")
+def _reverse(arguments: Sequence[Argument]) -> Function | None:
+    return Function(STRING, lambda s: s[::-1]) if _takes(arguments, "string") else None
+
+
+@function("length", "char_length", "character_length", "len")
+def _length(arguments: Sequence[Argument]) -> Function | None:
+    return Function(_INT, len) if _takes(arguments, "string") else None
+
+
+@function("octet_length")
+def _octet_length(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string"):
+        return None
+    return Function(_INT, lambda s: len(s.encode()))
+
+
+@function("||", "concat")
+def _concat(arguments: Sequence[Argument]) -> Function | None:
+    if not arguments or not all(argument.is_a("string") for argument in arguments):
+        return None
+    return Function(STRING, lambda *pieces: "".join(pieces))
+
+
+@function("replace")
+def _replace(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string", "string", "string"):
+        return None
+    return Function(STRING, lambda s, a, b: s.replace(a, b) if a else s)
+
+
+@function("repeat")
+def _repeat(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string", "int"):
+        return None
+
+    def repeated(text: str, times: int) -> str:
+        if len(text) * times > _LONGEST:
+            raise UnsureError
+        return text * times
+
+    return Function(STRING, repeated)
+
+
+@function("instr")
+def _instr(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string", "string"):
+        return None
+    return Function(_INT, lambda text, piece: text.find(piece) + 1)
+
+
+@function("locate", "position", "charindex")
+def _locate(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string", "string"):
+        return None
+    return Function(_INT, lambda piece, text: text.find(piece) + 1)
+
+
+@function("right")
+def _right(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string", "int"):
+        return None
+    return Function(STRING, lambda s, n: s[max(len(s) - n, 0) :] if n > 0 else "")
+
+
+@function("left")
+def _left(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string", "int"):
+        return None
+    piece = _piece(arguments[0], _constant(1), arguments[1])
+    return replace(piece, apply=lambda text, n: substring(text, 1, n))
+
+
+@function("substring", "substr")
+def _substring(arguments: Sequence[Argument]) -> Function | None:
+    if _takes(arguments, "string", "int"):
+        text, position = arguments
+        piece = _piece(text, position, _constant(_TO_THE_END))
+        return replace(piece, apply=lambda s, at: substring(s, at, _TO_THE_END))
+    if _takes(arguments, "string", "int", "int"):
+        text, position, length = arguments
+        return _piece(text, position, length)
+    return None
+
+
+def _constant(value: int) -> Argument:
+    return Argument(_INT, is_constant=True, value=value)
+
+
+def substring(text: str, position: int, length: int) -> str:
+    """Characters from ``position``, 1 the first and -1 the last; 0 is 1."""
+    if position > 0:
+        start = position - 1
+    else:
+        start = len(text) + position if position < 0 else 0
+    stop = start + length  # a start before the text still uses up the length
+    return text[max(start, 0) : max(stop, 0)]
+
+
+def _piece(text: Argument, position: Argument, length: Argument) -> Function:
+    """``substring``; a prefix of constant length rises with the text.
+
+    A prefix of ``n`` characters is at least ``y`` exactly if the whole is, where ``y``
+    has no more characters; where it has more, the prefix must be above those of ``y``.
+    That holds for all bytes, as Spark tells by a character's first byte where it ends,
+    but for a text whose last character is cut off: there Spark takes the bytes that
+    follow in memory.  Such a text is on no sure side of a ``y`` that it begins.
+    """
+    n = length.value if length.is_constant else None
+    first = position.is_constant and position.value in {0, 1}
+    if text.is_constant or not (first and isinstance(n, int) and n > 0):
+        return Function(STRING, substring)
+
+    def least(value: bytes) -> bytes | None:
+        end = _ends(value, n)[-1]
+        return value if end >= len(value) else after_prefix(value[:end])
+
+    def cut_off(value: bytes) -> set[bytes]:
+        ends = _ends(value, n)
+        inside = range(1, min(ends[-1], len(value)))
+        return {value[:i] for i in set(inside).difference(ends)}
+
+    return Function(STRING, substring, 1, least=least, unsure=cut_off)
+
+
+def _ends(text: bytes, n: int) -> list[int]:
+    """0, and where each of the first ``n`` characters ends, by its first byte.
+
+    The last one may end beyond the text.
+    """
+    ends = [0]
+    while ends[-1] < len(text) and len(ends) <= n:
+        first = text[ends[-1]]
+        width = 1 + sum(first >= least for least in _WIDER) if first <= 0xF4 else 1
+        ends.append(ends[-1] + width)
+    return ends
+
+
+_WIDER: Final = (0xC2, 0xE0, 0xF0)
+"""The least first bytes of characters of two, three and four bytes."""
+
+
+@function("ascii")
+def _ascii(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string"):
+        return None
+    return Function(_INT, lambda s: ord(ascii_only(s)[0]) if s else 0)
+
+
+@function("lpad")
+def _pad_left(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string", "int", "string"):
+        return None
+    return Function(STRING, lambda s, n, pad: _padding(s, n, pad) + s[: max(n, 0)])
+
+
+@function("rpad")
+def _pad_right(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string", "int", "string"):
+        return None
+    return Function(STRING, lambda s, n, pad: s[: max(n, 0)] + _padding(s, n, pad))
+
+
+def _padding(text: str, length: int, pad: str) -> str:
+    missing = length - len(text)
+    if missing <= 0 or not pad:
+        return ""
+    if missing > _LONGEST:
+        raise UnsureError
+    return (pad * (missing // len(pad) + 1))[:missing]
+
+
+@function("bit_length")
+def _bit_length(arguments: Sequence[Argument]) -> Function | None:
+    if not _takes(arguments, "string"):
+        return None
+    return Function(_INT, lambda s: in_bits(8 * len(s.encode()), 32))

@@ -1,0 +1,1 @@
+"""Reading a condition as SQL text."""

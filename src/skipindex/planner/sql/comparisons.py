@@ -1,0 +1,241 @@
+"""Comparisons and choices of operands, as predicates with Spark's meaning.
+
+What Spark would cast, or compare column with column, is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Final
+
+from skipindex.expressions import (
+    MIRRORED,
+    NULL_SAFE,
+    Call,
+    Case,
+    Comparison,
+    Constant,
+    IsNull,
+    Literal,
+    Operator,
+    Predicate,
+    Reference,
+    Unsupported,
+    conjunction,
+    disjunction,
+    literal_sql,
+    push_not,
+)
+from skipindex.expressions.domain import float_key
+from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.expressions.truth import is_false, is_not_true, is_true, is_unknown
+from skipindex.planner.functions.decimals import within_38_digits
+from skipindex.planner.sql.operands import Condition, Known, Operand, argument, small
+
+OPERATORS: Final = {
+    **{operator.value: operator for operator in Operator},
+    "==": Operator.EQ,
+    "<>": Operator.NE,
+    "!>": Operator.LE,
+    "!<": Operator.GE,
+}
+
+
+def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
+    """``left operator right``.
+
+    Raises:
+        NotJudgedError: two columns or two conditions are compared, or literals of
+            types that Spark would cast.
+    """
+    match left, right:
+        case Known(), Known():
+            return Constant(_fold(left.value, operator, right.value))
+        case Condition(tree), Known(bool() | None as value):
+            return _compare_truth(tree, operator, value)
+        case Known(bool() | None as value), Condition(tree):
+            return _compare_truth(tree, MIRRORED.get(operator, operator), value)
+        case (Condition(tree), Condition(Constant(value))) | (
+            Condition(Constant(value)),
+            Condition(tree),
+        ) if operator in {Operator.EQ, Operator.NE, Operator.NULL_SAFE_EQ}:
+            return _compare_truth(tree, operator, value)
+        case (Condition(), _) | (_, Condition()):
+            raise NotJudgedError("two conditions are compared")
+        case Reference() | Call() | Case(), Known(value):
+            return Comparison(left, operator, value)
+        case Known(value), Reference() | Call() | Case():
+            return Comparison(right, MIRRORED.get(operator, operator), value)
+        case _:
+            raise NotJudgedError("two columns are compared")
+
+
+def _compare_truth(
+    tree: Predicate,
+    operator: Operator,
+    value: bool | None,  # noqa: FBT001 (a literal of the user)
+) -> Predicate:
+    match operator, value:
+        case Operator.NULL_SAFE_EQ, None:
+            return is_unknown(tree)
+        case Operator.NULL_SAFE_EQ, _:
+            return is_true(tree) if value else is_false(tree)
+        case _, None:
+            return Constant(None)
+        case Operator.EQ | Operator.NE, _:
+            return push_not(tree, negate=value != (operator is Operator.EQ))
+        case _:
+            raise NotJudgedError("conditions are ordered")
+
+
+def compare_or_keep(left: Operand, operator: Operator, right: Operand) -> Predicate:
+    """``left operator right``, ``Unsupported`` if it is not judged.
+
+    For one side of a BETWEEN, whose other side may still be judged.
+    """
+    try:
+        return compare(left, operator, right)
+    except NotJudgedError as not_judged:
+        text = f"{_sql(left)} {operator.value} {_sql(right)}"
+        return Unsupported(text, str(not_judged))
+
+
+def _sql(operand: Operand) -> str:
+    match operand:
+        case Known(value):
+            return literal_sql(value)
+        case Condition(tree):
+            return f"({tree})"
+        case _:
+            return str(operand)
+
+
+def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
+    """The comparison of two literals, of types that no setting of Spark touches."""
+    if left is None or right is None:
+        if operator in NULL_SAFE:
+            return (left is right) == (operator is Operator.NULL_SAFE_EQ)
+        return None
+    match left, right:
+        case (date(), date()) if not (
+            isinstance(left, datetime) or isinstance(right, datetime)
+        ):
+            less, equal = left < right, left == right
+        case (bool(), bool()) | (int() | Decimal(), int() | Decimal()) if isinstance(
+            left, bool
+        ) == isinstance(right, bool) and within_38_digits([left, right]):
+            less, equal = left < right, left == right
+        case (bytes(), bytes()):
+            less, equal = left < right, left == right
+        case (str(), str()):
+            less, equal = left.encode() < right.encode(), left == right
+        case (float(), float() | int() | Decimal()) | (int() | Decimal(), float()) if (
+            not isinstance(left, bool) and not isinstance(right, bool)
+        ):
+            less, equal = _key(left) < _key(right), _key(left) == _key(right)
+        case _:
+            raise NotJudgedError("no column is compared with a literal")
+    match operator:
+        case Operator.EQ | Operator.NULL_SAFE_EQ:
+            return equal
+        case Operator.NE | Operator.NULL_SAFE_NE:
+            return not equal
+        case Operator.LT:
+            return less
+        case Operator.LE:
+            return less or equal
+        case Operator.GT:
+            return not (less or equal)
+        case Operator.GE:
+            return not less
+
+
+def _key(value: Literal) -> int:
+    """A number as Spark orders doubles."""
+    assert isinstance(value, int | float | Decimal)
+    return float_key(float(value))
+
+
+def listed(value: Literal, values: Sequence[Literal]) -> bool | None:
+    """``value IN (values)``, of literals.
+
+    Raises:
+        NotJudgedError: they are of several types.
+    """
+    if value is None:
+        return None
+    if len({type(one) for one in [value, *values]} - {type(None)}) > 1:
+        raise NotJudgedError("the list makes Spark cast")
+    found = {_fold(value, Operator.EQ, one) for one in values}
+    return True if True in found else None if None in found else False
+
+
+def truth(operand: Operand) -> Predicate:
+    """The operand in the place of a condition.
+
+    Raises:
+        NotJudgedError: it is a literal and no boolean.
+    """
+    match operand:
+        case Known(bool() | None as value):
+            return Constant(value)
+        case Known():
+            raise NotJudgedError("a literal that is no condition")
+        case Condition(tree):
+            return tree
+        case _:
+            return Comparison(operand, Operator.EQ, value=True)
+
+
+def is_known(operand: Operand) -> Predicate:
+    """The operand is not NULL."""
+    match operand:
+        case Known(value):
+            return Constant(value is not None)
+        case Condition(tree):
+            return push_not(is_unknown(tree), negate=True)
+        case _:
+            return IsNull(operand, negated=True)
+
+
+def choice(
+    branches: list[tuple[Predicate, Operand]],
+    otherwise: Operand,
+    *,
+    repeats: bool = False,
+) -> Operand:
+    """A CASE: of conditions a condition, else a value.
+
+    Args:
+        branches: conditions and values.
+        otherwise: the value after ELSE.
+        repeats: the conditions repeat what was written once.
+    """
+    values = [value for _, value in branches] + [otherwise]
+    if any(isinstance(value, Condition) for value in values):
+        small(Case(tuple((tree, None) for tree, _ in branches)))
+        return Condition(small(_condition_of(branches, otherwise)))
+    pairs = tuple((tree, argument(value)) for tree, value in branches)
+    return small(Case(pairs, argument(otherwise)), repeats=repeats)
+
+
+def _condition_of(
+    branches: list[tuple[Predicate, Operand]], otherwise: Operand
+) -> Predicate:
+    """The first branch that is taken says what is TRUE, FALSE or UNKNOWN.
+
+    By halves, so that no condition is repeated once for every other branch.
+    """
+    if not branches:
+        return truth(otherwise)
+    middle = len(branches) // 2
+    if not middle:
+        ((tree, value),) = branches
+        mine = conjunction([is_true(tree), truth(value)])
+        return disjunction([mine, conjunction([is_not_true(tree), truth(otherwise)])])
+    before = [is_not_true(tree) for tree, _ in branches[:middle]]
+    mine = _condition_of(branches[:middle], Known(value=False))
+    later = _condition_of(branches[middle:], otherwise)
+    return disjunction([mine, conjunction([*before, later])])

@@ -1,0 +1,207 @@
+"""The values of Spark SQL literals, exactly, or the reason why not.
+
+A value that depends on a setting of the session, on the Spark version or on the
+type of the column that it will meet is never guessed: ``NotJudgedError`` makes
+the condition around it one that every row may match.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from skipindex.expressions import Literal
+from skipindex.expressions.domain import INT64_MAX, INT64_MIN
+from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.planner.sql.times import date_of, timestamp_of, wall_clock_of
+
+INTEGER_BITS: Final = {
+    "TINYINT": 8,
+    "BYTE": 8,
+    "SMALLINT": 16,
+    "SHORT": 16,
+    "INT": 32,
+    "INTEGER": 32,
+    "BIGINT": 64,
+    "LONG": 64,
+}
+MAX_DECIMAL_DIGITS: Final = 38
+_SUFFIX_TYPES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT"}
+_FLOAT_MAX: Final = float(np.finfo(np.float32).max)
+FLOAT_EXACT: Final = 1 << 24
+"""Up to here every integer is a float; beyond, and without ANSI mode, Spark
+compares an integer column with a FLOAT literal after rounding the column."""
+_FLOAT_TINY: Final = 1e-50
+"""Nearer to zero than to any other float."""
+_NUMBER: Final = re.compile(r"(?P<digits>[\d.]+(?:[eE][+-]?\d+)?)(?P<suffix>\D*)")
+_ESCAPE: Final = re.compile(
+    r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL
+)
+_ESCAPED: Final = {
+    "0": "\0",
+    "b": "\b",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "Z": "\x1a",
+    "%": "\\%",  # kept whole, for LIKE
+    "_": "\\_",
+}
+
+
+def number(text: str, *, negative: bool) -> int | Decimal | float:
+    """The value of a numeric literal, of the type that Spark gives it.
+
+    Raises:
+        ValueError: the value is outside of its type, as Spark says too.
+        NotJudgedError: a FLOAT that is not compared alike in every session.
+    """
+    found = _NUMBER.fullmatch(text)
+    assert found is not None, text
+    digits, suffix = found["digits"], found["suffix"].upper()
+    signed = "-" + digits if negative else digits
+    if suffix in _SUFFIX_TYPES:
+        return in_range(Decimal(signed), _SUFFIX_TYPES[suffix], text)
+    if suffix == "F":
+        return float_of(signed)
+    if suffix == "D" or (not suffix and "E" in digits.upper()):
+        double = float(signed)
+        if math.isinf(double):
+            raise ValueError(f"{text!r} is outside of the range of double")
+        return double
+    value = _decimal(signed)
+    whole = not suffix and digits.isdecimal()
+    return int(value) if whole and INT64_MIN <= value <= INT64_MAX else value
+
+
+def string(text: str, *, doubled: bool) -> str:
+    r"""The value of a quoted string with Spark's escapes: ``'a\'b'``, ``r'\d'``.
+
+    Args:
+        text: the literal with its quotes.
+        doubled: two quotes are one quote, as in Spark 4; otherwise none, as in
+            Spark 3, which sees two strings in a row.
+
+    Raises:
+        NotJudgedError: an escape is no character.
+    """
+    if text[0] in "rR":
+        return text[2:-1]
+    quote, body = text[0], text[1:-1]
+    if "\\" not in body:
+        return body.replace(quote * 2, quote if doubled else "")
+    # Only quotes outside of escapes can be doubled: \'' is an escape and a quote.
+    pieces: list[str] = []
+    position = 0
+    for found in _ESCAPE.finditer(body):
+        plain = body[position : found.start()]
+        pieces += [plain.replace(quote * 2, quote if doubled else ""), _escape(found)]
+        position = found.end()
+    pieces.append(body[position:].replace(quote * 2, quote if doubled else ""))
+    joined = "".join(pieces)
+    try:  # two halves of a pair, each written as \uXXXX, are one character
+        return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise NotJudgedError("a lone surrogate is no character") from None
+
+
+def has_doubled_quote(text: str) -> bool:
+    """Whether Spark 3 and Spark 4 read the string ``text`` differently."""
+    quote = text[0]
+    return quote not in "rR" and quote * 2 in _ESCAPE.sub("", text[1:-1])
+
+
+def typed(type_name: str, text: str) -> Literal:
+    """The value of ``DATE '...'``, ``TIMESTAMP '...'`` or ``X'...'``.
+
+    Raises:
+        ValueError: no such day or time, or no hexadecimal digits.
+        NotJudgedError: a form whose value depends on the session or the day.
+    """
+    match type_name:
+        case "X":
+            try:
+                return bytes.fromhex("0" * (len(text) % 2) + text)
+            except ValueError:
+                raise ValueError(f"no hexadecimal digits: {text!r}") from None
+        case "DATE":
+            return date_of(text)
+        case "TIMESTAMP" | "TIMESTAMP_LTZ":
+            return timestamp_of(text)
+        case "TIMESTAMP_NTZ":
+            return wall_clock_of(text)
+        case _:
+            raise NotJudgedError(f"a literal of type {type_name.lower()}")
+
+
+def in_range(value: int | Decimal, type_name: str, text: str) -> int:
+    """``value`` as an integer of that type.
+
+    Raises:
+        ValueError: it is none, with ``text`` as it was written.
+    """
+    half = 1 << (INTEGER_BITS[type_name] - 1)
+    if not -half <= value < half:
+        raise ValueError(f"{text!r} is outside of the range of {type_name.lower()}")
+    return int(value)
+
+
+def _decimal(text: str) -> Decimal:
+    too_long = f"{text!r} has more than {MAX_DECIMAL_DIGITS} digits"
+    try:
+        value = Decimal(text)
+    except ArithmeticError:  # an exponent beyond all bounds
+        raise ValueError(too_long) from None
+    if value.adjusted() >= MAX_DECIMAL_DIGITS:
+        raise ValueError(too_long)
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int), "digits alone were matched"
+    if exponent > 0:  # Spark has no negative scale
+        return Decimal(int(value))
+    if max(len(digits), -exponent) > MAX_DECIMAL_DIGITS:
+        raise ValueError(too_long)
+    return value
+
+
+def float_of(text: str) -> float:
+    """The 32-bit float nearest to ``text``, in one rounding, as a double.
+
+    Raises:
+        ValueError: it is outside of the range of float.
+        NotJudgedError: an integer column may be rounded to it.
+    """
+    double = float(text)
+    if abs(double) < _FLOAT_TINY:
+        return math.copysign(0.0, double)
+    if math.isinf(double) or abs(Fraction(text)) > _FLOAT_MAX:
+        raise ValueError(f"{text!r} is outside of the range of float")
+    near = nearest_float(double)
+    if Fraction(text) != Fraction(double):  # rounded twice: a neighbour may be nearer
+        steps = (np.nextafter(np.float32(near), np.float32(w)) for w in (-1e38, 1e38))
+        candidates = (near, *map(float, steps))
+        near = min(candidates, key=lambda c: abs(Fraction(c) - Fraction(text)))
+    if abs(near) >= FLOAT_EXACT:
+        raise NotJudgedError("a FLOAT literal that an integer column may round to")
+    return near
+
+
+def nearest_float(double: float) -> float:
+    """The 32-bit float nearest to ``double``, as a double."""
+    near: float = struct.unpack("<f", struct.pack("<f", double))[0]
+    return near
+
+
+def _escape(found: re.Match[str]) -> str:
+    unit, point, octal, other = found.groups()
+    if other is not None:
+        return _ESCAPED.get(other, other)
+    code = int(octal, 8) if octal else int(unit or point, 16)
+    if code > 0x10FFFF:
+        raise NotJudgedError(f"{found[0]!r} is no character")
+    return chr(code)

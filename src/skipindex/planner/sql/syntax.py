@@ -1,0 +1,90 @@
+"""Whether a condition that stays as written is well-formed, by sqlglot's grammar.
+
+sqlglot is asked about the shape alone.  Names, functions and texts are masked: it
+then cannot stumble over a column that is called like one of its keywords, over a
+function that is younger than it, or log what it thinks of a JSON path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import ParseError, SqlglotError
+
+from skipindex.planner.sql.tokens import Kind, Token
+
+
+class SyntaxMistakeError(Exception):
+    """No expression; ``token`` is where that was noticed."""
+
+    def __init__(self, token: Token) -> None:
+        super().__init__(token.text)
+        self.token = token
+
+
+_GRAMMAR: Final = {
+    *("AND", "OR", "NOT", "IS", "NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT", "FROM"),
+    *("IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "ANY", "ALL"),
+    *("SOME", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST", "TRY_CAST"),
+    *("AS", "DIV", "COLLATE", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY"),
+    *("PLACING", "POSITION", "BOTH", "LEADING", "TRAILING", "FOR", "OVER"),
+    *("PARTITION", "ORDER", "BY", "ROWS", "RANGE", "UNBOUNDED", "PRECEDING"),
+    *("FOLLOWING", "CURRENT", "ROW", "ASC", "DESC", "NULLS", "FIRST", "LAST"),
+    *("FILTER", "WHERE", "WITHIN", "GROUP", "IGNORE", "RESPECT"),
+    # the types
+    *("BOOLEAN", "BYTE", "TINYINT", "SHORT", "SMALLINT", "INT", "INTEGER", "BIGINT"),
+    *("LONG", "FLOAT", "REAL", "DOUBLE", "DECIMAL", "DEC", "NUMERIC", "DATE", "TIME"),
+    *("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "STRING", "CHAR", "CHARACTER"),
+    *("VARCHAR", "BINARY", "VARIANT", "ARRAY", "MAP", "STRUCT"),
+    # the units of time
+    *("INTERVAL", "TO", "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE"),
+    *("SECOND", "MILLISECOND", "MICROSECOND", "YEARS", "QUARTERS", "MONTHS", "WEEKS"),
+    *("DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS", "MICROSECONDS"),
+}
+_OPERATORS: Final = {">>>": ">> ", "!>": "<=", "!<": ">="}
+_BEFORE: Final = "TRUE AND "
+"""No word is at the beginning of a statement, where sqlglot looks for commands."""
+
+
+def check_syntax(tokens: Sequence[Token]) -> None:
+    """Do nothing if ``tokens`` are one expression.
+
+    Raises:
+        SyntaxMistakeError: they are not.
+    """
+    if any(token.key == ":" for token in tokens):
+        return  # the path of a variant, which sqlglot reads in few places
+    origin = tokens[0].start
+    masked = [" "] * (tokens[-1].end - origin)
+    query = any(token.key == "SELECT" for token in tokens)
+    for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
+        shape = token.text if query and token.kind is Kind.WORD else _shape(token)
+        if token.key == "X" and after.kind is Kind.STRING:
+            shape = " "  # sqlglot knows X'1F', but not X '1F'
+        masked[token.start - origin : token.end - origin] = shape
+    try:
+        parse_one(_BEFORE + "".join(masked), dialect="spark", into=exp.Condition)
+    except ParseError as error:
+        column = int(error.errors[0].get("col") or 0) - len(_BEFORE)
+        noticed = (t for t in tokens if t.end - origin >= column)
+        raise SyntaxMistakeError(next(noticed, tokens[-1])) from None
+    except (SqlglotError, RecursionError):
+        return  # no mistake that sqlglot could name; Spark will say
+
+
+def _shape(token: Token) -> str:
+    """A stand-in of the same length that sqlglot reads without a second thought."""
+    size = len(token.text)
+    match token.kind:
+        case Kind.STRING if not token.text[1:-1].isalnum():
+            return "'" + "0" * (size - 2) + "'"
+        case Kind.QUOTED:
+            return "q" * size
+        case Kind.WORD if token.key not in _GRAMMAR:
+            return "w" * size
+        case Kind.SYMBOL:
+            return _OPERATORS.get(token.key, token.text)
+        case _:
+            return token.text

@@ -1,0 +1,120 @@
+"""Functions of one column, asked of what is known of its values.
+
+An index with a dictionary answers exactly: the function is tested on every distinct
+value, and the rows are those of the values that pass.  The statistics answer where
+they leave few values possible: one, if the least is the greatest, or the integers of
+a narrow range, such as the days of a file that holds one week.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from skipindex.expressions.atoms import IsNull, OneOf, Value
+from skipindex.expressions.bounds import Bounds
+from skipindex.indexes.interface import Dictionary, Index
+from skipindex.planner.bound_predicate import Computed, Leaf
+
+if TYPE_CHECKING:
+    from skipindex.table.statistics import FileStats
+
+Mask = np.ndarray
+MAX_DISTINCT: Final = 1 << 14
+"""A dictionary of more values is not walked."""
+MAX_RANGE: Final = 400
+"""A file whose bounds are further apart is not walked; a year of days is."""
+
+
+def probe_index(index: Index, leaf: Leaf | Computed) -> Bounds[BitMap] | None:
+    """What ``index`` says of a leaf's rows; None is "no opinion"."""
+    if isinstance(leaf, Leaf):
+        return index.probe(leaf.atom)
+    if not isinstance(index, Dictionary):
+        return None
+    values = index.distinct(MAX_DISTINCT)
+    if values is None:
+        return None
+    passing: list[Value] = []
+    unsure: list[Value] = []
+    for value in values:
+        found = leaf.test(value)
+        if found is not False:
+            (passing if found else unsure).append(value)
+    null = leaf.test(None)
+    certain = _rows(index, leaf.column, passing, null=null is True)
+    if not unsure and null is not None:
+        return certain
+    some = sorted([*passing, *unsure])
+    possible = _rows(index, leaf.column, some, null=null is not False)
+    if certain is None or possible is None:
+        return None
+    return Bounds(certain.lower, possible.upper)
+
+
+def _rows(
+    index: Index, column: str, values: list[Value], *, null: bool
+) -> Bounds[BitMap] | None:
+    """The rows with one of the values, or, if ``null``, with none at all."""
+    found: Bounds[BitMap] | None = Bounds(BitMap(), BitMap())
+    if values:
+        found = index.probe(OneOf(column, tuple(values)))
+    if null and found is not None:
+        nulls = index.probe(IsNull(column))
+        found = None if nulls is None else found | nulls
+    return found
+
+
+def probe_stats(stats: FileStats, leaf: Leaf | Computed) -> Bounds[Mask]:
+    """The files whose every row is TRUE, and those with a row that may be."""
+    if isinstance(leaf, Leaf):
+        return stats.probe(leaf.atom)
+    n = len(stats.bounded)
+    if isinstance(stats.low, np.ndarray):
+        width = stats.high.view(np.uint64) - stats.low.view(np.uint64)
+        few = stats.bounded & (width < MAX_RANGE)
+    else:
+        single = np.asarray(pc.equal(stats.low, stats.high).fill_null(False))
+        few = stats.bounded & stats.exact & single
+    possible, certain = np.ones(n, bool), np.zeros(n, bool)
+    known: dict[tuple[Value, Value], tuple[bool, bool]] = {}
+    for file in np.flatnonzero(few & stats.can_value).tolist():
+        bounds = _plain(stats.low, file), _plain(stats.high, file)
+        if bounds not in known:
+            known[bounds] = _tested(leaf, *bounds)
+        certain[file], possible[file] = known[bounds]
+    null = leaf.test(None)
+    # Every value passes, and so does NULL; or some value may, or NULL.
+    lower = (certain | ~stats.can_value) & (~stats.can_null | (null is True))
+    upper = (possible & stats.can_value) | (stats.can_null & (null is not False))
+    return Bounds(lower, upper)
+
+
+def _tested(leaf: Computed, low: Value, high: Value) -> tuple[bool, bool]:
+    """Whether all values from ``low`` to ``high`` pass, and whether one may."""
+    every, some = True, False
+    for value in _between(low, high):
+        found = leaf.test(value)
+        every &= found is True
+        some |= found is not False
+        if some and not every:
+            break
+    return every, some
+
+
+def _between(low: Value, high: Value) -> Iterator[Value]:
+    if isinstance(low, int) and isinstance(high, int):
+        yield from range(low, high + 1)
+    else:
+        yield low
+
+
+def _plain(bounds: np.ndarray | pa.Array, file: int) -> Value:
+    value = bounds[file]
+    plain: Value = value.as_py() if isinstance(value, pa.Scalar) else int(value)
+    return plain

@@ -1,0 +1,268 @@
+"""Opening indexes for a plan: whatever is wrong with one, it is only not used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.expressions.atoms import Atom
+from skipindex.expressions.domain import Domain
+from skipindex.indexes import index_type
+from skipindex.indexes.file_map import FILE_MAP, FileMap
+from skipindex.indexes.interface import GatheringType, Index, IndexType, PackIndex
+from skipindex.planner.stages.pack_cache import OPENED, OpenPack
+from skipindex.storage.manifest import BlobUse
+from skipindex.storage.pack import Blob
+from skipindex.storage.parts import READS, Parts
+from skipindex.table import ColumnInfo, TableState
+
+UNUSABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
+"""What reading an index may raise; the index is then not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One blob that a plan may use, and its kind."""
+
+    use: BlobUse
+    kind: IndexType
+
+
+Place = tuple[IndexType, Blob, int]
+"""Where the index of one file is: its kind, its blob, and the slot in it."""
+
+
+class Opener:
+    """Opens indexes, and notes those that are not fit for use.
+
+    Args:
+        n_rows: of every file.
+    """
+
+    def __init__(self, n_rows: np.ndarray) -> None:
+        self.notes: dict[str, int] = {}
+        self._n_rows = n_rows
+
+    def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
+        """The index of one file, or None if it has none that is fit for use."""
+        kind, blob, slot = place
+        index = OPENED.index(blob, slot)
+        if index is not None:
+            return index
+        assert column.domain is not None
+        try:
+            parts = blob.payload(slot, READS)
+            if parts is None:
+                return None
+            index = kind.open(parts, column.domain, int(self._n_rows[file]))
+        except UNUSABLE as error:
+            self.refuse(error, blob)
+            return None
+        OPENED.keep(blob, slot, index)
+        return index
+
+    def refuse(self, error: Exception, blob: Blob, what: str = "index") -> None:
+        """Note that what was read of a blob is no index."""
+        self.note(f"{what} not used: {error}")
+        OPENED.forget(blob)
+
+    def note(self, reason: str) -> None:
+        """Count one more thing that kept an index from being used."""
+        self.notes[reason] = self.notes.get(reason, 0) + 1
+
+
+class IndexReader(Opener):
+    """The indexes of one table, for one plan.
+
+    Args:
+        table: the table.
+        kinds: names of the kinds that may be used; None is all.
+    """
+
+    def __init__(self, table: TableState, kinds: Collection[str] | None) -> None:
+        super().__init__(table.n_rows)
+        self._table = table
+        self._kinds = kinds
+        self._packs: dict[str, OpenPack | None] = {}
+        self._blobs: dict[tuple[str, int], Blob | None] = {}
+        self._sources: dict[str, list[Source]] = {}
+        self._footers = table.snapshot.manifest.files["footer_crc"].to_numpy()
+
+    def has(self, column: ColumnInfo, *, positional: bool) -> bool:
+        """Whether any file has such an index on ``column``."""
+        return any(s.kind.positional == positional for s in self._of(column))
+
+    def places(
+        self, column: ColumnInfo, wanted: np.ndarray, *, positional: bool
+    ) -> dict[int, list[Place]]:
+        """Where the indexes on ``column`` of the ``wanted`` files are, newest first.
+
+        All of them are of these very files.
+        """
+        found: dict[int, list[Place]] = {}
+        for source in self._of(column):
+            if source.kind.positional != positional:
+                continue
+            mine = np.flatnonzero(wanted[source.use.rows])
+            if not len(mine):
+                continue
+            blob = self.blob(source.use)
+            if blob is None:
+                continue
+            files, slots = source.use.rows[mine], source.use.slots[mine]
+            own = blob.has_payload(slots)
+            files, slots = files[own], slots[own]
+            fits = blob.fits(slots, *self.identity(files))
+            for file, slot, fit in zip(
+                files.tolist(), slots.tolist(), fits.tolist(), strict=True
+            ):
+                if fit or self._is_there(blob, slot, file):
+                    found.setdefault(file, []).append((source.kind, blob, slot))
+        return found
+
+    def maps(self, column: ColumnInfo) -> list[BlobUse]:
+        """The file maps on ``column`` that may be used."""
+        if self._kinds is not None and FILE_MAP not in self._kinds:
+            return []
+        return self._table.maps(column)
+
+    def ask_map(
+        self, use: BlobUse, atom: Atom, column: ColumnInfo, wanted: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of the ``wanted`` files, those that a map rules out, and surely not.
+
+        A file of which the map is not, or that has changed, is in neither.
+        None is "no opinion".
+        """
+        return self._ask(use, FileMap.open, "file map", atom, column, wanted)
+
+    def ask_packs(
+        self, atom: Atom, column: ColumnInfo, wanted: np.ndarray
+    ) -> Iterator[tuple[IndexType, np.ndarray]]:
+        """By kind and pack, those of the ``wanted`` files that are ruled out.
+
+        Of the kinds that know no rows, where a pack has their payloads together.
+        """
+        for source in self._of(column):
+            kind = source.kind
+            if kind.positional or not isinstance(kind, GatheringType):
+                continue
+            blob = self.blob(source.use)
+            if blob is None or not blob.has_shared:
+                continue
+            found = self._ask(source.use, kind.open_pack, "index", atom, column, wanted)
+            if found is not None:
+                yield kind, found[0]
+
+    def _ask(
+        self,
+        use: BlobUse,
+        open_shared: Callable[[Parts, Domain, int], PackIndex],
+        what: str,
+        atom: Atom,
+        column: ColumnInfo,
+        wanted: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """What a pack knows of its files: as ``ask_map``."""
+        assert column.domain is not None
+        mine = wanted[use.rows]
+        if not mine.any():
+            return None
+        blob = self.blob(use)
+        if blob is None:
+            return None
+        try:
+            index = OPENED.pack_index(blob)
+            if index is None:
+                parts, n_files = blob.shared(READS), len(blob.n_rows)
+                index = open_shared(parts, column.domain, n_files)
+                OPENED.keep_pack_index(blob, index)
+            found = index.ask(atom)
+        except UNUSABLE as error:
+            self.refuse(error, blob, what)
+            return None
+        if found is None:
+            return None
+        files, slots = use.rows[mine], use.slots[mine]
+        fits = blob.fits(slots, *self.identity(files))
+        if not fits.all():
+            self.note(f"{what} not used: it is of another data file")
+            files, slots = files[fits], slots[fits]
+        speaks = index.covered[slots]
+        files, slots = files[speaks], slots[speaks]
+        possible, sure = found
+        return files[~possible[slots]], files[sure[slots]]
+
+    def identity(self, files: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The row counts and footer checksums of files, as the manifest has them."""
+        return self._table.n_rows[files], self._footers[self._table.rows[files]]
+
+    def _is_there(self, blob: Blob, slot: int, file: int) -> bool:
+        """Whether an index is in a slot; noted if it is of another data file."""
+        (n_rows,), (footer,) = self.identity(np.array([file]))
+        try:
+            if blob.payload(slot, READS) is None:
+                return False
+            blob.check_identity(slot, n_rows=int(n_rows), footer_crc=int(footer))
+        except UNUSABLE as error:
+            self.refuse(error, blob)
+            return False
+        return True
+
+    def blob(self, use: BlobUse) -> Blob | None:
+        """The opened blob, or None if it is not fit for use."""
+        key = use.pack.name, use.entry.offset
+        if key not in self._blobs:
+            self._blobs[key] = None
+            pack = self._pack(use.pack.name)
+            if pack is not None:
+                try:
+                    self._blobs[key] = pack.blob(use.entry)
+                except UNUSABLE as error:
+                    self.note(f"pack {use.pack.name} not used: {error}")
+                    OPENED.forget(pack)
+        return self._blobs[key]
+
+    def pack_names(self) -> dict[Blob, str]:
+        """The packs of the blobs that were opened."""
+        blobs = self._blobs.items()
+        return {blob: name for (name, _), blob in blobs if blob is not None}
+
+    def _pack(self, name: str) -> OpenPack | None:
+        if name not in self._packs:
+            try:
+                self._packs[name] = OPENED.pack(self._table.location, name)
+            except UNUSABLE as error:
+                self.note(f"pack {name} not used: {error}")
+                self._packs[name] = None
+        return self._packs[name]
+
+    def _of(self, column: ColumnInfo) -> list[Source]:
+        if column.name not in self._sources:
+            self._sources[column.name] = self._usable(column)
+        return self._sources[column.name]
+
+    def _usable(self, column: ColumnInfo) -> list[Source]:
+        found = []
+        for use in self._table.blobs(column):
+            meta = use.entry.meta
+            if self._kinds is not None and meta.kind not in self._kinds:
+                continue
+            try:
+                kind = index_type(meta.kind)
+            except UnknownIndexError as error:
+                self.note(f"index on {column.name!r} not used: {error}")
+                continue
+            if meta.version > kind.version:
+                self.note(
+                    f"index on {column.name!r} not used: {meta.kind} version "
+                    f"{meta.version} is newer than ours ({kind.version})"
+                )
+                continue
+            found.append(Source(use, kind))
+        return found

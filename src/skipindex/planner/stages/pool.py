@@ -1,0 +1,254 @@
+"""The rows of many files: looked at here, or by processes of their own.
+
+pyroaring holds the interpreter's lock, so threads would not help.  Loky's workers are
+neither forked, as this process may have threads and a JVM, nor do they need an
+``if __name__ == "__main__"``; they stay for a while, for later plans.
+
+A worker gets places of indexes and not the table, and opens packs itself.  What it
+finds is what this process would have found, notes and counts of bitmaps included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from loky import cpu_count, get_reusable_executor
+
+from skipindex.errors import UnknownIndexError
+from skipindex.expressions.bounds import Bounds
+from skipindex.indexes import index_type
+from skipindex.indexes.interface import IndexType
+from skipindex.planner.bound_predicate import Bound, Computed, Leaf
+from skipindex.planner.stages.cost import row_seconds
+from skipindex.planner.stages.index_reader import UNUSABLE, IndexReader, Opener, Place
+from skipindex.planner.stages.pack_cache import OPENED
+from skipindex.planner.stages.rows import LeafBounds, RowEvaluator, RowVerdict
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.pack import Blob, BlobEntry
+from skipindex.storage.parts import ReadCount, add_reads, reads_so_far
+from skipindex.table import ColumnInfo, TableState
+
+POOL_SECONDS: Final = 3.0
+"""What one process may take; workers take about one to start."""
+_PIECES: Final = 4
+"""For every worker: some files are dearer than others."""
+_IDLE_SECONDS: Final = 60
+"""After which a worker goes."""
+
+Places: TypeAlias = Mapping[str, Mapping[int, Sequence[Place]]]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFound:
+    """What was found of some files.
+
+    Args:
+        verdicts: of every file, in their order.
+        empty_leaves: of a leaf, the files where no row makes it TRUE.
+    """
+
+    verdicts: list[RowVerdict]
+    empty_leaves: dict[Leaf | Computed, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A blob, as a worker finds it again."""
+
+    pack: str
+    entry: BlobEntry
+    kind: type[IndexType]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a leaf in the files of a task."""
+
+    column: ColumnInfo
+    bounds: Bounds[np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Some files to look at, which are numbered anew.
+
+    Args:
+        location: of the table.
+        tree: in the order in which it is asked.
+        known: of its leaves.
+        n_rows: of the files.
+        sources: the blobs.
+        places: of every column, for every file, the number and slot of its blobs.
+        cache_bytes: that the worker may keep.
+    """
+
+    location: Location
+    tree: Bound
+    known: dict[Leaf | Computed, _Known]
+    n_rows: np.ndarray
+    sources: list[_Source]
+    places: dict[str, dict[int, list[tuple[int, int]]]]
+    cache_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What a worker found, and what it noted and read."""
+
+    found: RowsFound
+    notes: dict[str, int]
+    reads: ReadCount
+
+
+def look_at_rows(
+    files: np.ndarray,
+    tree: Bound,
+    known: Mapping[Leaf | Computed, LeafBounds],
+    reader: IndexReader,
+    *,
+    places: Places,
+    table: TableState,
+    workers: int | None,
+) -> RowsFound:
+    """Between how many and how many rows of some files match.
+
+    Args:
+        files: to look at.
+        tree: in the order in which it is asked.
+        known: what is known of its leaves.
+        reader: opens indexes, and takes notes.
+        places: of every column by name, where the indexes of the files are.
+        table: that the files are of.
+        workers: processes; None is one for every core.
+    """
+    asked = sum(map(bool, places.values()))
+    is_long = row_seconds(table.n_rows[files], asked) > POOL_SECONDS
+    n_workers = (workers or cpu_count()) if is_long else 1
+    if n_workers > 1:
+        try:
+            tasks = _tasks(files, tree, known, reader, places, table, n_workers)
+            results = _run(tasks, n_workers)
+        except Exception as error:  # noqa: BLE001 (whatever it is, it may work here)
+            first, *_ = str(error).splitlines() or [""]
+            reader.note(
+                "one process looked at the rows of all files, because its workers "
+                f"failed: {type(error).__name__}: {first}"
+            )
+        else:
+            return _joined(files, results, reader)
+    evaluator = RowEvaluator(tree, known, reader, places=places, n_rows=table.n_rows)
+    verdicts = [evaluator.verdict(file) for file in files.tolist()]
+    return RowsFound(verdicts, evaluator.empty_leaves)
+
+
+def _tasks(
+    files: np.ndarray,
+    tree: Bound,
+    known: Mapping[Leaf | Computed, LeafBounds],
+    reader: IndexReader,
+    places: Places,
+    table: TableState,
+    workers: int,
+) -> list[_Task]:
+    """Neighbouring files to every task, so that it opens few packs."""
+    names = reader.pack_names()
+    made = []
+    for mine in np.array_split(files, min(len(files), workers * _PIECES)):
+        sources: dict[Blob, int] = {}
+        kinds: dict[Blob, IndexType] = {}
+        placed: dict[str, dict[int, list[tuple[int, int]]]] = {}
+        for column, by_file in places.items():
+            placed[column] = {}
+            for i, file in enumerate(mine.tolist()):
+                for kind, blob, slot in by_file.get(file, ()):
+                    kinds[blob] = kind
+                    number = sources.setdefault(blob, len(sources))
+                    placed[column].setdefault(i, []).append((number, slot))
+        made.append(
+            _Task(
+                table.location,
+                tree,
+                {
+                    leaf: _Known(
+                        one.column,
+                        Bounds(one.bounds.lower[mine], one.bounds.upper[mine]),
+                    )
+                    for leaf, one in known.items()
+                },
+                table.n_rows[mine],
+                [_Source(names[b], b.entry, type(kinds[b])) for b in sources],
+                placed,
+                OPENED.parts.limit // workers,
+            )
+        )
+    return made
+
+
+def _run(tasks: Sequence[_Task], workers: int) -> list[_Result]:
+    pool = get_reusable_executor(max_workers=workers, timeout=_IDLE_SECONDS)
+    futures = [pool.submit(look, task) for task in tasks]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _joined(
+    files: np.ndarray, results: Sequence[_Result], reader: IndexReader
+) -> RowsFound:
+    """As if this process had looked at the files one after the other."""
+    joined = RowsFound([], {})
+    for result in results:
+        mine = files[len(joined.verdicts) :].tolist()
+        joined.verdicts.extend(result.found.verdicts)
+        for leaf, nowhere in result.found.empty_leaves.items():
+            joined.empty_leaves.setdefault(leaf, []).extend(mine[i] for i in nowhere)
+        for note, n in result.notes.items():
+            reader.notes[note] = reader.notes.get(note, 0) + n
+        add_reads(result.reads)
+    return joined
+
+
+def look(task: _Task) -> _Result:
+    """Look at the files of a task; called in a worker.
+
+    Raises:
+        UnknownIndexError: this process does not know a kind as the other does.
+    """
+    OPENED.limit_parts(task.cache_bytes)
+    before = reads_so_far()
+    opener = Opener(task.n_rows)
+    blobs = [_opened(task.location, source, opener) for source in task.sources]
+    places = {
+        column: {
+            file: [(*blob, slot) for n, slot in mine if (blob := blobs[n]) is not None]
+            for file, mine in by_file.items()
+        }
+        for column, by_file in task.places.items()
+    }
+    evaluator = RowEvaluator(
+        task.tree, task.known, opener, places=places, n_rows=task.n_rows
+    )
+    verdicts = [evaluator.verdict(file) for file in range(len(task.n_rows))]
+    found = RowsFound(verdicts, evaluator.empty_leaves)
+    return _Result(found, opener.notes, reads_so_far().since(before))
+
+
+def _opened(
+    location: Location, source: _Source, opener: Opener
+) -> tuple[IndexType, Blob] | None:
+    kind = index_type(source.entry.meta.kind)
+    if type(kind) is not source.kind:
+        raise UnknownIndexError(
+            f"index kind {kind.name!r} is another one in a worker (expected "
+            f"{source.kind.__qualname__!r})"
+        )
+    try:
+        return kind, OPENED.pack(location, source.pack).blob(source.entry)
+    except UNUSABLE as error:
+        opener.note(f"pack {source.pack} not used: {error}")
+        return None

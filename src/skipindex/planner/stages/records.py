@@ -1,0 +1,86 @@
+"""What the stages of planning are named, what each achieved, and what it found out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from skipindex.expressions.bounds import Bounds
+from skipindex.storage.parts import ReadCount
+from skipindex.table import ColumnInfo
+
+PARTITIONS: Final = "partition values"
+DERIVED: Final = "derived partition"
+"""Named among what ruled files out, like an index kind."""
+MINMAX: Final = "min/max"
+MAPS: Final = "file maps"
+VALUES: Final = "bloom"
+ROWS: Final = "bitmaps"
+
+Mask = np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one stage achieved.
+
+    Args:
+        name: of the stage.
+        files: files that are left after it.
+        n_bytes: their size.
+        seconds: that it took.
+        read: what it read of the indexes.
+        note: why it was not run, or empty.
+    """
+
+    name: str
+    files: int
+    n_bytes: int
+    seconds: float
+    read: ReadCount
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Ran:
+    """A stage that was run, or not, and the files that may match after it."""
+
+    name: str
+    possible: Mask
+    seconds: float
+    read: ReadCount
+    note: str
+
+
+@dataclass(slots=True)
+class LeafRecord:
+    """What the stages found out about one leaf.
+
+    Args:
+        column: that it is about.
+        bounds: the files whose every row makes it TRUE, and where some row may.
+        holds: files where some row surely makes it TRUE.
+    """
+
+    column: ColumnInfo
+    bounds: Bounds[Mask]
+    holds: Mask
+    _removed: dict[str, Mask] = field(default_factory=dict, init=False)
+    _refined: list[tuple[str, Mask, Mask]] = field(default_factory=list, init=False)
+
+    def refine(self, bounds: Bounds[Mask], kind: str, *, first: bool) -> None:
+        """Believe a kind too; ``first`` if nothing was known before."""
+        self._refined.append((kind, self.bounds.upper, bounds.upper))
+        self.bounds = bounds if first else self.bounds.refine(bounds)
+
+    @property
+    def removed_by(self) -> dict[str, Mask]:
+        """The files that each kind ruled out; made when somebody asks."""
+        for kind, before, after in self._refined:
+            removed = before & ~after
+            earlier = self._removed.get(kind)
+            self._removed[kind] = removed if earlier is None else earlier | removed
+        self._refined.clear()
+        return self._removed

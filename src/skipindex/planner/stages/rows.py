@@ -1,0 +1,323 @@
+"""The rows of one file: bitmaps of positions, each leaf asked inside of the last.
+
+An AND asks its most selective child first and every other one only about the rows that
+are left, so most of the work follows the number of those rows.  A set whose two bounds
+are one is carried once, and of the last child the rows are only counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias, assert_never
+
+import numpy as np
+from pyroaring import BitMap
+
+from skipindex.expressions.bounds import Bounds
+from skipindex.indexes.interface import Index
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    AnyOf,
+    Bound,
+    Computed,
+    Known,
+    Leaf,
+    Unknown,
+)
+from skipindex.planner.stages.computed import probe_index
+from skipindex.planner.stages.index_reader import UNUSABLE, Opener, Place
+from skipindex.storage.pack import Blob
+from skipindex.table import ColumnInfo
+
+Rows: TypeAlias = tuple[BitMap, BitMap]
+"""Rows certainly and possibly TRUE; one object where they are the same."""
+
+Question: TypeAlias = Callable[[int, BitMap | None], Rows]
+"""Of a file, and of some of its rows (None: all): which of them make a node TRUE."""
+
+Count: TypeAlias = Callable[[int, BitMap, BitMap], tuple[int, int]]
+"""Of a file, and of rows certainly and possibly TRUE for the rest of an AND, one
+object where they are the same: how many make a node TRUE too, from .. to."""
+
+_FEW: Final = 64
+"""Below one row in so many, an index is asked inside of the rows that are left."""
+_NONE: Final = (BitMap(),) * 2
+
+
+class RowVerdict(NamedTuple):
+    """What the bitmaps say of one file: the number of rows, from .. to."""
+
+    lower: int
+    upper: int
+    kinds: tuple[str, ...]
+
+
+class LeafBounds(Protocol):
+    """What is known of a leaf in every file before rows are looked at."""
+
+    @property
+    def column(self) -> ColumnInfo:
+        """That it is about."""
+
+    @property
+    def bounds(self) -> Bounds[np.ndarray]:
+        """The files whose every row makes it TRUE, and where some row may."""
+
+
+def in_order(tree: Bound, share: Callable[[Bound], float]) -> Bound:
+    """The tree with the children of every AND in the order in which they are asked.
+
+    Args:
+        tree: any bound tree.
+        share: about which share of the rows a node leaves; the least is asked first.
+    """
+    match tree:
+        case AllOf(children):
+            ordered = sorted(children, key=share)
+            return AllOf(tuple(in_order(child, share) for child in ordered))
+        case AnyOf(children):
+            return AnyOf(tuple(in_order(child, share) for child in children))
+        case _:
+            return tree
+
+
+class RowEvaluator:
+    """Bounds the matching rows of files, one file at a time.
+
+    Args:
+        tree: any bound tree; the first child of an AND is asked first.
+        known: what is known of its leaves.
+        opener: opens their indexes.
+        places: of every column by name, where the indexes of the files are.
+        n_rows: of every file.
+    """
+
+    def __init__(
+        self,
+        tree: Bound,
+        known: Mapping[Leaf | Computed, LeafBounds],
+        opener: Opener,
+        *,
+        places: Mapping[str, Mapping[int, Sequence[Place]]],
+        n_rows: np.ndarray,
+    ) -> None:
+        self._known = known
+        self._opener = opener
+        self._places = places
+        self._n_rows = n_rows.data  # plain integers, looked up one at a time
+        self._used: list[str] = []
+        self.empty_leaves: dict[Leaf | Computed, list[int]] = {}
+        self._asked: dict[Leaf | Computed, Question] = {}
+        *first, last = tree.children if isinstance(tree, AllOf) else (tree,)
+        self._first = [self._question(child) for child in first]
+        self._last = self._question(last)
+        self._count = self._counting(last)
+
+    def verdict(self, file: int) -> RowVerdict:
+        """Between how many and how many rows of a file match."""
+        self._used = []
+        lower: BitMap | None = None
+        upper: BitMap | None = None
+        for ask in self._first:
+            lower, upper = _narrowed(lower, upper, *ask(file, upper))
+            if not upper:
+                return RowVerdict(0, 0, self._kinds())
+        if lower is None or upper is None:
+            low, high = self._last(file, None)
+            return RowVerdict(len(low), len(high), self._kinds())
+        return RowVerdict(*self._count(file, lower, upper), self._kinds())
+
+    def _kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self._used))
+
+    def _question(self, node: Bound) -> Question:
+        match node:
+            case AllOf(children):
+                return self._all_of([self._question(child) for child in children])
+            case AnyOf(children):
+                return self._any_of([self._question(child) for child in children])
+            case Leaf() | Computed():
+                if node not in self._asked:
+                    self._asked[node] = self._leaf(node)
+                return self._asked[node]
+            case Known(value):
+                return self._everything if value else lambda _file, _within: _NONE
+            case Unknown():
+                return lambda file, within: (_NONE[0], self._all(file, within))
+            case _:
+                assert_never(node)
+
+    def _all(self, file: int, within: BitMap | None) -> BitMap:
+        return BitMap(range(int(self._n_rows[file]))) if within is None else within
+
+    def _everything(self, file: int, within: BitMap | None) -> Rows:
+        rows = self._all(file, within)
+        return rows, rows
+
+    def _all_of(self, questions: Sequence[Question]) -> Question:
+        def ask(file: int, within: BitMap | None) -> Rows:
+            lower = upper = self._all(file, within)
+            for question in questions:
+                lower, upper = _narrowed(lower, upper, *question(file, upper))
+                if not upper:
+                    return _NONE
+            return lower, upper
+
+        return ask
+
+    def _any_of(self, questions: Sequence[Question]) -> Question:
+        def ask(file: int, within: BitMap | None) -> Rows:
+            lower, upper = _NONE
+            for question in questions:
+                low, high = question(file, within)
+                if low is high and lower is upper:
+                    lower = upper = upper | high
+                else:
+                    lower, upper = lower | low, upper | high
+            return lower, upper
+
+        return ask
+
+    def _leaf(self, leaf: Leaf | Computed) -> Question:
+        record = self._known[leaf]
+        # Looked up one at a time, where bytes are several times faster than arrays.
+        possible = record.bounds.upper.tobytes()
+        certain = record.bounds.lower.tobytes()
+        places = self._places[record.column.name]
+
+        def ask(file: int, within: BitMap | None) -> Rows:
+            if not possible[file]:
+                return _NONE
+            if certain[file]:
+                return self._everything(file, within)
+            lower: BitMap | None = None
+            upper = within
+            for place in places.get(file, ()):
+                index = self._opener.open(place, file, record.column)
+                if index is None:
+                    continue
+                found = self._probe(index, place[1], leaf, file, upper)
+                if found is None:
+                    continue
+                self._used.append(place[0].name)
+                low, upper = found
+                if low is upper:
+                    lower = upper
+                    break
+                lower = low if lower is None else lower | low
+            if upper is None:
+                upper = self._all(file, None)
+            if not upper and within is None:
+                self.empty_leaves.setdefault(leaf, []).append(file)
+            return (_NONE[0] if lower is None else lower), upper
+
+        return ask
+
+    def _counting(self, node: Bound) -> Count:
+        """The question to the last child of an AND, whose rows nobody needs."""
+        question = self._question(node)
+
+        def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
+            low, high = question(file, upper)
+            if low is high and lower is upper:
+                return (len(high),) * 2
+            return lower.intersection_cardinality(low), len(high)
+
+        if isinstance(node, Leaf | Computed):
+            return self._counting_leaf(node, count)
+        return count
+
+    def _counting_leaf(self, leaf: Leaf | Computed, otherwise: Count) -> Count:
+        record = self._known[leaf]
+        undecided = (record.bounds.upper & ~record.bounds.lower).tobytes()
+        places = self._places[record.column.name]
+
+        def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
+            mine = places.get(file, ())
+            if not undecided[file] or len(mine) != 1:
+                return otherwise(file, lower, upper)
+            (place,) = mine
+            index = self._opener.open(place, file, record.column)
+            if index is None:
+                return 0, len(upper)
+            try:
+                found = self._counted(index, leaf, file, lower, upper)
+            except UNUSABLE as error:
+                self._opener.refuse(error, place[1])
+                return 0, len(upper)
+            if found is None:
+                return 0, len(upper)
+            self._used.append(place[0].name)
+            return found
+
+        return count
+
+    def _counted(
+        self,
+        index: Index,
+        leaf: Leaf | Computed,
+        file: int,
+        lower: BitMap,
+        upper: BitMap,
+    ) -> tuple[int, int] | None:
+        """Of how many rows an index says that they make a leaf TRUE."""
+        if lower is upper and isinstance(leaf, Leaf) and self._are_few(upper, file):
+            count_within = getattr(index, "count_within", None)
+            n = None if count_within is None else count_within(leaf.atom, upper)
+            if n is not None:
+                return n, n
+        bounds = self._ask(index, leaf, file, upper)
+        if bounds is None:
+            return None
+        n_upper = bounds.upper.intersection_cardinality(upper)
+        if bounds.lower is bounds.upper and lower is upper:
+            return n_upper, n_upper
+        return bounds.lower.intersection_cardinality(lower), n_upper
+
+    def _probe(
+        self,
+        index: Index,
+        blob: Blob,
+        leaf: Leaf | Computed,
+        file: int,
+        within: BitMap | None,
+    ) -> Rows | None:
+        """What one index says of some rows; None if it has no opinion."""
+        try:
+            bounds = self._ask(index, leaf, file, within)
+        except UNUSABLE as error:
+            self._opener.refuse(error, blob)
+            return None
+        if bounds is None:
+            return None
+        if within is None:
+            return bounds.lower, bounds.upper
+        upper = bounds.upper & within
+        if bounds.lower is bounds.upper:
+            return upper, upper
+        return bounds.lower & within, upper
+
+    def _ask(
+        self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
+    ) -> Bounds[BitMap] | None:
+        """The bounds of at least the rows ``within``; None is "no opinion"."""
+        if within is None or not self._are_few(within, file):
+            return probe_index(index, leaf)
+        probe_within = getattr(index, "probe_within", None)
+        if probe_within is None or not isinstance(leaf, Leaf):
+            return probe_index(index, leaf)
+        bounds: Bounds[BitMap] = probe_within(leaf.atom, within)
+        return bounds
+
+    def _are_few(self, rows: BitMap, file: int) -> bool:
+        """Whether looking at these rows alone is faster than looking at all."""
+        return len(rows) * _FEW < self._n_rows[file]
+
+
+def _narrowed(
+    lower: BitMap | None, upper: BitMap | None, low: BitMap, high: BitMap
+) -> Rows:
+    """An AND of what was known (None: everything) and an answer inside of it."""
+    if low is high and lower is upper:
+        return high, high
+    return (low if lower is None else lower & low), high

@@ -1,0 +1,281 @@
+"""One run of optimize, from what was asked to the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+
+from skipindex.build.builder import Request, column_requests, index_files
+from skipindex.build.runners import Progress, Runner
+from skipindex.errors import LayoutError, TableError
+from skipindex.expressions import Predicate
+from skipindex.layout import curve as named_curve
+from skipindex.rewrite.selection.cubes import cubes_of
+from skipindex.rewrite.selection.eligible_files import (
+    choose,
+    clustering_columns,
+    data_files,
+    present_indexes,
+)
+from skipindex.rewrite.selection.grouping import (
+    mode_named,
+    plan_clustering,
+    plan_joining,
+)
+from skipindex.rewrite.selection.target import CUBE_SIZE, Target
+from skipindex.rewrite.transaction import Rewritten, Writer, rewrite
+from skipindex.storage.replacements import Rewrites, published
+from skipindex.table import TableState
+from skipindex.table.partitions.hive import partition_values
+
+ROWS_PER_FILE: Final = 1_000_000
+_CURVE: Final = "hilbert"
+_CHOSEN: Final = ("tree", "workload", "max_ranges", "files_read_on_sample")
+"""What a layout has besides, if it was chosen for a workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a caller of optimize asks for; None is "as the table has it".
+
+    The fields are the arguments of ``skipindex.optimize``.
+    """
+
+    cluster_by: Sequence[str] | None = None
+    curve: str | None = None
+    where: str | Predicate | None = None
+    mode: str = "incremental"
+    rows_per_file: int | None = None
+    bytes_per_file: int | None = None
+    cube_size: int = CUBE_SIZE
+    sort_within: Sequence[str] | None = None
+    indexes: Request | None = None
+    in_place: bool = False
+
+
+TableT_co = TypeVar("TableT_co", bound=TableState, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeReport(Generic[TableT_co]):
+    """What optimize did.
+
+    Args:
+        table: the table as it is now.
+        files_in: data files that were rewritten.
+        files_out: data files that hold their rows now.
+        bytes_in: size of the former.
+        bytes_out: size of the latter.
+        n_rows: rows that were rewritten.
+        files_left: chosen files that were left as they are.
+        sealed: cubes that were sealed.
+        overlap_before: by clustering column, how many files of its partition a
+            file shares a range of values with, itself included, on average; None
+            where statistics were missing.
+        overlap_after: likewise, now.
+        seconds: wall time.
+    """
+
+    table: TableT_co
+    files_in: int
+    files_out: int
+    bytes_in: int
+    bytes_out: int
+    n_rows: int
+    files_left: int
+    sealed: int
+    overlap_before: Mapping[str, float | None]
+    overlap_after: Mapping[str, float | None]
+    seconds: float
+
+    def __str__(self) -> str:
+        text = (
+            f"rewrote {self.files_in} files ({self.bytes_in / 1e6:.1f} MB) into "
+            f"{self.files_out} ({self.bytes_out / 1e6:.1f} MB), left {self.files_left} "
+            f"as they are, {self.seconds:.1f} s"
+        )
+        lines = [text]
+        for name, after in self.overlap_after.items():
+            before = self.overlap_before[name]
+            told = ["?" if n is None else f"{n:.1f}" for n in (before, after)]
+            lines.append(f"files that overlap on {name}: {told[0]} before, {told[1]}")
+        return "\n".join(lines)
+
+
+def optimize_files(
+    table: TableState,
+    wish: Wish,
+    *,
+    writer: Callable[[Target], Writer],
+    runner: Runner,
+    timezone: str | None = None,
+    progress: Progress | None = None,
+) -> OptimizeReport[TableState]:
+    """Cluster files, or join small ones, in one commit.
+
+    Args:
+        table: the table.
+        wish: what is asked for.
+        writer: makes what writes rows to a target.
+        runner: where indexes are built.
+        timezone: of the session, for ``where``.
+        progress: called with the number of index tasks done and of all.
+
+    It raises what ``skipindex.optimize`` does, but for the settings of a session.
+    """
+    began = time.perf_counter()
+    require_own(table, in_place=wish.in_place)
+    request = present_indexes(table) if wish.indexes is None else wish.indexes
+    target = target_of(table, wish, request)
+    mode = mode_named(wish.mode)
+    column_requests(table, request)  # what cannot be built is refused at once
+    chosen = choose(table, wish.where, timezone=timezone)
+    arriving = _arriving(table)
+    files = data_files(table, [i for i in chosen if table.paths[i] not in arriving])
+    cubes = cubes_of(table.snapshot.properties)
+    if target.cluster_by:
+        groups = plan_clustering(files, cubes, target, mode=mode)
+    else:
+        groups = plan_joining(files, cubes, target)
+    before = {name: overlap(table, name) for name in target.cluster_by}
+    done: list[Rewritten] = []
+    if groups:
+        done = rewrite(
+            table,
+            groups,
+            target,
+            write=writer(target),
+            index=lambda found: index_files(
+                table.over(found), request, runner=runner, progress=progress
+            ),
+            properties=_properties(table, wish, target),
+        )
+    after = table.refresh()
+    old = [file for rewritten in done for file in rewritten.group.files]
+    new = [file for rewritten in done for file in rewritten.files]
+    return OptimizeReport(
+        table=after,
+        files_in=len(old),
+        files_out=len(new),
+        bytes_in=sum(file.size for file in old),
+        bytes_out=sum(file.size for file in new),
+        n_rows=sum(file.n_rows for file in old),
+        files_left=len(files) - len(old),
+        sealed=sum(rewritten.group.sealed for rewritten in done),
+        overlap_before=before,
+        overlap_after={name: overlap(after, name) for name in target.cluster_by},
+        seconds=time.perf_counter() - began,
+    )
+
+
+def require_own(table: TableState, *, in_place: bool) -> None:
+    """Refuse to rewrite files in place that were written by others, unasked.
+
+    Raises:
+        TableError: the table has no layout of ours, and ``in_place`` is not set.
+    """
+    if not in_place and "layout" not in table.snapshot.properties:
+        raise TableError(
+            f"{table.location.full('')!r} was not written by skipindex: pass into= to "
+            "write an optimized copy, or in_place=True, after which vacuum deletes "
+            "the files that were rewritten"
+        )
+
+
+def target_of(table: TableState, wish: Wish, request: Request) -> Target:
+    """How the files are to be: as asked, else as the table was laid out.
+
+    Raises:
+        LayoutError: the layout is impossible.
+        PredicateError: a column does not exist.
+    """
+    layout = table.snapshot.properties.get("layout", {})
+    names, curve, order = wish.cluster_by, wish.curve, wish.sort_within
+    known: Mapping[str, Any] = {}
+    if names is None:
+        is_laid_out = curve or layout.get("curve", _CURVE)  # None: in no order
+        names = layout.get("cluster_by", ()) if is_laid_out else ()
+        order = layout.get("sort_within", ()) if order is None else order
+        if curve is None:
+            known = {key: layout[key] for key in _CHOSEN if key in layout}
+            curve = layout.get("curve")
+    if curve is not None and not names:
+        raise LayoutError(f"curve={curve!r} would need columns in cluster_by")
+    curve = curve or _CURVE
+    named_curve(curve)
+    rows, n_bytes = wish.rows_per_file, wish.bytes_per_file
+    if rows is None and n_bytes is None:
+        n_bytes = layout.get("bytes_per_file")
+        rows = layout.get("rows_per_file", ROWS_PER_FILE) if n_bytes is None else None
+    return Target(
+        clustering_columns(table, names, request),
+        curve,
+        tuple(table.resolve(name).name for name in order or ()),
+        rows,
+        n_bytes,
+        wish.cube_size,
+        known,
+    )
+
+
+def _arriving(table: TableState) -> set[str]:
+    """Files that are getting their visible names; they are for the next run."""
+    replacements = Rewrites.of(table.snapshot.properties).replacements
+    return {
+        path
+        for r in replacements
+        if r.publishing
+        for file in r.new
+        for path in (file.path, published(file.path))
+    }
+
+
+def _properties(table: TableState, wish: Wish, target: Target) -> dict[str, Any]:
+    """The layout to record: the newest that all of the table was asked to have."""
+    known = table.snapshot.properties.get("layout")
+    if wish.where is not None or (known is not None and not target.cluster_by):
+        return {}
+    return {
+        "layout": {
+            **target.known,
+            **target.shape(),
+            "partition_by": [column.name for column in table.partitions],
+            "rows_per_file": target.rows_per_file,
+            "bytes_per_file": target.bytes_per_file,
+        }
+    }
+
+
+def overlap(table: TableState, name: str) -> float | None:
+    """How many files of a partition overlap with a file, on average.
+
+    A file overlaps with itself, so 1 is the best; files without statistics may hold
+    any value.  None if no file has statistics.
+    """
+    column = table.resolve(name)
+    if column.domain is None or not len(table):
+        return None
+    stats = table.stats(column)
+    if not stats.bounded.any():
+        return None
+    low, high = stats.low, stats.high
+    if not isinstance(low, np.ndarray):
+        texts = [value or b"" for bound in (low, high) for value in bound.to_pylist()]
+        ranks = np.unique(np.array(texts, object), return_inverse=True)[1]
+        low, high = np.split(ranks, 2)
+    groups: dict[object, list[int]] = {}
+    for i, path in enumerate(table.paths):
+        groups.setdefault(partition_values(path), []).append(i)
+    total = 0
+    for group in groups.values():
+        files = np.array(group)
+        known = files[stats.bounded[files]]
+        n_unknown = int((~stats.bounded & stats.can_value)[files].sum())
+        begun = np.searchsorted(np.sort(low[known]), high[known], side="right")
+        ended = np.searchsorted(np.sort(high[known]), low[known], side="left")
+        total += int((begun - ended).sum()) + n_unknown * len(known)
+    return total / int(stats.bounded.sum())

@@ -1,0 +1,60 @@
+"""Which files of a table a commit refers to that somebody may still read.
+
+Nothing that is named here may be deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from skipindex.errors import CorruptIndexError
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.names import is_commit, version_of
+from skipindex.storage.log import MANIFESTS, PACKS, Snapshot, read_snapshot
+from skipindex.storage.replacements import Rewrites
+
+NS: Final = 1_000_000_000
+"""Nanoseconds of a second, in which modification marks count."""
+
+
+def referenced(
+    location: Location,
+    newest: Snapshot,
+    listing: Iterable[Found],
+    *,
+    keep: float,
+    since: float,
+) -> set[str]:
+    """Paths that the newest commit refers to, or one within the retention.
+
+    Args:
+        location: of the table.
+        newest: its newest commit.
+        listing: all of its files.
+        keep: the retention in seconds; with 0 the newest commit alone counts.
+        since: when the retention began, in seconds since 1970.
+    """
+    rewrites = Rewrites.of(newest.properties)
+    needed = {file.path for r in rewrites.replacements for file in r.new}
+    needed |= {path for path, _ in rewrites.trash}
+    commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)
+    recent = [f for f in commits if f.mtime > since * NS]
+    older = [f for f in commits if f.mtime <= since * NS]
+    if keep and older:  # it was the newest when the retention began
+        recent.append(older[-1])
+    for file in {*commits[-1:], *(recent if keep else ())}:
+        needed.add(file.path)
+        needed |= parts_of(location, file)
+    return needed
+
+
+def parts_of(location: Location, file: Found) -> set[str]:
+    """Manifest and packs of one commit; none if it cannot be read."""
+    version = version_of(file.path.rpartition("/")[2])
+    try:
+        snapshot = read_snapshot(location, version)
+    except CorruptIndexError:
+        return set()
+    packs = {f"{PACKS}/{pack.name}" for pack in snapshot.manifest.packs}
+    return {f"{MANIFESTS}/{snapshot.manifest_name}", *packs}

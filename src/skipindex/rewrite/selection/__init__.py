@@ -1,0 +1,1 @@
+"""Which files of a table a rewrite takes, and in what groups."""

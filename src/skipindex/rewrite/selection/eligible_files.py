@@ -1,0 +1,243 @@
+"""What may be rewritten, and what the indexes of the new files have to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import pyarrow as pa
+
+from skipindex.build.builder import Request, requested
+from skipindex.build.requested import wanted_of
+from skipindex.errors import LayoutError, PredicateError, TableError
+from skipindex.expressions import (
+    And,
+    Call,
+    Case,
+    Comparison,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    Reference,
+    Term,
+    to_sql,
+)
+from skipindex.planner.plan import Verdict, plan_files
+from skipindex.planner.sql.parser import parse
+from skipindex.rewrite.selection.target import DataFile
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.table import (
+    UNREADABLE,
+    TableState,
+    column_reader,
+    require_plain,
+    stored_schema,
+)
+from skipindex.table.partitions.hive import partition_values
+
+_THREADS: Final = 16
+
+
+def choose(
+    table: TableState, where: str | Predicate | None, *, timezone: str | None = None
+) -> list[int]:
+    """The files of the partitions for which ``where`` is TRUE; None is all.
+
+    Raises:
+        PredicateError: it cannot be parsed, or asks for more than partition values.
+    """
+    if where is None:
+        return list(range(len(table)))
+    tree = parse(where) if isinstance(where, str) else where
+    names = [column.name for column in table.partitions]
+    for part in _references(tree):
+        if not (len(part.parts) == 1 and table.resolve(part.parts[0]).is_partition):
+            raise PredicateError(
+                f"cannot optimize WHERE {to_sql(tree)}: files are chosen by partition "
+                f"columns alone, and {str(part)!r} is none (there are: {names})"
+            )
+    # What the indexes know does not matter: a partition is taken whole or not.
+    bare = table.over([Found(f.path, f.size, f.mtime) for f in table.files])
+    plan = plan_files(tree, table=bare, timezone=timezone)
+    for task in plan.tasks:
+        if task.verdict is not Verdict.ALL:
+            raise PredicateError(
+                f"cannot optimize WHERE {plan.where}: it does not tell whether it is "
+                f"TRUE for {task.path!r} (expected comparisons of partition columns "
+                f"with literals; there are: {names})"
+            )
+    row = {path: i for i, path in enumerate(table.paths)}
+    return [row[path] for path in plan.paths]
+
+
+def _references(tree: Predicate) -> Iterator[Reference]:
+    match tree:
+        case And(children) | Or(children):
+            for child in children:
+                yield from _references(child)
+        case Not(child):
+            yield from _references(child)
+        case Comparison() | In() | IsNull() | Like():
+            yield from _inside(tree.column)
+        case _:  # a constant, or a condition that decides on no file
+            pass
+
+
+def _inside(term: Term) -> Iterator[Reference]:
+    match term:
+        case Reference():
+            yield term
+        case Call(_, arguments):
+            for argument in arguments:
+                if isinstance(argument, Reference | Call | Case):
+                    yield from _inside(argument)
+        case Case(branches, otherwise):
+            for condition, value in branches:
+                yield from _references(condition)
+                if isinstance(value, Reference | Call | Case):
+                    yield from _inside(value)
+            if isinstance(otherwise, Reference | Call | Case):
+                yield from _inside(otherwise)
+
+
+def data_files(table: TableState, chosen: Sequence[int]) -> list[DataFile]:
+    """These files with their rows, from their own footers.
+
+    Raises:
+        TableError: a file cannot be read, or has other columns than the table; or
+            the log of another format says which files count.
+        LayoutError: a column of the files is a partition column too, or folders
+            spell a partition column in two ways.
+    """
+    require_plain(
+        table.location, (file.path for file in table.location.list()), insist=False
+    )
+    for partition in table.partitions:
+        if partition.name in table.schema.names:
+            raise LayoutError(
+                f"cannot rewrite {table.location.full('')!r}: {partition.name!r} is a "
+                "column of the files and a partition column"
+            )
+        if len(partition.names) > 1:
+            raise LayoutError(
+                f"cannot rewrite {table.location.full('')!r}: its folders spell one "
+                f"partition column as {list(partition.names)} (expected one spelling)"
+            )
+
+    def inspect(i: int) -> DataFile:
+        path = table.paths[i]
+        n_rows, schema = _footer(table.location, path)
+        _check_schema(table, path, schema)
+        values = partition_values(path)
+        return DataFile(path, values, int(table.sizes[i]), n_rows)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(inspect, chosen))
+
+
+def count_rows(location: Location, paths: Sequence[str]) -> int:
+    """The rows of all these files, from their footers."""
+    return sum(row_counts(location, paths))
+
+
+def row_counts(location: Location, paths: Sequence[str]) -> list[int]:
+    """The rows of each of these files, from their footers."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(lambda path: _footer(location, path)[0], paths))
+
+
+def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
+    try:
+        file, close = column_reader(location, path)
+        try:
+            return int(file.metadata.num_rows), stored_schema(file)[0]
+        finally:
+            close()
+    except UNREADABLE as error:
+        reason = str(error).partition("\n")[0]
+        raise TableError(f"cannot rewrite {location.full(path)!r}: {reason}") from error
+
+
+def _check_schema(table: TableState, path: str, schema: pa.Schema) -> None:
+    """One schema is given to all rows: a column that it lacks would be lost."""
+    wanted = {field.name: field.type for field in table.schema}
+    found = {field.name: field.type for field in schema}
+    names = sorted(
+        name
+        for name in {*wanted, *found}
+        if name not in wanted
+        or name not in found
+        or not _holds_alike(wanted[name], found[name])
+    )
+    if not names and len(schema) == len(table.schema):
+        return
+    raise TableError(
+        f"cannot rewrite {table.location.full(path)!r}: its columns {names} differ "
+        f"from those of {table.schema_path!r} (expected one schema in all files)"
+    )
+
+
+def _holds_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether two types are one, up to what may be NULL inside: Spark drops that.
+
+    Types that only Spark knows are not compared.
+    """
+    if pa.types.is_null(one):
+        return True
+    if one.num_fields != other.num_fields or one.id != other.id or not one.num_fields:
+        return bool(one == other)
+    fields = [(one.field(i), other.field(i)) for i in range(one.num_fields)]
+    named = pa.types.is_struct(one)
+    return all(
+        (a.name == b.name or not named) and _holds_alike(a.type, b.type)
+        for a, b in fields
+    )
+
+
+def present_indexes(table: TableState) -> Request:
+    """What ``build_indexes`` was asked for so far, and statistics of every column."""
+    return wanted_of(table)
+
+
+def clustering_columns(
+    table: TableState, names: Sequence[str], indexes: Request
+) -> tuple[str, ...]:
+    """The columns to cluster by, as the table spells them.
+
+    Args:
+        table: the table.
+        names: of the columns.
+        indexes: what the new files will have.
+
+    Raises:
+        LayoutError: rows cannot be clustered by one of them, or no file would be
+            skipped by it.
+        PredicateError: one does not exist.
+    """
+    if isinstance(names, str):
+        raise LayoutError(f"cannot cluster by the string {names!r} (expected a list)")
+    found: list[str] = []
+    known = {column.name for column, _ in requested(table, indexes)}
+    for name in names:
+        column = table.resolve(name)
+        problem = ""
+        if column.is_partition:
+            problem = "it is a partition column, so a file holds one value of it"
+        elif column.domain is None:
+            problem = column.reason
+        elif column.name not in known:
+            problem = (
+                "the new files would have no statistics of it, so none would be "
+                f"skipped (name it in indexes, or build_indexes first; there are: "
+                f"{sorted(known)})"
+            )
+        elif column.name in found:
+            problem = "it is named twice"
+        if problem:
+            raise LayoutError(f"cannot cluster by column {name!r}: {problem}")
+        found.append(column.name)
+    return tuple(found)

@@ -1,0 +1,197 @@
+"""Which files are rewritten, and which ones together.
+
+Clustered files belong to *cubes*: the files that were clustered together.  A cube
+that weighs enough is sealed, and an incremental run never touches it again.  A run
+with nothing new finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from skipindex.errors import LayoutError
+from skipindex.rewrite.selection.bin_packing import pack, runs
+from skipindex.rewrite.selection.cubes import PROPERTY, Cube, cubes_of, cubes_of_write
+from skipindex.rewrite.selection.target import CUBE_SIZE, DataFile, Target
+from skipindex.storage.replacements import is_hidden_copy, published
+
+__all__ = [
+    "CUBE_SIZE",
+    "PROPERTY",
+    "Cube",
+    "DataFile",
+    "Group",
+    "Mode",
+    "Target",
+    "by_partition",
+    "cubes_of",
+    "cubes_of_write",
+    "mode_named",
+    "plan_clustering",
+    "plan_joining",
+    "rounds",
+]
+
+
+class Mode(Enum):
+    """How much of a table is clustered."""
+
+    INCREMENTAL = "incremental"
+    FULL = "full"
+
+
+def mode_named(name: str) -> Mode:
+    """The mode of that name.
+
+    Raises:
+        LayoutError: there is none.
+    """
+    try:
+        return Mode(name)
+    except ValueError:
+        accepted = ", ".join(repr(mode.value) for mode in Mode)
+        raise LayoutError(f"no mode {name!r} (accepted: {accepted})") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files of one partition that are rewritten together.
+
+    Args:
+        files: all of them.
+        bins: files that become one, where small files are joined; else empty.
+        left: paths of small files that are left as they are.
+        sealed: what comes out is a sealed cube.
+    """
+
+    files: tuple[DataFile, ...]
+    bins: tuple[tuple[DataFile, ...], ...] = ()
+    left: frozenset[str] = frozenset()
+    sealed: bool = False
+
+    @property
+    def values(self) -> tuple[tuple[str, str | None], ...]:
+        """The partition, as the folders spell it."""
+        return self.files[0].values
+
+    @property
+    def folder(self) -> str:
+        """A visible folder of the partition."""
+        paths = (
+            published(file.path) if is_hidden_copy(file.path) else file.path
+            for file in self.files
+        )
+        folders = [path.rpartition("/")[0] for path in paths]
+        return min(folders, key=lambda folder: (len(folder), folder))
+
+    @property
+    def n_rows(self) -> int:
+        """The rows of all files."""
+        return sum(file.n_rows for file in self.files)
+
+
+def by_partition(files: Iterable[DataFile]) -> list[list[DataFile]]:
+    """The files that have rows, by the values of their partition columns."""
+    found: dict[tuple[tuple[str, str | None], ...], list[DataFile]] = {}
+    for file in files:
+        if file.n_rows:
+            found.setdefault(file.values, []).append(file)
+    return list(found.values())
+
+
+def plan_clustering(
+    files: Sequence[DataFile],
+    cubes: Sequence[Cube],
+    target: Target,
+    *,
+    mode: Mode,
+) -> list[Group]:
+    """The groups to cluster; each becomes a cube.
+
+    Incremental: files that are in no cube of this shape, together with the cubes
+    that are not sealed yet.  Full: all files of a partition, unless one run has
+    clustered all of them to this very target.
+
+    Args:
+        files: of the chosen partitions.
+        cubes: that the table has.
+        target: how the files are to be.
+        mode: how much to do.
+    """
+    alike = [cube for cube in cubes if cube.shape == target.shape()]
+    groups = []
+    for mine in by_partition(files):
+        pool = _to_cluster(mine, alike, target, mode)
+        for run in runs([file.size for file in pool], target.cube_size):
+            chosen = tuple(pool[i] for i in run)
+            sealed = sum(file.size for file in chosen) >= target.cube_size
+            groups.append(Group(chosen, sealed=sealed))
+    return groups
+
+
+def _to_cluster(
+    files: Sequence[DataFile], cubes: Sequence[Cube], target: Target, mode: Mode
+) -> list[DataFile]:
+    paths = {file.path for file in files}
+    mine = [cube for cube in cubes if cube.paths & paths]
+    fresh = paths.difference(*(cube.paths for cube in mine))
+    if mode is Mode.FULL:
+        is_one_run = len({cube.run for cube in mine}) == 1
+        alike = all(cube.size == target.size() for cube in mine)
+        return [] if is_one_run and alike and not fresh else list(files)
+    unsealed = [cube for cube in mine if not cube.sealed]
+    if not fresh and len(unsealed) <= 1:
+        return []
+    # Those of a cube first, so that a cube grows rather than is split.
+    old = set().union(*(cube.paths for cube in unsealed))
+    chosen = [file for file in files if file.path in old]
+    return chosen + [file for file in files if file.path in fresh]
+
+
+def plan_joining(
+    files: Sequence[DataFile], cubes: Sequence[Cube], target: Target
+) -> list[Group]:
+    """The groups of small files to join, one a partition.
+
+    A file is small below the target.  Clustered files are left alone, and so are
+    small files where an earlier run to the same target has left no others.
+    """
+    clustered = set().union(*(cube.paths for cube in cubes if cube.is_clustered))
+    joined = set().union(
+        *(
+            cube.paths
+            for cube in cubes
+            if cube.shape == target.shape() and cube.size == target.size()
+        )
+    )
+    groups = []
+    for mine in by_partition(files):
+        small = [
+            file
+            for file in mine
+            if target.weight(file) < target.limit and file.path not in clustered
+        ]
+        if {file.path for file in small} <= joined:
+            continue
+        packed = pack([target.weight(file) for file in small], target.limit)
+        bins = tuple(tuple(small[i] for i in run) for run in packed if len(run) > 1)
+        if bins:
+            chosen = tuple(file for run in bins for file in run)
+            left = {file.path for file in small} - {file.path for file in chosen}
+            groups.append(Group(chosen, bins, frozenset(left)))
+    return groups
+
+
+def rounds(groups: Iterable[Group]) -> list[list[Group]]:
+    """The groups so that no two of a round are of one partition."""
+    found: list[list[Group]] = []
+    taken: dict[tuple[tuple[str, str | None], ...], int] = {}
+    for group in groups:
+        number = taken.get(group.values, 0)
+        taken[group.values] = number + 1
+        if number == len(found):
+            found.append([])
+        found[number].append(group)
+    return found

@@ -1,0 +1,186 @@
+"""OPTIMIZE and VACUUM as SQL.
+
+::
+
+    OPTIMIZE '/path' [FULL] [WHERE partition_predicate]
+             [ZORDER BY (a, b) | CLUSTER BY (a, b)] [IN PLACE | INTO '/new']
+    VACUUM '/path' [RETAIN n HOURS] [DRY RUN]
+
+Words are those of Delta's statements, in any case.  The path stands in quotes or
+backticks; FULL, IN PLACE and INTO are the arguments of ``skipindex.optimize``.
+ZORDER BY takes the Z-order curve, CLUSTER BY the Hilbert curve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from skipindex.errors import PredicateError
+from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.planner.sql.literals import string
+from skipindex.planner.sql.tokens import (
+    OPENING,
+    Kind,
+    Token,
+    error_at,
+    match_brackets,
+    tokenize,
+)
+from skipindex.rewrite.optimize import Wish
+from skipindex.rewrite.vacuum import RETENTION
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """An OPTIMIZE statement; ``into`` is a path or None."""
+
+    path: str
+    wish: Wish
+    into: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """A VACUUM statement."""
+
+    path: str
+    retention: timedelta
+    dry_run: bool
+
+
+def parse_statement(text: str) -> Optimize | Vacuum:
+    """The statement that ``text`` is; a semicolon at its end is allowed.
+
+    Raises:
+        PredicateError: it is neither; the message says where and what is expected.
+    """
+    reader = _Reader(text)
+    if reader.takes("OPTIMIZE"):
+        return reader.optimize()
+    if reader.takes("VACUUM"):
+        return reader.vacuum()
+    raise reader.unexpected("OPTIMIZE or VACUUM")
+
+
+class _Reader:
+    """Takes one word after the other."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = tokenize(text)
+        self._closing = match_brackets(self._tokens, text)
+        self._at = 0
+
+    def takes(self, *keys: str) -> bool:
+        """Whether these words come next; if so, they are taken."""
+        found = tuple(token.key for token in self._tokens[self._at :][: len(keys)])
+        if found != keys:
+            return False
+        self._at += len(keys)
+        return True
+
+    def unexpected(self, expected: str, token: Token | None = None) -> PredicateError:
+        """The error that says what should be in the place of a word."""
+        token = token or self._next
+        what = "the end" if token.kind is Kind.END else repr(token.text)
+        problem = f"expected {expected}, found {what}"
+        return error_at(self._text, token.start, problem)
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> Token:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def optimize(self) -> Optimize:
+        """What follows OPTIMIZE."""
+        path = self._path()
+        mode = "full" if self.takes("FULL") else "incremental"
+        where = self._condition() if self.takes("WHERE") else None
+        columns, curve = None, None
+        if self.takes("ZORDER", "BY"):
+            columns, curve = self._columns(), "zorder"
+        elif self.takes("CLUSTER", "BY"):
+            columns, curve = self._columns(), "hilbert"
+        in_place = self.takes("IN", "PLACE")
+        into = self._path() if not in_place and self.takes("INTO") else None
+        self._end("WHERE, ZORDER BY, CLUSTER BY, IN PLACE, INTO or the end")
+        wish = Wish(columns, curve, where, mode, in_place=in_place)
+        return Optimize(path, wish, into)
+
+    def vacuum(self) -> Vacuum:
+        """What follows VACUUM."""
+        path = self._path()
+        retention = RETENTION
+        if self.takes("RETAIN"):
+            token = self._take()
+            try:
+                retention = timedelta(hours=float(token.text))
+            except (ValueError, OverflowError):
+                raise self.unexpected("a number of hours", token) from None
+            if not self.takes("HOURS") and not self.takes("HOUR"):
+                raise self.unexpected("HOURS")
+        dry_run = self.takes("DRY", "RUN")
+        self._end("RETAIN n HOURS, DRY RUN or the end")
+        return Vacuum(path, retention, dry_run)
+
+    def _path(self) -> str:
+        token = self._next
+        if token.kind not in {Kind.STRING, Kind.QUOTED}:
+            raise self.unexpected("the path of a table in quotes")
+        self._at += 1
+        return self._unquoted(token)
+
+    def _condition(self) -> str:
+        """The text up to the next clause that stands in no brackets."""
+        first = self._next
+        last = first
+        while not self._begins_clause():
+            if self._next.key in OPENING:
+                self._at = self._closing[self._at]
+            last = self._take()
+        if last.end == first.start or self._tokens[self._at] is first:
+            raise self.unexpected("a condition on partition columns")
+        return self._text[first.start : last.end]
+
+    def _begins_clause(self) -> bool:
+        token, after = self._tokens[self._at], self._tokens[self._at + 1 :][:1]
+        if token.kind is Kind.END or token.key == ";":
+            return True
+        pair = (token.key, after[0].key if after else "")
+        clauses = {("ZORDER", "BY"), ("CLUSTER", "BY"), ("IN", "PLACE")}
+        is_into = token.key == "INTO" and after[0].kind in {Kind.STRING, Kind.QUOTED}
+        return pair in clauses or is_into
+
+    def _columns(self) -> list[str]:
+        """Names with commas between them, in parentheses or not."""
+        enclosed = self.takes("(")
+        names = [self._name()]
+        while self.takes(","):
+            names.append(self._name())
+        if enclosed and not self.takes(")"):
+            raise self.unexpected("a comma or ')'")
+        return names
+
+    def _name(self) -> str:
+        token = self._next
+        if token.kind not in {Kind.WORD, Kind.QUOTED}:
+            raise self.unexpected("the name of a column")
+        self._at += 1
+        return token.text if token.kind is Kind.WORD else self._unquoted(token)
+
+    def _end(self, expected: str) -> None:
+        self.takes(";")
+        if self._next.kind is not Kind.END:
+            raise self.unexpected(expected)
+
+    def _unquoted(self, token: Token) -> str:
+        if token.kind is Kind.QUOTED:
+            return token.text[1:-1].replace("``", "`")
+        try:
+            return string(token.text, doubled=True)
+        except NotJudgedError as error:
+            raise error_at(self._text, token.start, str(error)) from error

@@ -1,0 +1,167 @@
+"""Verifying what is stored of a table: all that is damaged, stale or of no use."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from skipindex.errors import CorruptIndexError, SkipIndexError
+from skipindex.indexes import index_type
+from skipindex.indexes.file_map import FILE_MAP
+from skipindex.rewrite.purge import BLANK
+from skipindex.rewrite.retention import parts_of
+from skipindex.storage.damage import damage_of
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.names import STAGING, is_commit, is_hidden_copy
+from skipindex.storage.log import FOLDER, read_snapshot
+from skipindex.storage.replacements import Rewrites
+from skipindex.table import TableState, open_state, status_of
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """What ``verify`` found; an empty list is as it should be.
+
+    Args:
+        table: its folder.
+        damaged: what is stored and cannot be used: commits, manifests, payloads.
+        stale: data files that have no index, or not all of it, and what is known of
+            files that are gone.
+        orphans: files of ours that nothing refers to; ``vacuum`` deletes them.
+        index_bytes: that were read and checked.
+    """
+
+    table: str
+    damaged: tuple[str, ...]
+    stale: tuple[str, ...]
+    orphans: tuple[str, ...]
+    index_bytes: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged or stale; orphans do no harm."""
+        return not (self.damaged or self.stale)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self), "ok": self.ok}
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.table}: {len(self.damaged)} damaged, {len(self.stale)} stale, "
+            f"{len(self.orphans)} orphans; {self.index_bytes / 1e6:.2f} MB of packs "
+            "are checked"
+        )
+        lines = [head]
+        for name in ("damaged", "stale", "orphans"):
+            lines += [f"  {name}: {text}" for text in getattr(self, name)]
+        return "\n".join(lines)
+
+
+def verify(table: TableState | Location | str | os.PathLike[str]) -> TableReport:
+    """All that is damaged, stale or orphaned of what is stored of a table.
+
+    Every index byte is read and checked, and compared with the files that it is of.
+    Data files are listed and not read (``verify_plan`` holds a plan against the data).
+    Nothing is changed: ``refresh_indexes(table, repair=True)`` builds again what is
+    damaged or stale, and ``vacuum`` deletes orphans.
+
+    Args:
+        table: a ``Table``, a path or a URI.
+
+    Raises:
+        TableError: there is no such table.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is damaged is in the report
+        opened = open_state(table, fresh=True)
+    listing = sorted(opened.location.list_own(), key=lambda file: file.path)
+    damaged, needed = _log(opened, listing)
+    damaged += _payloads(opened)
+    return TableReport(
+        opened.location.full(""),
+        tuple(damaged),
+        tuple(_stale(opened)),
+        tuple(_orphans(listing, needed)),
+        sum(pack.size for pack in opened.snapshot.manifest.packs),
+    )
+
+
+def _log(table: TableState, listing: list[Found]) -> tuple[list[str], set[str]]:
+    """What is damaged of the log, and all that its commits refer to."""
+    damaged = list(table.notes)
+    needed: set[str] = set()
+    for file in (file for file in listing if is_commit(file.path)):
+        needed.add(file.path)
+        version = int(file.path.rpartition("/")[2].removesuffix(".json"))
+        try:
+            if table.location.read(file.path) == BLANK:
+                continue
+            snapshot = read_snapshot(table.location, version)
+            rewrites = Rewrites.of(snapshot.properties)
+        except (CorruptIndexError, OSError, SkipIndexError) as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                continue  # vacuum takes the manifests of older commits
+            text = f"{file.path}: {error}"
+            if not any(str(error) in note for note in damaged):
+                damaged.append(text)
+            continue
+        needed |= parts_of(table.location, file)
+        needed |= {f.path for r in rewrites.replacements for f in r.new}
+        needed |= {path for path, _ in rewrites.trash}
+    return damaged, needed
+
+
+def _payloads(table: TableState) -> Iterator[str]:
+    manifest = table.snapshot.manifest
+    for damage in damage_of(manifest, table.location, deep=True):
+        paths = [manifest.paths[row] for row in damage.use.rows[damage.at][:1].tolist()]
+        yield f"{damage} (first: {paths[0]})" if paths else str(damage)
+    for pack in manifest.packs:
+        for blob in pack.blobs:
+            meta = blob.meta
+            if meta.kind == FILE_MAP:
+                continue
+            try:
+                kind = index_type(meta.kind)
+            except SkipIndexError as error:
+                yield f"pack {pack.name}: {error}"
+                continue
+            if meta.version > kind.version:
+                yield (
+                    f"pack {pack.name}: {meta.kind} version {meta.version} of column "
+                    f"{meta.column!r} is newer than ours ({kind.version})"
+                )
+
+
+def _stale(table: TableState) -> Iterator[str]:
+    status = status_of(table)
+    for path, reason in zip(table.paths, table.freshness, strict=True):
+        if reason:
+            yield f"{path}: {reason}"
+    noted = table.snapshot.manifest.files["note"].to_pylist()
+    for path, row in zip(table.paths, table.rows.tolist(), strict=True):
+        if row >= 0 and noted[row]:
+            yield f"{path}: {noted[row]}"
+    for column in status.columns:
+        for kind, n in column.indexes.items():
+            if n < status.indexed_files:
+                yield (
+                    f"column {column.name!r}: {n} of {status.indexed_files} indexed "
+                    f"files have the index {kind}"
+                )
+    live = set(table.rows.tolist())
+    for row, path in enumerate(table.snapshot.manifest.paths):
+        if row not in live:
+            yield f"{path}: known, and gone or changed"
+
+
+def _orphans(listing: list[Found], needed: set[str]) -> Iterator[str]:
+    for file in listing:
+        ours = file.path.startswith(f"{FOLDER}/") or is_hidden_copy(file.path)
+        if ours and file.path not in needed:
+            left = " (of a writer at work, or killed)"
+            yield file.path + left * file.path.startswith(STAGING)

@@ -1,0 +1,200 @@
+"""A PySpark ``Column`` as the text of a condition, for the planner.
+
+Walks Spark's own tree (``org.apache.spark.sql.internal.ColumnNode``), which holds the
+names and literals that the user wrote.  What is no built-in function of Spark, such as
+a Python function, becomes the call of a function that nobody knows: every row may
+match it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from pyspark import SparkContext
+
+from skipindex.errors import PredicateError
+from skipindex.expressions import Reference, literal_sql
+from skipindex.expressions.domain import EPOCH, EPOCH_UTC
+
+OPAQUE: Final = "opaque()"
+"""Stands for what only Spark can compute."""
+
+_OPERATORS: Final = {
+    *("=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"),
+}
+_MAX_DEPTH: Final = 60
+"""Of functions in functions that are read; Python's own stack has an end."""
+
+
+def condition_text(column: Any) -> str:
+    """The condition in SQL; parts that only Spark can compute read ``opaque()``.
+
+    Raises:
+        PredicateError: it is no ``Column`` of a session of PySpark 4 in this process.
+    """
+    try:
+        node = column._jc.node()  # noqa: SLF001 (no public name)
+    except (AttributeError, TypeError) as error:
+        raise PredicateError(
+            f"cannot read the column {column!r} (accepted: SQL text, a condition built "
+            "with skipindex.col, or a Column of PySpark 4 without Spark Connect)"
+        ) from error
+    return _text(node)
+
+
+def _text(node: Any, depth: int = 0) -> str:
+    render = _NODES.get(node.getClass().getSimpleName())
+    if render is None or depth >= _MAX_DEPTH:
+        return OPAQUE
+    return render(node, depth + 1)
+
+
+def _literal(node: Any, _depth: int) -> str:
+    value = node.value()
+    match value:
+        case bool() | int() | float() | str() | Decimal() | None:
+            text = literal_sql(value)
+            # A number's type decides what arithmetic does with it.
+            return f"{text}L" if _is_long(node, value) else text
+        case bytes() | bytearray():
+            return literal_sql(bytes(value))
+    return _moment(value)
+
+
+def _moment(value: Any) -> str:
+    """A date or a time of Java's, as Spark takes it.
+
+    Java's old classes have the Julian calendar before 1582 and their own offsets
+    before 1937, so their fields and their instants are not Spark's.
+    """
+    context = SparkContext._active_spark_context  # noqa: SLF001 (no public name)
+    assert context is not None, "there is a Column, so there is a session"
+    jvm: Any = context._jvm  # noqa: SLF001
+    package = jvm.org.apache.spark.sql.catalyst.expressions
+    literal = getattr(getattr(package, "Literal$"), "MODULE$").apply(value)
+    number = literal.value()
+    try:
+        match str(literal.dataType().catalogString()):
+            case "date":
+                return literal_sql(EPOCH + timedelta(days=number))
+            case "timestamp":
+                return literal_sql(EPOCH_UTC + timedelta(microseconds=number))
+            case "timestamp_ntz":
+                wall_clock = EPOCH_UTC + timedelta(microseconds=number)
+                return f"TIMESTAMP_NTZ '{wall_clock.replace(tzinfo=None)}'"
+    except OverflowError:  # Spark's years go beyond Python's 9999
+        pass
+    return OPAQUE
+
+
+def _is_long(node: Any, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    known = node.dataType()
+    if known.isDefined():
+        return str(known.get().catalogString()) == "bigint"
+    return not -(1 << 31) <= value < 1 << 31
+
+
+def _attribute(node: Any, _depth: int) -> str:
+    return str(Reference(tuple(_items(node.nameParts()))))
+
+
+def _field(node: Any, depth: int) -> str:
+    """``column["x"]``: a field of a struct, or the value of a key of a map."""
+    child, key = node.child(), node.extraction()
+    kinds = [one.getClass().getSimpleName() for one in (child, key)]
+    if kinds[0] not in {"UnresolvedAttribute", "UnresolvedExtractValue"}:
+        return OPAQUE
+    if kinds[1] != "Literal" or not isinstance(key.value(), str):
+        return OPAQUE
+    name = _text(child, depth)
+    return name if name == OPAQUE else f"{name}.{Reference((key.value(),))}"
+
+
+def _call(node: Any, depth: int) -> str:
+    name = str(node.functionName())
+    if node.isUserDefinedFunction() or node.isDistinct():
+        return OPAQUE
+    if name.lower() in {"and", "or"}:
+        parts = [_text(part, depth) for part in _chain(node, name)]
+        return f"({f' {name.upper()} '.join(parts)})"
+    arguments = [_text(argument, depth) for argument in _items(node.arguments())]
+    match name.lower(), arguments:
+        case (("!" | "not"), [one]):
+            return f"(NOT {one})"
+        case "isnull", [one]:
+            return f"({one} IS NULL)"
+        case "isnotnull", [one]:
+            return f"({one} IS NOT NULL)"
+        case "in", [one]:
+            # FALSE, and of NULL it is FALSE or UNKNOWN, as the session has it.
+            return f"({one} IS NULL AND NULL AND {OPAQUE})"
+        case "in", [one, *some]:
+            return f"({one} IN ({', '.join(some)}))"
+        case ((("like" | "ilike") as word), [one, pattern]):
+            return f"({one} {word.upper()} {pattern})"
+        case word, [left, right] if word in _OPERATORS:
+            return f"({left} {word.upper()} {right})"
+        case word, _ if word.isidentifier():
+            return f"{word}({', '.join(arguments)})"
+        case _:
+            return OPAQUE
+
+
+def _chain(node: Any, name: str) -> list[Any]:
+    """What ``a AND b AND c`` is made of, however many there are."""
+    found, rest = [], [node]
+    while rest:
+        one = rest.pop()
+        known = one.getClass().getSimpleName() == "UnresolvedFunction"
+        arguments = _items(one.arguments()) if known else []
+        if len(arguments) == 2 and str(one.functionName()) == name:
+            rest += reversed(arguments)
+        else:
+            found.append(one)
+    return found
+
+
+def _cast(node: Any, depth: int) -> str:
+    if node.evalMode().isDefined():  # try_cast
+        return OPAQUE
+    kind = node.dataType().sql()
+    return f"CAST({_text(node.child(), depth)} AS {kind})"
+
+
+def _case(node: Any, depth: int) -> str:
+    whens = [
+        f"WHEN {_text(pair._1(), depth)} THEN {_text(pair._2(), depth)}"  # noqa: SLF001 (Scala's)
+        for pair in _items(node.branches())
+    ]
+    otherwise = node.otherwise()
+    ending = f" ELSE {_text(otherwise.get(), depth)}" if otherwise.isDefined() else ""
+    return f"CASE {' '.join(whens)}{ending} END"
+
+
+def _expression(node: Any, _depth: int) -> str:
+    return f"({node.expression()}\n)"
+
+
+def _alias(node: Any, depth: int) -> str:
+    return _text(node.child(), depth)
+
+
+def _items(sequence: Any) -> Sequence[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+_NODES: Final[dict[str, Callable[[Any, int], str]]] = {
+    "Alias": _alias,
+    "CaseWhenOtherwise": _case,
+    "Cast": _cast,
+    "Literal": _literal,
+    "SqlExpression": _expression,
+    "UnresolvedAttribute": _attribute,
+    "UnresolvedExtractValue": _field,
+    "UnresolvedFunction": _call,
+}

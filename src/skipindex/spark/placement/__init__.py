@@ -1,0 +1,1 @@
+"""Which row goes to which file, on Spark."""

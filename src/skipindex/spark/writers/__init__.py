@@ -1,0 +1,1 @@
+"""Writing, appending and optimizing with Spark."""

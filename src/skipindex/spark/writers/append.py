@@ -1,0 +1,129 @@
+"""Appending rows to a table in the layout that it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from skipindex.build.builder import Request, column_requests, index_files
+from skipindex.build.runners import Progress
+from skipindex.errors import LayoutError
+from skipindex.layout import QueryTree, n_files_for
+from skipindex.rewrite.arrival import Mode, arrive
+from skipindex.rewrite.optimize import ROWS_PER_FILE
+from skipindex.rewrite.selection.eligible_files import present_indexes
+from skipindex.spark.placement.cluster import apply_clustering, cluster
+from skipindex.spark.runner import SparkRunner
+from skipindex.spark.writers.table_types import conformed
+from skipindex.spark.writers.writing import sorted_within, tree_limit, write_counted
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.manifest import Manifest
+from skipindex.table import TableState, open_state
+
+
+def append(
+    df: DataFrame,
+    table: TableState | Location | str | os.PathLike[str],
+    *,
+    indexes: Request | None = None,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> TableState:
+    """See ``skipindex.append``."""
+    opened = open_state(table, fresh=True)
+    location = opened.location
+    layout = opened.snapshot.properties.get("layout")
+    if not isinstance(layout, dict):
+        raise LayoutError(
+            f"{location.full('')!r} has no layout of its own (append to it "
+            "with Spark, and call build_indexes)"
+        )
+    request = present_indexes(opened) if indexes is None else indexes
+    column_requests(opened, request)  # what cannot be built is refused at once
+    rows = conformed(
+        df, _schema(df.sparkSession, opened), {p.name for p in opened.partitions}
+    )
+    parts: list[str] = layout.get("partition_by", [])
+    size = _rows_per_file(opened, layout)
+    laid_out, limit = _laid_out(rows, layout, parts, size)
+
+    def index(files: Sequence[Found]) -> tuple[Manifest, Mapping[str, Any]]:
+        runner = SparkRunner(df.sparkSession)
+        new = opened.over(files)
+        return index_files(new, request, runner=runner, progress=progress), {}
+
+    arrive(
+        location,
+        Mode.APPEND,
+        write=lambda folder: write_counted(
+            laid_out,
+            location,
+            folder,
+            partition_by=parts,
+            options={"maxRecordsPerFile": str(limit), **(options or {})},
+        ),
+        index=index,
+    )
+    return opened.refresh()
+
+
+def _schema(spark: SparkSession, table: TableState) -> StructType:
+    """The columns of the table; the partitions as text, for their types do not count.
+
+    They are those of the file that Spark takes the schema from, so that the table
+    is not listed once more.
+    """
+    found = (
+        spark.read.option("__globPaths__", "false")
+        .option("mergeSchema", "false")
+        .parquet(table.location.spark_path(table.schema_path))
+        .schema
+    )
+    names = [partition.name for partition in table.partitions]
+    return StructType(
+        [
+            *(field for field in found if field.name not in names),
+            *(StructField(name, StringType()) for name in names),
+        ]
+    )
+
+
+def _rows_per_file(table: TableState, layout: Mapping[str, Any]) -> int:
+    """The target in rows, by the files that are there where it is one in bytes."""
+    rows, n_bytes = layout.get("rows_per_file"), layout.get("bytes_per_file")
+    if rows is not None or n_bytes is None:
+        return int(rows or ROWS_PER_FILE)
+    known = table.n_rows > 0
+    n_rows = int(table.n_rows[known].sum())
+    if not n_rows:
+        return ROWS_PER_FILE
+    return max(1, int(n_bytes * n_rows // table.sizes[known].sum()))
+
+
+def _laid_out(
+    df: DataFrame, layout: Mapping[str, Any], parts: list[str], size: int
+) -> tuple[DataFrame, int]:
+    """The rows in the layout, and how many of them a file may have at most."""
+    within = layout.get("sort_within") or ()
+    if "tree" in layout:
+        tree = QueryTree.from_json(layout["tree"])
+        placed = apply_clustering(df, tree, sort_within=within, partition_by=parts)
+        return placed, tree_limit(size)
+    if layout.get("cluster_by") and layout.get("curve"):
+        n_rows = df.count()
+        placed = cluster(
+            df,
+            by=layout["cluster_by"],
+            curve=layout["curve"],
+            n_files=n_files_for(n_rows, size),
+            n_rows=n_rows,
+            sort_within=within,
+            partition_by=parts,
+            max_ranges=layout.get("max_ranges"),
+        )
+        return placed, 0
+    return sorted_within(df, within, parts), size

@@ -1,0 +1,282 @@
+"""Optimize on Spark: the rows of chosen files, clustered or joined, rewritten."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from skipindex.build.builder import Request
+from skipindex.build.runners import Progress
+from skipindex.errors import LayoutError
+from skipindex.expressions import Predicate
+from skipindex.layout import QueryTree, Workload
+from skipindex.rewrite.optimize import OptimizeReport, Wish, optimize_files, target_of
+from skipindex.rewrite.optimize import overlap as overlap_of
+from skipindex.rewrite.selection.eligible_files import data_files, present_indexes
+from skipindex.rewrite.selection.grouping import CUBE_SIZE, DataFile, Group, Target
+from skipindex.spark.placement.cluster import apply_clustering, cluster
+from skipindex.spark.read import (
+    check_session,
+    read_files,
+    table_schema,
+)
+from skipindex.spark.runner import SparkRunner
+from skipindex.spark.writers.write import write_table
+from skipindex.spark.writers.writing import (
+    own_session,
+    sorted_within,
+    tree_limit,
+)
+from skipindex.table import TableState, open_state
+
+_JOINS: Final = 200
+"""Bins that one job joins; each is a part of its plan."""
+
+_WHOLE: Final = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.maxRecordsPerFile": "0",
+    "spark.sql.unionOutputPartitioning": "false",
+}
+"""Settings under which a file that cannot be read fails the job, and a bin of small
+files stays a partition when bins are united (Spark 4.3 makes one of all)."""
+
+
+def optimize(
+    spark: SparkSession,
+    table: TableState | str | os.PathLike[str],
+    *,
+    cluster_by: Sequence[str] | None = None,
+    curve: str | None = None,
+    where: str | Predicate | None = None,
+    mode: str = "incremental",
+    rows_per_file: int | None = None,
+    bytes_per_file: int | None = None,
+    cube_size: int = CUBE_SIZE,
+    sort_within: Sequence[str] | None = None,
+    indexes: Request | None = None,
+    into: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> OptimizeReport[TableState]:
+    """Rewrite files so that more of them can be skipped; the rows stay the same.
+
+    With ``cluster_by``, or a table that was written with it, rows are clustered
+    within each partition; without, files below the target size are joined.  The
+    new files, with their indexes, and the end of the old ones are one commit.
+    ``vacuum`` deletes the old files later; until then, a reader who lists the
+    folder, and does not know of commits, reads those and not the new ones.
+
+    Args:
+        spark: a classic session.
+        table: a ``Table``, a path or a URI.
+        cluster_by: columns that queries filter on; None is as the table was laid
+            out; ``[]`` only joins small files.
+        curve: ``"hilbert"`` (the default), ``"zorder"`` or ``"linear"``.
+        where: which partitions; only partition columns and literals.
+        mode: ``"incremental"`` clusters what is new, together with what is not
+            sealed; ``"full"`` clusters all, unless one run has done just that.
+        rows_per_file: target; by default as the table was laid out, or 1,000,000.
+        bytes_per_file: target in the place of rows.
+        cube_size: bytes from which on files that were clustered together are
+            sealed: incremental runs do not rewrite them.  A larger cube is better
+            separated, and costs more to grow.
+        sort_within: columns to sort by inside of each file; by default the curve.
+        indexes: of the new files, as for ``build_indexes``; by default those that
+            the table has.
+        into: write an optimized copy of the whole table to this folder, which does
+            not exist or is empty, and leave the table alone.
+        in_place: rewrite a table that skipindex has not written.
+        options: for Spark's Parquet writer, such as ``compression``.
+        progress: called with the number of index tasks done and of all.
+
+    Raises:
+        TableError: the table cannot be rewritten, or not in place.
+        LayoutError: the layout is impossible.
+        PredicateError: ``where`` asks for more than partition values.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+        CommitConflictError: somebody else changed the same files meanwhile.
+        PlanError: a setting of the session would change values.
+    """
+    wish = Wish(
+        cluster_by,
+        curve,
+        where,
+        mode,
+        rows_per_file,
+        bytes_per_file,
+        cube_size,
+        sort_within,
+        indexes,
+        in_place,
+    )
+    return optimize_as(
+        spark, table, wish, into=into, options=options, progress=progress
+    )
+
+
+def optimize_as(
+    spark: SparkSession,
+    table: TableState | str | os.PathLike[str],
+    wish: Wish,
+    *,
+    into: str | os.PathLike[str] | None = None,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> OptimizeReport[TableState]:
+    """``optimize``, with what is asked for in one value."""
+    check_session(spark)
+    opened = open_state(table, fresh=True)
+    settings = dict(options or {})
+    if into is not None:
+        return _copy(spark, opened, wish, into, settings, progress)
+    return optimize_files(
+        opened,
+        wish,
+        writer=lambda target: _RowWriter(_strict(spark), opened, target, settings),
+        runner=SparkRunner(spark),
+        timezone=spark.conf.get("spark.sql.session.timeZone"),
+        progress=progress,
+    )
+
+
+def _strict(spark: SparkSession) -> SparkSession:
+    """A session of our own, in which what is read is whole."""
+    own = own_session(spark)
+    for name, value in _WHOLE.items():
+        if own.conf.isModifiable(name):  # this version of Spark knows it
+            own.conf.set(name, value)
+    return own
+
+
+@dataclass(slots=True)
+class _RowWriter:
+    """Writes the rows of groups of files; a ``rewrite.transaction.Writer``."""
+
+    spark: SparkSession
+    table: TableState
+    target: Target
+    options: Mapping[str, str]
+    _schema: StructType | None = field(default=None, init=False)
+
+    def __call__(self, groups: Sequence[Group], folder: str) -> None:
+        if self.target.cluster_by:
+            limit = 0
+            if "tree" in self.target.known and self.target.rows_per_file:
+                limit = tree_limit(self.target.rows_per_file)
+            self._write(self._clustered(groups), folder, limit)
+            return
+        bins = [run for group in groups for run in group.bins]
+        for i in range(0, len(bins), _JOINS):
+            frames = [self._joined(run) for run in bins[i : i + _JOINS]]
+            self._write(reduce(DataFrame.unionAll, frames), f"{folder}/{i}")
+
+    def _joined(self, files: Sequence[DataFile]) -> DataFrame:
+        one = self.read(files).coalesce(1)
+        return sorted_within(one, self.target.sort_within, self._partitions)
+
+    @property
+    def _partitions(self) -> list[str]:
+        return [column.name for column in self.table.partitions]
+
+    def _clustered(self, groups: Sequence[Group]) -> DataFrame:
+        rows = self.read([file for group in groups for file in group.files])
+        if "tree" in self.target.known:
+            return apply_clustering(
+                rows,
+                QueryTree.from_json(self.target.known["tree"]),
+                sort_within=self.target.sort_within,
+                partition_by=self._partitions,
+            )
+        return cluster(
+            rows,
+            by=self.target.cluster_by,
+            curve=self.target.curve,
+            n_files=sum(self.target.n_files(group.files) for group in groups),
+            n_rows=sum(group.n_rows for group in groups),
+            sort_within=self.target.sort_within,
+            partition_by=self._partitions,
+            max_ranges=self.target.known.get("max_ranges"),
+        )
+
+    def read(self, files: Sequence[DataFile]) -> DataFrame:
+        """All rows; partition values as text, so that folders keep their names."""
+        if self._schema is None:
+            found = table_schema(self.spark, self.table)
+            self._schema = StructType(
+                [
+                    StructField(f.name, StringType(), f.nullable, f.metadata)
+                    if f.name in self._partitions
+                    else f
+                    for f in found
+                ]
+            )
+        location = self.table.location
+        paths = [location.spark_path(file.path) for file in files]
+        return read_files(self.spark, self.table, paths, self._schema)
+
+    def _write(self, df: DataFrame, folder: str, limit: int = 0) -> None:
+        options = {"maxRecordsPerFile": str(limit), **self.options}
+        writer = df.write.mode("error").options(**options)
+        if self._partitions:
+            writer = writer.partitionBy(*self._partitions)
+        writer.parquet(self.table.location.spark_path(folder))
+
+
+def _copy(
+    spark: SparkSession,
+    table: TableState,
+    wish: Wish,
+    into: str | os.PathLike[str],
+    options: Mapping[str, str],
+    progress: Progress | None,
+) -> OptimizeReport[TableState]:
+    """Write the whole table anew, somewhere else."""
+    if wish.where is not None or wish.in_place:
+        raise LayoutError(
+            "into= writes a copy of the whole table (accepted without where and "
+            "in_place)"
+        )
+    request = present_indexes(table) if wish.indexes is None else wish.indexes
+    target = target_of(table, wish, request)
+    files = data_files(table, range(len(table)))
+    n_rows = sum(file.n_rows for file in files)
+    rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
+    began = time.perf_counter()
+    layout: Sequence[str] | Workload = target.cluster_by
+    if "workload" in target.known:
+        layout = Workload.from_json(target.known["workload"])
+    written = write_table(
+        _RowWriter(_strict(spark), table, target, options).read(files),
+        into,
+        cluster_by=layout,
+        curve=target.curve,
+        partition_by=[column.name for column in table.partitions],
+        sort_within=target.sort_within or None,
+        rows_per_file=max(1, rows_per_file),
+        indexes=request,
+        options=options,
+        progress=progress,
+    )
+    return OptimizeReport(
+        table=written,
+        files_in=len(table),
+        files_out=len(written),
+        bytes_in=int(table.sizes.sum()),
+        bytes_out=int(written.sizes.sum()),
+        n_rows=n_rows,
+        files_left=0,
+        sealed=0,
+        overlap_before={n: overlap_of(table, n) for n in target.cluster_by},
+        overlap_after={n: overlap_of(written, n) for n in target.cluster_by},
+        seconds=time.perf_counter() - began,
+    )

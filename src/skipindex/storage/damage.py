@@ -1,0 +1,133 @@
+"""Whether the payloads that a manifest names are there, whole and of the right files.
+
+Two depths: what a listing of the packs and the directories of their blobs say, which is
+cheap, and every part, which reads all index bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.log import PACKS
+from skipindex.storage.manifest import BlobUse, Manifest
+from skipindex.storage.pack import Blob
+from skipindex.storage.parts import ReadCount
+
+UNCHECKED: Final = "cannot be read now"
+"""How a reason begins that may be gone the next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Payloads of one blob that are not what was written.
+
+    Args:
+        use: the blob, and the files that it serves.
+        at: which of ``use.rows`` are concerned.
+        reason: what is wrong.
+        lasting: reading it again would find the same.
+    """
+
+    use: BlobUse
+    at: np.ndarray
+    reason: str
+    lasting: bool = True
+
+    def __str__(self) -> str:
+        meta = self.use.entry.meta
+        return (
+            f"pack {self.use.pack.name}: {meta.kind} of column {meta.column!r}, "
+            f"{len(self.at)} files: {self.reason}"
+        )
+
+
+def damage_of(manifest: Manifest, location: Location, *, deep: bool) -> list[Damage]:
+    """What is wrong with the payloads of a manifest; nothing is raised.
+
+    Args:
+        manifest: the manifest.
+        location: of the table.
+        deep: read every part; without it the packs are listed, and where the files
+            are local the directories of their blobs are read.
+    """
+    try:
+        sizes = {
+            found.path.rpartition("/")[2]: found.size for found in location.list(PACKS)
+        }
+    except OSError as error:
+        return [_whole(use, error) for use in manifest.blobs()]
+    found: list[Damage] = []
+    for use in manifest.blobs():
+        if use.pack.name not in sizes:
+            found.append(_whole(use, CorruptIndexError("the pack is gone")))
+        elif sizes[use.pack.name] != use.pack.size:
+            problem = f"the pack has {sizes[use.pack.name]} of {use.pack.size} bytes"
+            found.append(_whole(use, CorruptIndexError(problem)))
+        elif deep or location.is_local:
+            found += damage_of_blob(use, manifest, location, deep=deep)
+    return found
+
+
+def damage_of_blob(
+    use: BlobUse, manifest: Manifest, location: Location, *, deep: bool
+) -> Iterator[Damage]:
+    """What is wrong with the payloads of one blob."""
+    try:
+        blob = Blob(location.view(f"{PACKS}/{use.pack.name}"), use.entry)
+        bad = dict(_foreign(blob, use, manifest))
+        if deep:
+            count = ReadCount()
+            if blob.has_shared:
+                shared = blob.shared(count)
+                shared.read(0, len(shared))
+            bad |= _broken(blob, use, count, bad)
+    except IndexVersionError:
+        return  # the library that wrote it can read it
+    except (CorruptIndexError, OSError) as error:
+        yield _whole(use, error)
+        return
+    by_reason: dict[str, list[int]] = {}
+    for at, reason in bad.items():
+        by_reason.setdefault(reason, []).append(at)
+    for reason, places in by_reason.items():
+        yield Damage(use, np.array(places, np.int64), reason)
+
+
+def _whole(use: BlobUse, error: Exception) -> Damage:
+    every = np.arange(len(use.rows))
+    lasting = not isinstance(error, OSError) or isinstance(error, FileNotFoundError)
+    reason = str(error) if lasting else f"{UNCHECKED}: {error}"
+    return Damage(use, every, reason, lasting)
+
+
+def _foreign(blob: Blob, use: BlobUse, manifest: Manifest) -> Iterator[tuple[int, str]]:
+    """The places in ``use.rows`` whose slot is not of the file."""
+    n_rows = np.maximum(manifest.files["n_rows"].to_numpy()[use.rows], 0)
+    footers = manifest.files["footer_crc"].to_numpy()[use.rows]
+    holds = blob.has_payload(use.slots)
+    if blob.has_shared:
+        holds[:] = True
+    wrong = holds & ~blob.fits(use.slots, n_rows, footers)
+    for at in np.flatnonzero(wrong).tolist():
+        yield at, "it is of another data file"
+
+
+def _broken(
+    blob: Blob, use: BlobUse, count: ReadCount, known: Mapping[int, str]
+) -> Iterator[tuple[int, str]]:
+    """The places in ``use.rows`` where a part fails its crc32c."""
+    for at, slot in enumerate(use.slots.tolist()):
+        if at in known:
+            continue
+        try:
+            parts = blob.payload(slot, count)
+            if parts is not None:
+                parts.read(0, len(parts))
+        except CorruptIndexError as error:
+            yield at, str(error)

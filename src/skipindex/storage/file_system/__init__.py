@@ -1,0 +1,1 @@
+"""Paths below a table, and one folder on one file system."""

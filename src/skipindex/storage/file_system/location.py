@@ -1,0 +1,541 @@
+"""One folder on one file system, and the few operations that we need of it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import re
+import shutil
+import stat
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from skipindex.errors import StorageError, TableError
+from skipindex.storage.file_system.descriptors import OPEN, OpenFile
+from skipindex.storage.file_system.walk import is_plain, open_regular, walk
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
+_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
+_NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+"""What the system says where there is no such folder."""
+_CHUNK = 1 << 20
+MAX_READ = 1 << 30
+"""Bytes of a file that is read as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One file of a listing; ``path`` is relative, ``mtime`` in nanoseconds."""
+
+    path: str
+    size: int
+    mtime: int
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A folder.  Cheap to pickle, so that workers open the same one.
+
+    Args:
+        root: the folder inside of its file system, without a slash at the end.
+        uri: how pyarrow finds the file system again; empty for local paths.
+    """
+
+    root: str
+    uri: str = ""
+
+    def __repr__(self) -> str:
+        return f"Location({without_secrets(self.uri) or self.root!r})"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the operating system can open the files itself."""
+        return not self.uri
+
+    @property
+    def filesystem(self) -> pafs.FileSystem:
+        """The file system, opened anew."""
+        if self.is_local:
+            return pafs.LocalFileSystem()
+        return pafs.FileSystem.from_uri(self.uri)[0]
+
+    def full(self, path: str) -> str:
+        """The path inside of the file system."""
+        return f"{self.root}/{path}" if path else self.root
+
+    def spark_path(self, path: str = "") -> str:
+        """The text that Spark's ``Path`` reads as exactly this file."""
+        if self.is_local:
+            return f"file:{self.full(path)}"
+        base = without_secrets(self.uri).rstrip("/")
+        return f"{base}/{path}" if path else base
+
+    def list(self, folder: str = "") -> Iterator[Found]:
+        """All files below ``folder``, in no order; links to data are followed."""
+        return self._below(folder, pafs.FileType.File, links=True)
+
+    def list_own(self) -> Iterator[Found]:
+        """All files that are in this very folder: nothing that a link leads to."""
+        return self._below("", pafs.FileType.File, links=False)
+
+    def list_folders(self) -> Iterator[Found]:
+        """All folders, none through a link; their size means nothing."""
+        return self._below("", pafs.FileType.Directory, links=False)
+
+    def names(self, folder: str) -> Sequence[str]:
+        """The names of all that is in a folder, whatever it is.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        if self.is_local:
+            with _storage_errors("list", self.full(folder)):
+                try:
+                    with os.scandir(self.full(folder)) as entries:
+                        return [entry.name for entry in entries]
+                except OSError as error:
+                    if error.errno in _NOTHING:
+                        return []
+                    raise
+        selector = pafs.FileSelector(self.full(folder), allow_not_found=True)
+        return [info.base_name for info in self.filesystem.get_file_info(selector)]
+
+    def _below(
+        self, folder: str, kind: pafs.FileType, *, links: bool
+    ) -> Iterator[Found]:
+        if self.is_local:
+            is_folder = kind == pafs.FileType.Directory
+            for path, there in walk(self.root, folder, links=links):
+                if stat.S_ISDIR(there.st_mode) == is_folder:
+                    yield Found(path, there.st_size, there.st_mtime_ns)
+            return
+        selector = pafs.FileSelector(
+            self.full(folder), recursive=True, allow_not_found=True
+        )
+        start = len(self.root) + 1
+        for info in self.filesystem.get_file_info(selector):
+            if info.type == kind:
+                mtime = info.mtime_ns or 0
+                yield Found(info.path[start:], info.size or 0, mtime)
+
+    def owns(self, path: str) -> bool:
+        """Whether a file is there, in this very folder and not through a link."""
+        if self.is_local:
+            return is_plain(self.root, path)
+        return self.stat(path) is not None
+
+    def is_same(self, path: str, other: str) -> bool:
+        """Whether two files have the same content, or are one."""
+        if self.is_local and Path(self.full(path)).samefile(self.full(other)):
+            return True
+        with self.open_input(path) as one, self.open_input(other) as two:
+            if one.size() != two.size():
+                return False
+            while data := one.read(_CHUNK):
+                if data != two.read(_CHUNK):
+                    return False
+        return True
+
+    def stat(self, path: str) -> Found | None:
+        """The file as it is now, or None if there is none."""
+        info = self.filesystem.get_file_info(self.full(path))
+        if info.type != pafs.FileType.File:
+            return None
+        return Found(path, info.size, info.mtime_ns or 0)
+
+    def exists(self) -> bool:
+        """Whether there is anything at the root."""
+        info = self.filesystem.get_file_info(self.root)
+        return bool(info.type != pafs.FileType.NotFound)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """The file, for random access."""
+        return self.filesystem.open_input_file(self.full(path))
+
+    def read(self, path: str, limit: int = MAX_READ) -> bytes:
+        """The whole file.
+
+        Raises:
+            OSError: there is none, or it is larger than ``limit`` bytes.
+        """
+        source = self.view(path)
+        if len(source) > limit:
+            raise OSError(f"{path!r} has {len(source)} bytes (at most {limit})")
+        return bytes(source.read(0, len(source)))
+
+    def view(self, path: str) -> ByteSource:
+        """The file as a source of byte ranges."""
+        if self.is_local:
+            return _FileBytes(partial(_LocalFile, self.full(path)))
+        return _FileBytes(lambda: _RemoteFile(self.open_input(path)))
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        """Write a file that nobody can see before it is whole, and on the disk.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        with _storage_errors("write", self.full(path)):
+            if self.is_local:
+                with self._beside(path, data) as hidden:
+                    hidden.replace(self.full(path))
+                    _sync_folder(hidden.parent)
+            else:
+                self._upload(path, data)
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        """Write a file unless there is one already; False if there is.
+
+        Atomic on local file systems, and the file is on the disk afterwards.  Where
+        a file system has no hard links, a reader may see the file before it is whole.
+        On an object store the check and the write are two steps, so there only one
+        process at a time may commit.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        with _storage_errors("write", self.full(path)):
+            if self.is_local:
+                return self._link_new(path, data)
+            if self.stat(path) is not None:
+                return False
+            self._upload(path, data)
+            return True
+
+    def _link_new(self, path: str, data: bytes) -> bool:
+        target = Path(self.full(path))
+        with self._beside(path, data) as hidden:
+            try:
+                try:
+                    os.link(hidden, target)
+                except FileExistsError:
+                    raise
+                except OSError:  # no hard links: exFAT, SMB, many FUSE mounts
+                    with target.open("xb") as file:
+                        file.write(data)
+                        file.flush()
+                        os.fsync(file.fileno())
+                    shutil.copymode(hidden, target)
+            except FileExistsError:
+                return False
+            _sync_folder(target.parent)
+            return True
+
+    def delete(self, path: str) -> None:
+        """Delete a file; it may be gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.delete_file(self.full(path))
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file another name, and make the folder of it.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        with _storage_errors("move", self.full(path)):
+            self._make_folder_of(target)
+            self.filesystem.move(self.full(path), self.full(target))
+
+    def copy(self, path: str, target: str) -> None:
+        """Let a file be at another path too, and nothing else be there.
+
+        A local file system links it, so that it takes no room and keeps its mark;
+        elsewhere it is copied by the store.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        with _storage_errors("copy", self.full(path)):
+            self._make_folder_of(target)
+            if not self.is_local:
+                self.filesystem.copy_file(self.full(path), self.full(target))
+                return
+            hidden = _temporary(Path(self.full(target)).parent)
+            try:
+                try:
+                    os.link(self.full(path), hidden)
+                except FileNotFoundError:
+                    raise
+                except OSError:  # a file system without links
+                    shutil.copy2(self.full(path), hidden)
+                hidden.replace(self.full(target))
+            finally:
+                # Where both names are links to one file, replacing does nothing.
+                hidden.unlink(missing_ok=True)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Let files that are written, and their names, be on the disk.
+
+        An object store has them when it has answered.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        if not self.is_local:
+            return
+        folders: set[Path] = set()
+        for path in paths:
+            full = Path(self.full(path))
+            with _storage_errors("sync", str(full)):
+                _sync(full)
+            # A new folder has a name in the folder above it, up to the table's.
+            above = full.parents
+            folders.update(above[: len(above) - len(Path(self.root).parents)])
+        for folder in folders:
+            _sync_folder(folder)
+
+    def restrict(self, folder: str, paths: Iterable[str]) -> None:
+        """Let only those look into ``folder`` who may read all the files.
+
+        The folder is made if there is none.  What is written below it later can be
+        read by no one else.  An object store has permissions of its own.
+        """
+        if not self.is_local:
+            return
+        target = Path(self.full(folder))
+        with _storage_errors("make", str(target)):
+            _make_folder(target)
+            _deny(target, self._denied(paths))
+
+    def narrow(self, files: Iterable[str], paths: Iterable[str]) -> None:
+        """Let only those read ``files`` who may read all files at ``paths``."""
+        if not self.is_local:
+            return
+        denied = self._denied(paths)
+        for file in files:
+            _deny(Path(self.full(file)), denied)
+
+    def _denied(self, paths: Iterable[str]) -> int:
+        """The permissions of all who may not read one of the files."""
+        denied = 0
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                mode = Path(self.full(path)).stat().st_mode
+                denied |= 0 if mode & stat.S_IRGRP else stat.S_IRWXG
+                denied |= 0 if mode & stat.S_IROTH else stat.S_IRWXO
+        return denied
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder, if it is empty; an object store has no such folders."""
+        if self.is_local:
+            with contextlib.suppress(OSError):
+                Path(self.full(folder)).rmdir()
+
+    def delete_tree(self, folder: str) -> None:
+        """Delete a folder with all that is in it; it may be gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.delete_dir(self.full(folder))
+
+    @contextlib.contextmanager
+    def _beside(self, path: str, data: bytes | memoryview) -> Iterator[Path]:
+        """A synced file in the folder of ``path``, gone again at the end."""
+        folder = Path(self.full(path)).parent
+        _make_folder(folder)
+        hidden = _temporary(folder)
+        try:
+            with hidden.open("xb") as file:
+                _narrow(hidden, folder)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield hidden
+        finally:
+            hidden.unlink(missing_ok=True)
+
+    def _upload(self, path: str, data: bytes | memoryview) -> None:
+        self._make_folder_of(path)
+        with self.filesystem.open_output_stream(self.full(path)) as sink:
+            sink.write(data)
+
+    def _make_folder_of(self, path: str) -> None:
+        folder = self.full(path).rpartition("/")[0]
+        if self.is_local:
+            _make_folder(Path(folder))
+        else:
+            self.filesystem.create_dir(folder, recursive=True)
+
+
+def without_secrets(uri: str) -> str:
+    """A URI without the keys, the password and the options that may be in it.
+
+    >>> without_secrets("s3://KEY:SECRET@bucket/t?region=eu-west-1")
+    's3://bucket/t'
+    >>> without_secrets("abfss://container:SECRET@account.dfs.core.windows.net/t")
+    'abfss://container@account.dfs.core.windows.net/t'
+    """
+    uri = uri.partition("?")[0]
+    user = _USER.match(uri)
+    if user is None:
+        return uri
+    # Azure names the container there; a key of S3 is itself not to be shown.
+    name = user[2].partition(":")[0] if user[1].startswith("abfs") else ""
+    return f"{user[1]}{name}{'@' if name else ''}{uri[user.end() :]}"
+
+
+@contextlib.contextmanager
+def _storage_errors(verb: str, path: str) -> Iterator[None]:
+    """Errors of the file system as ours; that a file is gone stays as it is."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and verb in {"move", "copy", "sync"}:
+            raise
+        reason = error.strerror or str(error)
+        raise StorageError(f"cannot {verb} {path!r}: {reason}") from error
+
+
+def _temporary(folder: Path) -> Path:
+    return folder / f".skipindex-{uuid.uuid4().hex}.tmp"
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder, open to no more people than the one that it is in."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+    _narrow(folder, folder.parent)
+
+
+def _narrow(path: Path, folder: Path) -> None:
+    """Take those permissions from what is new that its folder does not give."""
+    _deny(path, ~(stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU))
+
+
+def _deny(path: Path, denied: int) -> None:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & denied:
+        path.chmod(mode & ~denied)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the names in a folder be on the disk; not every file system can."""
+    with contextlib.suppress(OSError):
+        _sync(folder)
+
+
+class ByteSource:
+    """Random access to the bytes of one immutable file."""
+
+    def __len__(self) -> int:
+        """The size of the file."""
+        raise NotImplementedError
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Exactly ``length`` bytes, or fewer where the file ends before."""
+        raise NotImplementedError
+
+
+_OWNERS = itertools.count()
+
+
+class _FileBytes(ByteSource):
+    """A file that is open while it is read, and for a while after that.
+
+    Args:
+        open_file: opens it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, open_file: Callable[[], OpenFile]) -> None:
+        self._open_file = open_file
+        self._owner = next(_OWNERS)
+        weakref.finalize(self, OPEN.abandon, self._owner)
+        OPEN.borrow(self._owner, open_file)
+        OPEN.give_back(self._owner)
+
+    def __len__(self) -> int:
+        file = OPEN.borrow(self._owner, self._open_file)
+        try:
+            return file.size()
+        finally:
+            OPEN.give_back(self._owner)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        file = OPEN.borrow(self._owner, self._open_file)
+        try:
+            return file.read(offset, length)
+        finally:
+            OPEN.give_back(self._owner)
+
+
+class _LocalFile:
+    """An open file, not mapped into memory.
+
+    Where a mapped file is cut off, reading what is gone kills the process.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = open_regular(path)
+
+    def size(self) -> int:
+        return os.fstat(self._file).st_size
+
+    def read(self, offset: int, length: int) -> memoryview:
+        return memoryview(os.pread(self._file, length, offset))
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+class _RemoteFile:
+    def __init__(self, source: pa.NativeFile) -> None:
+        self._source = source
+        self._size: int = source.size()
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self, offset: int, length: int) -> memoryview:
+        length = max(0, min(length, self._size - offset))
+        return memoryview(self._source.read_at(length, offset) if length else b"")
+
+    def close(self) -> None:
+        self._source.close()
+
+
+def location_of(path: str | os.PathLike[str]) -> Location:
+    """The folder that a path or URI names.
+
+    Raises:
+        TableError: pyarrow has no file system for the URI's scheme.
+    """
+    text = os.fspath(path)
+    scheme = _SCHEME.match(text)
+    if scheme is None or scheme[1] == "file":
+        local = re.sub(r"^file:(//(?=/))?", "", text)
+        return Location(os.path.normpath(Path(local).absolute()))
+    try:
+        _, root = pafs.FileSystem.from_uri(text)
+    except (pa.ArrowInvalid, OSError) as error:
+        shown = without_secrets(text)
+        reason = str(error).replace(text, shown)
+        raise TableError(
+            f"cannot open {shown!r}: {reason} (accepted: a local path, file:, s3:, "
+            "gs:, hdfs: or abfss: URI)"
+        ) from None  # its text has the URI as it was given
+    return Location(root.rstrip("/"), text)

@@ -1,0 +1,111 @@
+"""Listing local folders: which links are followed, and never around in a circle."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from skipindex.storage.file_system.names import is_data_file
+
+_MAX_LINKS: Final = 4
+"""Links to folders on the way to a file; more of them are a trap, not a table."""
+
+Entry = tuple[str, os.stat_result]
+"""A path relative to the root, and what is there."""
+
+
+def walk(root: str, folder: str, *, links: bool) -> Iterator[Entry]:
+    """Every file and folder below ``folder``, but for what has gone meanwhile.
+
+    Links are followed as Spark follows them, to files and to folders; not those whose
+    name, or the name of a folder on the way, begins with ``_`` or ``.``, because
+    what lies there is no data.
+
+    Args:
+        root: the path that results are relative to.
+        folder: below it, with or without a name.
+        links: whether links are followed at all; otherwise they are left out.
+
+    Raises:
+        OSError: the folder, or a visible one below it, cannot be listed.
+    """
+    top = f"{root}/{folder}" if folder else root
+    try:
+        here = Path(top).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not stat.S_ISDIR(here.st_mode):
+        return
+    # A link to a folder above leads around in a circle too.
+    above = (parent.stat() for parent in Path(top).resolve().parents)
+    chain = frozenset([_identity(here), *map(_identity, above)])
+    pending = [(folder, chain, 0)]
+    while pending:
+        path, chain, n_links = pending.pop()
+        shown = is_data_file(path) if path else True
+        for name, is_link in _entries(root, path, shown=shown):
+            below = f"{path}/{name}" if path else name
+            if is_link and not (links and shown and is_data_file(name)):
+                continue
+            try:
+                there = os.stat(f"{root}/{below}")  # noqa: PTH116 (three times faster)
+            except OSError:  # gone, or a link to nothing or to itself
+                continue
+            if stat.S_ISDIR(there.st_mode):
+                n = n_links + is_link
+                if _identity(there) in chain or n > _MAX_LINKS:
+                    continue
+                pending.append((below, chain | {_identity(there)}, n))
+                yield below, there
+            elif stat.S_ISREG(there.st_mode):
+                yield below, there
+
+
+def _entries(root: str, path: str, *, shown: bool) -> list[tuple[str, bool]]:
+    """Names in a folder, and whether they are links; hidden ones may be unreadable."""
+    try:
+        with os.scandir(f"{root}/{path}" if path else root) as entries:
+            return [(entry.name, entry.is_symlink()) for entry in entries]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError:
+        if shown:
+            raise
+        return []
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def is_plain(root: str, path: str) -> bool:
+    """Whether a regular file is there, and no link on the way from the root to it."""
+    parts = path.split("/")
+    for n in range(1, len(parts)):
+        try:
+            there = os.lstat("/".join([root, *parts[:n]]))
+        except OSError:
+            return False
+        if not stat.S_ISDIR(there.st_mode):
+            return False
+    try:
+        return stat.S_ISREG(os.lstat(f"{root}/{path}").st_mode)
+    except OSError:
+        return False
+
+
+def open_regular(path: str) -> int:
+    """A descriptor of a regular file; a pipe or a device is never waited for.
+
+    Raises:
+        OSError: there is none, or it is something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    return descriptor

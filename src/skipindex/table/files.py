@@ -1,0 +1,188 @@
+"""Which files Spark would read below a folder, and how one of them is opened.
+
+Names that begin with ``_`` or ``.`` are hidden (trap C-37), except ``_name=value``.  If
+a folder is named ``name=value``, the table has partitions, and the files in such
+folders are read.  Otherwise it has none, and the files of the folder itself are read:
+what lies in folders below it is not the table's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from skipindex.errors import TableError, UnsupportedTypeError
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.names import SUMMARIES, is_data_name, is_shown
+from skipindex.table.dictionaries import is_as_written
+from skipindex.table.partitions.hive import partition_folders
+
+_SMALL_DICTIONARY: Final = 1 << 16
+"""Compressed bytes; writers give up at 1 MB before compression."""
+
+UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
+"""What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
+
+_OPTIONS: Final[Mapping[str, Any]] = {"coerce_int96_timestamp_unit": "us"}
+
+
+class SparkListing:
+    """Which of all files below a folder Spark reads."""
+
+    def __init__(self, everything: Iterable[Found]) -> None:
+        """Look at the names of all files below the folder.
+
+        Raises:
+            TableError: Spark refuses the folders too.
+        """
+        hidden: dict[str, bool] = {"": False}
+        shown: dict[str, list[Found]] = {}
+        for found in everything:
+            folder, _, name = found.path.rpartition("/")
+            if folder not in hidden:
+                hidden[folder] = not all(map(is_shown, folder.split("/")))
+            if not hidden[folder] and is_shown(name):
+                shown.setdefault(folder, []).append(found)
+        with_data = {
+            folder: files
+            for folder, files in shown.items()
+            if any(is_data_name(_name(file)) for file in files)
+        }
+        partitioned = partition_folders(with_data)
+        self.folders: list[str] = list(partitioned)
+        """Those whose names are partition values; of empty files too."""
+        self._read = frozenset(
+            file.path
+            for folder in partitioned or with_data.keys() & {""}
+            for file in with_data[folder]
+            if file.size and is_data_name(_name(file))
+        )
+        own = shown if partitioned else {"": shown.get("", [])}
+        self.with_schema = [
+            file.path
+            for files in own.values()
+            for file in files
+            if file.size or _name(file) in SUMMARIES
+        ]
+        """Paths of the files that Spark takes the schema from: summaries too."""
+
+    def is_read(self, found: Found) -> bool:
+        """Whether Spark reads the file, which is one of them."""
+        return found.path in self._read
+
+
+def _name(file: Found) -> str:
+    return file.path.rpartition("/")[2]
+
+
+def check_folder(location: Location) -> None:
+    """Raise ``TableError`` if there is a file in the place of the folder."""
+    if location.stat("") is not None:
+        raise TableError(
+            f"{location.full('')!r} is a file (expected the folder of a table)"
+        )
+
+
+class DataFile:
+    """One Parquet file, of which columns are read one at a time.
+
+    Args:
+        source: the open file.
+        encoded: columns that are read as dictionary arrays where that is faster.
+    """
+
+    def __init__(self, source: pa.NativeFile, encoded: Collection[str] = ()) -> None:
+        self._source = source
+        self._plain = self._encoded = pq.ParquetFile(source, **_OPTIONS)
+        self.metadata = self._plain.metadata
+        self.schema = self._plain.schema
+        self.schema_arrow = self._plain.schema_arrow
+        if columns := _dictionary_columns(self.metadata, encoded):
+            self._encoded = pq.ParquetFile(
+                source, metadata=self.metadata, read_dictionary=columns, **_OPTIONS
+            )
+
+    def read(self, path: Sequence[str]) -> pa.ChunkedArray:
+        """All rows of a column, or of a field of structs, as the file has them.
+
+        A field is NULL where a struct around it is.
+
+        Raises:
+            UnsupportedTypeError: the writer asks for a dictionary array, and Arrow
+                does not read the values of this dictionary rightly.
+        """
+        for file in dict.fromkeys((self._encoded, self._plain)):
+            table = file.read(columns=[".".join(path)], use_threads=False)
+            values = table.column(path[0])
+            if len(path) > 1:
+                values = pc.struct_field(values, path[1:])
+            if not pa.types.is_dictionary(values.type) or self._is_right(values, path):
+                return values
+        raise UnsupportedTypeError(
+            f"column {'.'.join(path)!r}: its dictionary cannot be read rightly"
+        )
+
+    def _is_right(self, values: pa.ChunkedArray, path: Sequence[str]) -> bool:
+        name = ".".join(path)
+        columns = map(self.metadata.schema.column, range(self.metadata.num_columns))
+        leaves = [i for i, column in enumerate(columns) if column.path == name]
+        if len(leaves) != 1:
+            return False
+        return is_as_written(values, leaves[0], self.metadata, self._source)
+
+
+def column_reader(
+    location: Location, path: str, *, encoded: Collection[str] = ()
+) -> tuple[DataFile, Callable[[], None]]:
+    """The Parquet file at ``path``, and the call that closes it.
+
+    Args:
+        location: of the table.
+        path: of the file.
+        encoded: columns that are read as dictionary arrays where that is faster.
+    """
+    source = location.open_input(path)
+    try:
+        return DataFile(source, encoded), source.close
+    except BaseException:
+        source.close()
+        raise
+
+
+def _dictionary_columns(metadata: pq.FileMetaData, names: Collection[str]) -> list[str]:
+    """Those columns of byte strings that are written as a dictionary throughout.
+
+    A writer whose dictionary grows too large goes on with plain values, which take
+    several times longer to read as a dictionary.  Only Spark's writer says so for
+    certain; of others, a small dictionary is taken for one of all values.
+    """
+    wanted = []
+    for i in range(metadata.num_columns):
+        column = metadata.schema.column(i)
+        if (
+            column.path in names
+            and "." not in column.path  # the field of a struct
+            and column.physical_type == "BYTE_ARRAY"
+            and column.converted_type in {"UTF8", "NONE"}
+        ):
+            wanted.append((i, column.path))
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    return [
+        path
+        for i, path in wanted
+        if groups and all(_is_dictionary(group.column(i)) for group in groups)
+    ]
+
+
+def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
+    if not chunk.has_dictionary_page:
+        return False
+    # The first version of the format names plain pages apart from the dictionary.
+    if "PLAIN" not in chunk.encodings:
+        return True
+    n_bytes = chunk.data_page_offset - chunk.dictionary_page_offset
+    return bool(0 < n_bytes < _SMALL_DICTIONARY)

@@ -1,0 +1,66 @@
+"""Tables of other formats, whose log says which files count.
+
+A deleted row of such a table still stands in a Parquet file, so a reader of the folder
+would bring it back, and a writer who replaces the folder would destroy the log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from skipindex.errors import TableError
+from skipindex.storage.file_system.location import Location
+
+_LOGS: Final = {
+    "_delta_log/": ("Delta", re.compile(r".*")),
+    ".hoodie/": ("Hudi", re.compile(r".*")),
+    "_spark_metadata/": ("Spark Streaming", re.compile(r".*")),
+    "metadata/": ("Iceberg", re.compile(r"[^/]*\.metadata\.json(\.gz)?")),
+    "_versions/": ("Lance", re.compile(r"[^/]*\.manifest")),
+    "schema/": ("Paimon", re.compile(r"schema-[0-9]+")),
+}
+"""By folder, the format that keeps its log there, and the names of its files."""
+_PAIRED: Final = {"Paimon": re.compile(r"snapshot/snapshot-[0-9]+")}
+"""Another file that must be there too, where one alone may be anything."""
+_FOLDERS: Final = (*_LOGS, "snapshot/")
+
+
+def other_format(paths: Iterable[str]) -> tuple[str, str] | None:
+    """The format whose log is among these relative paths, and a file of it."""
+    below = [path for path in paths if path.startswith(_FOLDERS)]
+    for folder, (name, pattern) in _LOGS.items():
+        log = [
+            path
+            for path in below
+            if path.startswith(folder) and pattern.fullmatch(path, len(folder))
+        ]
+        paired = _PAIRED.get(name)
+        if log and (paired is None or any(map(paired.fullmatch, below))):
+            return name, min(log)
+    return None
+
+
+def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> None:
+    """Refuse a table of another format.
+
+    Args:
+        location: of the table.
+        paths: of all files below it.
+        insist: whether a caller can pass ``plain=True``, and is told so.
+
+    Raises:
+        TableError: the log of another format says which files count.
+    """
+    found = other_format(paths)
+    if found is None:
+        return
+    name, path = found
+    expected = "expected a plain folder of Parquet files"
+    if insist:
+        expected += "; pass plain=True to take it for one nevertheless"
+    raise TableError(
+        f"{location.full('')!r} is a {name} table: {path!r} says which files count, "
+        f"and no plain reader or writer knows of that ({expected})"
+    )

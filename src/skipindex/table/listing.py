@@ -1,0 +1,232 @@
+"""A table as it stands at one moment: its files, its newest commit and its schema.
+
+The three go together: a rewrite that is committed meanwhile is noticed, and the table
+is listed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from skipindex.errors import IndexVersionError, TableError
+from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.names import SUMMARIES, is_data_file
+from skipindex.storage.log import (
+    Snapshot,
+    latest_version,
+    newest_snapshot,
+    warn_of_damage,
+)
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.publications import Publications, stable_listing
+from skipindex.storage.replacements import Rewrites
+from skipindex.table.files import (
+    UNREADABLE,
+    SparkListing,
+    check_folder,
+    column_reader,
+)
+from skipindex.table.formats import require_plain
+from skipindex.table.stored import arrow_schema, given_schema
+
+_LOOKS: Final = 20
+"""How often a table is listed anew that others rewrite meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A table as it stood at one moment.
+
+    Args:
+        listing: the data files, by path.
+        folders: those whose names are partition values, of empty files too.
+        snapshot: the commit that goes with them.
+        notes: what of the commit could not be believed.
+        schema_path: the file that the schema is taken from.
+        schema: the columns of the files, as Spark types them.
+        refused: the columns that are not indexed, and why.
+    """
+
+    listing: list[Found]
+    folders: list[str]
+    snapshot: Snapshot
+    notes: tuple[str, ...]
+    schema_path: str
+    schema: pa.Schema
+    refused: Mapping[str, str]
+
+
+def observe(
+    location: Location, *, schema: pa.Schema | None = None, plain: bool = False
+) -> Observed:
+    """The table below ``location`` as it is now.
+
+    Args:
+        location: of the table.
+        schema: of the files, if no footer is to tell.
+        plain: whether to take a table of another format for a plain folder.
+
+    Raises:
+        TableError: there is no such folder, or no Parquet file in it, or it is a
+            table of another format.
+    """
+    for _ in range(_LOOKS):
+        everything, publications, snapshot = _listed(location)
+        if not plain:
+            require_plain(location, (file.path for file in everything), insist=True)
+        there = _counted(everything, publications)
+        shown = SparkListing(there.values())
+        listing, remarks = Rewrites.of(snapshot.properties).live(
+            there, shown.is_read, publications.is_shown
+        )
+        candidates = shown.with_schema or [file.path for file in listing]
+        if not candidates:
+            raise TableError(_nothing_there(location, everything))
+        schema_path = _schema_path(location, candidates)
+        try:
+            columns, refused = (
+                read_schema(location, schema_path)
+                if schema is None
+                else given_schema(schema)
+            )
+        except TableError:
+            if location.stat(schema_path) is not None:
+                raise
+            continue  # deleted since it was listed, by a vacuum perhaps
+        return Observed(
+            listing,
+            shown.folders,
+            snapshot,
+            (*snapshot.notes, *publications.notes, *remarks),
+            schema_path,
+            columns,
+            refused,
+        )
+    raise _never_still(location)
+
+
+def live_files(
+    everything: Sequence[Found], publications: Publications, snapshot: Snapshot
+) -> tuple[list[Found], list[str]]:
+    """The files that hold the table's rows, by path, and remarks on others.
+
+    Raises:
+        TableError: Spark refuses the folders too.
+    """
+    there = _counted(everything, publications)
+    shown = SparkListing(there.values())
+    rewrites = Rewrites.of(snapshot.properties)
+    return rewrites.live(there, shown.is_read, publications.is_shown)
+
+
+def _counted(
+    everything: Sequence[Found], publications: Publications
+) -> dict[str, Found]:
+    """All files by path, but for those that a publication says to ignore."""
+    there = {file.path: file for file in everything}
+    for path in publications.ignored(there):
+        del there[path]
+    return there
+
+
+def _listed(
+    location: Location,
+) -> tuple[Sequence[Found], Publications, Snapshot]:
+    """All files and the newest commit, in a state that goes together.
+
+    Files that a rewrite replaces come and go with commits, so a listing is good
+    only if the same rewrites were committed before it and after it.
+    """
+    check_folder(location)
+    snapshot = _newest(location)
+    for _ in range(_LOOKS):
+        try:
+            everything, publications = stable_listing(location, lambda: _list(location))
+        except OSError as error:
+            raise _unlisted(location, error) from error
+        before = Rewrites.of(snapshot.properties)
+        if _latest(location) != snapshot.newest:
+            snapshot = _newest(location)
+        if Rewrites.of(snapshot.properties) == before:
+            if snapshot.version >= 0:
+                warn_of_damage(snapshot)
+            return everything, publications, snapshot
+    raise _never_still(location)
+
+
+def _never_still(location: Location) -> TableError:
+    return TableError(
+        f"{location.full('')!r} was rewritten {_LOOKS} times while it was listed; try "
+        "again when that is done"
+    )
+
+
+def _list(location: Location) -> list[Found]:
+    """All files below the folder, by path."""
+    check_folder(location)
+    return sorted(location.list(), key=lambda found: found.path)
+
+
+def _unlisted(location: Location, error: OSError) -> TableError:
+    return TableError(f"cannot list {location.full('')!r}: {error}")
+
+
+def _latest(location: Location) -> int:
+    """The number of the newest commit; -1 if the log cannot be listed."""
+    try:
+        return latest_version(location)
+    except OSError:
+        return -1
+
+
+def _newest(location: Location) -> Snapshot:
+    """The newest commit that is whole; one that cannot be used is none, with a note."""
+    try:
+        return newest_snapshot(location)
+    except (IndexVersionError, OSError) as error:
+        newest, notes = _latest(location), (f"indexes ignored: {error}",)
+        return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes)
+
+
+def _schema_path(location: Location, candidates: list[str]) -> str:
+    """The file that Spark takes the schema from: a summary, else the first by path."""
+
+    def java_order(path: str) -> bytes:
+        return location.spark_path(path).encode("utf-16-be", "surrogatepass")
+
+    for name in SUMMARIES:
+        summaries = [path for path in candidates if path.rpartition("/")[2] == name]
+        if summaries:
+            return min(summaries, key=java_order)
+    return min(candidates, key=java_order)
+
+
+def read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, str]]:
+    """The columns of a file as Spark types them, and why some are not indexed."""
+    try:
+        file, close = column_reader(location, path)
+        try:
+            return arrow_schema(file)
+        finally:
+            close()
+    except UNREADABLE as error:
+        reason = str(error).partition("\n")[0]
+        raise TableError(
+            f"{location.full(path)!r} is no readable Parquet file: {reason} "
+            "(names that begin with _ or . are left out)"
+        ) from error
+
+
+def _nothing_there(location: Location, everything: Sequence[Found]) -> str:
+    where = location.full("")
+    if not location.exists():
+        return f"no such table: {where!r} does not exist"
+    left_out = "names that begin with _ or . are left out"
+    below = next((f.path for f in everything if f.size and is_data_file(f.path)), None)
+    if below is not None:
+        left_out = f"{below!r} lies in a folder that is no partition, as k=v would be"
+    return f"no Parquet files in {where!r} ({left_out})"

@@ -1,0 +1,1 @@
+"""Hive partitions: folder names, the types that Spark infers, derived columns."""

@@ -1,0 +1,187 @@
+"""Hive partitions: names and values out of paths, as Spark finds them.
+
+``year=2022/month=01/part-0.parquet`` has the values ``2022`` and ``01``; Spark
+takes both columns for int unless told otherwise, so ``month = '01'`` and
+``month = 1`` both mean January (trap C-30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from skipindex.errors import TableError
+from skipindex.expressions.atoms import Value
+from skipindex.expressions.domain import Domain, domain_of
+from skipindex.table.partitions.inference import infer_type, is_of, typed, unescape
+
+DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Stands for NULL, and for '' too (trap C-40); Spark reads NULL."""
+
+Pairs: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Names and values, outermost first; None is NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """One partition column of a table.
+
+    Args:
+        name: as the folders write it.
+        values: of every file, in the order of the table's files, their escapes
+            undone; None is NULL.
+        dtype: the type that Spark gives the column; None if only Spark can tell.
+        raw: every value, of folders without files too, as the folders write it.
+        names: every spelling of the name; Spark goes by any of them.
+    """
+
+    name: str
+    values: tuple[str | None, ...]
+    dtype: pa.DataType | None
+    raw: frozenset[str]
+    names: tuple[str, ...]
+
+    def typed(self, domain: Domain) -> list[Value | None]:
+        """The values in the column's domain."""
+        read: Callable[[str], Value] = cache(lambda text: typed(text, domain))
+        return [None if v is None else read(v) for v in self.values]
+
+
+def partition_folders(folders: Iterable[str]) -> dict[str, Pairs]:
+    """What the names of folders with data files say, by folder, escapes included.
+
+    Those without a value are left out: Spark reads no file in them, unless no folder
+    has any.
+
+    Raises:
+        TableError: Spark refuses such folders too.
+    """
+    found: dict[str, Pairs] = {}
+    bases: dict[str, str] = {}
+    names: dict[tuple[str, ...], str] = {}
+    for folder in folders:
+        pairs, base = _split(folder)
+        bases.setdefault(base.lower(), folder)
+        if pairs:
+            found[folder] = pairs
+            names.setdefault(tuple(name.lower() for name, _ in pairs), folder)
+    if found and len(bases) > 1:
+        one, other, *_ = bases.values()
+        raise TableError(
+            f"the folders {one!r} and {other!r} hold data files, and their partition "
+            "columns do not begin in one folder, so Spark refuses them too (expected "
+            "k=v folders alone, or none)"
+        )
+    if len(names) > 1:
+        one, other, *_ = names.values()
+        raise TableError(
+            f"the partition columns of {other!r} are {_names(found[other])}, those "
+            f"of {one!r} are {_names(found[one])} (expected the same for all files)"
+        )
+    for folder, pairs in found.items():
+        if len(set(_names(pairs))) < len(pairs):
+            raise TableError(
+                f"the partition columns of {folder!r} are {_names(pairs)}, "
+                "two of one name (expected each once)"
+            )
+    return found
+
+
+def partition_columns(
+    paths: Sequence[str],
+    declared: Mapping[str, pa.DataType],
+    folders: Collection[str] = (),
+) -> list[PartitionColumn]:
+    """The partition columns of files at these relative paths, outermost first.
+
+    Args:
+        paths: of the files.
+        declared: types by name, where Spark is not to infer them.
+        folders: others that count for the types, because they hold empty files.
+
+    Raises:
+        TableError: Spark refuses such folders too.
+    """
+    own = [path.rpartition("/")[0] for path in paths]
+    found = partition_folders(dict.fromkeys([*folders, *own]))
+    first = next((found[folder] for folder in own if folder in found), None)
+    outside = next(
+        (path for path, f in zip(paths, own, strict=True) if f not in found), None
+    )
+    if found and outside is not None:
+        raise TableError(
+            f"{outside!r} lies in no folder with partition values, and other files do "
+            "(expected the same for all files)"
+        )
+    columns = []
+    chosen = first or next(iter(found.values()), ())
+    free = {k: v for k, v in declared.items() if k not in set(_names(chosen))}
+    for i, (name, _) in enumerate(chosen):
+        texts = {folder: pairs[i][1] for folder, pairs in found.items()}
+        raw = frozenset(text for text in texts.values() if text is not None)
+        plain = {f: t if t is None else unescape(t) for f, t in texts.items()}
+        columns.append(
+            PartitionColumn(
+                name,
+                tuple(plain[folder] for folder in own),
+                declared.get(name) or _alike(name, free) or infer_type(raw),
+                raw,
+                tuple(dict.fromkeys(pairs[i][0] for pairs in found.values())),
+            )
+        )
+    return columns
+
+
+def _alike(name: str, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
+    """The type of the one name that is the same but for capitals."""
+    alike = [t for other, t in types.items() if other.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def partition_values(path: str) -> Pairs:
+    """Names and values in a relative path, escapes undone."""
+    pairs, _ = _split(path.rpartition("/")[0])
+    return tuple((name, v if v is None else unescape(v)) for name, v in pairs)
+
+
+def _split(folder: str) -> tuple[Pairs, str]:
+    """Names and values of a folder, and the folder that the outermost lies in.
+
+    As in Spark, a folder of another form hides those above it, unless all below
+    are of another form too.
+    """
+    found: list[tuple[str, str | None]] = []
+    parts = folder.split("/")
+    depth = len(parts)
+    while depth:
+        name, equals, raw = parts[depth - 1].partition("=")
+        if equals:
+            if not unescape(name) or not raw:
+                raise TableError(
+                    f"the folder {folder!r} has no name or no value in "
+                    f"{parts[depth - 1]!r}, so Spark refuses it too (expected k=v)"
+                )
+            found.append((unescape(name), None if raw == DEFAULT_PARTITION else raw))
+        elif found:
+            break
+        depth -= 1
+    return tuple(found[::-1]), "/".join(parts[:depth]) if found else folder
+
+
+def _names(pairs: Pairs) -> list[str]:
+    return [name for name, _ in pairs]
+
+
+def partition_domain(column: PartitionColumn) -> Domain | None:
+    """The domain of the column, or None if its values cannot be judged here.
+
+    A declared type counts only if every value reads as one of it.
+    """
+    dtype = column.dtype
+    if dtype is None or not all(is_of(text, dtype) for text in column.raw):
+        return None
+    return domain_of(dtype, column.name)

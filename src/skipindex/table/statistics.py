@@ -1,0 +1,365 @@
+"""Min/max: the statistics of every file, answered for all files at once.
+
+They are no payload in a pack but columns of the manifest, one row a data file::
+
+    null_count  int64         null: not known (which is not zero, and not all)
+    nan_count   int64         null: not known, or the column holds no floats
+    low, high   int64 or large_binary: bounds in the column's domain; both null
+                where no value is known
+    low_exact, high_exact  whether the bound is a value of the file
+
+The bounds are taken from the values, never from a Parquet footer: footers leave
+NaN out, and some writers cut strings inside a character (delta-io/delta 3430,
+apache/iceberg 11161, and our tests name more).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skipindex.expressions.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+    Value,
+    Values,
+)
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain
+from skipindex.expressions.patterns import select
+from skipindex.indexes.encoding.column import EncodedColumn
+
+MAX_BYTES: Final = 64
+"""Longer byte strings are cut: the low bound down, the high bound up."""
+
+_BLOCK: Final = 1 << 15
+"""So many files are compared at a time, which the processor's cache holds."""
+
+Mask = np.ndarray
+"""One bool for every file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The statistics of one column of one file; None is "not known"."""
+
+    null_count: int | None
+    nan_count: int | None
+    low: Value | None
+    high: Value | None
+    low_exact: bool = True
+    high_exact: bool = True
+
+
+UNKNOWN: Final = Summary(None, None, None, None)
+"""Of a column that a file lacks, or has with another type."""
+
+
+def summarize(column: EncodedColumn) -> Summary:
+    """The statistics of ``column``; long byte strings are cut, and marked so."""
+    low, high = column.minimum, column.maximum
+    nan_count = column.nan_count if column.domain.name == "float" else None
+    if not isinstance(low, bytes) or not isinstance(high, bytes):
+        return Summary(column.null_count, nan_count, low, high)
+    short_low, short_high = low[:MAX_BYTES], _cut_up(high)
+    return Summary(
+        column.null_count,
+        nan_count,
+        short_low,
+        short_high,
+        low_exact=short_low == low,
+        high_exact=short_high == high,
+    )
+
+
+def _cut_up(high: bytes) -> bytes:
+    """A short upper bound: the prefix, raised by one.  Errs upwards.
+
+    Bytes are compared, not characters, so there is no code point to cut.
+    """
+    if len(high) <= MAX_BYTES:
+        return high
+    prefix = high[:MAX_BYTES].rstrip(b"\xff")
+    if not prefix:  # nothing shorter is above it
+        return high
+    return prefix[:-1] + bytes([prefix[-1] + 1])
+
+
+def summary_type(domain: Domain) -> pa.StructType:
+    """The type of a manifest's statistics column."""
+    value = pa.large_binary() if domain.is_bytes else pa.int64()
+    return pa.struct(
+        [
+            pa.field("null_count", pa.int64()),
+            pa.field("nan_count", pa.int64()),
+            pa.field("low", value),
+            pa.field("high", value),
+            pa.field("low_exact", pa.bool_()),
+            pa.field("high_exact", pa.bool_()),
+        ]
+    )
+
+
+def summaries_to_arrow(rows: Sequence[Summary | None], domain: Domain) -> pa.Array:
+    """The manifest's statistics column; None is "nothing known of this file"."""
+    names = [field.name for field in summary_type(domain)]
+    records = [r and {name: getattr(r, name) for name in names} for r in rows]
+    return pa.array(records, summary_type(domain))
+
+
+@dataclass(frozen=True, slots=True)
+class FileStats:
+    """What is known of one column in every file of a table.
+
+    Args:
+        can_null: the file may hold a NULL.
+        can_value: the file may hold a value that is not NULL.
+        bounded: ``low`` and ``high`` are bounds of the file's values.
+        low: numpy int64 or Arrow large_binary; arbitrary where not ``bounded``.
+        high: likewise.
+        exact: both bounds are values of the file.
+    """
+
+    can_null: Mask
+    can_value: Mask
+    bounded: Mask
+    low: Any
+    high: Any
+    exact: Mask
+
+    @classmethod
+    def unknown(cls, n_files: int, domain: Domain) -> FileStats:
+        """Nothing is known of any file."""
+        yes, no = np.ones(n_files, bool), np.zeros(n_files, bool)
+        value = pa.large_binary() if domain.is_bytes else pa.int64()
+        nothing = pa.nulls(n_files, value)
+        return cls._of(yes, yes, no, nothing, nothing, no)
+
+    @classmethod
+    def from_arrow(cls, column: pa.StructArray, n_rows: pa.Array) -> FileStats:
+        """The statistics of the manifest's column, aligned with ``n_rows``.
+
+        What is null, or contradicts itself, is unknown.
+        """
+        known = np.asarray(column.is_valid())
+        nulls = np.asarray(pc.struct_field(column, "null_count").fill_null(-1))
+        rows = np.asarray(n_rows.fill_null(-1))
+        low, high = pc.struct_field(column, "low"), pc.struct_field(column, "high")
+        ordered = pc.less_equal(low, high).fill_null(False)
+        has_value = np.asarray(pc.or_(low.is_valid(), high.is_valid()))
+        counted = known & (nulls >= 0) & (nulls <= rows - has_value)
+        exact = pc.and_(
+            pc.struct_field(column, "low_exact"), pc.struct_field(column, "high_exact")
+        )
+        return cls._of(
+            ~counted | (nulls > 0),
+            ~counted | (nulls < rows),
+            known & np.asarray(ordered),
+            low,
+            high,
+            known & np.asarray(exact.fill_null(False)),
+        )
+
+    @classmethod
+    def of_values(
+        cls,
+        values: Sequence[Value | None],
+        domain: Domain,
+        *,
+        highs: Sequence[Value | None] | None = None,
+    ) -> FileStats:
+        """Every file holds one value in all of its rows: a partition column.
+
+        Args:
+            values: by file; None is NULL.
+            domain: of the values.
+            highs: if given, the value lies between its bound in ``values`` and this.
+        """
+        kind = pa.large_binary() if domain.is_bytes else pa.int64()
+        low = pa.array(values, kind)
+        there = np.asarray(low.is_valid())
+        high = low if highs is None else pa.array(highs, kind)
+        same = there & np.asarray(pc.equal(low, high).fill_null(False))
+        return cls._of(~there, there, there, low, high, same)
+
+    @classmethod
+    def between(
+        cls,
+        lows: Sequence[Value | None],
+        highs: Sequence[Value | None],
+        domain: Domain,
+    ) -> FileStats:
+        """Bounds that no value of a file may have; NULL is always possible."""
+        kind = pa.large_binary() if domain.is_bytes else pa.int64()
+        low, high = pa.array(lows, kind), pa.array(highs, kind)
+        yes, no = np.ones(len(lows), bool), np.zeros(len(lows), bool)
+        return cls._of(yes, yes, np.asarray(low.is_valid()), low, high, no)
+
+    @classmethod
+    def _of(
+        cls,
+        can_null: Mask,
+        can_value: Mask,
+        bounded: Mask,
+        low: pa.Array,
+        high: pa.Array,
+        exact: Mask,
+    ) -> FileStats:
+        if low.type == pa.int64():
+            low, high = np.asarray(low.fill_null(0)), np.asarray(high.fill_null(0))
+        return cls(can_null, can_value, bounded, low, high, exact)
+
+    def within(self, least: Value, stop: Value) -> Mask:
+        """Files where every value surely is at least ``least`` and below ``stop``."""
+        inside = _at_least(self.low, least) & _below(self.high, stop) & self.bounded
+        fitting: Mask = inside | ~self.can_value
+        return fitting
+
+    def only(self, files: Mask) -> FileStats:
+        """The statistics of these files; nothing is known of the others."""
+        return FileStats(
+            self.can_null | ~files,
+            self.can_value | ~files,
+            self.bounded & files,
+            self.low,
+            self.high,
+            self.exact & files,
+        )
+
+    def probe(self, atom: Atom) -> Bounds[Mask]:
+        """Files whose every row makes ``atom`` TRUE, and files where some row may."""
+        match atom:
+            case IsNull():
+                return Bounds(~self.can_value, self.can_null)
+            case IsNotNull():
+                return Bounds(~self.can_null, self.can_value)
+            case Range(_, low, high):
+                inside, touched = self._range(low, high)
+            case OneOf(_, values):
+                inside, touched = self._one_of(values)
+            case NoneOf(_, values):
+                inside, touched = self._none_of(values)
+            case Matches():
+                inside, touched = self._matching(atom)
+            case _:
+                assert_never(atom)
+        # A file without a value has no row that is TRUE, but all of its no rows.
+        if not self.bounded.all():
+            touched |= ~self.bounded
+            inside &= self.bounded
+        if self.can_null.any():
+            inside &= ~self.can_null
+        if not self.can_value.all():
+            touched &= self.can_value
+        return Bounds(inside, touched)
+
+    def holds(self, atom: Atom) -> Mask:
+        """Files where the row of a bound surely makes ``atom`` TRUE; errs to fewer."""
+        found = np.zeros(len(self.bounded), bool)
+        if isinstance(atom, Range) and isinstance(self.low, np.ndarray):
+            for bound in (self.low, self.high):
+                inside = self.bounded & self.exact
+                if atom.low is not None:
+                    inside &= bound >= atom.low
+                if atom.high is not None:
+                    inside &= bound < atom.high
+                found |= inside
+        return found
+
+    def _range(self, low: Value | None, high: Value | None) -> tuple[Mask, Mask]:
+        """Whether ``[low, high)`` encloses, and whether it touches, each file."""
+        n = len(self.bounded)
+        touched, inside = np.ones(n, bool), np.ones(n, bool)
+        # Blocks of files whose bounds stay in the cache while they are compared.
+        for start in range(0, n, _BLOCK) if low is not None or high is not None else ():
+            block = slice(start, start + _BLOCK)
+            lows, highs = self.low[block], self.high[block]
+            # [ min ... max ]--- low --->  is missed, and so is  --- high ---[ min ...
+            if low is not None:
+                touched[block] = _at_least(highs, low)
+            if high is not None:
+                touched[block] &= _below(lows, high)
+            if not touched[block].any():
+                inside[block] = False
+                continue
+            if low is not None:
+                inside[block] = _at_least(lows, low)
+            if high is not None:
+                inside[block] &= _below(highs, high)
+        return inside, touched
+
+    def _positions(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        """The half-open interval of ``values`` inside of each file's bounds."""
+        if isinstance(self.low, np.ndarray):
+            among = np.asarray(values, np.int64)
+            first = np.searchsorted(among, self.low, side="left")
+            return first, np.searchsorted(among, self.high, side="right")
+        lows, highs = self.low.to_pylist(), self.high.to_pylist()
+        first = np.array([bisect_left(values, v or b"") for v in lows], np.int64)
+        stop = np.array([bisect_right(values, v or b"") for v in highs], np.int64)
+        return first, stop
+
+    def _one_of(self, values: Values) -> tuple[Mask, Mask]:
+        first, stop = self._positions(values)
+        return self._only_among(values, first, stop), stop > first
+
+    def _none_of(self, values: Values) -> tuple[Mask, Mask]:
+        first, stop = self._positions(values)
+        return stop <= first, ~self._only_among(values, first, stop)
+
+    def _matching(self, atom: Matches) -> tuple[Mask, Mask]:
+        """Decided where a file has one value alone: bounds say nothing of patterns."""
+        single = np.asarray(pc.equal(self.low, self.high).fill_null(False))
+        known = np.flatnonzero(single & self.exact)
+        inside = np.zeros(len(self.bounded), bool)
+        touched = np.ones(len(self.bounded), bool)
+        certain, possible = select(atom.pattern, self.low.take(pa.array(known)))
+        if atom.negated:
+            certain, possible = ~possible, ~certain
+        inside[known], touched[known] = certain, possible
+        return inside, touched
+
+    def _only_among(self, values: Values, first: np.ndarray, stop: np.ndarray) -> Mask:
+        """Files whose every value is surely one of ``values``."""
+        hit: Mask = stop > first
+        if isinstance(self.low, np.ndarray):
+            # Between two integers there is only what lies between them.
+            among = np.asarray(values, np.int64)
+            begins = among[np.minimum(first, len(among) - 1)] == self.low
+            ends = among[np.maximum(stop - 1, 0)] == self.high
+            # As unsigned numbers: the width of a file may exceed int64.
+            width = self.high.view(np.uint64) - self.low.view(np.uint64)
+            dense = (stop - first).astype(np.uint64) - np.uint64(1) == width
+            only_listed: Mask = hit & begins & ends & dense
+            return only_listed
+        single = np.asarray(pc.equal(self.low, self.high).fill_null(False))
+        only: Mask = hit & single & self.exact
+        return only
+
+
+def _at_least(bounds: Any, value: Value) -> Mask:
+    """``bound >= value`` for every file; arbitrary where there is no bound."""
+    if isinstance(bounds, np.ndarray):
+        mask: Mask = bounds >= value
+        return mask
+    scalar = pa.scalar(value, pa.large_binary())
+    return np.asarray(pc.greater_equal(bounds, scalar).fill_null(False))
+
+
+def _below(bounds: Any, value: Value) -> Mask:
+    """``bound < value`` for every file; arbitrary where there is no bound."""
+    if isinstance(bounds, np.ndarray):
+        mask: Mask = bounds < value
+        return mask
+    return ~_at_least(bounds, value)

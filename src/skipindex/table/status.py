@@ -1,0 +1,137 @@
+"""What a table is made of and what indexes it has, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from skipindex.table.schema import ColumnInfo
+    from skipindex.table.table import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatus:
+    """What a column has.
+
+    Args:
+        name: of the column.
+        statistics: of how many files its least and greatest value are known.
+        indexes: by kind, of how many files there is one.
+        index_bytes: by kind, what they take.
+        why: why it has neither, if so.
+    """
+
+    name: str
+    statistics: int
+    indexes: dict[str, int]
+    index_bytes: dict[str, int]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A table as it stands; no index is read.
+
+    Args:
+        table: its folder.
+        version: the number of the newest commit; -1 is none.
+        files: data files.
+        n_bytes: their size.
+        indexed_files: those that an index knows.
+        indexed_rows: their rows.
+        vanished_files: known files that are gone or changed; the next build forgets
+            them.
+        packs: that are in use.
+        index_bytes: their size.
+        gaps: by reason, how many files have no index, or not all of it.
+        columns: what each column has.
+        layout: how the table was laid out, if that is known.
+        notes: what of the log could not be believed.
+    """
+
+    table: str
+    version: int
+    files: int
+    n_bytes: int
+    indexed_files: int
+    indexed_rows: int
+    vanished_files: int
+    packs: int
+    index_bytes: int
+    gaps: dict[str, int]
+    columns: tuple[ColumnStatus, ...]
+    layout: dict[str, Any] | None
+    notes: tuple[str, ...]
+
+    @property
+    def fresh(self) -> bool:
+        """Whether every file is indexed as the newest commit knows it."""
+        return not (self.gaps or self.vanished_files or self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.table}: {self.files} files, {self.n_bytes / 1e6:.1f} MB, "
+            f"{self.indexed_files} of them indexed, with {self.indexed_rows:,} rows; "
+            f"{self.index_bytes / 1e6:.2f} MB of packs ({self.packs}), commit "
+            f"{self.version}"
+        )
+        lines = [head]
+        for column in self.columns:
+            kinds = ", ".join(
+                f"{kind} ({column.index_bytes[kind] / 1e6:.2f} MB"
+                + (f", {n} files)" if n < self.files else ")")
+                for kind, n in column.indexes.items()
+            )
+            what = kinds or ("min/max" if column.statistics else column.why)
+            lines.append(f"  {column.name}: {what}")
+        lines += [f"{n} files: {reason}" for reason, n in self.gaps.items()]
+        if self.vanished_files:
+            lines.append(f"{self.vanished_files} files are known and gone or changed")
+        return "\n".join([*lines, *self.notes])
+
+
+def status_of(table: TableState) -> Status:
+    """The status of a table, as it was when it was opened."""
+    manifest = table.snapshot.manifest
+    known = table.rows >= 0
+    counted = table.n_rows[table.n_rows >= 0]
+    return Status(
+        table=table.location.full(""),
+        version=table.snapshot.version,
+        files=len(table),
+        n_bytes=table.n_bytes,
+        indexed_files=len(counted),
+        indexed_rows=int(counted.sum()),
+        vanished_files=len(manifest) - int(known.sum()),
+        packs=len(manifest.packs),
+        index_bytes=sum(pack.size for pack in manifest.packs),
+        gaps=table.index_gaps,
+        columns=tuple(_column(table, column, known) for column in table.leaves),
+        layout=table.snapshot.properties.get("layout"),
+        notes=table.notes,
+    )
+
+
+def _column(table: TableState, column: ColumnInfo, known: np.ndarray) -> ColumnStatus:
+    files: dict[str, set[int]] = {}
+    n_bytes: dict[str, int] = {}
+    n_counted = 0
+    if column.domain is not None and not column.is_partition:
+        for use in table.blobs(column):
+            kind = use.entry.meta.kind
+            files.setdefault(kind, set()).update(use.rows.tolist())
+            n_bytes[kind] = n_bytes.get(kind, 0) + use.entry.length
+        stats = table.snapshot.manifest.stats.get(column.name)
+        if stats is not None and stats.domain == column.domain.tag:
+            valid = np.asarray(stats.values.is_valid())
+            n_counted = int(valid[table.rows[known]].sum())
+    why = "partition column" if column.is_partition else column.reason or "no index"
+    counts = {kind: len(mine) for kind, mine in files.items()}
+    return ColumnStatus(column.name, n_counted, counts, n_bytes, why)

@@ -1,0 +1,372 @@
+"""Whether Spark hands out the very values that a Parquet file stores: one rule.
+
+Spark types a table by one file, or by all of them merged, and reads every file under
+those types.  It then converts what a file stores: it cuts the bits of integers, makes
+NULL of decimals that are too long, counts months for an interval.  Which, depends on
+the reader and on settings that no plan knows.  So a column of a file has an index only
+where every reader under every setting hands out the stored value, or fails:
+
+======================  =====================================  =======================
+type in the table       Parquet type in the file               condition
+======================  =====================================  =======================
+tinyint ... bigint      INT32, INT64: plain, or INT of any     every value fits the
+                        width and sign below unsigned 64       table's type
+bigint                  INT64 TIMESTAMP(NANOS), as a number    the same
+decimal(p, s)           DECIMAL(q, s) of any physical type;    every value fits p
+                        unsigned INT64 where s is 0            digits
+float, double           FLOAT, DOUBLE                          none
+boolean                 BOOLEAN                                none
+date                    INT32 DATE                             not of the old calendar
+timestamp, _ntz         INT64 TIMESTAMP(MILLIS or MICROS),     not of the old calendar
+                        INT96
+string, binary          BYTE_ARRAY: plain, STRING, ENUM, JSON  no collation, no CHAR
+                        or BSON; plain FIXED_LEN_BYTE_ARRAY
+all other               any                                    never
+======================  =====================================  =======================
+
+The table's types are those of the row metadata that Spark leaves in a footer, else
+those that Spark infers from the Parquet types: ``arrow_schema``.  What a file stores
+comes from its Parquet types alone: ``stored_schema``.  Whether values fit is asked of
+the statistics when a plan is made, because the table's types may change under an index.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions import Reference
+from skipindex.expressions.domain import Domain, domain_of
+
+ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_CHAR_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+_HYBRID: Final = frozenset(
+    {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
+)
+_DEFAULTS: Final = frozenset({"EXISTS_DEFAULT", "CURRENT_DEFAULT"})
+_CHAR: Final = re.compile(r"(?<!var)char\(")
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+_INSTANT: Final = pa.timestamp("us", "UTC")
+_FIELD_KEYS: Final = (
+    {"name", "type"},
+    {"name", "type", "nullable"},
+    {"name", "type", "nullable", "metadata"},
+)
+"""Of a field in the row metadata; with others Spark does not read the metadata."""
+
+_PLAIN: Final[Mapping[str, pa.DataType]] = {
+    "BOOLEAN": pa.bool_(),
+    "INT32": pa.int32(),
+    "INT64": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "BYTE_ARRAY": pa.binary(),
+    "FIXED_LEN_BYTE_ARRAY": pa.binary(),
+}
+"""What Spark makes of physical types that nothing annotates."""
+
+_SIGNED: Final = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+_UNSIGNED: Final = {
+    8: pa.int16(),
+    16: pa.int32(),
+    32: pa.int64(),
+    64: pa.decimal128(20, 0),
+}
+_DECLARED: Final[Mapping[str, pa.DataType]] = {
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": _INSTANT,
+    "timestamp_ntz": pa.timestamp("us"),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "decimal": pa.decimal128(10, 0),
+}
+"""Types as Spark's JSON names them; others have no index."""
+
+Typed: TypeAlias = tuple[pa.Schema, Mapping[str, str]]
+"""Columns under Spark's types, and which have no index, by name in SQL, and why."""
+
+_KNOWN: Final[WeakKeyDictionary[Any, Typed]] = WeakKeyDictionary()
+"""Of open files: each of their columns asks for the types of all."""
+
+
+class Footer(Protocol):
+    """What is asked of a file: the footer of a ``pyarrow.parquet.ParquetFile``."""
+
+    @property
+    def metadata(self) -> Any:
+        """Its ``FileMetaData``."""
+
+    @property
+    def schema(self) -> Any:
+        """Its ``ParquetSchema``."""
+
+    @property
+    def schema_arrow(self) -> Any:
+        """Its schema as Arrow has it."""
+
+
+def arrow_schema(file: Footer) -> Typed:
+    """The columns that a table has, if Spark takes its types from this file."""
+    stored, refused = stored_schema(file)
+    text = (file.metadata.metadata or {}).get(ROW_METADATA)
+    if text is None:
+        return stored, refused
+    if text.startswith(b"StructType("):
+        why = "only Spark can read the row metadata that Spark 1 wrote"
+        return stored, {str(Reference((name,))): why for name in stored.names}
+    return declared_schema(text) or (stored, refused)
+
+
+def stored_schema(file: Footer) -> Typed:
+    """The columns of a file under the types that Spark infers from Parquet's."""
+    found = _KNOWN.get(file)
+    if found is None:
+        found = _KNOWN[file] = _infer(file)
+    return found
+
+
+def _infer(file: Footer) -> Typed:
+    leaves = iter(map(file.schema.column, range(len(file.schema))))
+    refused: dict[str, str] = {}
+    fields = [
+        field.with_type(_inferred(field.type, (field.name,), leaves, refused))
+        for field in file.schema_arrow
+    ]
+    return pa.schema(fields), refused
+
+
+def _inferred(
+    dtype: pa.DataType,
+    path: tuple[str, ...],
+    leaves: Iterator[Any],
+    refused: dict[str, str],
+) -> pa.DataType:
+    """Spark's type for one column, whose leaves of Parquet come next."""
+    if isinstance(dtype, pa.BaseExtensionType):
+        inner = _inferred(dtype.storage_type, path, leaves, refused)
+        return dtype if inner.num_fields else inner
+    if pa.types.is_dictionary(dtype):
+        return _inferred(dtype.value_type, path, leaves, refused)
+    fields = [dtype.field(i) for i in range(dtype.num_fields)]
+    if fields:
+        notes = refused if pa.types.is_struct(dtype) else {}
+        types = [_inferred(f.type, (*path, f.name), leaves, notes) for f in fields]
+        match types:
+            case _ if pa.types.is_struct(dtype):
+                typed = zip(fields, types, strict=True)
+                return pa.struct([field.with_type(t) for field, t in typed])
+            case [entry] if pa.types.is_map(dtype):
+                return pa.map_(entry.field(0).type, entry.field(1).type)
+            case [item]:
+                return pa.list_(item)
+            case _:
+                return dtype
+    leaf = next(leaves, None)
+    found = None if leaf is None else _of_leaf(leaf)
+    if found is None:
+        what = "" if leaf is None else f" {leaf.physical_type} {leaf.logical_type}"
+        refused[str(Reference(path))] = f"Spark has no type for Parquet's{what}"
+    return dtype if found is None else found
+
+
+def _of_leaf(leaf: Any) -> pa.DataType | None:
+    """Spark's type for a leaf of Parquet, or None if it has none with an order."""
+    physical, note = leaf.physical_type, json.loads(leaf.logical_type.to_json())
+    match physical, note["Type"]:
+        case "INT96", _:
+            return _INSTANT
+        case _, "None":
+            return _PLAIN.get(physical)
+        case _, "Int":
+            by_width = _SIGNED if note["isSigned"] else _UNSIGNED
+            return by_width.get(note["bitWidth"])
+        case _, "Decimal" if 0 < leaf.precision <= 38:
+            return pa.decimal128(leaf.precision, leaf.scale)
+        case "INT32", "Date":
+            return pa.date32()
+        case "INT64", "Timestamp" if note["timeUnit"] == "nanoseconds":
+            # Spark fails, or takes the number: spark.sql.legacy.parquet.nanosAsLong.
+            return pa.int64()
+        case "INT64", "Timestamp":
+            return _INSTANT if note["isAdjustedToUTC"] else pa.timestamp("us")
+        case "BYTE_ARRAY", "String" | "Enum" | "JSON":
+            return pa.string()
+        case "BYTE_ARRAY", "BSON":
+            return pa.binary()
+        case _:
+            return None
+
+
+def declared_schema(text: str | bytes) -> Typed | None:
+    """The columns of a schema in Spark's JSON; None where Spark cannot read it."""
+    refused: dict[str, str] = {}
+    try:
+        fields = _fields(json.loads(text), (), refused)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return pa.schema(fields), refused
+
+
+def given_schema(schema: pa.Schema) -> Typed:
+    """The columns of a schema that a caller gives, as Arrow types or with Spark's JSON.
+
+    The JSON stands in the metadata, where a footer has it too.
+    """
+    text = (schema.metadata or {}).get(ROW_METADATA)
+    return (schema, {}) if text is None else declared_schema(text) or (schema, {})
+
+
+def _fields(
+    struct: Any, path: tuple[str, ...], refused: dict[str, str]
+) -> list[pa.Field]:
+    if struct["type"] != "struct" or not isinstance(struct["fields"], list):
+        raise ValueError("no struct")
+    found = []
+    for field in struct["fields"]:
+        name, notes = field["name"], field.get("metadata", {})
+        if set(field) not in _FIELD_KEYS or not isinstance(name, str):
+            raise ValueError("no field")
+        inner = (*path, name)
+        dtype = _declared(field["type"], inner, refused)
+        if "__COLLATIONS" in notes:
+            refused[str(Reference(inner))] = "the column has a collation"
+        elif _CHAR.search(str(notes.get(_CHAR_TYPE, ""))):
+            refused[str(Reference(inner))] = "Spark pads a CHAR column to compare it"
+        elif _DEFAULTS & notes.keys():
+            why = "files that lack the column have its default"
+            refused[str(Reference(inner))] = why
+        found.append(pa.field(name, dtype))
+    return found
+
+
+def _declared(
+    spelled: Any, path: tuple[str, ...], refused: dict[str, str]
+) -> pa.DataType:
+    """The type that Spark's JSON spells; notes it in ``refused`` if it has no order."""
+    if isinstance(spelled, dict):
+        match spelled["type"]:
+            case "struct":
+                return pa.struct(_fields(spelled, path, refused))
+            case "array":
+                return pa.list_(_declared(spelled["elementType"], path, {}))
+            case "map":
+                key = _declared(spelled["keyType"], path, {})
+                return pa.map_(key, _declared(spelled["valueType"], path, {}))
+            case other:
+                refused[str(Reference(path))] = f"only Spark knows the type {other}"
+                return pa.null()
+    if not isinstance(spelled, str):
+        raise TypeError("no type")
+    if spelled in _DECLARED:
+        return _DECLARED[spelled]
+    if match := _DECIMAL.fullmatch(spelled):
+        precision, scale = map(int, match.groups())
+        if 0 < precision <= 38:
+            return pa.decimal128(precision, scale)
+    if spelled.startswith("varchar("):
+        return pa.string()
+    if "collate" in spelled.lower():
+        why = "the column has a collation"
+    elif spelled.startswith("char("):
+        why = "Spark pads a CHAR column to compare it"
+    else:
+        why = f"type {spelled} has no order that the stored values share"
+    refused[str(Reference(path))] = why
+    return pa.null()
+
+
+def check_stored(
+    file: Footer, path: tuple[str, ...], domain: Domain
+) -> tuple[str, ...]:
+    """Where in a file the column at ``path`` is, if Spark reads what is stored there.
+
+    Whether the values fit the table's type remains to be asked of them.
+
+    Args:
+        file: the file.
+        path: the name of the column, and from there to the field of a struct.
+        domain: of the column in the table.
+
+    Returns:
+        The names as the file has them.  They may differ in capitals, where nothing
+        has the very name: so Spark reads them too, unless names are told apart by
+        their capitals.
+
+    Raises:
+        UnsupportedTypeError: there is no such column, or Spark may read other values
+            than the file stores.
+    """
+    schema, refused = stored_schema(file)
+    name, dtype = str(Reference(path)), pa.struct(list(schema))
+    spelled = []
+    for part in path:
+        fields = list(dtype) if pa.types.is_struct(dtype) else []
+        alike = [f for f in fields if f.name.lower() == part.lower()]
+        named = [f for f in alike if f.name == part] or alike
+        if len(named) != 1:
+            what = "columns" if len(path) == 1 else "fields"
+            raise UnsupportedTypeError(f"the file has {len(named)} {what} {name!r}")
+        spelled.append(named[0].name)
+        dtype = named[0].type
+    reason = refused.get(str(Reference(tuple(spelled))))
+    if reason is not None:
+        raise UnsupportedTypeError(f"column {name!r}: {reason}")
+    if _family(domain_of(dtype, name)) != _family(domain):
+        raise UnsupportedTypeError(
+            f"column {name!r} has type {dtype} here, and another in the table"
+        )
+    metadata = file.metadata.metadata or {}
+    if pa.types.is_temporal(dtype) and _is_hybrid(metadata):
+        raise UnsupportedTypeError(
+            f"column {name!r}: the file holds dates of the old hybrid calendar"
+        )
+    return tuple(spelled)
+
+
+def lacks(file: Footer, path: tuple[str, ...]) -> bool:
+    """Whether a file has no column, or field of a struct, at ``path`` in any capitals.
+
+    Spark then reads NULL in every row.
+    """
+    fields = list(stored_schema(file)[0])
+    for name in path:
+        alike = [field for field in fields if field.name.lower() == name.lower()]
+        if not alike:
+            return True
+        if len(alike) > 1 or not pa.types.is_struct(alike[0].type):
+            return False
+        fields = list(alike[0].type)
+    return False
+
+
+def _family(domain: Domain) -> str:
+    """Domains of one family hold the same values, where those fit."""
+    match domain.name:
+        case "string" | "binary":
+            return "bytes"
+        case "timestamp" | "timestamp_ntz":
+            return "instants"
+        case "decimal" | "big_decimal":
+            return f"decimals of scale {domain.scale}"
+        case other:
+            return other
+
+
+def _is_hybrid(metadata: Mapping[bytes, bytes]) -> bool:
+    """Whether Spark shifts the dates of the file when it reads them."""
+    old = metadata.get(_SPARK_VERSION, b"9") < b"3.1"
+    return old or bool(_HYBRID & metadata.keys())
