@@ -45,12 +45,12 @@ soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.m
 	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out docs/soundness.md
 
 months: $(STAMP)  ## a build after each of 1,000 appends, with 256 descriptors (minutes)
-	@$(BIN)/python -m tests.months
+	@$(BIN)/python -m tests.sweeps.months
 hostile: $(STAMP)  ## plan and vacuum hostile tables; kill writers and damage logs (long)
-	@$(BIN)/python -m tests.hostile --seed $(SEED) --count 2000
+	@$(BIN)/python -m tests.sweeps.hostile --seed $(SEED) --count 2000
 	@$(BIN)/python -m tests.rewrite.kill_and_damage
 concurrent: $(STAMP)  ## let writers write at once, and count the rows of each (ROUNDS=200)
-	@$(WITH_JAVA) $(BIN)/python -m tests.writers --seed $(SEED) --rounds $(ROUNDS)
+	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.writers --seed $(SEED) --rounds $(ROUNDS)
 
 mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants

@@ -1,155 +1,238 @@
-"""The house stands as ``docs/architecture.md`` draws it: imports go one way."""
+"""The package stands as ``docs/architecture.md`` draws it: imports go one way."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "skipindex"
-MODULES = sorted(SOURCE.rglob("*.py"))
 LEVELS = (
     {"errors"},
-    {"atoms", "bounds", "predicate"},
-    {"patterns"},
-    {"domain"},
-    {"storage"},
-    {"partition_types", "partitions", "indexes", "schema", "stored", "table"},
-    {"planner", "layout"},
-    {"advice", "rewrite"},
+    {"expressions", "storage"},
+    {"indexes"},
+    {"table"},
+    {"build"},
+    {"planner"},
+    {"advice", "layout"},
+    {"rewrite"},
+    {"spark"},
     {"api"},
-    {"spark", "cli"},
-    {"__main__"},
+    {"cli"},
 )
-"""From the cellar to the roof; a part imports its own level and those below."""
+"""From the bottom to the top.  A part imports itself and lower levels, never a
+neighbour."""
+PLANNER = (
+    {"bound_predicate", "engine"},
+    {"simplify", "functions"},
+    {"binding"},
+    {"sql"},
+    {"stages"},
+    {"evidence", "file_tasks"},
+    {"explain"},
+    {"plan"},
+    {"verify"},
+)
+"""The same for the entries of ``planner/``."""
+MOST_ENTRIES = 13
+"""Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
+NO_PARTS = {"", "__main__"}
+"""The public names, and the command."""
 
-LATE = {
-    ("table._table", "skipindex.planner.plan"),
-    ("table._table", "skipindex.spark.columns"),
-    ("planner.plan", "skipindex.spark.read"),
-    ("planner.verify", "skipindex.spark.read"),
-    ("planner.plan", "skipindex.spark.condition"),
-    ("api", "skipindex.spark.runner"),
-}
-"""Looked up inside of a function: a method of a value that leads up the stairs."""
+Graph = Mapping[str, set[str]]
+"""By module, the modules that it imports: when it is loaded, later in a function, or
+for types alone.  Names are relative to the package."""
 
 
-def name_of(path: Path) -> str:
-    parts = path.relative_to(SOURCE).with_suffix("").parts
+def name_of(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
 
-def imports(path: Path, *, late: bool) -> Iterator[str]:
-    """Modules that are imported when the file is loaded, or later in a function."""
-    tree = ast.parse(path.read_text())
-    for node, inside, typing in walk(tree, inside=False, typing=False):
-        if typing or inside != late:
-            continue
+def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Modules, and what is imported from each of them, wherever the import stands."""
+    for node in ast.walk(tree):
         match node:
             case ast.Import(names):
-                yield from (alias.name for alias in names)
-            case ast.ImportFrom(str(module), names, level):
-                assert level == 0, f"{path}: imports are absolute"
-                yield module
+                yield from ((alias.name, "") for alias in names)
+            case ast.ImportFrom(module, names, level):
+                assert level == 0, f"relative import of {module}"
+                yield from ((str(module), alias.name) for alias in names)
 
 
-def walk(
-    node: ast.AST, *, inside: bool, typing: bool
-) -> Iterator[tuple[ast.AST, bool, bool]]:
-    for child in ast.iter_child_nodes(node):
-        deeper = inside or isinstance(child, ast.FunctionDef)
-        checked = typing or (
-            isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
-        )
-        yield child, deeper, checked
-        yield from walk(child, inside=deeper, typing=checked)
-
-
-def level(module: str) -> int:
-    part = module.removeprefix("skipindex").strip(".").partition(".")[0]
-    (found,) = [i for i, parts in enumerate(LEVELS) if part in parts] or [len(LEVELS)]
+def graph_of(root: Path) -> Graph:
+    paths = {name_of(path, root): path for path in sorted(root.rglob("*.py"))}
+    found: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        found[name] = set()
+        for module, item in imported(ast.parse(path.read_text())):
+            if module.partition(".")[0] != "skipindex":
+                continue
+            whole = f"{module}.{item}".removeprefix("skipindex").strip(".")
+            part = module.removeprefix("skipindex").strip(".")
+            found[name].add(whole if whole in paths else part)
     return found
 
 
-def ours(names: Iterator[str]) -> list[str]:
-    return [name for name in names if name.partition(".")[0] == "skipindex"]
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return graph_of(SOURCE)
 
 
-def test_every_part_of_the_house_has_a_level() -> None:
-    parts = {name_of(path).partition(".")[0] for path in MODULES} - {""}
+def upwards(graph: Graph, levels: tuple[set[str], ...], below: str = "") -> list[str]:
+    """The imports between the parts below a package that do not go down."""
+    level = {part: i for i, parts in enumerate(levels) for part in parts}
+    prefix = f"{below}." if below else ""
+    wrong = []
+    for name, targets in graph.items():
+        for target in targets:
+            if not (name.startswith(prefix) and target.startswith(prefix)):
+                continue
+            own, other = (
+                module.removeprefix(prefix).partition(".")[0]
+                for module in (name, target)
+            )
+            if own in NO_PARTS or own == other:
+                continue
+            if level.get(other, len(levels)) >= level[own]:
+                wrong.append(f"{name} imports {target}")
+    return wrong
+
+
+def circle(graph: Graph) -> list[str]:
+    """The modules of a circle of imports; empty if there is none."""
+    done: set[str] = set()
+
+    def search(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        for target in sorted(graph.get(name, ())):
+            found = search(target, [*way, name])
+            if found:
+                return found
+        done.add(name)
+        return []
+
+    return next(filter(None, (search(name, []) for name in sorted(graph))), [])
+
+
+def crowded(root: Path) -> list[str]:
+    """Folders with more than a dozen entries, or so."""
+    wrong = []
+    for folder in sorted({path.parent for path in root.rglob("*.py")}):
+        entries = [
+            entry.name
+            for entry in folder.iterdir()
+            if not entry.name.startswith("__") and (entry.suffix in {"", ".py"})
+        ]
+        if len(entries) > MOST_ENTRIES:
+            wrong.append(f"{folder.relative_to(root)}: {len(entries)} entries")
+    return wrong
+
+
+def test_every_part_has_a_level(graph: Graph) -> None:
+    parts = {name.partition(".")[0] for name in graph} - NO_PARTS
     assert parts == set().union(*LEVELS)
+    inner = {name.split(".")[1] for name in graph if name.startswith("planner.")}
+    assert inner == set().union(*PLANNER)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_imports_go_one_way(path: Path) -> None:
-    own = level(name_of(path)) if name_of(path) else len(LEVELS)
-    for imported in ours(imports(path, late=False)):
-        assert level(imported) <= own, f"{name_of(path)} imports {imported}"
+def test_imports_go_one_way(graph: Graph) -> None:
+    assert upwards(graph, LEVELS) == []
+    assert upwards(graph, PLANNER, "planner") == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_late_imports_upwards_are_the_known_ones(path: Path) -> None:
-    for imported in ours(imports(path, late=True)):
-        if level(imported) > level(name_of(path)):
-            assert (name_of(path), imported) in LATE
+def test_there_is_no_circle(graph: Graph) -> None:
+    """Imports for types alone, and those in functions, count too."""
+    assert circle(graph) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_law_8_indexes_never_import_the_planner(path: Path) -> None:
-    if not name_of(path).startswith("indexes"):
-        return
-    for late in (False, True):
-        for imported in ours(imports(path, late=late)):
-            assert not imported.startswith("skipindex.planner")
+def test_no_folder_is_crowded() -> None:
+    assert crowded(SOURCE) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_pyspark_is_imported_in_spark_alone(path: Path) -> None:
-    found = [*imports(path, late=False), *imports(path, late=True)]
-    uses = any(name.partition(".")[0] == "pyspark" for name in found)
-    assert not uses or name_of(path).startswith("spark.")
+def test_module_names_have_no_underscore_in_front(graph: Graph) -> None:
+    """A package's ``__init__`` says what others import; ``_name`` is a module's own."""
+    for name in graph:
+        assert not name.rpartition(".")[2].startswith("_") or name == "__main__", name
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_other_peoples_packages_are_the_declared_ones(path: Path) -> None:
-    """Tests, benchmarks and the Star Schema Benchmark are not among them."""
-    for late in (False, True):
-        tops = {name.partition(".")[0] for name in imports(path, late=late)}
-        assert not tops & {"tests", "ssb", "benchmarks", "pytest", "hypothesis"}
+@pytest.mark.parametrize(
+    ("module", "line", "complaint"),
+    [
+        ("indexes/interface.py", "import skipindex.planner.plan", "upwards"),
+        ("table/schema.py", "from skipindex.build import task", "upwards"),
+        ("planner/sql/tokens.py", "from skipindex.planner import plan", "inner"),
+        ("storage/pack.py", "def f():\n    import skipindex.storage.log", "circle"),
+        ("layout/curves.py", "from skipindex.advice import advise", "upwards"),
+    ],
+)
+def test_a_broken_rule_is_noticed(
+    tmp_path: Path, module: str, line: str, complaint: str
+) -> None:
+    copy = tmp_path / "skipindex"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    with (copy / module).open("a") as file:
+        file.write(f"\n\n{line}\n")
+    broken = graph_of(copy)
+    match complaint:
+        case "upwards":
+            assert upwards(broken, LEVELS)
+        case "inner":
+            assert upwards(broken, PLANNER, "planner")
+        case _:
+            assert circle(broken)
 
 
-def test_planner_and_indexes_meet_in_the_protocol_alone() -> None:
-    """The planner knows no kind by its module."""
-    for path in (SOURCE / "planner").glob("*.py"):
-        for imported in ours(imports(path, late=False)):
-            if imported.startswith("skipindex.indexes."):
-                assert imported.rpartition(".")[2] in {
-                    "_base",
-                    "_column",
-                    "_file_map",
-                }, path.name
+def test_a_crowded_folder_is_noticed(tmp_path: Path) -> None:
+    for i in range(MOST_ENTRIES + 1):
+        (tmp_path / f"module{i}.py").touch()
+    assert crowded(tmp_path)
 
 
-def test_an_index_kind_is_one_file() -> None:
+def test_law_8_indexes_never_import_the_planner(graph: Graph) -> None:
+    for name, targets in graph.items():
+        if name.startswith("indexes"):
+            assert not any(target.startswith("planner") for target in targets), name
+
+
+def test_pyspark_is_imported_in_spark_alone() -> None:
+    """Elsewhere for types alone."""
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                node.body = [ast.Pass()]
+        uses = {module.partition(".")[0] for module, _ in imported(tree)}
+        if name_of(path, SOURCE).partition(".")[0] != "spark":
+            assert "pyspark" not in uses, path
+
+
+def test_the_package_imports_no_tests_or_benchmarks() -> None:
+    for path in SOURCE.rglob("*.py"):
+        tops = {m.partition(".")[0] for m, _ in imported(ast.parse(path.read_text()))}
+        assert not tops & {"tests", "ssb", "benchmarks", "pytest", "hypothesis"}, path
+
+
+def test_an_index_kind_is_one_file(graph: Graph) -> None:
     """What ``docs/architecture.md`` promises: it is found by being there."""
-    kinds = {
-        path.stem
-        for path in (SOURCE / "indexes").glob("*.py")
-        if not path.stem.startswith("_") and path.stem not in {"build", "minmax"}
-    }
+    kinds = {path.stem for path in (SOURCE / "indexes" / "kinds").glob("[a-z]*.py")}
     assert kinds == {
         *("bitmap", "bit_sliced", "bloom", "range_bitmap", "run_length"),
         *("ngram_bloom", "token_bloom", "key_set"),
     }
-    for path in MODULES:
-        if name_of(path) in {"", *(f"indexes.{kind}" for kind in kinds)}:
+    for name, targets in graph.items():
+        if name == "" or name.startswith("indexes.kinds."):
             continue
-        for imported in ours(imports(path, late=False)):
-            assert imported.rpartition(".")[2] not in kinds, name_of(path)
+        for target in targets:
+            assert not target.startswith("indexes.kinds."), name
 
 
 def test_the_drawing_names_every_part() -> None:

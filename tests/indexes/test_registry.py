@@ -48,9 +48,9 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespa
     """What other packages register; the test fills it."""
     points: list[SimpleNamespace] = []
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
-    indexes._foreign_types.cache_clear()
+    registry._foreign_types.cache_clear()
     yield points
-    indexes._foreign_types.cache_clear()
+    registry._foreign_types.cache_clear()
 
 
 def test_the_kinds_of_the_package_that_have_a_payload() -> None:

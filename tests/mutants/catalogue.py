@@ -9,15 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-_TREES: Final = ("tests/test_predicate.py", "tests/planner/test_soundness.py")
-_BIND: Final = ("tests/planner/test_bind.py", "tests/planner/test_soundness.py")
+_TREES: Final = (
+    "tests/expressions/test_predicate.py",
+    "tests/planner/test_soundness.py",
+)
+_BIND: Final = (
+    "tests/planner/binding/test_binder.py",
+    "tests/planner/test_soundness.py",
+)
 _SIMPLIFY: Final = ("tests/planner/test_simplify.py",)
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
-_MINMAX: Final = ("tests/indexes/test_minmax.py", "tests/planner/test_soundness.py")
+_MINMAX: Final = ("tests/table/test_statistics.py", "tests/planner/test_soundness.py")
 _KINDS: Final = ("tests/indexes/test_contract.py", "tests/planner/test_soundness.py")
-_DOMAIN: Final = ("tests/test_domain.py", "tests/planner/test_soundness.py")
+_DOMAIN: Final = ("tests/expressions/test_domain.py", "tests/planner/test_soundness.py")
 _DAMAGE: Final = ("tests/traps/test_damage.py", "tests/storage/test_pack.py")
-_LIMITS: Final = ("tests/planner/test_limits.py",)
+_LIMITS: Final = ("tests/planner/stages/test_limit.py",)
 _STALE: Final = ("tests/traps/test_staleness.py",)
 
 
@@ -217,7 +223,7 @@ MUTANTS: Final = (
         "gt = _floor(number, domain.scale) + 1",
         "gt = _floor(number, domain.scale)",
         "a decimal literal is cut one too low",
-        ("tests/planner/test_cuts.py",),
+        ("tests/planner/binding/test_literal_cuts.py",),
     ),
     Mutant(
         "zone-as-utc",
@@ -226,7 +232,7 @@ MUTANTS: Final = (
         "    offset = fixed_offset(zone)\n    if",
         'zone = "UTC"\n    offset = fixed_offset(zone)\n    if',
         "a wall clock is read in UTC where the session's zone is not known: C-19",
-        ("tests/planner/test_cuts.py",),
+        ("tests/planner/binding/test_literal_cuts.py",),
     ),
     Mutant(
         "clocks-exact",
@@ -234,7 +240,10 @@ MUTANTS: Final = (
         "return Cut(instant, instant + 1, slack=DAY)",
         "return Cut(instant, instant + 1)",
         "our rules of summer time are taken for those of the session's Java",
-        ("tests/planner/test_cuts.py", "tests/planner/test_bind.py"),
+        (
+            "tests/planner/binding/test_literal_cuts.py",
+            "tests/planner/binding/test_binder.py",
+        ),
     ),
     Mutant(
         "negative-zero",
@@ -346,7 +355,7 @@ MUTANTS: Final = (
         "if isinstance(atom, OneOf):",
         'if hasattr(atom, "values"):',
         "a filter is asked for NOT IN: trap C-23",
-        ("tests/indexes/test_bloom.py", *_KINDS),
+        ("tests/indexes/kinds/test_bloom.py", *_KINDS),
     ),
     Mutant(
         "bloom-any",
@@ -354,7 +363,7 @@ MUTANTS: Final = (
         "if any(all(may_hold(bits, key) for key in keys) for keys in alternatives):",
         "if all(all(may_hold(bits, key) for key in keys) for keys in alternatives):",
         "one absent value of a list is enough to skip: OAP 764",
-        ("tests/indexes/test_bloom.py", *_KINDS),
+        ("tests/indexes/kinds/test_bloom.py", *_KINDS),
     ),
     Mutant(
         "decoded-nulls",
@@ -362,7 +371,7 @@ MUTANTS: Final = (
         "return rows if self.full else rows & self._at(self.shape.n_slices)",
         "return rows",
         "a row without a value is taken for one of the highest code: not tight",
-        ("tests/indexes/test_decode.py",),
+        ("tests/indexes/bit_slices/test_decode.py",),
     ),
     Mutant(
         "decoded-table",
@@ -370,7 +379,7 @@ MUTANTS: Final = (
         "table[n_codes - stop : n_codes - start] = True",
         "table[n_codes - stop + 1 : n_codes - start] = True",
         "the last code of an interval is not looked for",
-        ("tests/indexes/test_decode.py",),
+        ("tests/indexes/bit_slices/test_decode.py",),
     ),
     Mutant(
         "turned-all",
@@ -378,7 +387,10 @@ MUTANTS: Final = (
         "found |= functools.reduce(operator.and_, [have[key] for key in alternative])",
         "found &= functools.reduce(operator.and_, [have[key] for key in alternative])",
         "a file is kept only if it seems to hold every value of a list",
-        ("tests/indexes/test_transposed.py", "tests/planner/test_turned_filters.py"),
+        (
+            "tests/indexes/filters/test_transposed.py",
+            "tests/planner/stages/test_transposed_filters.py",
+        ),
     ),
     Mutant(
         "turned-column",
@@ -386,7 +398,10 @@ MUTANTS: Final = (
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="little")',
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="big")',
         "the answer of one file is taken for that of another",
-        ("tests/indexes/test_transposed.py", "tests/planner/test_turned_filters.py"),
+        (
+            "tests/indexes/filters/test_transposed.py",
+            "tests/planner/stages/test_transposed_filters.py",
+        ),
     ),
     Mutant(
         "turned-identity",
@@ -394,7 +409,10 @@ MUTANTS: Final = (
         "files, slots = files[fits], slots[fits]",
         "files, slots = files, slots",
         "what a pack says of another data file is believed",
-        ("tests/planner/test_turned_filters.py", "tests/planner/test_file_maps.py"),
+        (
+            "tests/planner/stages/test_transposed_filters.py",
+            "tests/planner/stages/test_file_maps.py",
+        ),
     ),
     Mutant(
         "complement-with-nulls",
@@ -443,7 +461,7 @@ MUTANTS: Final = (
         "kept.keep(key, payload.n_parts, start + first, found, n_kept)",
         "kept.keep(key, payload.n_parts, start, found, n_kept)",
         "a part is kept in the place of another",
-        ("tests/storage/test_kept.py",),
+        ("tests/storage/test_part_cache.py",),
     ),
     Mutant(
         "inside-bins",
@@ -451,7 +469,7 @@ MUTANTS: Final = (
         "return self.shape.per_digit == 1 and self.unit == 1",
         "return self.shape.per_digit == 1",
         "codes are compared with bins, inside of few rows",
-        ("tests/indexes/test_within.py",),
+        ("tests/indexes/kinds/test_within.py",),
     ),
     Mutant(
         "last-child-lower",
@@ -459,7 +477,7 @@ MUTANTS: Final = (
         "return bounds.lower.intersection_cardinality(lower), n_upper",
         "return bounds.lower.intersection_cardinality(upper), n_upper",
         "rows that may match the first child surely match the AND",
-        ("tests/planner/test_row_counts.py",),
+        ("tests/planner/stages/test_row_counts.py",),
     ),
     Mutant(
         "workers-other-files",
@@ -467,7 +485,7 @@ MUTANTS: Final = (
         "mine = files[len(joined.verdicts) :].tolist()",
         "mine = files.tolist()",
         "what a worker found is said of other files",
-        ("tests/planner/test_pool.py",),
+        ("tests/planner/stages/test_pool.py",),
     ),
     Mutant(
         "blob-identity",
@@ -499,7 +517,7 @@ MUTANTS: Final = (
         "return [use for use in uses if use.entry.meta.domain == tag]",
         "return uses if tag else []",
         "an index of the column's old type is used: traps C-20, C-46",
-        (*_STALE, "tests/test_table.py"),
+        (*_STALE, "tests/table/test_table.py"),
     ),
     Mutant(
         "statistics-of-another-type",
@@ -507,7 +525,7 @@ MUTANTS: Final = (
         "s.values for s in known if s is not None and _is_of(s, domain)",
         "s.values for s in known if s is not None",
         "statistics of the column's old type are used: traps C-20, C-46",
-        (*_STALE, "tests/test_table.py"),
+        (*_STALE, "tests/table/test_table.py"),
     ),
     Mutant(
         "values-that-do-not-fit",
@@ -515,7 +533,7 @@ MUTANTS: Final = (
         "fitting = None if span is None else stats.within(*span)",
         "fitting = None",
         "values that Spark cuts to the table's type are taken as they are stored",
-        ("tests/test_stored.py",),
+        ("tests/table/test_stored.py",),
     ),
     Mutant(
         "spelling-of-a-file",
@@ -523,7 +541,7 @@ MUTANTS: Final = (
         "vars(table).update(_respelled=set(), _stats={}, _fitting={})",
         "vars(table).update(_stats={}, _fitting={})",
         "a column of other capitals counts where these tell names apart",
-        ("tests/test_stored.py",),
+        ("tests/table/test_stored.py",),
     ),
     Mutant(
         "row-metadata",
@@ -531,7 +549,7 @@ MUTANTS: Final = (
         "return declared_schema(text) or (stored, refused)",
         "return stored, refused",
         "a column is read as Parquet types it, and not as Spark does",
-        ("tests/test_stored.py",),
+        ("tests/table/test_stored.py",),
     ),
     Mutant(
         "hive-null",
@@ -539,7 +557,7 @@ MUTANTS: Final = (
         "found.append((unescape(name), None if raw == DEFAULT_PARTITION else raw))",
         "found.append((unescape(name), raw))",
         "the default partition is a value and not NULL: trap C-40",
-        ("tests/test_partitions.py",),
+        ("tests/table/test_partitions.py",),
     ),
     Mutant(
         "hidden-files",
@@ -547,7 +565,7 @@ MUTANTS: Final = (
         'or name.startswith(".")\n',
         'or name.startswith("\\0")\n',
         "files that Spark does not read are files of the table: trap C-37",
-        ("tests/test_table.py",),
+        ("tests/table/test_table.py",),
     ),
     Mutant(
         "repeated-entries",
@@ -555,7 +573,7 @@ MUTANTS: Final = (
         "return bool(np.array_equal(_plain(entries.slice(0, n_entries)), page))",
         "return True",
         "as many entries as a page has are taken for those of the page",
-        ("tests/indexes/test_dictionary_pages.py",),
+        ("tests/table/test_dictionary_pages.py",),
     ),
     Mutant(
         "numbers-beyond-entries",

@@ -19,7 +19,7 @@ from skipindex.errors import PredicateError
 from tests.soundness.matrix import Sample, Tally, judge
 from tests.soundness.pools import Pool
 from tests.soundness.texts import conditions
-from tests.spark.whole import NO_PUSHDOWN, ZONE, settings
+from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, settings
 
 _BATCH: Final = 150
 """Conditions that are counted in one job."""

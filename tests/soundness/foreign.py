@@ -34,7 +34,7 @@ from tests.soundness.foreign_tables import (
 from tests.soundness.matrix import Tally, judge
 from tests.soundness.pools import Pool
 from tests.soundness.texts import conditions
-from tests.spark.whole import NO_PUSHDOWN, ZONE, settings
+from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, settings
 
 _REFUSED: Final = (PySparkException, Py4JError)
 _ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia")

@@ -21,7 +21,7 @@ from skipindex.errors import PredicateError
 from skipindex.indexes import index_type, index_types
 from tests.soundness.pools import Pool
 from tests.soundness.writers import CHANGES, REWRITTEN, SPARK, WRITERS, by_pyarrow
-from tests.spark.whole import settings
+from tests.spark.reading.whole import settings
 
 _SAME_TYPES: Final = (
     "another order of columns",

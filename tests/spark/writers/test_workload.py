@@ -1,0 +1,176 @@
+"""Tables that are laid out for a workload, and rows appended to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+import skipindex as sx
+from skipindex.errors import LayoutError, TableError
+from skipindex.layout import QueryTree
+from skipindex.spark.columns import row_size
+from skipindex.spark.placement import partition, place
+from skipindex.spark.placement.cluster import cluster
+from tests.spark.reading.whole import columns, rows
+
+pytestmark = pytest.mark.spark
+
+N_ROWS = 3_000
+QUERIES = [
+    "region = 'ASIA' AND price < 20",
+    "day >= DATE '2024-03-01' AND region = 'EUROPE'",
+    "price BETWEEN 80 AND 90 AND flag",
+]
+
+
+def facts(spark: SparkSession, first: int = 0) -> DataFrame:
+    made = spark.range(first, first + N_ROWS, 1, 3).select(
+        "id",
+        sf.element_at(
+            sf.array(*map(sf.lit, ("AFRICA", "ASIA", "EUROPE"))),
+            (sf.abs(sf.xxhash64("id")) % 3 + 1).cast("int"),
+        ).alias("region"),
+        sf.expr("CASE WHEN id % 50 = 0 THEN NULL ELSE id * 7919 % 100 END").alias(
+            "price"
+        ),
+        sf.expr("date_add(DATE '2024-01-01', cast(id * 31 % 120 AS int))").alias("day"),
+        sf.expr("id % 3 = 0").alias("flag"),
+        sf.expr("array(id)").alias("tags"),
+    )
+    return made.cache()
+
+
+@pytest.mark.parametrize("api", ["newest", "fallback"])
+def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
+    spark: SparkSession, tmp_path: Path, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if api == "fallback":  # what Spark 3.5 has
+        monkeypatch.setattr(place, "HAS_ARROW_UDF", False)
+        monkeypatch.setattr(partition, "HAS_PARTITION_IDS", False)
+    df = facts(spark)
+    table = sx.write_table(
+        df, tmp_path / "t", cluster_by=sx.Workload(QUERIES), rows_per_file=150
+    )
+    written = spark.read.parquet(str(tmp_path / "t"))
+    assert columns(written) == columns(df)
+    assert rows(written) == rows(df)
+    assert len(table) == 20
+    layout = table.snapshot.properties["layout"]
+    assert layout["workload"]["queries"] == QUERIES
+    assert layout["files_read_on_sample"]["tree"] <= 20
+    kept = [len(table.plan(query).paths) for query in QUERIES]
+    assert sum(kept) <= 20
+    for query in QUERIES:
+        plan = table.plan(query)
+        assert plan.read(spark).count() == df.where(query).count()
+
+
+def test_appended_rows_take_the_ways_of_the_tree(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df, more = facts(spark), facts(spark, first=10_000)
+    path = tmp_path / "t"
+    sx.write_table(
+        df,
+        path,
+        cluster_by=sx.Workload(QUERIES, method="tree"),
+        rows_per_file=150,
+        indexes={"region": "bitmap", "price": ["bit_sliced", "bloom"], "day": []},
+    )
+    before = {entry.path: entry for entry in sx.open_table(path).files}
+    table = sx.append(more.select(*reversed(more.columns)), path)
+    after = {entry.path: entry for entry in table.files}
+    assert {name: after[name] for name in before} == before
+    assert len(after) == 40
+    written = spark.read.parquet(str(path))
+    assert columns(written) == columns(df)
+    assert rows(written) == rows(df.union(more))
+    assert not table.index_gaps
+    for query in QUERIES:
+        plan = table.plan(query)
+        old = [name for name in plan.paths if name in before]
+        assert len(plan.paths) <= 2 * len(old) + 2
+        assert plan.read(spark).count() == df.union(more).where(query).count()
+    kinds = {use.entry.meta.kind for use in table.blobs(table.resolve("price"))}
+    assert kinds == {"bit_sliced", "bloom"}
+
+
+@pytest.mark.parametrize("layout", [{"cluster_by": ["price", "day"]}, {}])
+def test_append_follows_other_layouts_too(
+    spark: SparkSession, tmp_path: Path, layout: dict[str, list[str]]
+) -> None:
+    df, more = facts(spark), facts(spark, first=10_000)
+    path = tmp_path / "t"
+    sx.write_table(
+        df, path, **layout, partition_by=["region"], rows_per_file=500,
+        sort_within=["id"],
+    )  # fmt: skip
+    table = sx.append(more, path)
+    assert rows(spark.read.parquet(str(path)).select(*df.columns)) == rows(
+        df.union(more)
+    )
+    assert not table.index_gaps
+
+
+def test_partition_columns_come_before_the_tree(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = facts(spark)
+    table = sx.write_table(
+        df,
+        tmp_path / "t",
+        cluster_by=sx.Workload(QUERIES, method="tree"),
+        partition_by=["region"],
+        rows_per_file=150,
+    )
+    assert len(table) <= 24
+    tree = QueryTree.from_json(table.snapshot.properties["layout"]["tree"])
+    assert "region" in tree.columns
+    found = spark.read.parquet(str(tmp_path / "t")).select(*df.columns)
+    assert rows(found) == rows(df)
+
+
+def test_what_cannot_be_appended_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = facts(spark)
+    df.write.parquet(str(tmp_path / "foreign"))
+    with pytest.raises(LayoutError, match="no layout of its own"):
+        sx.append(df, tmp_path / "foreign")
+    sx.write_table(df, tmp_path / "ours")
+    with pytest.raises(TableError, match="cannot append columns"):
+        sx.append(df.drop("day"), tmp_path / "ours")
+
+
+def test_check_28_more_than_four_columns_are_advised_against(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = facts(spark)
+    five = ["region", "price", "day", "flag", "id"]
+    with pytest.warns(UserWarning, match="two to 4 work best"):
+        sx.write_table(df, tmp_path / "t", cluster_by=five)
+
+
+@pytest.mark.parametrize("by", [["id"], sx.Workload(["id < 900", "flag"])])
+def test_check_19_files_can_be_balanced_by_the_size_of_rows(
+    spark: SparkSession, by: list[str] | sx.Workload
+) -> None:
+    long = sf.expr("repeat('x', CASE WHEN id < 600 THEN 1000 ELSE 10 END)")
+    df = facts(spark).withColumn("text", long)
+
+    def spread(balance: str) -> float:
+        clustered = cluster(df, by=by, n_files=10, balance=balance)
+        assert clustered.schema == df.schema, "no key is left"
+        sizes = clustered.groupBy(sf.spark_partition_id()).agg(
+            sf.sum(row_size(df.schema)).alias("size")
+        )
+        found = [row["size"] for row in sizes.collect()]
+        assert len(found) == 10
+        return max(found) / min(found)
+
+    assert spread("bytes") < 4 < 8 < spread("rows")
+    with pytest.raises(LayoutError, match="cannot balance 'files'"):
+        cluster(df, by=by, n_files=10, balance="files")

@@ -1,0 +1,298 @@
+"""Tables written end to end: the same rows, in better files, with their indexes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from skipindex.errors import LayoutError, TableError
+from skipindex.storage.log import read_snapshot
+from tests.spark.reading.whole import columns, rows, settings
+
+pytestmark = pytest.mark.spark
+
+N_ROWS = 400
+ORDERED = {"id", "a", "b", "d", "city", "price", "p"}
+
+
+@pytest.fixture(scope="module")
+def df(spark: SparkSession) -> DataFrame:
+    """Rows with NULL, NaN and -0.0 in them, in no order."""
+    made = spark.range(N_ROWS).selectExpr(
+        "id",
+        "id * 7919 % 400 AS a",
+        "CASE WHEN id % 10 = 0 THEN NULL ELSE id * 104729 % 100 END AS b",
+        "CASE id % 7 WHEN 0 THEN double('NaN') WHEN 1 THEN -0.0D ELSE id / 3D END AS d",
+        "concat('city ', id % 5) AS city",
+        "CAST(id / 8 AS DECIMAL(9, 3)) AS price",
+        "array(id, NULL) AS tags",
+        "CASE WHEN id % 9 = 0 THEN NULL ELSE id % 3 END AS p",
+    )
+    return made.cache()
+
+
+def files(path: Path) -> list[Path]:
+    """Visible ones: hidden names of them are there until the next vacuum."""
+    found = path.rglob("*.parquet")
+    return sorted(p for p in found if not p.parent.name.startswith("_skipindex-"))
+
+
+def test_rows_schema_and_nulls_are_unchanged(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    table = sx.write_table(
+        df,
+        path,
+        cluster_by=["a", "b"],
+        rows_per_file=50,
+        indexes={"a": "bitmap", "b": ["bit_sliced", "bloom"], "city": "bitmap"},
+    )
+    written = spark.read.parquet(str(path))
+    assert columns(written) == columns(df)
+    assert rows(written) == rows(df)
+    assert 6 <= len(table) == len(files(path)) <= 10
+    assert sum(pq.read_metadata(f).num_rows for f in files(path)) == N_ROWS
+
+
+def test_a_clustered_table_skips_files_and_knows_its_layout(
+    df: DataFrame, tmp_path: Path
+) -> None:
+    table = sx.write_table(
+        df, tmp_path / "t", cluster_by=["a", "b"], rows_per_file=50, indexes={"a": []}
+    )
+    plan = table.plan("a BETWEEN 10 AND 30")
+    assert 0 < len(plan.paths) < len(table)
+    assert table.snapshot.properties["layout"] == {
+        "cluster_by": ["a", "b"],
+        "curve": "hilbert",
+        "partition_by": [],
+        "sort_within": [],
+        "rows_per_file": 50,
+    }
+    assert set(table.snapshot.manifest.stats) == ORDERED
+    assert 0 < len(table.plan("b BETWEEN 10 AND 30").paths) <= len(table)
+    assert table.index_gaps == {}
+
+
+def test_by_default_every_ordered_column_gets_statistics(
+    df: DataFrame, tmp_path: Path
+) -> None:
+    table = sx.write_table(df, tmp_path / "t", curve=None)
+    assert set(table.snapshot.manifest.stats) == ORDERED
+    assert table.plan("a = 1000").paths == []
+    assert table.plan("d > 1e6").paths == table.paths, "NaN is above"
+
+
+def test_partitions_and_clustering_together(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    table = sx.write_table(
+        df,
+        path,
+        cluster_by=["a"],
+        partition_by=["p"],
+        rows_per_file=40,
+        indexes={"a": "bitmap", "city": "bloom"},
+    )
+    assert {column.name for column in table.partitions} == {"p"}
+    assert rows(spark.read.parquet(str(path)).select(*df.columns)) == rows(df)
+    for condition in ("p = 1 AND a < 100", "p IS NULL", "city = 'city 3' AND p > 0"):
+        plan = table.plan(condition)
+        assert len(plan.paths) < len(table)
+        found = sx.read(spark, table, condition).select(*df.columns)
+        assert rows(found) == rows(df.where(condition)), condition
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"curve": None},
+        {"cluster_by": ["a"], "curve": None},
+        {"cluster_by": ["a", "price"], "curve": "zorder"},
+        {"cluster_by": ["a"], "curve": "linear"},
+        {"cluster_by": ["b", "d"], "sort_within": ["city"]},
+        {"sort_within": ["city", "a"]},
+    ],
+    ids=str,
+)
+def test_every_way_to_lay_rows_out_keeps_them(
+    spark: SparkSession, df: DataFrame, tmp_path: Path, options: Mapping[str, Any]
+) -> None:
+    path = tmp_path / "t"
+    table = sx.write_table(df, path, rows_per_file=100, **options)
+    assert spark.read.parquet(str(path)).exceptAll(df).isEmpty()
+    assert sum(table.n_rows) == N_ROWS
+    layout = table.snapshot.properties["layout"]
+    clustered = options.get("cluster_by") and options.get("curve", "hilbert")
+    assert layout["cluster_by"] == list(options.get("cluster_by", []))
+    assert layout["curve"] == (clustered or None)
+    biggest = max(table.n_rows)
+    assert biggest <= (100 if not clustered else 200)
+
+
+def test_names_of_any_characters(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    odd = df.selectExpr("a AS `x.y`", "b AS `p q`", "city AS `select`")
+    table = sx.write_table(odd, tmp_path / "1", sort_within=["x.y"], curve=None)
+    assert table.plan("`x.y` = 1000").paths == []
+    table = sx.write_table(
+        odd,
+        tmp_path / "2",
+        cluster_by=["x.y", "p q"],
+        sort_within=["select"],
+        rows_per_file=100,
+        indexes={"x.y": "bitmap"},
+    )
+    assert 0 < len(table.plan("`x.y` < 50").paths) < len(table)
+    found = sx.read(spark, table, "`x.y` < 50 AND `select` = 'city 1'")
+    assert rows(found) == rows(odd.where("`x.y` < 50 AND `select` = 'city 1'"))
+
+
+def test_a_folder_that_is_not_empty_is_refused(df: DataFrame, tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "_SUCCESS").write_bytes(b"")
+    with pytest.raises(
+        TableError, match=r"is not empty \(pass overwrite=True"
+    ) as error:
+        sx.write_table(df, tmp_path / "t")
+    assert "\n" not in str(error.value)
+    assert files(tmp_path / "t") == []
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(
+    df: DataFrame, tmp_path: Path
+) -> None:
+    (tmp_path / "t").write_bytes(b"")
+    for overwrite in (False, True):
+        with pytest.raises(TableError, match="is a file"):
+            sx.write_table(df, tmp_path / "t", overwrite=overwrite)
+
+
+def test_overwrite_replaces_rows_and_indexes(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    sx.write_table(df, path, curve=None, indexes={"a": "bitmap"})
+    table = sx.write_table(
+        df.where("a < 5"), path, curve=None, indexes={"b": "bloom"}, overwrite=True
+    )
+    assert spark.read.parquet(str(path)).count() == 5
+    assert set(table.snapshot.manifest.stats) == ORDERED
+    assert not table.blobs(table.resolve("a"))
+    assert table.snapshot.version == read_snapshot(table.location).version
+    assert set(table.snapshot.manifest.paths) == set(table.paths)
+
+
+def test_overwrite_replaces_partitions_that_are_gone(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    """Also in a session that overwrites only the partitions that it writes."""
+    path = tmp_path / "t"
+    sx.write_table(df, path, partition_by=["p"])
+    with settings(spark, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}):
+        table = sx.write_table(
+            df.where("p = 1"), path, partition_by=["p"], overwrite=True
+        )
+    assert {Path(name).parts[0] for name in table.paths} == {"p=1"}
+    assert spark.read.parquet(str(path)).where("p <> 1").isEmpty()
+
+
+def test_a_frame_without_rows_is_a_table_too(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    nothing = df.where("a < 0")
+    for i, by in enumerate(([], ["a", "b"])):
+        table = sx.write_table(nothing, tmp_path / str(i), cluster_by=by)
+        assert table.plan("a = 1").paths == []
+        assert columns(spark.read.parquet(str(tmp_path / str(i)))) == columns(df)
+
+
+def test_options_go_to_sparks_writer(df: DataFrame, tmp_path: Path) -> None:
+    sx.write_table(df, tmp_path / "t", curve=None, options={"compression": "zstd"})
+    metadata = pq.read_metadata(files(tmp_path / "t")[0])
+    assert metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_progress_is_told(df: DataFrame, tmp_path: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    sx.write_table(
+        df, tmp_path / "t", curve=None, progress=lambda *done: calls.append(done)
+    )
+    assert calls[-1][0] == calls[-1][1] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"cluster_by": ["nope"]}, "no column 'nope' to lay out by"),
+        ({"partition_by": ["nope"]}, "no column 'nope' to lay out by"),
+        ({"cluster_by": "a"}, "are lists of column names"),
+        ({"partition_by": "p"}, "are lists of column names"),
+        ({"cluster_by": ["p"], "partition_by": ["p"]}, "are partition columns"),
+        ({"cluster_by": ["a"], "curve": "peano"}, "peano"),
+        ({"rows_per_file": 0}, "rows_per_file is 0"),
+        ({"cluster_by": ["tags"]}, "tags"),
+        ({"sort_within": ["nope"], "curve": None}, "cannot sort by 'nope'"),
+    ],
+    ids=str,
+)
+def test_an_impossible_layout_is_one_sentence(
+    df: DataFrame, tmp_path: Path, options: Mapping[str, Any], text: str
+) -> None:
+    with pytest.raises(LayoutError, match=text) as error:
+        sx.write_table(df, tmp_path / "t", **options)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "t").exists()
+
+
+def test_values_survive_bit_by_bit(spark: SparkSession, tmp_path: Path) -> None:
+    made = spark.createDataFrame(
+        [
+            (1, math.nan, Decimal("1.10")),
+            (2, -0.0, None),
+            (3, math.inf, Decimal("9.99")),
+        ],
+        "id int, d double, n decimal(5, 2)",
+    )
+    sx.write_table(made, tmp_path / "t", cluster_by=["d"], rows_per_file=1)
+    found = {row.id: row for row in spark.read.parquet(str(tmp_path / "t")).collect()}
+    assert math.isnan(found[1].d)
+    assert math.copysign(1, found[2].d) == -1
+    assert (found[2].n, found[3].n) == (None, Decimal("9.99"))
+
+
+def test_a_table_of_another_format_is_not_replaced(
+    df: DataFrame, tmp_path: Path
+) -> None:
+    folder = tmp_path / "delta"
+    log = folder / "_delta_log" / "00000000000000000000.json"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"{}")
+    for how in ({}, {"overwrite": True}):
+        with pytest.raises(TableError, match="is a Delta table"):
+            sx.write_table(df, folder, indexes={"*": "minmax"}, **how)
+    assert log.exists()
+    for call in (
+        lambda: sx.append(df, folder),
+        lambda: sx.read(df.sparkSession, folder, "TRUE"),
+        lambda: sx.optimize(df.sparkSession, folder),
+    ):
+        with pytest.raises(TableError, match="is a Delta table"):
+            call()
+    table = sx.write_table(
+        df, folder, indexes={"*": "minmax"}, overwrite=True, plain=True
+    )
+    assert not log.exists()
+    assert len(table)

@@ -1,0 +1,96 @@
+"""One process with limits: spoils tables, plans and vacuums them, and tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import sys
+import traceback
+import warnings
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+import skipindex as sx
+from skipindex.errors import IndexVersionError, TableError
+from tests.rewrite.arrow_writer import listed
+from tests.sweeps.hostile.spoil import SPOILS
+from tests.sweeps.hostile.templates import N_ROWS, NOW, TABLE, TEMPLATES, canary, copy
+
+MEMORY: Final = 4 << 30
+QUERIES: Final = ("x = 5", "x >= 0 AND s = 'v1'", "NOT (i < 2) OR s LIKE 'v%'")
+
+
+def case(seed: int, templates: Path, work: Path) -> dict[str, Any]:
+    """Spoil one table, and see what is wrong after it is planned and vacuumed."""
+    rng = random.Random(seed)
+    template = rng.choice(list(TEMPLATES))
+    place = work / "case"
+    if place.exists():
+        shutil.rmtree(place)
+    copy(templates / template, place)
+    table = place / TABLE
+    spoiled = []
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        name = rng.choice(list(SPOILS))
+        SPOILS[name](table, rng)
+        spoiled.append(name)
+    before = canary(place)
+    told = {"seed": seed, "template": template, "spoils": spoiled, "wrong": []}
+    wrong = told["wrong"]
+    for step in ("plan", "vacuum", "plan", "vacuum now", "plan"):
+        try:
+            if step == "plan":
+                for query in QUERIES:
+                    plan = sx.plan_files(query, table=table)
+                    plan.explain()
+                    assert plan.count_bounds[0] >= 0
+            else:
+                week = timedelta(days=7)
+                sx.vacuum(table, retention=NOW if "now" in step else week)
+        except Exception as error:  # noqa: BLE001 (told, whatever it is)
+            newer = isinstance(error.__cause__, IndexVersionError)
+            if "vacuum" in step and isinstance(error, TableError) and newer:
+                told["refused"] = True
+                continue
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {str(error)[:200]} ({where.name})"
+            wrong.append(f"{step}: {text}")
+    if canary(place) != before:
+        wrong.append(f"touched: {sorted(_changed(before, canary(place)))}")
+    n_rows = sum(_rows(table / path) for path in listed(table))
+    if n_rows < N_ROWS:
+        wrong.append(f"{N_ROWS - n_rows} rows are gone")
+    return told
+
+
+def _rows(path: Path) -> int:
+    try:
+        return int(pq.ParquetFile(path).metadata.num_rows)
+    except Exception:  # noqa: BLE001 (what a spoil has put there)
+        return 0
+
+
+def _changed(before: Any, after: Any) -> set[str]:
+    return {path for path in {*before, *after} if before.get(path) != after.get(path)}
+
+
+def main(templates: Path, work: Path, first: int, stop: int) -> None:
+    """Write a line as each case begins, and one when it has ended."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("ignore")
+    for seed in range(first, stop):
+        print(json.dumps({"begun": seed}), flush=True)
+        told = case(seed, templates, work)
+        print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
