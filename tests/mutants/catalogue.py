@@ -418,8 +418,8 @@ MUTANTS: Final = (
         "complement-with-nulls",
         "indexes/positional.py",
         "return Bounds(every - some.upper, every - some.lower)",
-        "every = BitMap(range(index.head.n_rows))\n"
-        "            return Bounds(every - some.upper, every - some.lower)",
+        "every = BitMap(range(self.head.n_rows))\n"
+        "                return Bounds(every - some.upper, every - some.lower)",
         "NOT IN is the complement over all rows: trap C-24, Lance 4756",
         _KINDS,
     ),

@@ -253,7 +253,7 @@ class FileMap:
         raw = parts[0]
         check_version(raw[0] if len(raw) else 0, VERSION, FILE_MAP)
         cursor = Cursor(raw)
-        _, form, n_tag, n_levels, found, n_codes, n_chunks = cursor.unpack(_HEAD)
+        version, form, n_tag, n_levels, found, n_codes, n_chunks = cursor.unpack(_HEAD)
         check_tag(cursor.bytes(n_tag), domain, FILE_MAP)
         is_bytes = BYTES if domain.is_bytes else 0
         if found != n_files or form & ~_BINS != is_bytes:
@@ -262,7 +262,7 @@ class FileMap:
             )
         bits = np.frombuffer(cursor.bytes((n_files + 7) // 8), np.uint8)
         covered = np.unpackbits(bits, count=n_files, bitorder="little").view(np.bool_)
-        head = Head(is_bytes, 0, n_files, 0, n_codes, n_chunks)
+        head = Head(version, is_bytes, 0, n_files, 0, n_codes, n_chunks)
         book = open_codebook(head, cursor, parts)
         levels, at, n_sets = [], 1 + n_chunks, n_codes
         for _ in range(n_levels):

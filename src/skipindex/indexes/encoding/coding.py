@@ -45,6 +45,7 @@ class Coding:
     ) -> bytes:
         """The header of a payload, ready for what its kind adds."""
         head = Head(
+            version=version,
             form=self.form,
             parameter=parameter,
             n_rows=column.n_rows,
@@ -52,7 +53,7 @@ class Coding:
             n_codes=self.n_codes,
             n_chunks=len(self.chunks),
         )
-        return head.to_bytes(version, column.domain) + self.head
+        return head.to_bytes(column.domain) + self.head
 
 
 def rank_coding(column: EncodedColumn) -> Coding:

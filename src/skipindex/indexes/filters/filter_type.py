@@ -8,9 +8,10 @@ it makes an atom TRUE.  There may be several ways to make it TRUE, so a kind giv
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from pyroaring import BitMap
 
@@ -18,13 +19,16 @@ from skipindex.errors import CorruptIndexError
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
+from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.filters.payload import (
     VERSION,
     Filter,
     FilterHead,
     Wanted,
+    check_error_rate,
     check_scheme,
     hopeless,
+    pack_filter,
 )
 from skipindex.indexes.filters.transposed import Transposed, gather, scatter
 from skipindex.indexes.interface import IndexSpec
@@ -32,6 +36,43 @@ from skipindex.storage.parts import Parts
 
 ROWS: Final = struct.Struct("<Q")
 """The rows of the file, at the end of a header."""
+
+
+class FilterSpec(ABC):
+    """What asks for a filter: a frozen dataclass with an ``error_rate``.
+
+    The field is each spec's own, because the order of fields is that of its parameters.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    error_rate: float
+
+    def __post_init__(self) -> None:
+        check_error_rate(self.error_rate, self.kind)
+
+    @abstractmethod
+    def keys(self, column: EncodedColumn) -> list[bytes]:
+        """The distinct keys of the column's values, as UTF-8.
+
+        Raises:
+            UnsupportedTypeError: this kind cannot hold the column.
+        """
+
+    def own(self, _column: EncodedColumn) -> bytes:
+        """What the kind adds to the header."""
+        return b""
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload.
+
+        Raises:
+            UnsupportedTypeError: this kind cannot hold the column.
+        """
+        return pack_filter(
+            self.keys(column), self.error_rate, column.domain, own=self.own(column)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -63,10 +63,7 @@ _FEW: Final = 64
 class KeySet:
     """The set of the distinct values of an integer column."""
 
-    @property
-    def kind(self) -> str:
-        """``key_set``."""
-        return _KIND
+    kind: ClassVar[str] = _KIND
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload.

@@ -26,23 +26,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds
-from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
-from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
-from skipindex.indexes.encoding.header import Cursor, Head, read_head
+from skipindex.indexes.encoding.dictionary import Codebook
+from skipindex.indexes.encoding.header import Cursor, Head
 from skipindex.indexes.encoding.roaring import Bits, from_rows
-from skipindex.indexes.interface import IndexSpec
-from skipindex.indexes.positional import Interval, answer, distinct
+from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "run_length"
@@ -59,10 +56,7 @@ Ints = npt.NDArray[np.uint32]
 class RunLength:
     """Bit slices over runs of equal neighbours."""
 
-    @property
-    def kind(self) -> str:
-        """``run_length``."""
-        return _KIND
+    kind: ClassVar[str] = _KIND
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""
@@ -120,28 +114,41 @@ def _choose_coding(column: EncodedColumn, n_runs: int) -> Coding:
 
 
 @dataclass(frozen=True, slots=True)
-class RunLengthIndex:
+class RunLengthIndex(PositionalIndex):
     """The runs of one column of one file."""
 
-    head: Head
-    book: Codebook
     n_runs: int
     width: int
     form: int
-    parts: Parts
+
+    @classmethod
+    def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
+        """How many runs and slices there are."""
+        (n_runs,) = cursor.numbers("I", 1)
+        width, form = cursor.bytes(2)
+        expected = _width(head.n_codes, has_null=head.null_count > 0)
+        if (
+            (n_runs > 0) != (head.n_rows > 0)
+            or n_runs > head.n_rows
+            or width != expected
+            or form not in (_BITS, _NUMBERS)
+        ):
+            raise CorruptIndexError(
+                f"a run_length payload cannot have {n_runs} runs, {width} slices and "
+                f"form {form} (expected {expected} slices, form {_BITS} or {_NUMBERS}, "
+                f"and no more runs than rows: {head})"
+            )
+        return cls(head, book, parts, n_runs, width, form)
 
     @property
     def n_bitmaps(self) -> int:
         """The slices, and where runs begin."""
         return self.width + 1
 
-    def probe(self, atom: Atom) -> Bounds[BitMap]:
-        """Exactly the rows for which ``atom`` is TRUE."""
-        return answer(self, atom)
-
-    def distinct(self, limit: int) -> list[Value] | None:
-        """Every value of the column, if there are not more than ``limit``."""
-        return distinct(self, limit)
+    @property
+    def n_parts(self) -> int:
+        """The header, the dictionary, the beginnings of the runs, and the slices."""
+        return 3 + self.head.n_chunks
 
     def existence(self) -> BitMap:
         """The rows that have a value."""
@@ -241,43 +248,6 @@ class RunLengthIndex:
         return begins
 
 
-@dataclass(frozen=True, slots=True)
-class RunLengthType:
-    """The kind ``run_length``."""
-
-    name: str = _KIND
-    version: int = _VERSION
-    positional: bool = True
-    spec: type[IndexSpec] = RunLength
-
-    def check(self, domain: Domain) -> None:
-        """Accept every domain: all that it takes is an order."""
-
-    def open(self, parts: Parts, domain: Domain, n_rows: int) -> RunLengthIndex:
-        """Read the header; a dictionary and the runs only when asked."""
-        if not len(parts):
-            raise CorruptIndexError("a run_length payload has no part")
-        cursor = Cursor(parts[0])
-        head = read_head(
-            cursor, kind=_KIND, version=_VERSION, domain=domain, n_rows=n_rows
-        )
-        book = open_codebook(head, cursor, parts)
-        (n_runs,) = cursor.numbers("I", 1)
-        width, form = cursor.bytes(2)
-        cursor.end()
-        sensible = (
-            (n_runs > 0) == (n_rows > 0)
-            and n_runs <= n_rows
-            and width == _width(head.n_codes, has_null=head.null_count > 0)
-            and form in (_BITS, _NUMBERS)
-            and len(parts) == 3 + head.n_chunks
-        )
-        if not sensible:
-            raise CorruptIndexError(
-                f"a run_length payload of {len(parts)} parts makes no sense: {n_runs} "
-                f"runs, {width} slices, form {form} ({head})"
-            )
-        return RunLengthIndex(head, book, n_runs, width, form, parts)
-
-
-INDEX_TYPE: Final = RunLengthType()
+INDEX_TYPE: Final = PositionalKind(
+    name=_KIND, version=_VERSION, spec=RunLength, index=RunLengthIndex
+)
