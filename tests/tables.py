@@ -37,6 +37,8 @@ from skipindex.storage.log import (
     commit,
     latest_version,
 )
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 
 Columns: TypeAlias = pa.Table | Mapping[str, Any]
 
@@ -93,7 +95,7 @@ def rewrite_commit(folder: Path, **changes: Any) -> None:
 def edit_blobs(folder: Path, edit: Callable[[bytearray], None]) -> None:
     """Change every blob in place, and commit that they are meant to be so."""
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         infos = []
         for pack in base.manifest.packs:
             path = folder / PACKS / pack.name
@@ -109,7 +111,7 @@ def edit_blobs(folder: Path, edit: Callable[[bytearray], None]) -> None:
             path.write_bytes(bytes(data))
             infos.append(replace(pack, blobs=tuple(blobs)))
         manifest = replace(base.manifest, packs=tuple(infos))
-        return Snapshot(base.version + 1, manifest, base.properties)
+        return manifest, base.properties
 
     commit(location_of(folder), change, operation="test")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CommitConflictError
-from skipindex.storage.checks import usable_properties
 from skipindex.storage.file_system.location import Found
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import (
     Replacement,
     Rewrites,
@@ -125,11 +125,13 @@ def test_properties_round_trip(
         tuple(map(visible, old)), tuple(map(hidden, new)), since, publishing
     )
     rewrites = Rewrites((one,), (("p=1/_skipindex-2-0/q", since),))
-    properties = rewrites.within({"layout": {"cluster_by": ["x"]}})
-    assert Rewrites.of(properties) == rewrites
-    assert usable_properties(json.loads(json.dumps(properties))) == (properties, ())
-    assert properties["layout"] == {"cluster_by": ["x"]}
-    assert Rewrites().within(properties) == {"layout": {"cluster_by": ["x"]}}
+    laid_out = TableProperties(layout={"cluster_by": ["x"]}, others={"more": [None]})
+    properties = rewrites.to_properties(laid_out)
+    assert Rewrites.from_properties(properties) == rewrites
+    record = json.loads(json.dumps(properties.to_json()))
+    assert TableProperties.from_json(record) == (properties, ())
+    assert record.keys() == {"layout", "rewrites", "more"}
+    assert Rewrites().to_properties(properties) == laid_out
 
 
 def test_names() -> None:

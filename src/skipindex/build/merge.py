@@ -19,6 +19,7 @@ from skipindex.build.merged_packs import (
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES, crowded
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.vanished import without_vanished
 from skipindex.table import TableState
 
@@ -100,9 +101,9 @@ def _merge(
     moves = merger.write(chosen, least=least)
     if moves:
 
-        def merged(base: Snapshot) -> Snapshot:
+        def merged(base: Snapshot) -> tuple[Manifest, TableProperties]:
             manifest = _moved(without_vanished(base.manifest, table.location), moves)
-            return Snapshot(base.version + 1, manifest, base.properties)
+            return manifest, base.properties
 
         commit(table.location, merged, operation="merge")
         table = table.refresh()

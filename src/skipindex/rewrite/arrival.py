@@ -18,11 +18,11 @@ import contextlib
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from skipindex.errors import CommitConflictError, CorruptIndexError, TableError
 from skipindex.rewrite.publish import Publisher
@@ -39,6 +39,7 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import read_publications
 from skipindex.storage.replacements import Replacement, Rewrites, without_files
 from skipindex.table import is_data_file, other_format
@@ -51,7 +52,7 @@ _MARKS: Final = ("_SUCCESS", "_metadata", "_common_metadata")
 Writer = Callable[[str], int]
 """Writes rows below a folder of the table that does not exist; how many went in."""
 
-Indexer = Callable[[Sequence[Found]], tuple[Manifest, Mapping[str, Any]]]
+Indexer = Callable[[Sequence[Found]], tuple[Manifest, TableProperties]]
 """Indexes the new files; a manifest of them, and properties for the table."""
 
 
@@ -151,14 +152,14 @@ def _committed(
     run: str,
     files: Sequence[Found],
     fresh: Manifest,
-    news: Mapping[str, Any],
+    news: TableProperties,
 ) -> Replacement:
     """Commit the arrival of hidden files; what was committed."""
     arrival = Replacement(
         (), tuple(files), time.time(), publishing=True, publication=run, arrival=True
     )
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         nonlocal arrival
         for file in files:
             if location.stat(file.path) != file:
@@ -166,14 +167,15 @@ def _committed(
                     f"{mode.value}: {file.path!r} was deleted before it was committed "
                     "(a vacuum with a retention shorter than a write?); try again"
                 )
-        rewrites, manifest, kept = Rewrites.of(base.properties), base.manifest, base
+        rewrites = Rewrites.from_properties(base.properties)
+        manifest, properties = base.manifest, base.properties
         if mode is not Mode.APPEND:
             arrival = replace(arrival, old=_replaced(location, mode, base))
             rewrites = rewrites.without(rewrites.replacements, now=time.time())
-            manifest, kept = Manifest.empty(), replace(base, properties={})
+            manifest, properties = Manifest.empty(), TableProperties()
         added = (*rewrites.replacements, arrival)
-        properties = replace(rewrites, replacements=added).within(kept.properties)
-        return Snapshot(base.version + 1, manifest.merge(fresh), {**properties, **news})
+        properties = replace(rewrites, replacements=added).to_properties(properties)
+        return manifest.merge(fresh), properties | news
 
     for _ in range(_TRIES):
         try:
@@ -199,7 +201,7 @@ def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[Found, ..
             "was added"
         )
     publications = read_publications(location)
-    for replacement in Rewrites.of(base.properties).replacements:
+    for replacement in Rewrites.from_properties(base.properties).replacements:
         # One that is shown stays in the log where the commit that ends it is lost.
         if replacement.publishing and not publications.is_shown(replacement):
             raise _BusyError
@@ -272,14 +274,16 @@ def _withdraw(
     gone = set(made)
     paths = [*map(published, made), *made]
 
-    def without(base: Snapshot) -> Snapshot:
-        rewrites = Rewrites.of(base.properties)
+    def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        rewrites = Rewrites.from_properties(base.properties)
         others = tuple(
             r for r in rewrites.replacements if not gone & {f.path for f in r.new}
         )
-        properties = replace(rewrites, replacements=others).within(base.properties)
+        properties = replace(rewrites, replacements=others).to_properties(
+            base.properties
+        )
         manifest = without_files(base.manifest, set(paths))
-        return Snapshot(base.version + 1, manifest, properties)
+        return manifest, properties
 
     with contextlib.suppress(Exception):
         try:

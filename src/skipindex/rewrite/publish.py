@@ -22,11 +22,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.selection.cubes import PROPERTY, cubes_of
+from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.storage.file_system.location import Found, Location
 from skipindex.storage.file_system.names import published
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import (
     read_publications,
     record_path,
@@ -70,7 +72,7 @@ class Publisher:
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
         """The replacements to publish, and those that are to be given up."""
-        found = Rewrites.of(snapshot.properties).replacements
+        found = Rewrites.from_properties(snapshot.properties).replacements
         there = self._there(found)
         publications = read_publications(self._location)
         taken = {
@@ -153,12 +155,12 @@ class Publisher:
     def _being_published(self) -> list[Replacement]:
         """What the newest commit of all says, for nothing else may be deleted."""
         snapshot = newest_for_writer(self._location)
-        replacements = Rewrites.of(snapshot.properties).replacements
+        replacements = Rewrites.from_properties(snapshot.properties).replacements
         return [r for r in replacements if r.publishing]
 
-    def _marked(self, base: Snapshot, name: str) -> Snapshot:
+    def _marked(self, base: Snapshot, name: str) -> tuple[Manifest, TableProperties]:
         due, void = self.due(base)
-        rewrites = Rewrites.of(base.properties)
+        rewrites = Rewrites.from_properties(base.properties)
         rewrites = rewrites.publishing(due, name).without(void, now=time.time())
         return _committed(base, rewrites, {f.path: None for r in void for f in r.new})
 
@@ -277,8 +279,10 @@ class Publisher:
             if is_copy or (is_all_there and target.mtime == file.mtime):
                 self._delete([target])
 
-    def _shown(self, base: Snapshot, done: Sequence[Replacement]) -> Snapshot:
-        rewrites = Rewrites.of(base.properties)
+    def _shown(
+        self, base: Snapshot, done: Sequence[Replacement]
+    ) -> tuple[Manifest, TableProperties]:
+        rewrites = Rewrites.from_properties(base.properties)
         ended = [r for r in done if r in rewrites.replacements]
         if not ended:
             raise CommitConflictError("vacuum: another vacuum was faster")
@@ -288,11 +292,11 @@ class Publisher:
 
 def _committed(
     base: Snapshot, rewrites: Rewrites, places: Mapping[str, Found | None]
-) -> Snapshot:
+) -> tuple[Manifest, TableProperties]:
     """``base`` with other rewrites, and files at other places, or gone."""
     gone = {path for path, place in places.items() if place is None}
     moved = {path: place for path, place in places.items() if place is not None}
-    properties = rewrites.within(base.properties)
+    properties = rewrites.to_properties(base.properties)
     cubes = [
         replace(
             cube,
@@ -303,6 +307,6 @@ def _committed(
         )
         for cube in cubes_of(base.properties)
     ]
-    properties[PROPERTY] = [cube.to_json() for cube in cubes if cube.paths]
+    left = [cube.to_json() for cube in cubes if cube.paths]
     manifest = with_moved(without_files(base.manifest, gone), moved)
-    return Snapshot(base.version + 1, manifest, properties)
+    return manifest, replace(properties, cubes=left)

@@ -35,7 +35,7 @@ def referenced(
         keep: the retention in seconds; with 0 the newest commit alone counts.
         since: when the retention began, in seconds since 1970.
     """
-    rewrites = Rewrites.of(newest.properties)
+    rewrites = Rewrites.from_properties(newest.properties)
     needed = {file.path for r in rewrites.replacements for file in r.new}
     needed |= {path for path, _ in rewrites.trash}
     commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)

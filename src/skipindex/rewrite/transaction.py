@@ -17,10 +17,9 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.selection.cubes import PROPERTY, Cube, cubes_of
+from skipindex.rewrite.selection.cubes import Cube, cubes_of
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
@@ -29,6 +28,7 @@ from skipindex.storage.file_system.location import Found, Location
 from skipindex.storage.file_system.names import STAGING
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import stable_listing
 from skipindex.storage.replacements import Rewrites, without_files
 from skipindex.table import TableState, live_files
@@ -65,7 +65,7 @@ def rewrite(
     *,
     write: Writer,
     index: Indexer,
-    properties: Mapping[str, Any],
+    properties: TableProperties,
 ) -> list[Rewritten]:
     """Replace the files of ``groups`` in one commit; what each became.
 
@@ -95,9 +95,11 @@ def rewrite(
         fresh = index([file for rewritten in done for file in rewritten.files])
         files = {f.path: Found(f.path, f.size, f.mtime) for f in table.files}
 
-        def change(base: Snapshot) -> Snapshot:
-            changed = _committed(location, base, files, done, target, run, fresh)
-            return replace(changed, properties={**changed.properties, **properties})
+        def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            manifest, known = _committed(
+                location, base, files, done, target, run, fresh
+            )
+            return manifest, known | properties
 
         commit(location, change, operation="optimize")
     except BaseException:
@@ -153,8 +155,8 @@ def _committed(
     target: Target,
     run: str,
     fresh: Manifest,
-) -> Snapshot:
-    rewrites = Rewrites.of(base.properties)
+) -> tuple[Manifest, TableProperties]:
+    rewrites = Rewrites.from_properties(base.properties)
     listing, publications = stable_listing(location, lambda: list(location.list()))
     live, _ = live_files(listing, publications, base)
     there = {file.path: file for file in live}
@@ -185,7 +187,7 @@ def _committed(
         )
         for rewritten in done
     ]
-    properties = rewrites.within(base.properties)
-    properties[PROPERTY] = [cube.to_json() for cube in cubes]
+    properties = rewrites.to_properties(base.properties)
+    properties = replace(properties, cubes=[cube.to_json() for cube in cubes])
     manifest = without_files(base.manifest, gone).merge(fresh)
-    return Snapshot(base.version + 1, manifest, properties)
+    return manifest, properties

@@ -101,7 +101,7 @@ def _log(table: TableState, listing: list[Found]) -> tuple[list[str], set[str]]:
             if table.location.read(file.path) == BLANK:
                 continue
             snapshot = read_snapshot(table.location, version)
-            rewrites = Rewrites.of(snapshot.properties)
+            rewrites = Rewrites.from_properties(snapshot.properties)
         except (CorruptIndexError, OSError, SkipIndexError) as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 continue  # vacuum takes the manifests of older commits

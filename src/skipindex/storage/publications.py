@@ -33,15 +33,14 @@ from skipindex.errors import CorruptIndexError, TableError
 from skipindex.storage.checks import (
     MAX_COMMIT,
     READING,
-    check_replacements,
     first_line,
-    is_id,
     sealed,
     unsealed,
     whole,
 )
 from skipindex.storage.file_system.location import Found, Location
 from skipindex.storage.file_system.names import published
+from skipindex.storage.properties import check_replacements, is_id
 from skipindex.storage.replacements import Replacement
 
 PUBLISHING: Final = ".skipindex-publishing"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from skipindex.errors import CommitConflictError
 from skipindex.storage.file_system.location import Found
 from skipindex.storage.file_system.names import HIDDEN, is_hidden_copy, published
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 
 __all__ = [
     "HIDDEN",
@@ -34,8 +35,6 @@ __all__ = [
     "with_moved",
     "without_files",
 ]
-
-_PROPERTY: Final = "rewrites"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +111,21 @@ class Rewrites:
     trash: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def of(cls, properties: Mapping[str, Any]) -> Rewrites:
-        """What the properties of a commit say."""
-        record = properties.get(_PROPERTY, {})
+    def from_properties(cls, properties: TableProperties) -> Rewrites:
+        """The replacements and the trash of a table."""
+        record = properties.rewrites or {}
         return cls(
             tuple(map(Replacement.from_json, record.get("replacements", ()))),
             tuple((path, since) for path, since in record.get("trash", ())),
         )
 
-    def within(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """The properties with these rewrites in them."""
-        others = {k: v for k, v in properties.items() if k != _PROPERTY}
-        if self == Rewrites():
-            return others
+    def to_properties(self, properties: TableProperties) -> TableProperties:
+        """The properties with these rewrites."""
         record = {
             "replacements": [r.to_json() for r in self.replacements],
             "trash": [list(entry) for entry in self.trash],
         }
-        return {**others, _PROPERTY: record}
+        return replace(properties, rewrites=record if any(record.values()) else None)
 
     def live(
         self,

@@ -80,7 +80,7 @@ def observe(
             require_plain(location, (file.path for file in everything), insist=True)
         there = _counted(everything, publications)
         shown = SparkListing(there.values())
-        listing, remarks = Rewrites.of(snapshot.properties).live(
+        listing, remarks = Rewrites.from_properties(snapshot.properties).live(
             there, shown.is_read, publications.is_shown
         )
         candidates = shown.with_schema or [file.path for file in listing]
@@ -119,7 +119,7 @@ def live_files(
     """
     there = _counted(everything, publications)
     shown = SparkListing(there.values())
-    rewrites = Rewrites.of(snapshot.properties)
+    rewrites = Rewrites.from_properties(snapshot.properties)
     return rewrites.live(there, shown.is_read, publications.is_shown)
 
 
@@ -148,10 +148,10 @@ def _listed(
             everything, publications = stable_listing(location, lambda: _list(location))
         except OSError as error:
             raise _unlisted(location, error) from error
-        before = Rewrites.of(snapshot.properties)
+        before = Rewrites.from_properties(snapshot.properties)
         if _latest(location) != snapshot.newest:
             snapshot = _newest(location)
-        if Rewrites.of(snapshot.properties) == before:
+        if Rewrites.from_properties(snapshot.properties) == before:
             if snapshot.version >= 0:
                 warn_of_damage(snapshot)
             return everything, publications, snapshot

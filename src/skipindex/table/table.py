@@ -95,7 +95,7 @@ class TableState:
         self.declared = declared
         self.plain = plain
         self._given = derived
-        committed = Derived.from_json(snapshot.properties.get("derived"))
+        committed = Derived.from_json(snapshot.properties.derived)
         self.derived = committed if derived is None else derived
         self._folders = folders
         self.partitions = partition_columns(self.paths, partition_types, folders)

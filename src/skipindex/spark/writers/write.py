@@ -18,7 +18,7 @@ from skipindex.errors import LayoutError, TableError
 from skipindex.layout import Workload, n_files_for
 from skipindex.layout import curve as named_curve
 from skipindex.rewrite.arrival import Mode, arrive, is_leftover
-from skipindex.rewrite.selection.grouping import PROPERTY, Target, cubes_of_write
+from skipindex.rewrite.selection.grouping import Target, cubes_of_write
 from skipindex.spark.columns import arrow_schema
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
 from skipindex.spark.runner import SparkRunner
@@ -26,6 +26,7 @@ from skipindex.spark.writers.writing import sorted_within, write_counted
 from skipindex.storage.file_system.location import Found, Location, location_of
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.table import (
     TableState,
     check_folder,
@@ -110,14 +111,14 @@ def write_table(
     order = tuple(sort_within or ())
     target = Target(by, layout.get("curve") or "linear", order, rows_per_file)
 
-    def index(files: Sequence[Found]) -> tuple[Manifest, Mapping[str, Any]]:
+    def index(files: Sequence[Found]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)
         wanted = wished(new, indexes, Wish())
         runner = SparkRunner(df.sparkSession)
         manifest = index_files(new, wanted.request, runner=runner, progress=progress)
         cubes = cubes_of_write(new.paths, new.sizes.tolist(), target)
-        laid = {"layout": layout, PROPERTY: [cube.to_json() for cube in cubes]}
-        return manifest, {**wanted.properties, **laid}
+        laid = TableProperties(layout=layout, cubes=[cube.to_json() for cube in cubes])
+        return manifest, wanted.properties | laid
 
     arrive(
         location,
