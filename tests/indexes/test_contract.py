@@ -25,6 +25,7 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import IndexSpec, index_type, index_types
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import (
     POSITIONAL,
     SPECS,
@@ -37,7 +38,7 @@ from tests.indexes.columns import (
     true_rows,
     values_of,
 )
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import CheckedParts, opened
 
 WITH_ALL_VALUES = [s for s in POSITIONAL if getattr(s, "max_slices", None) is None]
 """A kind whose digits were dropped knows of a value only which bin it would be in."""
@@ -179,11 +180,11 @@ def test_every_flipped_bit_is_refused_by_the_checksum(spec: IndexSpec) -> None:
     parts = spec.build(column)
     crcs = [crc32c(part) for part in parts]
     kind, chooser = index_type(spec.kind), random.Random(1)
-    sound = kind.open(MemoryParts(parts, crcs), column.domain, column.n_rows)
+    sound = kind.open(CheckedParts(parts, crcs), column.domain, column.n_rows)
     answers = [_frozen(sound.probe(atom)) for atom in _questions(spec)]
     for _ in range(50):
         damaged = _flipped(parts, chooser)
-        index_parts = MemoryParts(damaged, crcs)
+        index_parts = CheckedParts(damaged, crcs)
         try:
             index = kind.open(index_parts, column.domain, column.n_rows)
             for atom, answer in zip(_questions(spec), answers, strict=True):

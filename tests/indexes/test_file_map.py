@@ -16,7 +16,7 @@ from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import file_map
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.file_map import FileMap, ValueSpans, build_file_map
-from tests.indexes.memory_parts import MemoryParts
+from skipindex.storage.parts import MemoryParts
 from tests.tables import holds
 
 Files = Sequence[Sequence[Value | None] | None]

@@ -45,8 +45,8 @@ from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
 from skipindex.indexes.kinds.run_length import RunLength
 from skipindex.indexes.kinds.token_bloom import TokenBloom
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import column_of, fits, values_of
-from tests.indexes.memory_parts import MemoryParts
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 WRITE = os.environ.get("SKIPINDEX_WRITE_GOLDEN") == "1"

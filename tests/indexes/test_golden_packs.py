@@ -24,8 +24,8 @@ from skipindex.indexes.interface import GatheringType, PackIndex
 from skipindex.indexes.kinds.bloom import Bloom
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.token_bloom import TokenBloom
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
-from tests.indexes.memory_parts import MemoryParts
 from tests.indexes.test_golden import GOLDEN, read_golden
 
 PACKS = GOLDEN / "pack" / "v1"

@@ -15,7 +15,7 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from skipindex.build.gathering import gathered
-from skipindex.errors import TableError, UnsupportedTypeError
+from skipindex.errors import TableError, UnsupportedTypeError, first_line
 from skipindex.expressions import Reference
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type, spec_to_json
@@ -316,7 +316,7 @@ def _index_column(
 
 def reason(error: Exception) -> str:
     """Why something could not be read, in one line."""
-    text = str(error).partition("\n")[0]
+    text = first_line(error)
     return text if isinstance(error, UNREADABLE) else f"{type(error).__name__}: {text}"
 
 

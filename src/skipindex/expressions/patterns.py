@@ -18,10 +18,10 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
     Atom,
     Matches,
@@ -32,7 +32,6 @@ from skipindex.expressions.atoms import (
     after_prefix,
 )
 
-_Mask = npt.NDArray[np.bool_]
 _CHARACTER: Final = rb"(?:[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*)"
 _MANY: Final = 256
 """So many values are searched for the longest piece before they are matched."""
@@ -121,7 +120,7 @@ def shared_prefix(low: bytes, high: bytes) -> bytes:
     return b""
 
 
-def select(pattern: Pattern, values: pa.LargeBinaryArray) -> tuple[_Mask, _Mask]:
+def select(pattern: Pattern, values: pa.LargeBinaryArray) -> tuple[Mask, Mask]:
     """Which values, none NULL, match for certain, and which possibly."""
     n = len(values)
     candidates = np.arange(n)

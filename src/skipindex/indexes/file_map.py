@@ -39,6 +39,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Ints, Mask, starts
 from skipindex.expressions.atoms import Atom, OneOf, Range, Value, successor
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding import roaring
@@ -61,7 +62,7 @@ from skipindex.indexes.encoding.header import (
     check_tag,
     check_version,
 )
-from skipindex.indexes.encoding.ranks import Distinct, Ints, rank_bytes, rank_ints
+from skipindex.indexes.encoding.ranks import Distinct, rank_bytes, rank_ints
 from skipindex.indexes.positional import DAMAGE, Interval, intervals_of
 from skipindex.storage.parts import Parts
 
@@ -82,8 +83,6 @@ _BYTES_PER_FILE: Final = 256
 _SHARE: Final = 16
 """A map takes up to 64 KB and 256 bytes a file, or one byte for so many of the indexes
 beside it."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +170,14 @@ def _binned(
     lows, highs = ranks[: len(slots)], ranks[len(slots) :]
     step = max(1, -(-len(lows) // _MAX_BINS))
     cuts = np.sort(lows)[::step]
-    cuts = cuts[np.append(True, cuts[1:] != cuts[:-1])] if len(cuts) else cuts
+    cuts = cuts[starts(cuts)]
     first = cuts.searchsorted(lows, side="right") - 1
     last = cuts.searchsorted(highs, side="right") - 1
     width = last - first + 1
     within = np.arange(int(width.sum())) - np.repeat(np.cumsum(width) - width, width)
     bins = (np.repeat(first, width) + within).astype(np.uint64)
     keys = np.sort(bins << np.uint64(32) | np.repeat(slots, width))
-    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+    keys = keys[starts(keys)]
     if isinstance(distinct, np.ndarray):
         return keys, distinct[cuts]
     return keys, distinct.take(pa.array(cuts))
@@ -205,7 +204,7 @@ def _written(
         n_codes = -(-n_codes >> _FAN_BITS)
         codes = keys >> np.uint64(32 + _FAN_BITS) << np.uint64(32)
         keys = np.sort(codes | keys & np.uint64(0xFFFF_FFFF))
-        keys = keys[np.append(True, keys[1:] != keys[:-1])]
+        keys = keys[starts(keys)]
     tag = domain.tag.encode()
     covered = np.packbits([s is not None for s in files], bitorder="little")
     head = _HEAD.pack(

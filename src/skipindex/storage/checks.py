@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from crc32c import crc32c
 
-from skipindex.errors import CorruptIndexError
+from skipindex.errors import CorruptIndexError, first_line
 from skipindex.storage.file_system.names import is_pack_name
 
 MAX_COMMIT: Final = 256 << 20
@@ -78,14 +78,13 @@ def unsealed(name: str, data: bytes) -> dict[str, Any]:
     except CorruptIndexError:
         raise
     except READING as error:
-        raise CorruptIndexError(f"it is no {name}: {first_line(error)}") from error
+        raise CorruptIndexError(f"it is no {name}: {reason(error)}") from error
     return dict(body)
 
 
-def first_line(error: BaseException) -> str:
-    """One line that says what is wrong."""
-    text = str(error).partition("\n")[0][:200]
-    return text or type(error).__name__
+def reason(error: BaseException) -> str:
+    """One short line that says what is wrong with foreign bytes, and may quote them."""
+    return first_line(error)[:200]
 
 
 def _no_number(name: str) -> NoReturn:

@@ -36,7 +36,7 @@ from skipindex.storage.checks import (
     MAX_COMMIT,
     MAX_MANIFEST,
     READING,
-    first_line,
+    reason,
     sealed,
     unsealed,
     whole,
@@ -144,9 +144,7 @@ def read_snapshot(location: Location, version: int | None = None) -> Snapshot:
     except IndexVersionError:
         raise
     except READING as error:
-        raise CorruptIndexError(
-            f"{name} cannot be read: {first_line(error)}"
-        ) from error
+        raise CorruptIndexError(f"{name} cannot be read: {reason(error)}") from error
     return Snapshot(version, manifest, properties, manifest_name, notes=notes)
 
 

@@ -35,7 +35,7 @@ from skipindex.storage.checks import (
     check_pack,
     check_stats,
     check_unpacked,
-    first_line,
+    reason,
     stream_of,
 )
 from skipindex.storage.pack import BlobEntry
@@ -323,8 +323,7 @@ class Manifest:
         except READING as error:
             if isinstance(error, CorruptIndexError):
                 raise
-            reason = first_line(error)
-            raise CorruptIndexError(f"it is no manifest: {reason}") from error
+            raise CorruptIndexError(f"it is no manifest: {reason(error)}") from error
 
     @classmethod
     def _checked(cls, data: bytes) -> Manifest:

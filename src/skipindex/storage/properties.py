@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
-from skipindex.storage.checks import MAX_INT, READING, first_line, require, whole
+from skipindex.storage.checks import MAX_INT, READING, reason, require, whole
 from skipindex.storage.file_system.names import (
     is_data_file,
     is_hidden_copy,
@@ -59,7 +59,7 @@ class TableProperties:
             try:
                 _check(name, content)
             except READING as error:
-                notes.append(f"property {name!r} ignored: {first_line(error)}")
+                notes.append(f"property {name!r} ignored: {reason(error)}")
             else:
                 mine = name in _NAMES and content is not None
                 (known if mine else others)[name] = content

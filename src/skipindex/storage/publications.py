@@ -33,7 +33,7 @@ from skipindex.errors import CorruptIndexError, TableError
 from skipindex.storage.checks import (
     MAX_COMMIT,
     READING,
-    first_line,
+    reason,
     sealed,
     unsealed,
     whole,
@@ -163,7 +163,7 @@ def _read(location: Location, names: frozenset[str]) -> Publications:
             try:
                 records.append(_record(location, name, decided=decided))
             except READING as error:
-                notes.append(f"{record_path(name)} ignored: {first_line(error)}")
+                notes.append(f"{record_path(name)} ignored: {reason(error)}")
         elif decided:
             ended.add(name)
     return Publications(tuple(records), frozenset(ended), tuple(notes))

@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from skipindex.errors import IndexVersionError, TableError
+from skipindex.errors import IndexVersionError, TableError, first_line
 from skipindex.storage.file_system.location import Found, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_file
 from skipindex.storage.log import (
@@ -31,7 +31,7 @@ from skipindex.table.files import (
     column_reader,
 )
 from skipindex.table.formats import require_plain
-from skipindex.table.stored import arrow_schema, given_schema
+from skipindex.table.stored import footer_schema, given_schema
 
 _LOOKS: Final = 20
 """How often a table is listed anew that others rewrite meanwhile."""
@@ -210,11 +210,11 @@ def read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, 
     try:
         file, close = column_reader(location, path)
         try:
-            return arrow_schema(file)
+            return footer_schema(file)
         finally:
             close()
     except UNREADABLE as error:
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         raise TableError(
             f"{location.full(path)!r} is no readable Parquet file: {reason} "
             "(names that begin with _ or . are left out)"

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
     Atom,
     IsNotNull,
@@ -46,7 +47,6 @@ MAX_BYTES: Final = 64
 _BLOCK: Final = 1 << 15
 """So many files are compared at a time, which the processor's cache holds."""
 
-Mask = np.ndarray
 """One bool for every file."""
 
 

@@ -30,8 +30,8 @@ from skipindex.indexes.interface import GatheringType
 from skipindex.indexes.kinds.bloom import Bloom
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.token_bloom import TokenBloom
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
-from tests.indexes.memory_parts import MemoryParts
 
 STRING, INT = Domain("string"), Domain("int", bits=64)
 SPECS = [Bloom(), Bloom(error_rate=1e-6), NGramBloom(), NGramBloom(n=5), TokenBloom()]

@@ -16,8 +16,9 @@ from skipindex.indexes.bit_slices.digits import Shape, pack_slices
 from skipindex.indexes.bit_slices.slices import Slices
 from skipindex.indexes.encoding.column import NULL_CODE
 from skipindex.indexes.kinds.bit_sliced import BitSliced
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import opened
 
 SHAPES = [(base, ranged) for base in (2, 3, 7, 10, 16) for ranged in (True, False)]
 

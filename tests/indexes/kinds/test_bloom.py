@@ -20,8 +20,9 @@ from skipindex.indexes.filters import payload as payload_module
 from skipindex.indexes.filters.hashing import fill, scheme_of
 from skipindex.indexes.filters.payload import bloom_key
 from skipindex.indexes.kinds.bloom import INDEX_TYPE, Bloom
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import opened
 
 STRING = Domain("string")
 

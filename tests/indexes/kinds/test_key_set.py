@@ -24,8 +24,9 @@ from skipindex.expressions.atoms import (
     Range,
 )
 from skipindex.indexes.kinds.key_set import INDEX_TYPE, KeySet
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import column_of, encoded
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import opened
 from tests.tables import build, put_all
 
 WIDE = [-(2**63), -(2**40) - 5, -1, 0, 7, 2**32 - 1, 2**32, 2**40, 2**63 - 1]

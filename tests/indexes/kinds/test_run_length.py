@@ -11,8 +11,9 @@ from skipindex.expressions.atoms import IsNotNull, IsNull, OneOf, Range
 from skipindex.indexes import index_type
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.run_length import RunLength
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import column_of, encoded
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import opened
 
 N_ROWS = 60_000
 

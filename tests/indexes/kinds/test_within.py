@@ -17,7 +17,8 @@ from skipindex.expressions.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, 
 from skipindex.expressions.domain import domain_of
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.kinds.bit_sliced import BitSliced
-from tests.indexes.memory_parts import MemoryParts, opened
+from skipindex.storage.parts import MemoryParts
+from tests.indexes.memory_parts import opened
 
 SPECS = (
     BitSliced(),

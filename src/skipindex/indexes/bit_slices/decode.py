@@ -17,12 +17,12 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Bits
 from skipindex.indexes.encoding.bit_matrix import turn
 from skipindex.indexes.encoding.roaring import (
     ARRAY_MAX,
     BITS_SIZE,
     NO_RUNS,
-    Bits,
     blank,
     load,
     pack_all,

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import array
 import struct
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
+from skipindex.expressions.arrays import Bits
 from skipindex.storage.parts import deserialized
-
-Bits: TypeAlias = npt.NDArray[np.uint8]
-"""One bit a row, the lowest first, as ``np.packbits(..., bitorder="little")``."""
 
 EMPTY: Final = struct.pack("<II", 12346, 0)
 """The bytes of the bitmap without rows."""

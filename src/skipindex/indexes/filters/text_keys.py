@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions.arrays import Ints
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import Fragment, required
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.indexes.encoding.ranks import Ints
 from skipindex.indexes.filters.filter_type import ROWS, FilterSpec
 
 

@@ -47,6 +47,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.bit_matrix import pack_rows, unpack_columns
@@ -72,8 +73,6 @@ _PART_BYTES: Final = 1 << 13
 _TAIL: Final = 8
 _WASTE: Final = 8
 """An incomplete eight is taken where it adds at most one bit in so many."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

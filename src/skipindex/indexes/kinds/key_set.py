@@ -28,6 +28,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError, UnsupportedTypeError
+from skipindex.expressions.arrays import Ints, starts
 from skipindex.expressions.atoms import (
     Atom,
     IntegerSet,
@@ -43,7 +44,6 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.header import Cursor, ascend, check_tag, check_version
 from skipindex.indexes.encoding.postings import pack_postings
-from skipindex.indexes.encoding.ranks import Ints
 from skipindex.indexes.encoding.roaring import load
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.parts import Parts
@@ -76,7 +76,7 @@ class KeySet:
         assert isinstance(keys, np.ndarray)
         tag = column.domain.tag.encode()
         high = keys >> 32
-        first = np.flatnonzero(np.diff(high, prepend=high[:1] - 1))
+        first = np.flatnonzero(starts(high))
         if len(first) * _KEYS_PER_BUCKET > len(keys) and len(first) > 1:
             buckets, body = b"", keys.astype("<i8").tobytes()
             first = first[:0]
@@ -104,7 +104,7 @@ def _wanted(keys: IntegerSet) -> dict[int, BitMap]:
     """The buckets of a set that many files are asked about."""
     buckets = {}
     high = keys.array >> 32
-    first = np.flatnonzero(np.diff(high, prepend=high[:1] - 1))
+    first = np.flatnonzero(starts(high))
     for at, stop in zip(first.tolist(), [*first[1:].tolist(), len(keys)], strict=True):
         # pyroaring takes an array.array whole, but numpy's one integer at a time.
         low = array.array("I")

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.expressions.arrays import starts
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.filters.filter_type import FilterSpec, FilterType
@@ -89,9 +90,7 @@ def _pieces(values: pa.LargeBinaryArray, n: int) -> _Numbers:
 def _distinct(numbers: _Numbers) -> _Numbers:
     # Sorted and compared: np.unique hashes, which takes ten times as long.
     numbers.sort()
-    fresh = np.ones(len(numbers), np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=fresh[1:])
-    return numbers[fresh]
+    return numbers[starts(numbers)]
 
 
 def _windows(values: pa.LargeBinaryArray, n: int) -> _Numbers:

@@ -31,12 +31,12 @@ import numpy.typing as npt
 from pyroaring import BitMap, FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.expressions.arrays import Codes
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head, ascend
-from skipindex.indexes.encoding.ranks import Codes
 from skipindex.indexes.encoding.roaring import BITS_SIZE, blank, pack_all, thawed
 from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
 from skipindex.storage.parts import Parts

@@ -33,12 +33,13 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Bits, Codes, starts
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
-from skipindex.indexes.encoding.roaring import Bits, from_rows
+from skipindex.indexes.encoding.roaring import from_rows
 from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
 from skipindex.storage.parts import Parts
 
@@ -48,8 +49,6 @@ _BITS: Final = 0
 _NUMBERS: Final = 1
 _MANY: Final = 8
 """From so many intervals on, the codes are put together and looked up."""
-
-Ints = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +81,7 @@ class RunLength:
 
 def _beginnings(column: EncodedColumn) -> npt.NDArray[np.intp]:
     """The first row of every run."""
-    codes = column.codes
-    if not len(codes):
-        return np.zeros(0, np.intp)
-    return np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+    return np.flatnonzero(starts(column.codes))
 
 
 def _width(n_codes: int, *, has_null: bool) -> int:
@@ -230,7 +226,7 @@ class RunLengthIndex(PositionalIndex):
         rows = (steps + np.arange(len(steps))).astype(np.uint32)
         return from_rows(rows, self.head.n_rows)
 
-    def _begins(self) -> Ints:
+    def _begins(self) -> Codes:
         raw = self.parts[1 + self.head.n_chunks]
         self.parts.count.bitmaps += 1
         if self.form == _NUMBERS:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from skipindex.build.builder import Request, requested
 from skipindex.build.requested import wanted_of
-from skipindex.errors import LayoutError, PredicateError, TableError
+from skipindex.errors import LayoutError, PredicateError, TableError, first_line
 from skipindex.expressions import (
     And,
     Call,
@@ -158,7 +158,7 @@ def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
         finally:
             close()
     except UNREADABLE as error:
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         raise TableError(f"cannot rewrite {location.full(path)!r}: {reason}") from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -18,6 +18,7 @@ from skipindex.errors import LayoutError, TableError
 from skipindex.layout import Workload, n_files_for
 from skipindex.layout import curve as named_curve
 from skipindex.rewrite.arrival import Mode, arrive, is_leftover
+from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.grouping import Target, cubes_of_write
 from skipindex.spark.columns import arrow_schema
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
@@ -34,8 +35,6 @@ from skipindex.table import (
     require_plain,
     table_of,
 )
-
-ROWS_PER_FILE: Final = 1_000_000
 
 
 def write_table(
