@@ -17,10 +17,10 @@ from crc32c import crc32c
 import skipindex as sx
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Pattern,
     Range,
@@ -138,9 +138,9 @@ def forget_open_packs() -> None:
 def holds(atom: Atom, value: Value | None) -> bool:
     """Whether ``atom`` is TRUE for one value of its column's domain."""
     match atom:
-        case IsNull():
+        case NullAtom():
             return value is None
-        case IsNotNull():
+        case NotNullAtom():
             return value is not None
         case OneOf(_, values):
             assert list(values) == sorted(set(values))

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from skipindex.errors import CorruptIndexError, IndexVersionError
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Wildcard,
@@ -128,8 +128,8 @@ def test_trap_c52_bitmaps_with_high_keys_and_full_containers(
         Range("c", sample[0], sample[-1]),
         Range("c", None, sample[len(sample) // 2]),
         Range("c", max(present), None),
-        IsNull("c"),
-        IsNotNull("c"),
+        NullAtom("c"),
+        NotNullAtom("c"),
     ]
     truths = [true_rows(atom, values) for atom in questions]
     for spec in SPECS:
@@ -169,8 +169,8 @@ def _questions(spec: IndexSpec) -> list[Atom]:
         NoneOf("c", (literals[1],)),
         Range("c", min(literals), max(literals)),
         Range("c", None, literals[2]),
-        IsNull("c"),
-        IsNotNull("c"),
+        NullAtom("c"),
+        NotNullAtom("c"),
     ]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
-from skipindex.expressions.atoms import Atom, IsNull, NoneOf, OneOf, Range, Value
+from skipindex.expressions.atoms import Atom, NoneOf, NullAtom, OneOf, Range, Value
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import file_map
 from skipindex.indexes.encoding.column import EncodedColumn
@@ -138,7 +138,7 @@ def test_what_a_map_cannot_know_is_no_opinion() -> None:
     parts = parts_of([[1, None]], pa.int64())
     assert parts is not None
     found = opened(parts, domain_of(pa.int64()), 1)
-    assert found.ask(IsNull("c")) is None
+    assert found.ask(NullAtom("c")) is None
     assert found.ask(NoneOf("c", (1,))) is None
 
 

@@ -382,7 +382,7 @@ MUTANTS: Final = (
         ("tests/indexes/bit_slices/test_decode.py",),
     ),
     Mutant(
-        "turned-all",
+        "transposed-all",
         "indexes/filters/transposed.py",
         "found |= functools.reduce(operator.and_, [have[key] for key in alternative])",
         "found &= functools.reduce(operator.and_, [have[key] for key in alternative])",
@@ -393,7 +393,7 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "turned-column",
+        "transposed-column",
         "indexes/filters/transposed.py",
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="little")',
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="big")',
@@ -404,7 +404,7 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "turned-identity",
+        "transposed-identity",
         "planner/stages/index_reader.py",
         "files, slots = files[fits], slots[fits]",
         "files, slots = files, slots",

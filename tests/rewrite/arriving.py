@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
 from skipindex.rewrite.arrival import Mode, arrive
-from skipindex.storage.file_system.location import Found, location_of
+from skipindex.storage.file_system.location import FileInfo, location_of
 from skipindex.storage.manifest import Manifest
 from skipindex.table import table_of
 
@@ -46,7 +46,7 @@ def arrived(
         (folder / staged / "_SUCCESS").write_bytes(b"")
         return sum(len(columns["x"]) for columns in by_day.values()) + lost
 
-    def index(files: Sequence[Found]) -> tuple[Manifest, dict[str, Any]]:
+    def index(files: Sequence[FileInfo]) -> tuple[Manifest, dict[str, Any]]:
         new = table_of(location, files)
         made = index_files(new, {"x": "bitmap"}, runner=LocalRunner(1))
         return made, {} if mode is Mode.APPEND else {"layout": {"cluster_by": []}}

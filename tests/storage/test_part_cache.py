@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, write_pack
-from skipindex.storage.part_cache import KeptParts
+from skipindex.storage.part_cache import PartCache
 from skipindex.storage.parts import ReadCount
 from tests.storage.test_pack import Bytes
 
@@ -20,7 +20,7 @@ META = BlobMeta("kind", 1, "c", "int", {})
 PAYLOADS = [[bytes([i, k]) * 50 for k in range(6)] for i in range(8)]
 
 
-def opened(kept: KeptParts | None) -> tuple[Blob, Bytes]:
+def opened(kept: PartCache | None) -> tuple[Blob, Bytes]:
     builder = BlobBuilder(META)
     for i, parts in enumerate(PAYLOADS):
         builder.add(parts, n_rows=10, identity=i)
@@ -37,7 +37,7 @@ def read(blob: Blob, i: int, start: int, stop: int) -> tuple[list[bytes], ReadCo
 
 
 def test_what_is_kept_is_not_read_again() -> None:
-    blob, source = opened(KeptParts(1 << 20))
+    blob, source = opened(PartCache(1 << 20))
     first = read(blob, 3, 1, 5)
     before = source.reads
     again = read(blob, 3, 1, 5)
@@ -49,7 +49,7 @@ def test_what_is_kept_is_not_read_again() -> None:
 
 
 def test_only_what_is_missing_is_read_and_at_once() -> None:
-    blob, source = opened(KeptParts(1 << 20))
+    blob, source = opened(PartCache(1 << 20))
     read(blob, 3, 2, 4)
     before = source.reads
     parts, count = read(blob, 3, 2, 6)
@@ -71,7 +71,7 @@ def test_only_what_is_missing_is_read_and_at_once() -> None:
 def test_any_questions_under_any_limit(
     limit: int, asked: list[tuple[int, int, int]]
 ) -> None:
-    kept = KeptParts(limit)
+    kept = PartCache(limit)
     blob, _ = opened(kept)
     for i, start, stop in asked:
         if start <= stop:
@@ -82,7 +82,7 @@ def test_any_questions_under_any_limit(
 
 
 def test_the_payload_that_was_asked_for_first_makes_room() -> None:
-    kept = KeptParts(3_000)
+    kept = PartCache(3_000)
     blob, source = opened(kept)
     for i in (0, 1, 0, 2):  # each takes 104 + 200 bytes a part, and 48
         read(blob, i, 0, 4)
@@ -94,7 +94,7 @@ def test_the_payload_that_was_asked_for_first_makes_room() -> None:
 
 
 def test_a_smaller_limit_holds_at_once_and_nought_keeps_nothing() -> None:
-    kept = KeptParts(1 << 20)
+    kept = PartCache(1 << 20)
     blob, source = opened(kept)
     for i in range(8):
         read(blob, i, 0, 6)
@@ -110,7 +110,7 @@ def test_a_smaller_limit_holds_at_once_and_nought_keeps_nothing() -> None:
 
 
 def test_a_blob_that_is_let_go_takes_its_bytes_with_it() -> None:
-    kept = KeptParts(1 << 20)
+    kept = PartCache(1 << 20)
     mine, _ = opened(kept)
     other, source = opened(kept)
     for blob in (mine, other):
@@ -128,7 +128,7 @@ def test_a_blob_that_is_let_go_takes_its_bytes_with_it() -> None:
 
 
 def test_bytes_that_fail_their_check_are_not_kept() -> None:
-    kept = KeptParts(1 << 20)
+    kept = PartCache(1 << 20)
     blob, source = opened(kept)
     at = source.data.index(PAYLOADS[2][3])
     good = source.data
@@ -141,7 +141,7 @@ def test_bytes_that_fail_their_check_are_not_kept() -> None:
 
 
 def test_parts_that_are_no_bitmaps_are_refused_and_not_kept() -> None:
-    kept = KeptParts(1 << 20)
+    kept = PartCache(1 << 20)
     blob, _ = opened(kept)
     parts = blob.payload(2, ReadCount())
     assert parts is not None
@@ -155,7 +155,7 @@ def test_parts_that_are_no_bitmaps_are_refused_and_not_kept() -> None:
 
 
 def test_threads_share_it() -> None:
-    kept = KeptParts(6_000)
+    kept = PartCache(6_000)
     blob, _ = opened(kept)
 
     def ask(seed: int) -> bool:
@@ -183,7 +183,7 @@ class Letters:
 
 
 def test_what_a_kind_makes_of_a_part_is_made_once() -> None:
-    kept = KeptParts(2_500)
+    kept = PartCache(2_500)
     blob, source = opened(kept)
     count = ReadCount()
     made: list[Letters] = []

@@ -42,8 +42,8 @@ TASKS_PER_SLOT: Final = 4
 
 EVERY: Final = requested_module.EVERY
 
-Wanted = str | IndexSpec | MinMax
-Request = Mapping[str, Wanted | Sequence[Wanted] | None]
+SpecLike = str | IndexSpec | MinMax
+Request = Mapping[str, SpecLike | Sequence[SpecLike] | None]
 
 
 TableT_co = TypeVar("TableT_co", bound=TableState, covariant=True)
@@ -214,14 +214,14 @@ def _merged(table: TableState, shrunk: set[str]) -> tuple[TableState, list[str]]
         return table, [f"packs were not merged: {error}"]
 
 
-def orderly(table: TableState) -> list[ColumnInfo]:
+def indexable_columns(table: TableState) -> list[ColumnInfo]:
     """The columns that can have an index."""
     return list(indexable(table))
 
 
 def requested(
     table: TableState, indexes: Request
-) -> list[tuple[ColumnInfo, Wanted | Sequence[Wanted]]]:
+) -> list[tuple[ColumnInfo, SpecLike | Sequence[SpecLike]]]:
     """The columns of a request, and what each is to have.
 
     Columns that are not named have what ``*`` says, or else statistics; None, for one
@@ -233,7 +233,7 @@ def requested(
     named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
     found = [(column_named(table, name), wanted) for name, wanted in named.items()]
     taken = {column.name for column, _ in found}
-    rest = [column for column in orderly(table) if column.name not in taken]
+    rest = [column for column in indexable_columns(table) if column.name not in taken]
     every = indexes.get(EVERY, MinMax())
     found += [(column, every) for column in rest]
     return [(column, wanted) for column, wanted in found if wanted is not None]
@@ -250,7 +250,7 @@ def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
     requests = []
     for column, wanted in requested(table, indexes):
         single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
-        wishes: Sequence[Wanted] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
+        wishes: Sequence[SpecLike] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
         specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
         domain = domain_to_index(column)
         for spec in specs:

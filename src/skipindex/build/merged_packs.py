@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from skipindex.build.gathering import gathered, is_together, scattered
+from skipindex.build.packable import is_together, packed_together, unpacked
 from skipindex.build.task import map_blob
 from skipindex.build.tiers import is_small
 from skipindex.errors import CorruptIndexError
@@ -273,7 +273,7 @@ class Merger:
                 parts = self._payload(key, mine)
                 builder.add(parts, n_rows=n_rows, identity=crc)
             domain = self._domain(meta)
-            made = builder if domain is None else gathered(builder, domain)
+            made = builder if domain is None else packed_together(builder, domain)
             n_bytes += made.n_bytes
             writer.add(made)
             self._together.clear()
@@ -306,18 +306,18 @@ class Merger:
                 parts = self._blob(number, i).payload(slot, ReadCount())
                 if parts is not None:
                     return [bytes(part) for part in parts.read(0, len(parts))]
-                together = self._scattered(number, i)
+                together = self._unpacked(number, i)
             except _UNREADABLE as error:
                 raise _NotMergeableError(number, str(error)) from error
             if slot in together:
                 return together[slot]
         return []
 
-    def _scattered(self, number: int, i: int) -> dict[int, list[bytes]]:
+    def _unpacked(self, number: int, i: int) -> dict[int, list[bytes]]:
         """The payloads that a blob has together, taken apart."""
         if (number, i) not in self._together:
             domain = self._domain(self.manifest.packs[number].blobs[i].meta)
-            found = {} if domain is None else scattered(self._blob(number, i), domain)
+            found = {} if domain is None else unpacked(self._blob(number, i), domain)
             self._together[number, i] = found
         return self._together[number, i]
 

@@ -123,14 +123,14 @@ class NoneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class NullAtom:
     """The value is NULL."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
-class IsNotNull:
+class NotNullAtom:
     """The value is not NULL."""
 
     column: str
@@ -160,7 +160,7 @@ class Matches:
     negated: bool = False
 
 
-Atom: TypeAlias = Range | OneOf | NoneOf | IsNull | IsNotNull | Matches
+Atom: TypeAlias = Range | OneOf | NoneOf | NullAtom | NotNullAtom | Matches
 
 
 def successor(value: Value) -> Value:

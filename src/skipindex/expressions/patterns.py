@@ -33,7 +33,7 @@ from skipindex.expressions.atoms import (
 )
 
 _CHARACTER: Final = rb"(?:[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*)"
-_MANY: Final = 256
+_BULK_FROM_VALUES: Final = 256
 """So many values are searched for the longest piece before they are matched."""
 _WILDCARDS: Final = {"%": Wildcard.ANY_TEXT, "_": Wildcard.ANY_CHARACTER}
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
@@ -125,7 +125,7 @@ def select(pattern: Pattern, values: pa.LargeBinaryArray) -> tuple[Mask, Mask]:
     n = len(values)
     candidates = np.arange(n)
     pieces = [piece for piece in pattern if isinstance(piece, bytes)]
-    if pieces and n >= _MANY:
+    if pieces and n >= _BULK_FROM_VALUES:
         longest = max(pieces, key=len)
         hits = pc.match_substring(values, longest)
         candidates = np.flatnonzero(np.asarray(hits))

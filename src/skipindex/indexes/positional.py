@@ -14,10 +14,10 @@ from pyroaring import BitMap
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
@@ -128,9 +128,9 @@ class PositionalIndex(ABC):
                 return Bounds(every - some.upper, every - some.lower)
             case Matches():
                 return self._matching(atom)
-            case IsNull():
+            case NullAtom():
                 return _exactly(self._null_rows())
-            case IsNotNull():
+            case NotNullAtom():
                 return _exactly(self.existence())
             case _:
                 assert_never(atom)

@@ -28,7 +28,7 @@ from skipindex.errors import CommitConflictError, CorruptIndexError, TableError
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.selection.eligible_files import row_counts
 from skipindex.rewrite.staging import delete_files, hide_staged
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     FOLDER,
     LOG,
@@ -52,7 +52,7 @@ _MARKS: Final = ("_SUCCESS", "_metadata", "_common_metadata")
 Writer = Callable[[str], int]
 """Writes rows below a folder of the table that does not exist; how many went in."""
 
-Indexer = Callable[[Sequence[Found]], tuple[Manifest, TableProperties]]
+Indexer = Callable[[Sequence[FileInfo]], tuple[Manifest, TableProperties]]
 """Indexes the new files; a manifest of them, and properties for the table."""
 
 
@@ -115,7 +115,7 @@ def is_leftover(path: str) -> bool:
 
 def _counted(
     location: Location, mode: Mode, run: str, n_rows: int, made: list[str]
-) -> list[Found]:
+) -> list[FileInfo]:
     """The staged files, hidden beside the data, if they hold as many rows."""
     hidden = hide_staged(
         location,
@@ -150,7 +150,7 @@ def _committed(
     location: Location,
     mode: Mode,
     run: str,
-    files: Sequence[Found],
+    files: Sequence[FileInfo],
     fresh: Manifest,
     news: TableProperties,
 ) -> Replacement:
@@ -171,7 +171,9 @@ def _committed(
         manifest, properties = base.manifest, base.properties
         if mode is not Mode.APPEND:
             arrival = replace(arrival, old=_replaced(location, mode, base))
-            rewrites = rewrites.without(rewrites.replacements, now=time.time())
+            rewrites = rewrites.without_replacements(
+                rewrites.replacements, now=time.time()
+            )
             manifest, properties = Manifest.empty(), TableProperties()
         added = (*rewrites.replacements, arrival)
         properties = replace(rewrites, replacements=added).to_properties(properties)
@@ -190,7 +192,7 @@ def _committed(
     )
 
 
-def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[Found, ...]:
+def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[FileInfo, ...]:
     """All visible files: those that an overwrite replaces."""
     old = tuple(
         file for file in location.list() if file.size > 0 and is_data_file(file.path)
@@ -235,7 +237,7 @@ def _publish(location: Location, arrival: Replacement, mode: Mode) -> None:
         )
 
 
-def _delete_replaced(location: Location, files: Iterable[Found]) -> None:
+def _delete_replaced(location: Location, files: Iterable[FileInfo]) -> None:
     delete_files(location, [file.path for file in files], folders=True)
 
 

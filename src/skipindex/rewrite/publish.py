@@ -24,7 +24,7 @@ from dataclasses import replace
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.rewrite.selection.eligible_files import count_rows
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import published
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
@@ -56,12 +56,12 @@ class Publisher:
         self,
         location: Location,
         cutoff: float,
-        delete: Callable[[Iterable[Found]], None],
+        delete: Callable[[Iterable[FileInfo]], None],
     ) -> None:
         self._location = location
         self._cutoff = cutoff
         self._delete = delete
-        self._places: dict[str, Found | None] = {}
+        self._places: dict[str, FileInfo | None] = {}
         self.links: set[str] = set()
         """Hidden names of files that have visible ones now."""
 
@@ -84,7 +84,7 @@ class Publisher:
         for path in publications.ignored(there):
             del there[path]
         open_ = [r for r in found if not r.publishing]
-        void = [r for r in open_ if r.misfit(there)]
+        void = [r for r in open_ if r.first_mismatch(there)]
         due = [
             r
             for r in found
@@ -145,7 +145,7 @@ class Publisher:
         )
         self._location.delete(record_path(name))
 
-    def _there(self, replacements: Sequence[Replacement]) -> dict[str, Found]:
+    def _there(self, replacements: Sequence[Replacement]) -> dict[str, FileInfo]:
         """Those of their files that are there, hidden and visible."""
         paths = {f.path for r in replacements for f in (*r.old, *r.new)}
         paths |= {published(f.path) for r in replacements for f in r.new}
@@ -161,7 +161,8 @@ class Publisher:
     def _marked(self, base: Snapshot, name: str) -> tuple[Manifest, TableProperties]:
         due, void = self.due(base)
         rewrites = Rewrites.from_properties(base.properties)
-        rewrites = rewrites.publishing(due, name).without(void, now=time.time())
+        rewrites = rewrites.with_publication(due, name)
+        rewrites = rewrites.without_replacements(void, now=time.time())
         return _committed(base, rewrites, {f.path: None for r in void for f in r.new})
 
     def _end(self, name: str, mine: Sequence[Replacement]) -> None:
@@ -173,7 +174,7 @@ class Publisher:
                 self._count(replacement)
             return
         there = self._there(mine)
-        fits = [r for r in mine if not r.misfit(there)]
+        fits = [r for r in mine if not r.first_mismatch(there)]
         if fits:
             write_record(self._location, name, fits)
         record = read_publications(self._location).record(name)
@@ -195,7 +196,7 @@ class Publisher:
             else:
                 self._take_back(replacement)
                 # Rows that arrive are nowhere else: they go on to count as hidden.
-                if not replacement.arrival or replacement.misfit(there):
+                if not replacement.arrival or replacement.first_mismatch(there):
                     self._places |= {file.path: None for file in replacement.new}
 
     def _end_without_record(self, replacement: Replacement) -> None:
@@ -213,7 +214,9 @@ class Publisher:
     def _show(self, replacement: Replacement) -> bool:
         """Make the copies visible; whether they can stand for the old files."""
         there = self._there([replacement])
-        if replacement.misfit(there) or not self._has_rows_of(replacement, there):
+        if replacement.first_mismatch(there) or not self._has_rows_of(
+            replacement, there
+        ):
             return False
         if not all(self._show_file(file) for file in replacement.new):
             return False
@@ -221,7 +224,7 @@ class Publisher:
         self._location.sync([published(file.path) for file in replacement.new])
         return True
 
-    def _show_file(self, file: Found) -> bool:
+    def _show_file(self, file: FileInfo) -> bool:
         target = published(file.path)
         if not self._location.owns(file.path):
             return False
@@ -238,7 +241,7 @@ class Publisher:
                 self.links.add(file.path)
 
     def _has_rows_of(
-        self, replacement: Replacement, there: Mapping[str, Found]
+        self, replacement: Replacement, there: Mapping[str, FileInfo]
     ) -> bool:
         """Whether the copies have as many rows as what they replaced, or is left.
 
@@ -287,11 +290,13 @@ class Publisher:
         if not ended:
             raise CommitConflictError("vacuum: another vacuum was faster")
         places = {f.path: self._places.get(f.path) for r in ended for f in r.new}
-        return _committed(base, rewrites.without(ended, now=time.time()), places)
+        return _committed(
+            base, rewrites.without_replacements(ended, now=time.time()), places
+        )
 
 
 def _committed(
-    base: Snapshot, rewrites: Rewrites, places: Mapping[str, Found | None]
+    base: Snapshot, rewrites: Rewrites, places: Mapping[str, FileInfo | None]
 ) -> tuple[Manifest, TableProperties]:
     """``base`` with other rewrites, and files at other places, or gone."""
     gone = {path for path, place in places.items() if place is None}

@@ -24,7 +24,7 @@ from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import STAGING
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
@@ -41,7 +41,7 @@ The folder is relative to the table, and does not exist.  Partitions are folders
 it that spell the values as the groups do; names of files ascend along the curve.
 """
 
-Indexer = Callable[[Sequence[Found]], Manifest]
+Indexer = Callable[[Sequence[FileInfo]], Manifest]
 """Indexes files of the table; a manifest of them."""
 
 
@@ -55,7 +55,7 @@ class Rewritten:
     """
 
     group: Group
-    files: tuple[Found, ...]
+    files: tuple[FileInfo, ...]
 
 
 def rewrite(
@@ -93,7 +93,7 @@ def rewrite(
         for rewritten in done:
             _check_rows(location, rewritten)
         fresh = index([file for rewritten in done for file in rewritten.files])
-        files = {f.path: Found(f.path, f.size, f.mtime) for f in table.files}
+        files = {f.path: FileInfo(f.path, f.size, f.mtime) for f in table.files}
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
             manifest, known = _committed(
@@ -122,7 +122,7 @@ def _move_beside(
 ) -> list[Rewritten]:
     """Move staged files beside those that they replace, and tell ``made`` where."""
     group_of = {group.values: group for group in groups}
-    moved: dict[Group, list[Found]] = {group: [] for group in groups}
+    moved: dict[Group, list[FileInfo]] = {group: [] for group in groups}
     for path, file in hide_staged(
         location,
         staged,
@@ -150,7 +150,7 @@ def _check_rows(location: Location, rewritten: Rewritten) -> None:
 def _committed(
     location: Location,
     base: Snapshot,
-    files: Mapping[str, Found],
+    files: Mapping[str, FileInfo],
     done: Sequence[Rewritten],
     target: Target,
     run: str,

@@ -19,7 +19,7 @@ from skipindex.errors import IndexVersionError, TableError
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
-from skipindex.storage.file_system.location import Found, Location, location_of
+from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import (
     STAGING,
     is_commit,
@@ -242,7 +242,7 @@ class _Run:
         gone += [path for path, since in trash if since <= self._cutoff]
         self.deleted |= {path: there[path].size for path in gone if path in there}
 
-    def _delete(self, files: Iterable[Found]) -> None:
+    def _delete(self, files: Iterable[FileInfo]) -> None:
         """Delete files of ours; the only place where vacuum deletes any."""
         for file in files:
             folder, slash, name = file.path.rpartition("/")
@@ -256,7 +256,9 @@ class _Run:
                 self.deleted[file.path] = file.size
 
 
-def _heeded(location: Location, newest: Snapshot, listing: Iterable[Found]) -> set[str]:
+def _heeded(
+    location: Location, newest: Snapshot, listing: Iterable[FileInfo]
+) -> set[str]:
     """Records that the log names, and those that say what of all this is ignored."""
     there = {file.path: file for file in listing}
     heeded = {
@@ -278,7 +280,7 @@ def _heeded(location: Location, newest: Snapshot, listing: Iterable[Found]) -> s
 class _Others:
     """Tables below and above this one, whose hidden copies look like ours."""
 
-    def __init__(self, location: Location, folders: Iterable[Found]) -> None:
+    def __init__(self, location: Location, folders: Iterable[FileInfo]) -> None:
         self._below = tuple(
             f"{folder.path.removesuffix(FOLDER)}"
             for folder in folders

@@ -25,9 +25,9 @@ MAX_MANIFEST: Final = 1 << 30
 """Bytes of a file; a larger one is not read."""
 MAX_UNPACKED: Final = 4 << 30
 """Bytes of a manifest in memory."""
-_FREE: Final = 64 << 20
-_RATIO: Final = 4096
-"""Beyond ``_FREE`` bytes, how many times as large as the file it may be in memory."""
+_MAX_UNPACKED_OF_SMALL: Final = 64 << 20
+_MAX_RATIO: Final = 4096
+"""How many times as large as its file a manifest may be in memory, if not small."""
 _MAX_BATCHES: Final = 64
 """Pieces of a manifest; we write one."""
 _MAX_DEPTH: Final = 64
@@ -145,7 +145,7 @@ def check_unpacked(data: bytes) -> None:
     Raises:
         CorruptIndexError: its buffers say that they are too large.
     """
-    limit = min(MAX_UNPACKED, _FREE + _RATIO * len(data))
+    limit = min(MAX_UNPACKED, _MAX_UNPACKED_OF_SMALL + _MAX_RATIO * len(data))
     require(unpacked_bytes(data) <= limit, "it is too large when it is unpacked")
 
 

@@ -41,7 +41,7 @@ from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
 from skipindex.storage.file_system.location import ByteSource
-from skipindex.storage.part_cache import KeptParts, Part, PayloadKey
+from skipindex.storage.part_cache import Part, PartCache, PayloadKey
 from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of
 
 CONTAINER: Final = 1
@@ -252,7 +252,7 @@ class Blob:
     """An opened blob: its directory is in memory, its parts where ``kept`` has them."""
 
     def __init__(
-        self, source: ByteSource, entry: BlobEntry, kept: KeptParts | None = None
+        self, source: ByteSource, entry: BlobEntry, kept: PartCache | None = None
     ) -> None:
         """Read and check the directory.
 

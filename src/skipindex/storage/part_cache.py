@@ -33,7 +33,7 @@ class _Payload:
     n_bytes: int
 
 
-class KeptParts:
+class PartCache:
     """The payloads that were asked for last; safe to share by threads.
 
     A payload, which is the index of one data file, is kept and let go as a whole, so

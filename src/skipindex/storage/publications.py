@@ -38,7 +38,7 @@ from skipindex.storage.checks import (
     unsealed,
     whole,
 )
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import published
 from skipindex.storage.properties import check_replacements, is_id
 from skipindex.storage.replacements import Replacement
@@ -67,7 +67,7 @@ class Publication:
     replacements: tuple[Replacement, ...]
     shown: frozenset[int] | None = None
 
-    def ignored(self, there: Mapping[str, Found]) -> Iterator[str]:
+    def ignored(self, there: Mapping[str, FileInfo]) -> Iterator[str]:
         """Paths of visible files that do not count."""
         for i, replacement in enumerate(self.replacements):
             if self.shown is not None and i in self.shown:
@@ -95,7 +95,7 @@ class Publications:
     ended: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
-    def ignored(self, there: Mapping[str, Found]) -> set[str]:
+    def ignored(self, there: Mapping[str, FileInfo]) -> set[str]:
         """Paths of visible files that do not count, of those that are there."""
         visible = {
             published(file.path)
@@ -131,8 +131,8 @@ def read_publications(location: Location) -> Publications:
 
 
 def stable_listing(
-    location: Location, list_all: Callable[[], Sequence[Found]]
-) -> tuple[Sequence[Found], Publications]:
+    location: Location, list_all: Callable[[], Sequence[FileInfo]]
+) -> tuple[Sequence[FileInfo], Publications]:
     """A listing, and the records that stood beside it from its begin to its end.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from skipindex.errors import IndexVersionError, TableError, first_line
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_file
 from skipindex.storage.log import (
     Snapshot,
@@ -51,7 +51,7 @@ class Observed:
         refused: the columns that are not indexed, and why.
     """
 
-    listing: list[Found]
+    listing: list[FileInfo]
     folders: list[str]
     snapshot: Snapshot
     notes: tuple[str, ...]
@@ -80,7 +80,7 @@ def observe(
             require_plain(location, (file.path for file in everything), insist=True)
         there = _counted(everything, publications)
         shown = SparkListing(there.values())
-        listing, remarks = Rewrites.from_properties(snapshot.properties).live(
+        listing, remarks = Rewrites.from_properties(snapshot.properties).live_files(
             there, shown.is_read, publications.is_shown
         )
         candidates = shown.with_schema or [file.path for file in listing]
@@ -110,8 +110,8 @@ def observe(
 
 
 def live_files(
-    everything: Sequence[Found], publications: Publications, snapshot: Snapshot
-) -> tuple[list[Found], list[str]]:
+    everything: Sequence[FileInfo], publications: Publications, snapshot: Snapshot
+) -> tuple[list[FileInfo], list[str]]:
     """The files that hold the table's rows, by path, and remarks on others.
 
     Raises:
@@ -120,12 +120,12 @@ def live_files(
     there = _counted(everything, publications)
     shown = SparkListing(there.values())
     rewrites = Rewrites.from_properties(snapshot.properties)
-    return rewrites.live(there, shown.is_read, publications.is_shown)
+    return rewrites.live_files(there, shown.is_read, publications.is_shown)
 
 
 def _counted(
-    everything: Sequence[Found], publications: Publications
-) -> dict[str, Found]:
+    everything: Sequence[FileInfo], publications: Publications
+) -> dict[str, FileInfo]:
     """All files by path, but for those that a publication says to ignore."""
     there = {file.path: file for file in everything}
     for path in publications.ignored(there):
@@ -135,7 +135,7 @@ def _counted(
 
 def _listed(
     location: Location,
-) -> tuple[Sequence[Found], Publications, Snapshot]:
+) -> tuple[Sequence[FileInfo], Publications, Snapshot]:
     """All files and the newest commit, in a state that goes together.
 
     Files that a rewrite replaces come and go with commits, so a listing is good
@@ -165,7 +165,7 @@ def _never_still(location: Location) -> TableError:
     )
 
 
-def _list(location: Location) -> list[Found]:
+def _list(location: Location) -> list[FileInfo]:
     """All files below the folder, by path."""
     check_folder(location)
     return sorted(location.list(), key=lambda found: found.path)
@@ -221,7 +221,7 @@ def read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, 
         ) from error
 
 
-def _nothing_there(location: Location, everything: Sequence[Found]) -> str:
+def _nothing_there(location: Location, everything: Sequence[FileInfo]) -> str:
     where = location.full("")
     if not location.exists():
         return f"no such table: {where!r} does not exist"

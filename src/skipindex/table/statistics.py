@@ -27,10 +27,10 @@ import pyarrow.compute as pc
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
@@ -240,9 +240,9 @@ class FileStats:
     def probe(self, atom: Atom) -> Bounds[Mask]:
         """Files whose every row makes ``atom`` TRUE, and files where some row may."""
         match atom:
-            case IsNull():
+            case NullAtom():
                 return Bounds(~self.can_value, self.can_null)
-            case IsNotNull():
+            case NotNullAtom():
                 return Bounds(~self.can_null, self.can_value)
             case Range(_, low, high):
                 inside, touched = self._range(low, high)

@@ -17,9 +17,9 @@ from skipindex.errors import CorruptIndexError, PredicateError, UnsupportedTypeE
 from skipindex.expressions import In, to_sql
 from skipindex.expressions.atoms import (
     IntegerSet,
-    IsNotNull,
-    IsNull,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
 )
@@ -58,8 +58,8 @@ def test_keys_are_known_exactly(values: list[int]) -> None:
         inside = any(low <= v < high for v in values)
         assert possible(values, Range("c", low, high)) == inside
     assert possible(values, Range("c", None, None)) == bool(values)
-    assert possible(values, IsNotNull("c")) == bool(values)
-    assert possible(values, IsNull("c"))
+    assert possible(values, NotNullAtom("c")) == bool(values)
+    assert possible(values, NullAtom("c"))
 
 
 @pytest.mark.parametrize("values", LAYOUTS)

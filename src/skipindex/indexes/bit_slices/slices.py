@@ -19,9 +19,9 @@ from skipindex.indexes.encoding.roaring import thawed
 from skipindex.indexes.positional import Interval
 from skipindex.storage.parts import Parts
 
-_MANY: Final = 16
+_DECODE_FROM_INTERVALS: Final = 16
 """From so many intervals on decoding is faster, where slices are dense."""
-_LIKELY: Final = 4
+_SLICES_READ_AHEAD: Final = 4
 """So many slices more than the logarithm of the rows are read at once."""
 
 
@@ -102,7 +102,7 @@ class Slices:
         """
         rows = rows.copy() if self.full else rows & self._at(self.shape.n_slices)
         low, high, i = start, stop - 1, self.shape.n_digits
-        zeros = self._zeros_from_the_top(len(rows).bit_length() + _LIKELY)
+        zeros = self._zeros_from_the_top(len(rows).bit_length() + _SLICES_READ_AHEAD)
         while i and rows:
             i -= 1
             zero = next(zeros)
@@ -146,7 +146,7 @@ class Slices:
             intervals = [*intervals[:-1], (intervals[-1][0], reach)]
         if self.shape.per_digit == 1:
             if (
-                len(intervals) > _MANY
+                len(intervals) > _DECODE_FROM_INTERVALS
                 and (rows := self._decoded(intervals)) is not None
             ):
                 return rows
@@ -159,7 +159,10 @@ class Slices:
         What a walk costs grows with the bytes of the slices and with the intervals.
         """
         raw = self.parts.read(self.first, self.first + self.shape.n_digits)
-        if len(intervals) * sum(map(len, raw)) < _MANY * len(raw) * self.n_rows / 8:
+        if (
+            len(intervals) * sum(map(len, raw))
+            < _DECODE_FROM_INTERVALS * len(raw) * self.n_rows / 8
+        ):
             return None
         self.parts.count.bitmaps += len(raw)
         rows = rows_among(raw, intervals, self.n_rows)

@@ -19,8 +19,8 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.filters.filter_type import FilterSpec, FilterType
 from skipindex.indexes.filters.payload import (
-    Alternatives,
-    Wanted,
+    KeyAlternatives,
+    RequiredKeys,
     bloom_key,
 )
 
@@ -51,13 +51,13 @@ class Bloom(FilterSpec):
         return keys
 
 
-def _wanted(atom: Atom) -> Alternatives | None:
+def _wanted(atom: Atom) -> KeyAlternatives | None:
     if isinstance(atom, OneOf):
         return [[bloom_key(value)] for value in atom.values]
     return None
 
 
-def _wanted_by(_own: bytes) -> Wanted:
+def _wanted_by(_own: bytes) -> RequiredKeys:
     return _wanted
 
 

@@ -25,7 +25,7 @@ from skipindex.expressions.arrays import starts
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.filters.filter_type import FilterSpec, FilterType
-from skipindex.indexes.filters.payload import Wanted
+from skipindex.indexes.filters.payload import RequiredKeys
 from skipindex.indexes.filters.text_keys import (
     TextFilterSpec,
     check_is_text,
@@ -110,7 +110,7 @@ def _windows(values: pa.LargeBinaryArray, n: int) -> _Numbers:
     return pieces
 
 
-def _wanted_by(own: bytes) -> Wanted:
+def _wanted_by(own: bytes) -> RequiredKeys:
     """What an atom requires of a filter whose header has these own bytes."""
     (n,) = _OWN.unpack(own)
     if n not in _LENGTHS:

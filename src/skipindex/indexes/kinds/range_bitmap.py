@@ -44,10 +44,10 @@ from skipindex.storage.parts import Parts
 _KIND: Final = "range_bitmap"
 _VERSION: Final = 1
 _BYTES_PER_ROW: Final = 3
-_BUDGET: Final = 1 << 14
+_SMALL_FILE_BYTES: Final = 1 << 14
 """What a small file may cost whatever its rows."""
 _HEADER_BYTES: Final = 16
-_MOST: Final = 1024
+_MAX_BITMAPS: Final = 1024
 """Building takes a pass over the rows for every bitmap, however small it is."""
 _BATCH_BYTES: Final = 1 << 23
 
@@ -102,8 +102,8 @@ def _fitting(codes: Codes, n_codes: int) -> int:
     steps = int(np.abs(np.diff(valid)).sum())
     in_runs = _HEADER_BYTES + 2 * steps / max(1, n_codes)
     in_bits = min(len(codes), BITS_SIZE * (len(codes) + 0xFFFF >> 16))
-    budget = max(_BUDGET, _BYTES_PER_ROW * len(codes))
-    return min(_MOST, max(1, int(budget / max(1.0, min(in_runs, in_bits)))))
+    budget = max(_SMALL_FILE_BYTES, _BYTES_PER_ROW * len(codes))
+    return min(_MAX_BITMAPS, max(1, int(budget / max(1.0, min(in_runs, in_bits)))))
 
 
 def _equi_depth(column: EncodedColumn, n_bins: int) -> _Ends:

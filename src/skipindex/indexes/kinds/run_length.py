@@ -45,9 +45,9 @@ from skipindex.storage.parts import Parts
 
 _KIND: Final = "run_length"
 _VERSION: Final = 1
-_BITS: Final = 0
-_NUMBERS: Final = 1
-_MANY: Final = 8
+_AS_BITS: Final = 0
+_AS_NUMBERS: Final = 1
+_DECODE_FROM_INTERVALS: Final = 8
 """From so many intervals on, the codes are put together and looked up."""
 
 
@@ -65,10 +65,10 @@ class RunLength:
         if column.null_count:
             codes = np.where(codes == NULL_CODE, np.uint32(coding.n_codes), codes)
         width = _width(coding.n_codes, has_null=column.null_count > 0)
-        form = _NUMBERS if 32 * len(begins) < column.n_rows else _BITS
+        form = _AS_NUMBERS if 32 * len(begins) < column.n_rows else _AS_BITS
         header = coding.header(column, version=_VERSION)
         header += np.array([len(begins)], "<u4").tobytes() + bytes([width, form])
-        if form == _NUMBERS:
+        if form == _AS_NUMBERS:
             places = begins.astype("<u4").tobytes()
         else:
             begun = np.zeros(column.n_rows, np.bool_)
@@ -127,12 +127,12 @@ class RunLengthIndex(PositionalIndex):
             (n_runs > 0) != (head.n_rows > 0)
             or n_runs > head.n_rows
             or width != expected
-            or form not in (_BITS, _NUMBERS)
+            or form not in (_AS_BITS, _AS_NUMBERS)
         ):
             raise CorruptIndexError(
                 f"a run_length payload cannot have {n_runs} runs, {width} slices and "
-                f"form {form} (expected {expected} slices, form {_BITS} or {_NUMBERS}, "
-                f"and no more runs than rows: {head})"
+                f"form {form} (expected {expected} slices, form 0 or 1, and no more "
+                f"runs than rows: {head})"
             )
         return cls(head, book, parts, n_runs, width, form)
 
@@ -157,7 +157,7 @@ class RunLengthIndex(PositionalIndex):
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
         """Exactly the rows with a code of the intervals."""
         slices = self._slices()
-        if len(intervals) < _MANY:
+        if len(intervals) < _DECODE_FROM_INTERVALS:
             found = np.zeros(slices.shape[1], np.uint8)
             for start, stop in intervals:
                 found |= self._between(start, stop, slices)
@@ -229,7 +229,7 @@ class RunLengthIndex(PositionalIndex):
     def _begins(self) -> Codes:
         raw = self.parts[1 + self.head.n_chunks]
         self.parts.count.bitmaps += 1
-        if self.form == _NUMBERS:
+        if self.form == _AS_NUMBERS:
             begins = np.frombuffer(raw, "<u4")
         else:
             bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little")

@@ -23,7 +23,7 @@ import pyarrow as pa
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.filters.filter_type import FilterType
 from skipindex.indexes.filters.payload import (
-    Wanted,
+    RequiredKeys,
     bloom_key,
 )
 from skipindex.indexes.filters.text_keys import (
@@ -89,7 +89,7 @@ def _keys(fragment: Fragment) -> list[str]:
     ]
 
 
-def _wanted_by(_own: bytes) -> Wanted:
+def _wanted_by(_own: bytes) -> RequiredKeys:
     return lambda atom: wanted_by_text(atom, _keys)
 
 

@@ -29,7 +29,7 @@ from skipindex.expressions import (
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.selection.target import DataFile
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table import (
     UNREADABLE,
     TableState,
@@ -61,7 +61,7 @@ def choose(
                 f"columns alone, and {str(part)!r} is none (there are: {names})"
             )
     # What the indexes know does not matter: a partition is taken whole or not.
-    bare = table.over([Found(f.path, f.size, f.mtime) for f in table.files])
+    bare = table.over([FileInfo(f.path, f.size, f.mtime) for f in table.files])
     plan = plan_files(tree, table=bare, timezone=timezone)
     for task in plan.tasks:
         if task.verdict is not Verdict.ALL:

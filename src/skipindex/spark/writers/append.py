@@ -20,7 +20,7 @@ from skipindex.spark.placement.cluster import apply_clustering, cluster
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import sorted_within, tree_limit, write_counted
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.table import TableState, open_state
@@ -52,7 +52,7 @@ def append(
     size = _rows_per_file(opened, layout)
     laid_out, limit = _laid_out(rows, layout, parts, size)
 
-    def index(files: Sequence[Found]) -> tuple[Manifest, TableProperties]:
+    def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         runner = SparkRunner(df.sparkSession)
         new = opened.over(files)
         manifest = index_files(new, request, runner=runner, progress=progress)

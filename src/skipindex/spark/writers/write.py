@@ -24,7 +24,7 @@ from skipindex.spark.columns import arrow_schema
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.writing import sorted_within, write_counted
-from skipindex.storage.file_system.location import Found, Location, location_of
+from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -110,7 +110,7 @@ def write_table(
     order = tuple(sort_within or ())
     target = Target(by, layout.get("curve") or "linear", order, rows_per_file)
 
-    def index(files: Sequence[Found]) -> tuple[Manifest, TableProperties]:
+    def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)
         wanted = wished(new, indexes, Wish())
         runner = SparkRunner(df.sparkSession)
@@ -142,7 +142,7 @@ def _planned(
     hive = "/".join(f"{name}=0" for name in partition_by)
     return TableState(
         location,
-        [Found(f"{hive}/0.parquet", 1, 0)],
+        [FileInfo(f"{hive}/0.parquet", 1, 0)],
         pa.schema([_arrow_field(field) for field in fields]),
         {},
         Snapshot(-1, Manifest.empty()),
