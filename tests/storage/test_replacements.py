@@ -41,7 +41,7 @@ PUBLISHING = Rewrites((Replacement(OLD, NEW, 5.0, publishing=True),))
 
 def live(rewrites: Rewrites, listing: Sequence[FileInfo]) -> list[str]:
     there = {file.path: file for file in listing}
-    return [file.path for file in rewrites.live(there, is_visible)[0]]
+    return [file.path for file in rewrites.live_files(there, is_visible)[0]]
 
 
 def test_copies_stand_for_the_files_that_they_replace() -> None:
@@ -63,7 +63,7 @@ def test_copies_stand_for_the_files_that_they_replace() -> None:
     ids=["gone", "size", "mark", "no copy", "another copy", "all gone"],
 )
 def test_what_does_not_fit_is_void(listing: list[FileInfo]) -> None:
-    found, notes = ONE.live({file.path: file for file in listing}, is_visible)
+    found, notes = ONE.live_files({file.path: file for file in listing}, is_visible)
     assert found == [file for file in listing if is_visible(file)]
     assert len(notes) == 1
     assert "gone or changed" in notes[0]
@@ -91,7 +91,7 @@ def test_what_is_published_without_a_record_counts_whatever_is_there(
 def test_what_was_published_without_a_record_and_is_lost_is_void() -> None:
     assert live(PUBLISHING, [*OLD]) == ["a", "b"]
     there = {file.path: file for file in OLD}
-    assert len(PUBLISHING.live(there, is_visible)[1]) == 1
+    assert len(PUBLISHING.live_files(there, is_visible)[1]) == 1
 
 
 def test_rewriting_again_joins_replacements() -> None:
