@@ -506,8 +506,8 @@ MUTANTS: Final = (
     Mutant(
         "unknown-after-merge",
         "storage/manifest.py",
-        "nothing = pa.nulls(len(kept), new.values.type)",
-        "nothing = new.values.take(pa.array([0] * len(kept), pa.int64()))",
+        "nothing = pa.nulls(len(left), new.values.type)",
+        "nothing = new.values.take(pa.array([0] * len(left), pa.int64()))",
         "what is known of new files is taken to hold of old ones: trap C-48",
         ("tests/traps/test_upgrades.py",),
     ),

@@ -115,13 +115,5 @@ def _impure(location: Location) -> set[str]:
 def _without_packs(manifest: Manifest, names: set[str]) -> Manifest:
     """The manifest without these packs."""
     gone = {i for i, pack in enumerate(manifest.packs) if pack.name in names}
-    numbers, slots = [], []
-    for mine, places in zip(
-        manifest.files["packs"].to_pylist(),
-        manifest.files["slots"].to_pylist(),
-        strict=True,
-    ):
-        pairs = [(p, s) for p, s in zip(mine, places, strict=True) if p not in gone]
-        numbers.append([p for p, _ in pairs])
-        slots.append([s for _, s in pairs])
-    return manifest.with_packs(manifest.packs, numbers, slots)
+    refs = [[ref for ref in mine if ref[0] not in gone] for mine in manifest.refs()]
+    return manifest.with_refs(manifest.packs, refs)

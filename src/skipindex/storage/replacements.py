@@ -254,13 +254,7 @@ def _take_over(
 
 def without_files(manifest: Manifest, paths: set[str]) -> Manifest:
     """The manifest without the files at these paths."""
-    mask = pa.array([path not in paths for path in manifest.paths], pa.bool_())
-    stats = {
-        name: replace(column, values=column.values.filter(mask))
-        for name, column in manifest.stats.items()
-    }
-    kept = replace(manifest, files=manifest.files.filter(mask), stats=stats)
-    return kept.without_unused_packs()
+    return manifest.only([path not in paths for path in manifest.paths])
 
 
 def with_moved(manifest: Manifest, moved: Mapping[str, FileInfo]) -> Manifest:
