@@ -203,17 +203,13 @@ class BitSlicedIndex(NestedIndex):
 
     def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
         """Those of ``rows`` with a code of the interval, if slices know codes."""
-        if not self._looks_inside:
-            return None
-        found = BitMap()
-        self._slices().inside(*interval, rows, found)
-        return found
+        return self._slices().inside(*interval, rows) if self._looks_inside else None
 
     def count_inside(self, interval: Interval, rows: BitMap) -> int | None:
         """How many of ``rows`` have a code of the interval, if slices know codes."""
         if not self._looks_inside:
             return None
-        return self._slices().inside(*interval, rows, None)
+        return self._slices().count_inside(*interval, rows)
 
     @property
     def _looks_inside(self) -> bool:
