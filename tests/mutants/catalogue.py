@@ -449,7 +449,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "part-crc",
-        "storage/pack.py",
+        "storage/pack/reader.py",
         "if crc32c(part) != self._crc[i]:",
         "if len(part) != self._length[i]:",
         "damaged bytes are read: trap C-52",
@@ -457,10 +457,10 @@ MUTANTS: Final = (
     ),
     Mutant(
         "kept-neighbour",
-        "storage/pack.py",
-        "kept.keep(key, payload.n_parts, start + first, found, n_kept)",
-        "kept.keep(key, payload.n_parts, start, found, n_kept)",
-        "a part is kept in the place of another",
+        "storage/pack/reader.py",
+        "cache.put(key, payload.n_parts, first, read, n_decoded)",
+        "cache.put(key, payload.n_parts, start, read, n_decoded)",
+        "a part is cached as another part",
         ("tests/storage/test_part_cache.py",),
     ),
     Mutant(
@@ -489,7 +489,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "blob-identity",
-        "storage/pack.py",
+        "storage/pack/reader.py",
         "if self.identity[slot] != footer_crc or not same_rows:",
         "if not same_rows:",
         "the index of another file of as many rows is read: trap C-42",
