@@ -17,10 +17,10 @@ from crc32c import crc32c
 import skipindex as sx
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Pattern,
     Range,
@@ -37,6 +37,8 @@ from skipindex.storage.log import (
     commit,
     latest_version,
 )
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 
 Columns: TypeAlias = pa.Table | Mapping[str, Any]
 
@@ -93,7 +95,7 @@ def rewrite_commit(folder: Path, **changes: Any) -> None:
 def edit_blobs(folder: Path, edit: Callable[[bytearray], None]) -> None:
     """Change every blob in place, and commit that they are meant to be so."""
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         infos = []
         for pack in base.manifest.packs:
             path = folder / PACKS / pack.name
@@ -109,7 +111,7 @@ def edit_blobs(folder: Path, edit: Callable[[bytearray], None]) -> None:
             path.write_bytes(bytes(data))
             infos.append(replace(pack, blobs=tuple(blobs)))
         manifest = replace(base.manifest, packs=tuple(infos))
-        return Snapshot(base.version + 1, manifest, base.properties)
+        return manifest, base.properties
 
     commit(location_of(folder), change, operation="test")
 
@@ -136,9 +138,9 @@ def forget_open_packs() -> None:
 def holds(atom: Atom, value: Value | None) -> bool:
     """Whether ``atom`` is TRUE for one value of its column's domain."""
     match atom:
-        case IsNull():
+        case NullAtom():
             return value is None
-        case IsNotNull():
+        case NotNullAtom():
             return value is not None
         case OneOf(_, values):
             assert list(values) == sorted(set(values))

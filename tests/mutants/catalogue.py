@@ -382,7 +382,7 @@ MUTANTS: Final = (
         ("tests/indexes/bit_slices/test_decode.py",),
     ),
     Mutant(
-        "turned-all",
+        "transposed-all",
         "indexes/filters/transposed.py",
         "found |= functools.reduce(operator.and_, [have[key] for key in alternative])",
         "found &= functools.reduce(operator.and_, [have[key] for key in alternative])",
@@ -393,7 +393,7 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "turned-column",
+        "transposed-column",
         "indexes/filters/transposed.py",
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="little")',
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="big")',
@@ -404,7 +404,7 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "turned-identity",
+        "transposed-identity",
         "planner/stages/index_reader.py",
         "files, slots = files[fits], slots[fits]",
         "files, slots = files, slots",
@@ -418,8 +418,8 @@ MUTANTS: Final = (
         "complement-with-nulls",
         "indexes/positional.py",
         "return Bounds(every - some.upper, every - some.lower)",
-        "every = BitMap(range(index.head.n_rows))\n"
-        "            return Bounds(every - some.upper, every - some.lower)",
+        "every = BitMap(range(self.head.n_rows))\n"
+        "                return Bounds(every - some.upper, every - some.lower)",
         "NOT IN is the complement over all rows: trap C-24, Lance 4756",
         _KINDS,
     ),
@@ -449,7 +449,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "part-crc",
-        "storage/pack.py",
+        "storage/pack/reader.py",
         "if crc32c(part) != self._crc[i]:",
         "if len(part) != self._length[i]:",
         "damaged bytes are read: trap C-52",
@@ -457,10 +457,10 @@ MUTANTS: Final = (
     ),
     Mutant(
         "kept-neighbour",
-        "storage/pack.py",
-        "kept.keep(key, payload.n_parts, start + first, found, n_kept)",
-        "kept.keep(key, payload.n_parts, start, found, n_kept)",
-        "a part is kept in the place of another",
+        "storage/pack/reader.py",
+        "cache.put(key, payload.n_parts, first, read, n_decoded)",
+        "cache.put(key, payload.n_parts, start, read, n_decoded)",
+        "a part is cached as another part",
         ("tests/storage/test_part_cache.py",),
     ),
     Mutant(
@@ -489,7 +489,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "blob-identity",
-        "storage/pack.py",
+        "storage/pack/reader.py",
         "if self.identity[slot] != footer_crc or not same_rows:",
         "if not same_rows:",
         "the index of another file of as many rows is read: trap C-42",
@@ -506,8 +506,8 @@ MUTANTS: Final = (
     Mutant(
         "unknown-after-merge",
         "storage/manifest.py",
-        "nothing = pa.nulls(len(kept), new.values.type)",
-        "nothing = new.values.take(pa.array([0] * len(kept), pa.int64()))",
+        "nothing = pa.nulls(len(left), new.values.type)",
+        "nothing = new.values.take(pa.array([0] * len(left), pa.int64()))",
         "what is known of new files is taken to hold of old ones: trap C-48",
         ("tests/traps/test_upgrades.py",),
     ),

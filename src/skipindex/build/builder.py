@@ -11,7 +11,7 @@ import heapq
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 
@@ -34,16 +34,16 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.log import FOLDER, Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
+from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.vanished import without_vanished
 from skipindex.table import ColumnInfo, TableState
 
 TASKS_PER_SLOT: Final = 4
 
 EVERY: Final = requested_module.EVERY
-CHOICE: Final = requested_module.CHOICE
 
-Wanted = str | IndexSpec | MinMax
-Request = Mapping[str, Wanted | Sequence[Wanted] | None]
+SpecLike = str | IndexSpec | MinMax
+Request = Mapping[str, SpecLike | Sequence[SpecLike] | None]
 
 
 TableT_co = TypeVar("TableT_co", bound=TableState, covariant=True)
@@ -83,7 +83,7 @@ def build(
     *,
     runner: Runner,
     progress: Progress | None = None,
-    properties: Mapping[str, Any] | None = None,
+    properties: TableProperties = NO_PROPERTIES,
     repair: bool | None = None,
     dropped: Collection[SpecKey] = (),
 ) -> BuildReport[TableState]:
@@ -112,24 +112,22 @@ def build(
     repairs = to_repair(table, repair)
     fresh, asked = _indexed(table, requests, repairs, runner, progress)
     unchanged = len(table) - len(asked)
-    news = dict(properties or {})
     left = repairs.left(table)
     shrunk: set[str] = set()
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         known = without_vanished(base.manifest, table.location)
         known = without_packs(known, left)
         known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
         shrunk.clear()
         shrunk.update(_shrunk(base.manifest, known))
-        properties = {**base.properties, **news}
-        return Snapshot(base.version + 1, known.merge(fresh), properties)
+        return known.merge(fresh), base.properties | properties
 
     known = table.snapshot
     if (
         len(fresh)
         or left
-        or any(known.properties.get(key) != value for key, value in news.items())
+        or known.properties | properties != known.properties
         or _has_dead(known.manifest, table, dropped)
     ):
         commit(table.location, change, operation="build")
@@ -216,14 +214,14 @@ def _merged(table: TableState, shrunk: set[str]) -> tuple[TableState, list[str]]
         return table, [f"packs were not merged: {error}"]
 
 
-def orderly(table: TableState) -> list[ColumnInfo]:
+def indexable_columns(table: TableState) -> list[ColumnInfo]:
     """The columns that can have an index."""
     return list(indexable(table))
 
 
 def requested(
     table: TableState, indexes: Request
-) -> list[tuple[ColumnInfo, Wanted | Sequence[Wanted]]]:
+) -> list[tuple[ColumnInfo, SpecLike | Sequence[SpecLike]]]:
     """The columns of a request, and what each is to have.
 
     Columns that are not named have what ``*`` says, or else statistics; None, for one
@@ -235,7 +233,7 @@ def requested(
     named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
     found = [(column_named(table, name), wanted) for name, wanted in named.items()]
     taken = {column.name for column, _ in found}
-    rest = [column for column in orderly(table) if column.name not in taken]
+    rest = [column for column in indexable_columns(table) if column.name not in taken]
     every = indexes.get(EVERY, MinMax())
     found += [(column, every) for column in rest]
     return [(column, wanted) for column, wanted in found if wanted is not None]
@@ -252,7 +250,7 @@ def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
     requests = []
     for column, wanted in requested(table, indexes):
         single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
-        wishes: Sequence[Wanted] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
+        wishes: Sequence[SpecLike] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
         specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
         domain = domain_to_index(column)
         for spec in specs:
@@ -406,7 +404,7 @@ def drop(
         names = {name for c in columns for name in table.spellings(table.find(c))}
     wanted = None if kinds is None else {parse_spec(kind).kind for kind in kinds}
 
-    def without(base: Snapshot) -> Snapshot:
+    def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
         manifest = without_vanished(base.manifest, table.location)
         blobs = {
             (blob.meta.column, spec_key(blob.meta.spec))
@@ -420,8 +418,7 @@ def drop(
             every = set(manifest.stats)
             manifest = manifest.without_stats(every if names is None else names)
         # What was chosen is no longer what is there: the next build chooses anew.
-        properties = without_asked(base.properties, names, wanted)
-        return Snapshot(base.version + 1, manifest, properties)
+        return manifest, without_asked(base.properties, names, wanted)
 
     commit(table.location, without, operation="drop")
     return table.refresh()

@@ -9,6 +9,7 @@ table that is overwritten every day has no index left to tell by.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from skipindex.errors import PredicateError, UnknownIndexError, UnsupportedTypeError
@@ -22,14 +23,11 @@ from skipindex.indexes import (
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.manifest import spec_key
+from skipindex.storage.properties import TableProperties
 from skipindex.table import ColumnInfo, TableState
 
 EVERY: Final = "*"
 """In a request, every column that has an order and is not named in it."""
-WANTED: Final = "indexes"
-"""The property of a table that says what was asked for."""
-CHOICE: Final = "choice"
-"""The property of a table in which a choice of indexes is remembered."""
 
 Spec: TypeAlias = IndexSpec | MinMax
 Wishes: TypeAlias = dict[str, list[Spec] | None]
@@ -40,7 +38,7 @@ SpecKey: TypeAlias = tuple[str, str]
 
 def asked_for(table: TableState) -> Wishes:
     """What builds were asked for; an older table says it by what it has."""
-    record = table.snapshot.properties.get(WANTED)
+    record = table.snapshot.properties.indexes
     if isinstance(record, Mapping):
         return _read(record)
     chosen = spec_keys(chosen_for(table))
@@ -53,8 +51,7 @@ def asked_for(table: TableState) -> Wishes:
 
 def chosen_for(table: TableState) -> Wishes:
     """What the advisor chose."""
-    choice = table.snapshot.properties.get(CHOICE)
-    record = choice.get("indexes") if isinstance(choice, Mapping) else None
+    record = (table.snapshot.properties.choice or {}).get("indexes")
     return _read(record) if isinstance(record, Mapping) else {}
 
 
@@ -82,9 +79,9 @@ def wanted_of(table: TableState) -> Wishes:
 
 def has_any(table: TableState) -> bool:
     """Whether anything was ever built or asked for, and not dropped since."""
-    known = table.snapshot.properties.keys() & {WANTED, CHOICE}
-    manifest = table.snapshot.manifest
-    return bool(known or manifest.packs or manifest.stats)
+    properties, manifest = table.snapshot.properties, table.snapshot.manifest
+    was_asked = properties.indexes is not None or properties.choice is not None
+    return bool(was_asked or manifest.packs or manifest.stats)
 
 
 def indexable(table: TableState) -> Iterator[ColumnInfo]:
@@ -132,13 +129,13 @@ def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_asked(
-    properties: Mapping[str, Any],
+    properties: TableProperties,
     columns: Collection[str] | None,
     kinds: Collection[str] | None,
-) -> dict[str, Any]:
+) -> TableProperties:
     """The properties once indexes were dropped; None stands for all of them."""
-    record = properties.get(WANTED)
-    left = {k: v for k, v in properties.items() if k not in {WANTED, CHOICE}}
+    record = properties.indexes
+    left = replace(properties, indexes=None, choice=None)
     if not isinstance(record, Mapping) or (columns is None and kinds is None):
         return left
     asked: Wishes = {}
@@ -152,7 +149,7 @@ def without_asked(
     if kinds is not None and "minmax" in kinds:
         for name in columns if columns is not None else (EVERY,):
             asked[name] = asked.get(name) or None
-    return {**left, WANTED: to_json(asked)} if asked else left
+    return replace(left, indexes=to_json(asked)) if asked else left
 
 
 def to_json(wishes: Mapping[str, Sequence[Spec] | None]) -> dict[str, Any]:

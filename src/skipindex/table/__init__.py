@@ -21,9 +21,9 @@ from skipindex.table.schema import ColumnInfo
 from skipindex.table.statistics import FileStats
 from skipindex.table.status import Status, status_of
 from skipindex.table.stored import (
-    arrow_schema,
     check_stored,
     declared_schema,
+    footer_schema,
     lacks,
     stored_schema,
 )
@@ -45,11 +45,11 @@ __all__ = [
     "SparkListing",
     "Status",
     "TableState",
-    "arrow_schema",
     "check_folder",
     "check_stored",
     "column_reader",
     "declared_schema",
+    "footer_schema",
     "in_any_zone",
     "is_data_file",
     "lacks",

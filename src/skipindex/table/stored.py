@@ -25,7 +25,7 @@ all other               any                                    never
 ======================  =====================================  =======================
 
 The table's types are those of the row metadata that Spark leaves in a footer, else
-those that Spark infers from the Parquet types: ``arrow_schema``.  What a file stores
+those that Spark infers from the Parquet types: ``footer_schema``.  What a file stores
 comes from its Parquet types alone: ``stored_schema``.  Whether values fit is asked of
 the statistics when a plan is made, because the table's types may change under an index.
 """
@@ -119,7 +119,7 @@ class Footer(Protocol):
         """Its schema as Arrow has it."""
 
 
-def arrow_schema(file: Footer) -> Typed:
+def footer_schema(file: Footer) -> Typed:
     """The columns that a table has, if Spark takes its types from this file."""
     stored, refused = stored_schema(file)
     text = (file.metadata.metadata or {}).get(ROW_METADATA)

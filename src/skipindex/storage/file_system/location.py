@@ -33,7 +33,7 @@ MAX_READ = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileInfo:
     """One file of a listing; ``path`` is relative, ``mtime`` in nanoseconds."""
 
     path: str
@@ -79,15 +79,15 @@ class Location:
         base = without_secrets(self.uri).rstrip("/")
         return f"{base}/{path}" if path else base
 
-    def list(self, folder: str = "") -> Iterator[Found]:
+    def list(self, folder: str = "") -> Iterator[FileInfo]:
         """All files below ``folder``, in no order; links to data are followed."""
         return self._below(folder, pafs.FileType.File, links=True)
 
-    def list_own(self) -> Iterator[Found]:
+    def list_own(self) -> Iterator[FileInfo]:
         """All files that are in this very folder: nothing that a link leads to."""
         return self._below("", pafs.FileType.File, links=False)
 
-    def list_folders(self) -> Iterator[Found]:
+    def list_folders(self) -> Iterator[FileInfo]:
         """All folders, none through a link; their size means nothing."""
         return self._below("", pafs.FileType.Directory, links=False)
 
@@ -111,12 +111,12 @@ class Location:
 
     def _below(
         self, folder: str, kind: pafs.FileType, *, links: bool
-    ) -> Iterator[Found]:
+    ) -> Iterator[FileInfo]:
         if self.is_local:
             is_folder = kind == pafs.FileType.Directory
             for path, there in walk(self.root, folder, links=links):
                 if stat.S_ISDIR(there.st_mode) == is_folder:
-                    yield Found(path, there.st_size, there.st_mtime_ns)
+                    yield FileInfo(path, there.st_size, there.st_mtime_ns)
             return
         selector = pafs.FileSelector(
             self.full(folder), recursive=True, allow_not_found=True
@@ -125,7 +125,7 @@ class Location:
         for info in self.filesystem.get_file_info(selector):
             if info.type == kind:
                 mtime = info.mtime_ns or 0
-                yield Found(info.path[start:], info.size or 0, mtime)
+                yield FileInfo(info.path[start:], info.size or 0, mtime)
 
     def owns(self, path: str) -> bool:
         """Whether a file is there, in this very folder and not through a link."""
@@ -145,12 +145,12 @@ class Location:
                     return False
         return True
 
-    def stat(self, path: str) -> Found | None:
+    def stat(self, path: str) -> FileInfo | None:
         """The file as it is now, or None if there is none."""
         info = self.filesystem.get_file_info(self.full(path))
         if info.type != pafs.FileType.File:
             return None
-        return Found(path, info.size, info.mtime_ns or 0)
+        return FileInfo(path, info.size, info.mtime_ns or 0)
 
     def exists(self) -> bool:
         """Whether there is anything at the root."""
