@@ -165,6 +165,11 @@ class PackableType(IndexType, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MinMax:
-    """Ask for nothing but the statistics, which every indexed column gets anyway."""
+    """Ask for nothing but the statistics, which every indexed column gets anyway.
+
+    >>> report = sx.build_indexes(path, {"price": sx.MinMax()}, workers=1)
+    >>> report.table.plan("price < 4").paths
+    ['part-0.parquet']
+    """
 
     kind: ClassVar[str] = "minmax"

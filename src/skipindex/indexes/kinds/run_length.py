@@ -53,7 +53,12 @@ _DECODE_FROM_INTERVALS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLength:
-    """Bit slices over runs of equal neighbours."""
+    """Bit slices over runs of equal neighbours.
+
+    >>> report = table.build_indexes({"city": sx.RunLength()}, workers=1)
+    >>> report.table.plan("city = 'Oslo'").count()
+    2
+    """
 
     kind: ClassVar[str] = _KIND
 
