@@ -14,7 +14,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "skipindex"
 LEVELS = (
     {"errors"},
-    {"expressions", "storage"},
+    {"expressions"},
+    {"storage"},
     {"indexes"},
     {"table"},
     {"build"},
