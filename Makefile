@@ -8,14 +8,16 @@ SEED ?= 1
 ROUNDS ?= 200
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
+# Options of the matrix, such as MATRIX="--cell spark-3.5 --write".
+MATRIX ?=
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout test test-all soundness months hostile concurrent
-.PHONY: mutants lint types format check clean
+.PHONY: help setup ssb bench bench-layout test test-all test-matrix soundness months
+.PHONY: hostile concurrent mutants lint types format check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -40,6 +42,9 @@ test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 
 test-all: $(STAMP)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest
+
+test-matrix: $(STAMP)  ## run the tests under other versions (MATRIX="--cell spark-3.5"; long)
+	@$(BIN)/python -m tests.matrix $(MATRIX)
 
 soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
 	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out docs/soundness.md

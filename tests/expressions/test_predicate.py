@@ -325,7 +325,7 @@ def test_numpy_scalars_are_the_python_values_that_they_hold(
         Decimal("Infinity"),
         pd.NaT,
         pd.Timestamp("2020-01-01 00:00:00.000000001"),
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "us"),
         np.datetime64("2020-01-01T00:00:00.000000001"),
         np.timedelta64(1, "s"),
         col("b"),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.advice import sample as sample_module
@@ -21,6 +20,9 @@ from skipindex.indexes import EncodedColumn
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import UNREADABLE, DataFile, column_reader
 from tests.tables import packs, put
+
+if TYPE_CHECKING:  # the other tests need no PySpark
+    from pyspark.sql import SparkSession
 
 WANTED = {"a": ["bitmap", "bloom"], "b": ["bit_sliced", "bloom"], "s": "bitmap"}
 N = 6

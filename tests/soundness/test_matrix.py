@@ -6,17 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.expressions import Comparison, Operator, Reference, to_sql
-from tests.soundness.by_spark import SparkResult, sweep_with_spark
-from tests.soundness.foreign import ForeignResult
 from tests.soundness.forms import FORMS
 from tests.soundness.large import sweep_large
 from tests.soundness.matrix import Result, Sample, judge, predicates, renamed, sweep
 from tests.soundness.pools import Pool, pools
-from tests.soundness.report import page
 from tests.tables import build, put_all
 
 POOLS = {pool.name: pool for pool in pools()}
@@ -66,15 +62,6 @@ def test_no_breach_in_files_of_many_rows() -> None:
     assert tally.exact == tally.indexed
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("name", ["int32", "timestamp in America/New_York"])
-def test_no_breach_by_spark(spark: SparkSession, name: str) -> None:
-    result = SparkResult()
-    sweep_with_spark(spark, POOLS[name], n=1, kinds=1, seed=7, result=result)
-    assert not result.failures, "\n".join(result.failures[:20])
-    assert sum(result.judged.values()) > 80
-
-
 def test_the_judge_sees_every_kind_of_breach(tmp_path: Path) -> None:
     table = build(put_all(tmp_path, [{"v": [1, 2]}, {"v": [3, 3]}]), {"v": "bitmap"})
     n_rows = np.array([2, 2])
@@ -112,12 +99,3 @@ def test_renaming_reaches_every_leaf() -> None:
     tree = sx.col("v").between(1, 2) | ~sx.col("v").isin(1)
     tree &= Comparison(Reference(("w",)), Operator.EQ, 1)
     assert to_sql(renamed(tree, "x")) == to_sql(tree).replace("v", "x")
-
-
-def test_the_page_counts_and_names_breaches() -> None:
-    result = Result()
-    sweep(POOLS["boolean"], each=1, random_files=0, seed=7, result=result)
-    result.failures.append("boolean, bloom, 1.parquet: what was wrong")
-    text = page(result, Result(), SparkResult(), ForeignResult(), arguments="")
-    assert f"| {result.total.verdicts:,} | 1 |" in text
-    assert "* boolean, bloom, 1.parquet: what was wrong" in text

@@ -1,53 +1,57 @@
 """A PySpark ``Column`` as the text of a condition, for the planner.
 
 Walks Spark's own tree (``org.apache.spark.sql.internal.ColumnNode``), which holds the
-names and literals that the user wrote.  What is no built-in function of Spark, such as
+names and literals that the user wrote; Spark 3 has another one, which
+``skipindex.spark.catalyst`` reads.  What is no built-in function of Spark, such as
 a Python function, becomes the call of a function that nobody knows: every row may
 match it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
+import pyspark
 from pyspark import SparkContext
 
 from skipindex.errors import PredicateError
 from skipindex.expressions import Reference, literal_sql
-from skipindex.expressions.domain import EPOCH, EPOCH_UTC
+from skipindex.spark.catalyst import (
+    MAX_DEPTH,
+    OPAQUE,
+    call_text,
+    case_text,
+    expression_text,
+    field_text,
+    items,
+    moment_text,
+)
 
-OPAQUE: Final = "opaque()"
-"""Stands for what only Spark can compute."""
-
-_OPERATORS: Final = {
-    *("=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"),
-}
-_MAX_DEPTH: Final = 60
-"""Of functions in functions that are read; Python's own stack has an end."""
+_IS_SPARK_3: Final = pyspark.__version__.startswith("3.")
 
 
 def condition_text(column: Any) -> str:
     """The condition in SQL; parts that only Spark can compute read ``opaque()``.
 
     Raises:
-        PredicateError: it is no ``Column`` of a session of PySpark 4 in this process.
+        PredicateError: it is no ``Column`` of a session in this process.
     """
     try:
-        node = column._jc.node()  # noqa: SLF001 (no public name)
+        java = column._jc  # noqa: SLF001 (no public name)
+        node = java.expr() if _IS_SPARK_3 else java.node()
     except (AttributeError, TypeError) as error:
         raise PredicateError(
             f"cannot read the column {column!r} (accepted: SQL text, a condition built "
-            "with skipindex.col, or a Column of PySpark 4 without Spark Connect)"
+            "with skipindex.col, or a Column of PySpark without Spark Connect)"
         ) from error
-    return _text(node)
+    return expression_text(node) if _IS_SPARK_3 else _text(node)
 
 
 def _text(node: Any, depth: int = 0) -> str:
     render = _NODES.get(node.getClass().getSimpleName())
-    if render is None or depth >= _MAX_DEPTH:
+    if render is None or depth >= MAX_DEPTH:
         return OPAQUE
     return render(node, depth + 1)
 
@@ -75,19 +79,7 @@ def _moment(value: Any) -> str:
     jvm: Any = context._jvm  # noqa: SLF001
     package = jvm.org.apache.spark.sql.catalyst.expressions
     literal = getattr(getattr(package, "Literal$"), "MODULE$").apply(value)
-    number = literal.value()
-    try:
-        match str(literal.dataType().catalogString()):
-            case "date":
-                return literal_sql(EPOCH + timedelta(days=number))
-            case "timestamp":
-                return literal_sql(EPOCH_UTC + timedelta(microseconds=number))
-            case "timestamp_ntz":
-                wall_clock = EPOCH_UTC + timedelta(microseconds=number)
-                return f"TIMESTAMP_NTZ '{wall_clock.replace(tzinfo=None)}'"
-    except OverflowError:  # Spark's years go beyond Python's 9999
-        pass
-    return OPAQUE
+    return moment_text(str(literal.dataType().catalogString()), literal.value())
 
 
 def _is_long(node: Any, value: object) -> bool:
@@ -100,7 +92,7 @@ def _is_long(node: Any, value: object) -> bool:
 
 
 def _attribute(node: Any, _depth: int) -> str:
-    return str(Reference(tuple(_items(node.nameParts()))))
+    return str(Reference(tuple(items(node.nameParts()))))
 
 
 def _field(node: Any, depth: int) -> str:
@@ -111,38 +103,16 @@ def _field(node: Any, depth: int) -> str:
         return OPAQUE
     if kinds[1] != "Literal" or not isinstance(key.value(), str):
         return OPAQUE
-    name = _text(child, depth)
-    return name if name == OPAQUE else f"{name}.{Reference((key.value(),))}"
+    return field_text(_text(child, depth), key.value())
 
 
 def _call(node: Any, depth: int) -> str:
     name = str(node.functionName())
     if node.isUserDefinedFunction() or node.isDistinct():
         return OPAQUE
-    if name.lower() in {"and", "or"}:
-        parts = [_text(part, depth) for part in _chain(node, name)]
-        return f"({f' {name.upper()} '.join(parts)})"
-    arguments = [_text(argument, depth) for argument in _items(node.arguments())]
-    match name.lower(), arguments:
-        case (("!" | "not"), [one]):
-            return f"(NOT {one})"
-        case "isnull", [one]:
-            return f"({one} IS NULL)"
-        case "isnotnull", [one]:
-            return f"({one} IS NOT NULL)"
-        case "in", [one]:
-            # FALSE, and of NULL it is FALSE or UNKNOWN, as the session has it.
-            return f"({one} IS NULL AND NULL AND {OPAQUE})"
-        case "in", [one, *some]:
-            return f"({one} IN ({', '.join(some)}))"
-        case ((("like" | "ilike") as word), [one, pattern]):
-            return f"({one} {word.upper()} {pattern})"
-        case word, [left, right] if word in _OPERATORS:
-            return f"({left} {word.upper()} {right})"
-        case word, _ if word.isidentifier():
-            return f"{word}({', '.join(arguments)})"
-        case _:
-            return OPAQUE
+    is_chain = name.lower() in {"and", "or"}
+    arguments = _chain(node, name) if is_chain else items(node.arguments())
+    return call_text(name, [_text(argument, depth) for argument in arguments])
 
 
 def _chain(node: Any, name: str) -> list[Any]:
@@ -151,7 +121,7 @@ def _chain(node: Any, name: str) -> list[Any]:
     while rest:
         one = rest.pop()
         known = one.getClass().getSimpleName() == "UnresolvedFunction"
-        arguments = _items(one.arguments()) if known else []
+        arguments = items(one.arguments()) if known else []
         if len(arguments) == 2 and str(one.functionName()) == name:
             rest += reversed(arguments)
         else:
@@ -167,13 +137,15 @@ def _cast(node: Any, depth: int) -> str:
 
 
 def _case(node: Any, depth: int) -> str:
-    whens = [
-        f"WHEN {_text(pair._1(), depth)} THEN {_text(pair._2(), depth)}"  # noqa: SLF001 (Scala's)
-        for pair in _items(node.branches())
+    branches = [
+        (_text(pair._1(), depth), _text(pair._2(), depth))  # noqa: SLF001 (Scala's)
+        for pair in items(node.branches())
     ]
     otherwise = node.otherwise()
-    ending = f" ELSE {_text(otherwise.get(), depth)}" if otherwise.isDefined() else ""
-    return f"CASE {' '.join(whens)}{ending} END"
+    return case_text(
+        branches,
+        _text(otherwise.get(), depth) if otherwise.isDefined() else None,
+    )
 
 
 def _expression(node: Any, _depth: int) -> str:
@@ -182,10 +154,6 @@ def _expression(node: Any, _depth: int) -> str:
 
 def _alias(node: Any, depth: int) -> str:
     return _text(node.child(), depth)
-
-
-def _items(sequence: Any) -> Sequence[Any]:
-    return [sequence.apply(i) for i in range(sequence.size())]
 
 
 _NODES: Final[dict[str, Callable[[Any, int], str]]] = {

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from tests.spark.reading.whole import ZONE, check_law_1, check_law_7, settings
+from tests.spark.versions import since
 from tests.strategies import predicates, tables, to_arrow
 from tests.tables import build, put, put_all
 
@@ -248,6 +249,7 @@ def test_trap_c10_char_columns_are_compared_as_the_reader_does(
         check_law_7(spark, folder, "c = 'ab'")
 
 
+@since(4, 0, what="collations")
 def test_trap_c11_collated_columns_prune_nothing(
     spark: SparkSession, tmp_path: Path
 ) -> None:

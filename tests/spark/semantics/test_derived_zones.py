@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from tests.spark.reading.whole import ZONE, settings
+from tests.spark.versions import frame_of
 from tests.tables import put
 
 pytestmark = pytest.mark.spark
@@ -59,7 +60,7 @@ def values(
     found: dict[tuple[str, str | None], Sequence[str]] = {}
     for zone in zones:
         with settings(spark, {ZONE: zone or UNTOLD}):
-            frame = spark.createDataFrame(rows).coalesce(1)
+            frame = frame_of(spark, rows).coalesce(1)
             texts = [f"CAST({f} AS STRING) AS c{i}" for i, f in enumerate(functions)]
             lines = frame.selectExpr(*texts).collect()
         found |= {(f, zone): [r[i] for r in lines] for i, f in enumerate(functions)}

@@ -48,7 +48,9 @@ NEVER_INDEXED = {"char", "lower", "months", "days"}
 def test_some_pairs_of_types_in_table_and_file(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    pairs = [f"{t}__{stored}" for t, own in QUICK.items() for stored in own.split()]
+    pairs = [
+        f"{t}__{stored}" for t in QUICK if t in TYPES for stored in QUICK[t].split()
+    ]
     judged = sweep(spark, tmp_path, pairs)
     assert not judged.failures, "\n".join(judged.failures[:20])
     assert set(judged.readable["false"]) == set(pairs)

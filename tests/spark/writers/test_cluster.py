@@ -21,6 +21,7 @@ from skipindex.errors import LayoutError
 from skipindex.spark.placement import partition as partition_module
 from skipindex.spark.placement import place
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_clustering
+from tests.spark.versions import since
 
 pytestmark = pytest.mark.spark
 
@@ -334,9 +335,8 @@ def test_types_without_order_are_refused_by_name(mixed: DataFrame, name: str) ->
         cluster(wide, by=[name], n_files=2)
 
 
+@since(4, 0, what="collations")
 def test_trap_c11_collated_strings_are_refused(spark: SparkSession) -> None:
-    if not hasattr(types.StringType(), "collation"):
-        pytest.skip("this Spark has no collations")
     folded = spark.sql("SELECT 'A' COLLATE UTF8_LCASE AS s")
     with pytest.raises(LayoutError, match="'s': type string collate UTF8_LCASE"):
         cluster(folded, by=["s"], n_files=2)

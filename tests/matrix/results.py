@@ -1,0 +1,112 @@
+"""What came of each cell, and the page that says so."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+PAGE_BEGINNING = """\
+# What skipindex is tested with
+
+Written by `make test-matrix MATRIX=--write`.  A version that is not in a row that
+passed is not promised.  Each cell is an environment of its own; the cells without
+Spark have no PySpark installed and run all quick tests that need no session, those
+with Spark all quick tests that need one.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a cell.
+
+    Args:
+        cell: its name.
+        problem: why it was not run; empty if it was.
+        versions: what was installed.
+        passed, failed, skipped: how many tests.
+        seconds: that they took.
+    """
+
+    cell: str
+    problem: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether tests ran and none failed."""
+        return not self.problem and self.passed > 0 and self.failed == 0
+
+    @property
+    def summary(self) -> str:
+        """The figures of the table."""
+        if self.problem:
+            return f"not run: {self.problem}"
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def outcome_of(
+    cell: str, versions: dict[str, str], report: Path, seconds: float
+) -> Outcome:
+    """The outcome that pytest's report in JUnit's format says."""
+    if not report.exists():
+        return Outcome(cell, "pytest wrote no report", versions, failed=1)
+    counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    for suite in ET.parse(report).getroot().iter("testsuite"):
+        for name in counts:
+            counts[name] += int(suite.get(name, 0))
+    failed = counts["failures"] + counts["errors"]
+    return Outcome(
+        cell,
+        versions=versions,
+        passed=counts["tests"] - failed - counts["skipped"],
+        failed=failed,
+        skipped=counts["skipped"],
+        seconds=round(seconds, 1),
+    )
+
+
+def save(outcome: Outcome, folder: Path) -> None:
+    """Note the newest outcome of a cell."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{outcome.cell}.json").write_text(json.dumps(asdict(outcome)))
+
+
+def load(cells: Iterable[str], folder: Path) -> list[Outcome]:
+    """The newest outcomes of these cells."""
+    found = []
+    for cell in cells:
+        path = folder / f"{cell}.json"
+        if path.exists():
+            found.append(Outcome(**json.loads(path.read_text())))
+        else:
+            found.append(Outcome(cell, "no run is noted"))
+    return found
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """A table in Markdown, a cell a row."""
+    lines = [
+        "| cell | Python | Spark | passed | failed | skipped | seconds | with |",
+        "|---|---|---|---:|---:|---:|---:|---|",
+    ]
+    for one in outcomes:
+        rest = dict(one.versions)
+        own = [rest.pop(name, "-") for name in ("python", "pyspark")]
+        figures = [one.passed, one.failed, one.skipped, round(one.seconds)]
+        shown = ["-"] * 4 if one.problem else list(map(str, figures))
+        others = ", ".join(f"{name} {version}" for name, version in rest.items())
+        words = [one.cell, *own, *shown, one.summary if one.problem else others]
+        lines.append(f"| {' | '.join(words)} |")
+    return "\n".join(lines)
+
+
+def page(outcomes: Sequence[Outcome]) -> str:
+    """The whole page."""
+    return f"{PAGE_BEGINNING}\n{table(outcomes)}\n"

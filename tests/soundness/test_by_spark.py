@@ -1,0 +1,32 @@
+"""A part of the sweep that Spark judges, and the page of all sweeps."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.soundness.by_spark import SparkResult, sweep_with_spark
+from tests.soundness.foreign import ForeignResult
+from tests.soundness.matrix import Result, sweep
+from tests.soundness.pools import pools
+from tests.soundness.report import page
+
+POOLS = {pool.name: pool for pool in pools()}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["int32", "timestamp in America/New_York"])
+def test_no_breach_by_spark(spark: SparkSession, name: str) -> None:
+    result = SparkResult()
+    sweep_with_spark(spark, POOLS[name], n=1, kinds=1, seed=7, result=result)
+    assert not result.failures, "\n".join(result.failures[:20])
+    assert sum(result.judged.values()) > 80
+
+
+def test_the_page_counts_and_names_breaches() -> None:
+    result = Result()
+    sweep(POOLS["boolean"], each=1, random_files=0, seed=7, result=result)
+    result.failures.append("boolean, bloom, 1.parquet: what was wrong")
+    text = page(result, Result(), SparkResult(), ForeignResult(), arguments="")
+    assert f"| {result.total.verdicts:,} | 1 |" in text
+    assert "* boolean, bloom, 1.parquet: what was wrong" in text
