@@ -23,7 +23,7 @@ from skipindex.errors import (
     UnknownIndexError,
 )
 from skipindex.planner.sql.parser import parse
-from skipindex.planner.stages import evaluation
+from skipindex.planner.stages import planning_stages
 from skipindex.storage.file_system.location import location_of
 from tests import oracle
 from tests.strategies import integers_of, predicates, tables, to_arrow, values_of
@@ -303,7 +303,7 @@ def test_a_file_of_more_rows_than_a_bitmap_numbers_is_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = build(folder, {"b": "bitmap"})
-    monkeypatch.setattr(evaluation, "MAX_ROWS", 9)
+    monkeypatch.setattr(planning_stages, "MAX_ROWS", 9)
     plan = table.plan("b = 3")
     assert plan.paths == table.paths
     assert plan.count_bounds == (0, 30)

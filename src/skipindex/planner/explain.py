@@ -12,6 +12,7 @@ from skipindex.planner.evidence import Condition, Evidence, SkippedFile
 from skipindex.planner.file_tasks import FileTask
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import Wish
+from skipindex.planner.stages.planning_stages import STAGES
 from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import row_counts
 from skipindex.table import TableState
@@ -45,6 +46,7 @@ class Explainable(Protocol):
 
 def explain(plan: Explainable) -> str:
     """The funnel, what answered each condition, and what could not be used."""
+    low, high = plan.count_bounds  # counts rows, which the stages then show
     found = plan.evaluation
     table = plan.table
     total = int(table.sizes.sum())
@@ -63,7 +65,6 @@ def explain(plan: Explainable) -> str:
             f"{stage.read.bitmaps:>9}"
         )
     certain = int((found.certain & found.possible).sum())
-    low, high = plan.count_bounds
     upto = "unknown" if high is None else f"{high:,}"
     rows = f"{low:,}" if low == high else f"{low:,} to {upto}"
     lines.append(f"  rows that match: {rows}; files where every row does: {certain}")
@@ -199,7 +200,10 @@ def story(plan: Explainable, path: str) -> Story:
         matching=counted(found),
         evidence=against,
         conditions=tuple(
-            (leaf.text, counted(Evaluation(table, leaf, kinds=plan.kinds)))
+            (
+                leaf.text,
+                counted(Evaluation(table, leaf, kinds=plan.kinds).run(STAGES)),
+            )
             for leaf in dict.fromkeys(leaves(found.tree))
         ),
     )

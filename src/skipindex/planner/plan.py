@@ -31,6 +31,7 @@ from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import EVERYTHING, Needed, SortKey, Wish, limited
+from skipindex.planner.stages.planning_stages import STAGES, count_deferred_rows
 from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import RowCounts, row_counts
 from skipindex.storage.file_system.location import Location
@@ -124,7 +125,7 @@ class Plan:
 
     @property
     def stages(self) -> list[Stage]:
-        """The funnel: what each stage left, took and read."""
+        """The funnel: what each stage left, took and read so far."""
         stages = list(self.evaluation.stages)
         if self.wish.limit is not None:
             stages.append(self._limit[1])
@@ -132,11 +133,15 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """Why indexes were missing or not used, with the number of times."""
+        """Why indexes were missing or not used, with the number of times.
+
+        The rows of all files are counted first, as for ``row_counts``.
+        """
+        count_deferred_rows(self.evaluation)
         table, reader = self.table, self.evaluation.reader
         kept = [f"{n} files: {reason}" for reason, n in table.index_gaps.items()]
         unused = [f"{n} times: {reason}" for reason, n in reader.notes.items()]
-        declared = self.evaluation.derived.problems
+        declared = self.evaluation.problems
         return [*table.notes, *declared, *kept, *unused]
 
     @cached_property
@@ -156,12 +161,20 @@ class Plan:
 
     @property
     def conditions(self) -> list[Condition]:
-        """Every condition, what ruled out files by it, and why others did not."""
+        """Every condition, what ruled out files by it, and why others did not.
+
+        The rows of all files are counted first, as for ``row_counts``.
+        """
+        count_deferred_rows(self.evaluation)
         return conditions(self.evaluation, self.kinds)
 
     @cached_property
     def row_counts(self) -> RowCounts:
-        """Between how many and how many rows of every file match."""
+        """Between how many and how many rows of every file match.
+
+        The first look counts the rows of files that surely hold a match: skipping
+        does not need them.
+        """
         return row_counts(self.evaluation)
 
     @property
@@ -321,7 +334,7 @@ def plan_files(
     bound = simplify(Binder(resolve, timezone).bind(tree))
     evaluation = Evaluation(
         opened, bound, kinds=usable, forced=kinds and usable, workers=workers
-    )
+    ).run(STAGES)
     session = SessionRules(timezone, case_sensitive)
     return Plan(
         where,

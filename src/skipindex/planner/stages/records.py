@@ -44,7 +44,7 @@ class Stage:
 
 
 @dataclass(slots=True)
-class Ran:
+class StageRun:
     """A stage that was run, or not, and the files that may match after it."""
 
     name: str
