@@ -15,6 +15,7 @@ from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds, SetLike
 
 S = TypeVar("S", bound=SetLike)
+T = TypeVar("T")
 
 _SHOWN: Final = 400
 """Characters of a condition that are shown whole."""
@@ -132,32 +133,76 @@ def evaluate(
     return walk(tree)
 
 
+def fold(
+    tree: Bound,
+    *,
+    leaf: Callable[[Leaf | Computed], T],
+    all_of: Callable[[Iterator[T]], T],
+    any_of: Callable[[Iterator[T]], T],
+    constant: Callable[[bool], T],
+    unknown: Callable[[Unknown], T],
+) -> T:
+    """One value for ``tree``, made of the values of its parts.
+
+    The parts of an AND and an OR come one by one, from left to right: a part that is
+    not taken from the iterator is not folded.
+
+    Args:
+        tree: any bound tree.
+        leaf: the value of a leaf.
+        all_of: that of an AND.
+        any_of: that of an OR.
+        constant: that of what is TRUE for every row, or for none.
+        unknown: that of a condition that no index can judge.
+    """
+
+    def walk(node: Bound) -> T:
+        match node:
+            case AllOf(children):
+                return all_of(map(walk, children))
+            case AnyOf(children):
+                return any_of(map(walk, children))
+            case Leaf() | Computed():
+                return leaf(node)
+            case Known(value):
+                return constant(value)
+            case Unknown():
+                return unknown(node)
+            case _:
+                assert_never(node)
+
+    return walk(tree)
+
+
+def with_leaves(tree: Bound, change: Callable[[Leaf | Computed], Bound]) -> Bound:
+    """``tree`` with another node in the place of each of its leaves."""
+    return fold(
+        tree,
+        leaf=change,
+        all_of=lambda parts: AllOf(tuple(parts)),
+        any_of=lambda parts: AnyOf(tuple(parts)),
+        constant=Known,
+        unknown=lambda node: node,
+    )
+
+
+def _parts(tree: Bound) -> Iterator[Leaf | Computed | Known | Unknown]:
+    """The nodes without children, from left to right."""
+    if isinstance(tree, AllOf | AnyOf):
+        for child in tree.children:
+            yield from _parts(child)
+    else:
+        yield tree
+
+
 def leaves(tree: Bound) -> Iterator[Leaf | Computed]:
     """Every leaf of ``tree`` from left to right."""
-    match tree:
-        case AllOf(children) | AnyOf(children):
-            for child in children:
-                yield from leaves(child)
-        case Leaf() | Computed():
-            yield tree
-        case Known() | Unknown():
-            pass
-        case _:
-            assert_never(tree)
+    return (part for part in _parts(tree) if isinstance(part, Leaf | Computed))
 
 
 def unknowns(tree: Bound) -> Iterator[Unknown]:
     """Every condition of ``tree`` that no index can judge."""
-    match tree:
-        case AllOf(children) | AnyOf(children):
-            for child in children:
-                yield from unknowns(child)
-        case Unknown():
-            yield tree
-        case Leaf() | Computed() | Known():
-            pass
-        case _:
-            assert_never(tree)
+    return (part for part in _parts(tree) if isinstance(part, Unknown))
 
 
 @lru_cache(maxsize=16)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never
+from itertools import chain
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -14,14 +15,10 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
-    Bound,
     Computed,
-    Known,
     Leaf,
-    Unknown,
     brief,
+    fold,
     leaves,
     text_of,
     unknowns,
@@ -130,26 +127,29 @@ def evidence(found: Evaluation, file: int) -> tuple[Evidence, ...]:
         words = f"no row of the file ({', '.join(rows.kinds)})"
         facts = {"matching_rows": 0, "n_rows": int(found.table.n_rows[file])}
         return (Evidence(text_of(found.tree), rows.kinds, words, facts),)
-    return _refutation(found, found.tree, file)
+    return _refutation(found, file)
 
 
-def _refutation(found: Evaluation, node: Bound, file: int) -> tuple[Evidence, ...]:
-    match node:
-        case AllOf(children):
-            parts = (_refutation(found, child, file) for child in children)
-            return next(filter(None, parts), ())
-        case AnyOf(children):
-            every = [_refutation(found, child, file) for child in children]
-            return tuple(one for each in every for one in each) if all(every) else ()
-        case Leaf() | Computed():
-            record = found.leaves[node]
-            return () if record.bounds.upper[file] else (_of(found, node, file),)
-        case Known(value):
-            return () if value else (Evidence("", (), "the condition is never true"),)
-        case Unknown():
-            return ()
-        case _:
-            assert_never(node)
+def _refutation(found: Evaluation, file: int) -> tuple[Evidence, ...]:
+    """One piece of evidence against each branch of an OR, and against one of an AND."""
+
+    def of_leaf(leaf: Leaf | Computed) -> tuple[Evidence, ...]:
+        record = found.leaves[leaf]
+        return () if record.bounds.upper[file] else (_of(found, leaf, file),)
+
+    def of_every(parts: Iterator[tuple[Evidence, ...]]) -> tuple[Evidence, ...]:
+        every = list(parts)
+        return tuple(chain(*every)) if all(every) else ()
+
+    never = (Evidence("", (), "the condition is never true"),)
+    return fold(
+        found.tree,
+        leaf=of_leaf,
+        all_of=lambda parts: next(filter(None, parts), ()),
+        any_of=of_every,
+        constant=lambda value: () if value else never,
+        unknown=lambda _: (),
+    )
 
 
 def _of(found: Evaluation, leaf: Leaf | Computed, file: int) -> Evidence:

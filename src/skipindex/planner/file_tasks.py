@@ -10,13 +10,12 @@ from enum import Enum
 from typing import Any
 
 from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
     Bound,
     Computed,
     Known,
     Leaf,
     text_of,
+    with_leaves,
 )
 from skipindex.planner.simplify import simplify
 from skipindex.planner.stages.evaluation import Evaluation
@@ -80,13 +79,10 @@ def task_of(found: Evaluation, counts: RowCounts, file: int) -> FileTask:
 def _residual(found: Evaluation, file: int) -> Bound:
     """The tree without what is certain of the file's every row."""
 
-    def walk(node: Bound) -> Bound:
-        if isinstance(node, AllOf | AnyOf):
-            return type(node)(tuple(map(walk, node.children)))
-        if isinstance(node, Leaf | Computed):
-            bounds = found.leaves[node].bounds
-            if bounds.lower[file] or not bounds.upper[file]:
-                return Known(bool(bounds.lower[file]))
-        return node
+    def of_leaf(leaf: Leaf | Computed) -> Bound:
+        bounds = found.leaves[leaf].bounds
+        if bounds.lower[file] or not bounds.upper[file]:
+            return Known(bool(bounds.lower[file]))
+        return leaf
 
-    return simplify(walk(found.tree))
+    return simplify(with_leaves(found.tree, of_leaf))

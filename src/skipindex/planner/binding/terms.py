@@ -27,13 +27,12 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.scalar import answer
 from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
     Bound,
     Computed,
     Known,
     Leaf,
     Unknown,
+    with_leaves,
 )
 from skipindex.planner.functions.registry import Argument, Plain, UnsureError, to_plain
 
@@ -189,17 +188,12 @@ class Remembered:
 
 def pulled(tree: Bound, image: Image) -> Bound:
     """``tree``, whose leaves ask about ``image``'s value, over the columns."""
-    match tree:
-        case AllOf(children) | AnyOf(children):
-            return type(tree)(tuple(pulled(child, image) for child in children))
-        case Leaf(atom, text):
-            return image.pull(atom, text)
-        case Computed(question=question, text=text):
-            return image.pull(question, text)
-        case Known() | Unknown():
-            return tree
-        case _:
-            assert_never(tree)
+
+    def of_leaf(leaf: Leaf | Computed) -> Bound:
+        question = leaf.atom if isinstance(leaf, Leaf) else leaf.question
+        return image.pull(question, leaf.text)
+
+    return with_leaves(tree, of_leaf)
 
 
 def merged_columns(images: Sequence[Image]) -> tuple[ColumnImage, ...]:

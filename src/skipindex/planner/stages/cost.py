@@ -27,15 +27,7 @@ from skipindex.expressions.atoms import (
     OneOf,
     Range,
 )
-from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
-    Bound,
-    Computed,
-    Known,
-    Leaf,
-    Unknown,
-)
+from skipindex.planner.bound_predicate import Bound, Computed, Leaf, fold
 from skipindex.table import ColumnInfo, TableState
 
 SECONDS_PER_FILE: Final = 1e-3
@@ -104,22 +96,20 @@ def share_of(
     """Gives the share of the rows of ``files`` for which a node may be TRUE."""
     sample = files[:: max(1, len(files) // _SAMPLE)]
 
-    def share(node: Bound) -> float:
-        match node:
-            case AllOf(children):
-                return math.prod(map(share, children))
-            case AnyOf(children):
-                return min(1.0, sum(map(share, children)))
-            case Leaf(atom):
-                return _of_atom(table, atom, column_of(node), sample)
-            case Computed():
-                return _BETWEEN
-            case Known(value):
-                return float(value)
-            case Unknown():
-                return 1.0
-            case _:
-                assert_never(node)
+    def of_leaf(leaf: Leaf | Computed) -> float:
+        if isinstance(leaf, Computed):
+            return _BETWEEN
+        return _of_atom(table, leaf.atom, column_of(leaf), sample)
+
+    def share(tree: Bound) -> float:
+        return fold(
+            tree,
+            leaf=of_leaf,
+            all_of=lambda shares: float(math.prod(shares)),
+            any_of=lambda shares: min(1.0, sum(shares)),
+            constant=float,
+            unknown=lambda _: 1.0,
+        )
 
     return share
 

@@ -16,9 +16,10 @@ Nothing is ever certain: the declaration says what the writer did with its value
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import reduce
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -31,7 +32,7 @@ from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.scalar import answer, judged
 from skipindex.planner.binding.terms import ColumnImage, Image, Interval
-from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Computed, Leaf
+from skipindex.planner.bound_predicate import Bound, Computed, Leaf, fold
 from skipindex.planner.functions import calendar
 from skipindex.planner.functions.calendar import DAY
 from skipindex.planner.functions.registry import UnsureError, from_plain, whole
@@ -240,26 +241,30 @@ def _of_parts(given: Mapping[str, tuple[Image, int]]) -> Interval:
 
 def _hull(tree: Bound) -> Interval:
     """An interval that holds every value for which ``tree`` may be TRUE."""
-    match tree:
-        case AllOf(children):
-            found: Interval = (None, None)
-            for child in children:
-                found = _both(found, _hull(child))
-            return found
-        case AnyOf(children):
-            hulls = [_hull(child) for child in children]
-            lows = [low for low, _ in hulls if low is not None]
-            highs = [high for _, high in hulls if high is not None]
-            every = len(children)
-            least = min(lows) if len(lows) == every else None
-            most = max(highs) if len(highs) == every else None
-            return least, most
-        case Leaf(Range(_, low, high)):
-            return low, high
-        case Leaf(OneOf(_, values)):
-            return values[0], successor(values[-1])
-        case _:
-            return None, None
+    every: Interval = (None, None)
+
+    def of_leaf(leaf: Leaf | Computed) -> Interval:
+        match leaf:
+            case Leaf(Range(_, low, high)):
+                return low, high
+            case Leaf(OneOf(_, values)):
+                return values[0], successor(values[-1])
+            case _:
+                return every
+
+    def of_any(parts: Iterator[Interval]) -> Interval:
+        lows, highs = zip(*parts, strict=True)
+        least = None if None in lows else min(lows)
+        return least, None if None in highs else max(highs)
+
+    return fold(
+        tree,
+        leaf=of_leaf,
+        all_of=lambda parts: reduce(_both, parts, every),
+        any_of=of_any,
+        constant=lambda _: every,
+        unknown=lambda _: every,
+    )
 
 
 def _both(a: Interval, b: Interval) -> Interval:

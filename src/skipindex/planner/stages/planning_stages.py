@@ -14,22 +14,16 @@ stage                 what it asks
 from __future__ import annotations
 
 import time
-from typing import Final, assert_never
+from collections.abc import Iterator
+from functools import reduce
+from typing import Final
 
 import numpy as np
 
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
-    Bound,
-    Computed,
-    Known,
-    Leaf,
-    Unknown,
-)
+from skipindex.planner.bound_predicate import Computed, Leaf, fold
 from skipindex.planner.stages.computed import probe_index, probe_stats
 from skipindex.planner.stages.cost import not_worth_it, share_of
 from skipindex.planner.stages.derived_partitions import DerivedPartitions
@@ -200,7 +194,7 @@ class Rows:
         """Count the matching rows of files that may have none."""
         wanted = found.undecided() & (found.table.n_rows <= MAX_ROWS)
         with_rows = wanted & (found.table.n_rows > 0)
-        deferred, _ = _some_row(found, found.tree, with_rows)
+        deferred = _with_a_match(found, with_rows)
         found.deferred = np.flatnonzero(deferred)
         empty = _look_at_rows(found, np.flatnonzero(wanted & ~deferred))
         found.possible = found.possible & ~empty
@@ -273,37 +267,33 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
     return empty
 
 
-def _some_row(found: Evaluation, node: Bound, files: Mask) -> tuple[Mask, Mask]:
-    """Those of ``files`` with a row surely TRUE for ``node``; errs to fewer.
+def _with_a_match(found: Evaluation, files: Mask) -> Mask:
+    """Those of ``files`` with a row surely TRUE for the tree; errs to fewer."""
 
-    And those whose every row is, for the other parts of an AND.
-    """
-    match node:
-        case Leaf(atom):
-            record = found.leaves[node]
-            stats = found.table.stats(record.column)
-            every = record.bounds.lower
-            return files & (record.holds | every | stats.holds(atom)), every
-        case Computed():
-            every = found.leaves[node].bounds.lower
+    # By node: the files with such a row, and those whose every row is TRUE.
+    def of_leaf(leaf: Leaf | Computed) -> tuple[Mask, Mask]:
+        record = found.leaves[leaf]
+        every = record.bounds.lower
+        if isinstance(leaf, Computed):
             return files & every, every
-        case AnyOf(children):
-            some, every = found.no_file, found.no_file
-            for child in children:
-                one, all_ = _some_row(found, child, files)
-                some, every = some | one, every | all_
-            return some, every
-        case AllOf(children):
-            # A row of one part, and every row of all the others.
-            some, every = files, found.every_file
-            for child in children:
-                one, all_ = _some_row(found, child, files)
-                some, every = some & all_ | every & one, every & all_
-            return some, every
-        case Known(value):
-            every = found.every_file if value else found.no_file
-            return files & every, every
-        case Unknown():
-            return found.no_file, found.no_file
-        case _:
-            assert_never(node)
+        stats = found.table.stats(record.column)
+        return files & (record.holds | every | stats.holds(leaf.atom)), every
+
+    def of_all(parts: Iterator[tuple[Mask, Mask]]) -> tuple[Mask, Mask]:
+        # A row of one part, and every row of all the others.
+        return reduce(lambda a, b: (a[0] & b[1] | a[1] & b[0], a[1] & b[1]), parts)
+
+    def of_any(parts: Iterator[tuple[Mask, Mask]]) -> tuple[Mask, Mask]:
+        return reduce(lambda a, b: (a[0] | b[0], a[1] | b[1]), parts)
+
+    with_match, _ = fold(
+        found.tree,
+        leaf=of_leaf,
+        all_of=of_all,
+        any_of=of_any,
+        constant=lambda value: (
+            (files, found.every_file) if value else (found.no_file, found.no_file)
+        ),
+        unknown=lambda _: (found.no_file, found.no_file),
+    )
+    return with_match

@@ -7,8 +7,8 @@ are one is carried once, and of the last child the rows are only counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias, assert_never
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from pyroaring import BitMap
@@ -20,9 +20,8 @@ from skipindex.planner.bound_predicate import (
     AnyOf,
     Bound,
     Computed,
-    Known,
     Leaf,
-    Unknown,
+    fold,
 )
 from skipindex.planner.stages.computed import probe_index
 from skipindex.planner.stages.index_reader import UNUSABLE, Opener, Place
@@ -131,21 +130,14 @@ class RowEvaluator:
         return tuple(dict.fromkeys(self._used))
 
     def _question(self, node: Bound) -> Question:
-        match node:
-            case AllOf(children):
-                return self._all_of([self._question(child) for child in children])
-            case AnyOf(children):
-                return self._any_of([self._question(child) for child in children])
-            case Leaf() | Computed():
-                if node not in self._asked:
-                    self._asked[node] = self._leaf(node)
-                return self._asked[node]
-            case Known(value):
-                return self._everything if value else lambda _file, _within: _NONE
-            case Unknown():
-                return lambda file, within: (_NONE[0], self._all(file, within))
-            case _:
-                assert_never(node)
+        return fold(
+            node,
+            leaf=self._leaf,
+            all_of=self._all_of,
+            any_of=self._any_of,
+            constant=lambda value: self._everything if value else _no_row,
+            unknown=lambda _: self._any_row,
+        )
 
     def _all(self, file: int, within: BitMap | None) -> BitMap:
         return BitMap(range(int(self._n_rows[file]))) if within is None else within
@@ -154,7 +146,12 @@ class RowEvaluator:
         rows = self._all(file, within)
         return rows, rows
 
-    def _all_of(self, questions: Sequence[Question]) -> Question:
+    def _any_row(self, file: int, within: BitMap | None) -> Rows:
+        return _NONE[0], self._all(file, within)
+
+    def _all_of(self, parts: Iterator[Question]) -> Question:
+        questions = list(parts)
+
         def ask(file: int, within: BitMap | None) -> Rows:
             lower = upper = self._all(file, within)
             for question in questions:
@@ -165,7 +162,9 @@ class RowEvaluator:
 
         return ask
 
-    def _any_of(self, questions: Sequence[Question]) -> Question:
+    def _any_of(self, parts: Iterator[Question]) -> Question:
+        questions = list(parts)
+
         def ask(file: int, within: BitMap | None) -> Rows:
             lower, upper = _NONE
             for question in questions:
@@ -179,6 +178,11 @@ class RowEvaluator:
         return ask
 
     def _leaf(self, leaf: Leaf | Computed) -> Question:
+        if leaf not in self._asked:
+            self._asked[leaf] = self._question_of(leaf)
+        return self._asked[leaf]
+
+    def _question_of(self, leaf: Leaf | Computed) -> Question:
         record = self._known[leaf]
         # Looked up one at a time, where bytes are several times faster than arrays.
         possible = record.bounds.upper.tobytes()
@@ -312,6 +316,10 @@ class RowEvaluator:
     def _are_few(self, rows: BitMap, file: int) -> bool:
         """Whether looking at these rows alone is faster than looking at all."""
         return len(rows) * _FEW < self._n_rows[file]
+
+
+def _no_row(_file: int, _within: BitMap | None) -> Rows:
+    return _NONE
 
 
 def _narrowed(
