@@ -180,8 +180,8 @@ MUTANTS: Final = (
     Mutant(
         "empty-in",
         "planner/binding/binder.py",
-        "return Known(negated)",
-        "return Known(value=False)",
+        "return TruthValue(negated)",
+        "return TruthValue(value=False)",
         "NOT IN () is not TRUE of NULL",
         _BIND,
     ),

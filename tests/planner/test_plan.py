@@ -167,7 +167,7 @@ def test_the_funnel_narrows_from_stage_to_stage(folder: Path) -> None:
         "bloom",
         "bitmaps",
     ]
-    assert [stage.files for stage in plan.stages] == [3, 2, 2, 2, 0]
+    assert [stage.n_files for stage in plan.stages] == [3, 2, 2, 2, 0]
     sizes = table.sizes
     assert [stage.n_bytes for stage in plan.stages][1] == sizes[0] + sizes[1]
     assert plan.stages[-1].read.bitmaps > 0

@@ -1,6 +1,6 @@
-"""The bound predicate: atoms under AND and OR, every column and literal settled.
+"""The bound predicate: atoms under AND and OR, over columns and domain values.
 
-NOT is gone (``predicate.push_not``), so the tree is monotone: more rows for which
+NOT is gone (``expressions.push_not``), so the tree is monotone: more rows for which
 an atom may be TRUE never means fewer for the whole.
 """
 
@@ -25,14 +25,14 @@ _SHOWN: Final = 400
 class AllOf:
     """TRUE if all of ``children`` are."""
 
-    children: tuple[Bound, ...]
+    children: tuple[BoundPredicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
     """TRUE if one of ``children`` is."""
 
-    children: tuple[Bound, ...]
+    children: tuple[BoundPredicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TruthValue:
     """TRUE for every row, or for none."""
 
     value: bool
@@ -85,11 +85,11 @@ class Unknown:
     reason: str
 
 
-Bound: TypeAlias = AllOf | AnyOf | Leaf | Computed | Known | Unknown
+BoundPredicate: TypeAlias = AllOf | AnyOf | Leaf | Computed | TruthValue | Unknown
 
 
 def evaluate(
-    tree: Bound,
+    tree: BoundPredicate,
     answer: Callable[[Leaf | Computed], Bounds[S]],
     *,
     nothing: S,
@@ -109,7 +109,7 @@ def evaluate(
         is_empty: whether a set is ``nothing``.
     """
 
-    def walk(node: Bound) -> Bounds[S]:
+    def walk(node: BoundPredicate) -> Bounds[S]:
         match node:
             case AllOf(children):
                 found = walk(children[0])
@@ -122,7 +122,7 @@ def evaluate(
                 return reduce(lambda a, b: a | b, map(walk, children))
             case Leaf() | Computed():
                 return answer(node)
-            case Known(value):
+            case TruthValue(value):
                 one = everything if value else nothing
                 return Bounds(one, one)
             case Unknown():
@@ -134,7 +134,7 @@ def evaluate(
 
 
 def fold(
-    tree: Bound,
+    tree: BoundPredicate,
     *,
     leaf: Callable[[Leaf | Computed], T],
     all_of: Callable[[Iterator[T]], T],
@@ -156,7 +156,7 @@ def fold(
         unknown: that of a condition that no index can judge.
     """
 
-    def walk(node: Bound) -> T:
+    def walk(node: BoundPredicate) -> T:
         match node:
             case AllOf(children):
                 return all_of(map(walk, children))
@@ -164,7 +164,7 @@ def fold(
                 return any_of(map(walk, children))
             case Leaf() | Computed():
                 return leaf(node)
-            case Known(value):
+            case TruthValue(value):
                 return constant(value)
             case Unknown():
                 return unknown(node)
@@ -174,19 +174,21 @@ def fold(
     return walk(tree)
 
 
-def with_leaves(tree: Bound, change: Callable[[Leaf | Computed], Bound]) -> Bound:
-    """``tree`` with another node in the place of each of its leaves."""
+def with_leaves(
+    tree: BoundPredicate, change: Callable[[Leaf | Computed], BoundPredicate]
+) -> BoundPredicate:
+    """``tree`` with each of its leaves replaced by ``change`` of it."""
     return fold(
         tree,
         leaf=change,
         all_of=lambda parts: AllOf(tuple(parts)),
         any_of=lambda parts: AnyOf(tuple(parts)),
-        constant=Known,
+        constant=TruthValue,
         unknown=lambda node: node,
     )
 
 
-def _parts(tree: Bound) -> Iterator[Leaf | Computed | Known | Unknown]:
+def _parts(tree: BoundPredicate) -> Iterator[Leaf | Computed | TruthValue | Unknown]:
     """The nodes without children, from left to right."""
     if isinstance(tree, AllOf | AnyOf):
         for child in tree.children:
@@ -195,18 +197,18 @@ def _parts(tree: Bound) -> Iterator[Leaf | Computed | Known | Unknown]:
         yield tree
 
 
-def leaves(tree: Bound) -> Iterator[Leaf | Computed]:
+def leaves(tree: BoundPredicate) -> Iterator[Leaf | Computed]:
     """Every leaf of ``tree`` from left to right."""
     return (part for part in _parts(tree) if isinstance(part, Leaf | Computed))
 
 
-def unknowns(tree: Bound) -> Iterator[Unknown]:
+def unknowns(tree: BoundPredicate) -> Iterator[Unknown]:
     """Every condition of ``tree`` that no index can judge."""
     return (part for part in _parts(tree) if isinstance(part, Unknown))
 
 
 @lru_cache(maxsize=16)
-def text_of(tree: Bound) -> str:
+def text_of(tree: BoundPredicate) -> str:
     """``tree`` in SQL words."""
     match tree:
         case AllOf(children):
@@ -219,14 +221,14 @@ def text_of(tree: Bound) -> str:
             return " OR ".join(map(text_of, children))
         case Leaf(text=text) | Computed(text=text) | Unknown(text=text):
             return text
-        case Known(value):
+        case TruthValue(value):
             return str(value).upper()
         case _:
             assert_never(tree)
 
 
-def brief(text: str) -> str:
-    """A condition as it is shown: a list of a million keys by its two ends."""
+def shorten(text: str) -> str:
+    """A condition for people: of a long one, such as a list of keys, the two ends."""
     if len(text) <= _SHOWN:
         return text
     return f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 4 :]}"

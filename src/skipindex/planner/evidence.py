@@ -17,9 +17,9 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.bound_predicate import (
     Computed,
     Leaf,
-    brief,
     fold,
     leaves,
+    shorten,
     text_of,
     unknowns,
 )
@@ -49,7 +49,7 @@ class Evidence:
 
     def __str__(self) -> str:
         return (
-            f"{brief(self.condition)}: {self.words}" if self.condition else self.words
+            f"{shorten(self.condition)}: {self.words}" if self.condition else self.words
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,11 +95,11 @@ class SkippedFile:
 
 
 def skipped_file(found: Evaluation, file: int, *, limit: str) -> SkippedFile:
-    """The proof that ``file``, by its place in the table, need not be read.
+    """The proof that ``file``, by its position in the table, need not be read.
 
     Args:
         found: what the stages found out.
-        file: one that is not kept.
+        file: one that is not read.
         limit: why LIMIT does not need a file that may hold a match.
     """
     table = found.table
@@ -196,7 +196,7 @@ def shown(value: object, domain: Domain) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ConditionReport:
     """One condition, and what the indexes did about it.
 
     Args:
@@ -218,7 +218,9 @@ class Condition:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def conditions(found: Evaluation, kinds: Collection[str] | None) -> list[Condition]:
+def conditions(
+    found: Evaluation, kinds: Collection[str] | None
+) -> list[ConditionReport]:
     """The table of conditions, those that no index can judge last.
 
     Args:
@@ -235,9 +237,9 @@ def conditions(found: Evaluation, kinds: Collection[str] | None) -> list[Conditi
             if mask.any()
         }
         unused = _unused(found, record, removed, notes, kinds)
-        listed.append(Condition(leaf.text, record.column.name, removed, unused))
+        listed.append(ConditionReport(leaf.text, record.column.name, removed, unused))
     opaque = dict.fromkeys(unknowns(found.tree))
-    listed += [Condition(u.text, "", {}, {}, u.reason) for u in opaque]
+    listed += [ConditionReport(u.text, "", {}, {}, u.reason) for u in opaque]
     return listed
 
 

@@ -142,7 +142,7 @@ def verify_plan(
 
 
 def _sample(plan: Plan, sample: float | None, seed: int) -> list[int]:
-    """The files to check, by their places in the table."""
+    """The files to check, by their positions in the table."""
     kept = set(plan.paths)
     skipped = [i for i, path in enumerate(plan.table.paths) if path not in kept]
     read = [i for i, path in enumerate(plan.table.paths) if path in kept]

@@ -21,7 +21,7 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import matches
-from skipindex.planner.bound_predicate import Bound, Computed, Leaf, fold
+from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.planner.functions.registry import Plain, from_plain
 
 
@@ -59,7 +59,7 @@ def _between(value: Value, low: Value | None, high: Value | None) -> bool:
     return above and (high is None or value < high)  # type: ignore[operator]
 
 
-def judged(tree: Bound, value: Value | None) -> bool | None:
+def judged(tree: BoundPredicate, value: Value | None) -> bool | None:
     """Whether ``tree``, over one column alone, is TRUE where it has this value.
 
     None is "may be"; FALSE and UNKNOWN are both "is not TRUE".

@@ -25,8 +25,8 @@ from skipindex.planner.sql.comparisons import choice, compare, is_known, truth
 from skipindex.planner.sql.cursor import Cursor
 from skipindex.planner.sql.operands import (
     TOLD_TYPES,
-    Condition,
-    Known,
+    BooleanOperand,
+    LiteralOperand,
     Operand,
     argument,
     folded,
@@ -79,7 +79,7 @@ def function(cursor: Cursor, token: Token) -> Operand:
         operand = cursor.operand()
         if not cursor.take("AS"):
             raise NotJudgedError("a cast")
-        if name == "TRY_CAST" and not isinstance(operand, Known):
+        if name == "TRY_CAST" and not isinstance(operand, LiteralOperand):
             raise NotJudgedError("a cast of the column")
         found = cast_operand(cursor, operand)
     elif name in _CAST_FUNCTIONS:
@@ -126,7 +126,7 @@ def _trim(cursor: Cursor) -> Operand:
     """``trim(BOTH 'x' FROM s)``, up to its closing parenthesis."""
     cursor.at += 2
     name = _TRIMS[cursor.step()]
-    removed: Operand = Known(" ")
+    removed: Operand = LiteralOperand(" ")
     if not cursor.take("FROM"):
         removed = cursor.operand()
         if not cursor.take("FROM"):
@@ -144,7 +144,7 @@ def _operands(cursor: Cursor, name: str, end: int) -> list[Operand]:
             cursor.at == end or (name, cursor.next.key) in _WORDS
         ):
             cursor.again(start)
-            operand = Condition(cursor.condition())
+            operand = BooleanOperand(cursor.condition())
         operands.append(operand)
         if cursor.at == end:
             break
@@ -174,10 +174,10 @@ def cast_operand(cursor: Cursor, operand: Operand, type_name: str = "") -> Opera
 
 
 def _cast_to(operand: Operand, type_name: str, parameters: list[int]) -> Operand:
-    if isinstance(operand, Known):
+    if isinstance(operand, LiteralOperand):
         known = cast(operand.value, type_name, tuple(parameters))
-        return Known(known, type_name if type_name in TOLD_TYPES else "")
-    if type_name not in _CAST_TARGETS or isinstance(operand, Condition):
+        return LiteralOperand(known, type_name if type_name in TOLD_TYPES else "")
+    if type_name not in _CAST_TARGETS or isinstance(operand, BooleanOperand):
         raise NotJudgedError("a cast of the column")
     if type_name in {"DECIMAL", "DEC", "NUMERIC"}:
         parameters = parameters or [10, 0]
@@ -198,12 +198,12 @@ def _chosen(name: str, operands: list[Operand]) -> Operand:
         case "NVL" | "IFNULL" | "COALESCE", [*_, last] if (
             name == "COALESCE" or len(operands) == 2
         ):
-            if any(isinstance(operand, Condition) for operand in operands):
+            if any(isinstance(operand, BooleanOperand) for operand in operands):
                 return choice([(is_known(o), o) for o in operands[:-1]], last)
             return call_of("coalesce", operands)
-        case "NULLIF", [value, Known() as other]:
+        case "NULLIF", [value, LiteralOperand() as other]:
             equal = compare(value, Operator.EQ, other)
-            return choice([(equal, Known(None))], value, repeats=True)
+            return choice([(equal, LiteralOperand(None))], value, repeats=True)
         case _:
             raise NotJudgedError(f"the function {name}")
 
@@ -219,11 +219,11 @@ def condition_of_call(cursor: Cursor) -> Predicate:
         raise NotJudgedError(reason_of(cursor.next.key))
     cursor.at += 1
     match name.key, operands:
-        case "STARTSWITH", [Reference() | Call() as column, Known(str(text))]:
+        case "STARTSWITH", [Reference() | Call() as column, LiteralOperand(str(text))]:
             return Column(column).startswith(text)
-        case "ENDSWITH", [Reference() | Call() as column, Known(str(text))]:
+        case "ENDSWITH", [Reference() | Call() as column, LiteralOperand(str(text))]:
             return Column(column).endswith(text)
-        case "CONTAINS", [Reference() | Call() as column, Known(str(text))]:
+        case "CONTAINS", [Reference() | Call() as column, LiteralOperand(str(text))]:
             return Column(column).contains(text)
         case "ISNULL", [Reference() | Call() as column]:
             return IsNull(column)

@@ -30,7 +30,13 @@ from skipindex.planner.sql.comparisons import (
     truth,
 )
 from skipindex.planner.sql.cursor import Cursor
-from skipindex.planner.sql.operands import Condition, Known, Operand, argument, small
+from skipindex.planner.sql.operands import (
+    BooleanOperand,
+    LiteralOperand,
+    Operand,
+    argument,
+    small,
+)
 
 
 def condition(cursor: Cursor) -> Predicate:
@@ -46,7 +52,7 @@ def condition(cursor: Cursor) -> Predicate:
     while cursor.next.key in OPERATORS:
         operator = OPERATORS[cursor.next.key]
         cursor.at += 1
-        left = Condition(small(compare(left, operator, cursor.operand())))
+        left = BooleanOperand(small(compare(left, operator, cursor.operand())))
     if cursor.take("IS"):
         return _is(cursor, left)
     negated = cursor.take("NOT")
@@ -75,14 +81,14 @@ def _is(cursor: Cursor, left: Operand) -> Predicate:
     cursor.at += 1
     if word in {"NULL", "UNKNOWN"}:
         match left:
-            case Known(value):
+            case LiteralOperand(value):
                 return Constant((value is None) != negated)
-            case Condition(tree):
+            case BooleanOperand(tree):
                 return push_not(is_unknown(tree), negate=negated)
             case _:
                 return IsNull(left, negated)
     if word in {"TRUE", "FALSE"}:
-        tree = compare(left, Operator.NULL_SAFE_EQ, Known(word == "TRUE"))
+        tree = compare(left, Operator.NULL_SAFE_EQ, LiteralOperand(word == "TRUE"))
         return push_not(tree, negate=negated)
     if not cursor.take("FROM"):
         raise cursor.expected("FROM")
@@ -111,15 +117,15 @@ def _in(cursor: Cursor, left: Operand) -> Predicate:
         cursor.at += 1
         # Lists are long: most of their members are one token.
         operand = cursor.plain_literal() or cursor.operand()
-        if not isinstance(operand, Known):
+        if not isinstance(operand, LiteralOperand):
             raise NotJudgedError("a column in a list")
         if cursor.next.key != "," and cursor.at != end:
             raise NotJudgedError(reason_of(cursor.next.key))
         values.append(operand.value)
     cursor.at = end + 1
-    if isinstance(left, Known):
+    if isinstance(left, LiteralOperand):
         return Constant(listed(left.value, values))
-    if isinstance(left, Condition):
+    if isinstance(left, BooleanOperand):
         raise NotJudgedError("no column is compared with a literal")
     return In(left, tuple(values))
 
@@ -137,7 +143,7 @@ def _is_row(cursor: Cursor) -> bool:
 
 
 def _rows(cursor: Cursor) -> Predicate:
-    """``(a, b) IN ((1, 'x'), …)``; NULL equals NULL inside of rows."""
+    """``(a, b) IN ((1, 'x'), …)``; NULL equals NULL inside rows."""
     terms = _row(cursor)
     negated = cursor.take("NOT")
     cursor.at += 1
@@ -149,7 +155,7 @@ def _rows(cursor: Cursor) -> Predicate:
         cursor.at += 1
         if cursor.next.key != "(":
             raise NotJudgedError("a list of other than rows")
-        row = [o.value for o in _row(cursor) if isinstance(o, Known)]
+        row = [o.value for o in _row(cursor) if isinstance(o, LiteralOperand)]
         if len(row) != len(terms) or (cursor.next.key != "," and cursor.at != end):
             raise NotJudgedError("a list of other than rows of literals")
         rows.append(row)
@@ -162,7 +168,7 @@ def _rows(cursor: Cursor) -> Predicate:
     for row in rows:
         pairs: list[Predicate] = []
         for term, value in zip(terms, row, strict=True):
-            if isinstance(term, Known | Condition):
+            if isinstance(term, LiteralOperand | BooleanOperand):
                 raise NotJudgedError("no column is compared with a literal")
             pairs.append(Comparison(term, Operator.NULL_SAFE_EQ, value))
         alternatives.append(conjunction(pairs))
@@ -184,14 +190,14 @@ def _row(cursor: Cursor) -> list[Operand]:
 
 def _like(cursor: Cursor, left: Operand) -> Predicate:
     token = cursor.next
-    pattern, escape = cursor.operand(), Known("\\")
+    pattern, escape = cursor.operand(), LiteralOperand("\\")
     if cursor.take("ESCAPE"):
         given = cursor.operand()
-        if not isinstance(given, Known):
+        if not isinstance(given, LiteralOperand):
             raise cursor.error(token, "expected a string after ESCAPE")
         escape = given
     match left, pattern, escape.value:
-        case Reference() | Call() | Case(), Known(str(text)), str(character):
+        case Reference() | Call() | Case(), LiteralOperand(str(text)), str(character):
             try:
                 return Like(left, text, character)
             except PredicateError as problem:
@@ -202,6 +208,8 @@ def _like(cursor: Cursor, left: Operand) -> Predicate:
 def _ilike(cursor: Cursor, left: Operand) -> Predicate:
     """Spark's own rewrite: LIKE, with both sides in lower case."""
     match cursor.operand():
-        case Known(str(text)) if text.isascii() and cursor.next.key != "ESCAPE":
+        case LiteralOperand(str(text)) if (
+            text.isascii() and cursor.next.key != "ESCAPE"
+        ):
             return Like(Call("lower", (argument(left),)), text.lower())
     raise NotJudgedError("ILIKE, which ignores case")

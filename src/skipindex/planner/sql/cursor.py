@@ -15,7 +15,12 @@ from skipindex.errors import PredicateError
 from skipindex.expressions import Call, Literal, Predicate, Reference
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.sql.literals import has_doubled_quote, number, string, typed
-from skipindex.planner.sql.operands import SUFFIX_TYPES, TOLD_TYPES, Known, Operand
+from skipindex.planner.sql.operands import (
+    SUFFIX_TYPES,
+    TOLD_TYPES,
+    LiteralOperand,
+    Operand,
+)
 from skipindex.planner.sql.tokens import (
     Kind,
     Token,
@@ -132,7 +137,7 @@ class Cursor:
         """
         return self._grammar.condition(self)
 
-    def plain_literal(self) -> Known | None:
+    def plain_literal(self) -> LiteralOperand | None:
         """A number or a string, if it alone stands before a comma or parenthesis."""
         token, after = self.tokens[self.at : self.at + 2]
         if after.key not in {",", ")"}:
@@ -140,7 +145,7 @@ class Cursor:
         if token.kind is Kind.NUMBER:
             if token.text.isdecimal() and len(token.text) < _SAFE_DIGITS:
                 self.at += 1
-                return Known(int(token.text))
+                return LiteralOperand(int(token.text))
             return self.number(negative=False)
         return self.strings() if token.kind is Kind.STRING else None
 
@@ -161,35 +166,35 @@ class Cursor:
             raise self.error(token, "expected a name between the backticks")
         return token.text[1:-1].replace("``", "`")
 
-    def number(self, *, negative: bool) -> Known:
+    def number(self, *, negative: bool) -> LiteralOperand:
         """A number; ``negative`` if its sign was read before."""
         token = self.next
         self.at += 1
         known = self._value(token, lambda: number(token.text, negative=negative))
-        return Known(known.value, SUFFIX_TYPES.get(token.text[-1].upper(), ""))
+        return LiteralOperand(known.value, SUFFIX_TYPES.get(token.text[-1].upper(), ""))
 
-    def typed_literal(self, token: Token) -> Known:
+    def typed_literal(self, token: Token) -> LiteralOperand:
         """``DATE '2024-01-01'`` and the like, where ``token`` is the type."""
         if token.key not in _TYPED:
             raise NotJudgedError(f"a literal of type {token.text}")
         text = self._string(self.after)
         self.at += 2
         known = self._value(token, lambda: typed(token.key, text))
-        return Known(known.value, token.key if token.key in TOLD_TYPES else "")
+        return LiteralOperand(known.value, token.key if token.key in TOLD_TYPES else "")
 
-    def _value(self, token: Token, read: Callable[[], Literal]) -> Known:
+    def _value(self, token: Token, read: Callable[[], Literal]) -> LiteralOperand:
         try:
-            return Known(read())
+            return LiteralOperand(read())
         except ValueError as problem:
             raise self.error(token, str(problem)) from None
 
-    def strings(self) -> Known:
+    def strings(self) -> LiteralOperand:
         """Strings in a row are one."""
         pieces: list[str] = []
         while self.next.kind is Kind.STRING:
             pieces.append(self._string(self.next))
             self.at += 1
-        return Known("".join(pieces))
+        return LiteralOperand("".join(pieces))
 
     def _string(self, token: Token) -> str:
         self.saw_doubled_quote |= has_doubled_quote(token.text)

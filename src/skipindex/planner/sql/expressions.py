@@ -17,7 +17,7 @@ from skipindex.planner.sql.calls import (
 )
 from skipindex.planner.sql.comparisons import OPERATORS, choice, compare
 from skipindex.planner.sql.cursor import Cursor
-from skipindex.planner.sql.operands import Condition, Known, Operand
+from skipindex.planner.sql.operands import BooleanOperand, LiteralOperand, Operand
 from skipindex.planner.sql.tokens import Kind, Token
 
 MAX_DEPTH: Final = 30
@@ -126,11 +126,11 @@ def _after_word(cursor: Cursor, token: Token) -> Operand:
         return cursor.typed_literal(token)
     if cursor.after.key == "(":
         if token.key in _NAMED:
-            return Condition(condition_of_call(cursor))
+            return BooleanOperand(condition_of_call(cursor))
         return function(cursor, token)
     if token.key in _CONSTANTS:
         cursor.at += 1
-        return Known(_CONSTANTS[token.key])
+        return LiteralOperand(_CONSTANTS[token.key])
     return cursor.column()
 
 
@@ -138,7 +138,7 @@ def _in_parentheses(cursor: Cursor) -> Operand:
     start, end = cursor.at, cursor.closing[cursor.at]
     cursor.at += 1
     if _holds_condition(cursor, start, end):
-        operand: Operand = Condition(cursor.condition())
+        operand: Operand = BooleanOperand(cursor.condition())
     else:
         operand = cursor.operand()
     if cursor.at != end:
@@ -174,7 +174,7 @@ def _case(cursor: Cursor) -> Operand:
         if not cursor.take("THEN"):
             raise NotJudgedError("a CASE expression")
         branches.append((tree, _value_inside(cursor)))
-    otherwise: Operand = Known(None)
+    otherwise: Operand = LiteralOperand(None)
     if cursor.take("ELSE"):
         otherwise = _value_inside(cursor)
     if not cursor.take("END") or not branches:
@@ -189,4 +189,4 @@ def _value_inside(cursor: Cursor) -> Operand:
     if cursor.next.key in {"WHEN", "ELSE", "END"}:
         return operand
     cursor.again(start)
-    return Condition(cursor.condition())
+    return BooleanOperand(cursor.condition())

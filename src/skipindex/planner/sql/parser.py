@@ -53,15 +53,15 @@ def parse(text: str) -> Predicate:
         PredicateError: the text is no condition; the message says where.
     """
     if "${" in text:
-        # Spark replaces ${name} before it reads the text, by values that we lack.
+        # Spark replaces ${name} by a value of the session before it reads the text.
         return Unsupported(text, "Spark substitutes variables in ${...}")
     return _whole(Cursor(text, Grammar(operand, _condition_inside)))
 
 
 _ENDING_VALUES: Final = {",", "WHEN", "THEN", "ELSE", "END"}
-"""What ends a condition in the place of a value."""
+"""What ends a condition that stands as a value."""
 _MAX_NESTED: Final = 10
-"""Conditions inside of values inside of conditions."""
+"""Conditions inside values inside conditions."""
 
 
 @dataclass
@@ -144,7 +144,7 @@ def _ends_condition(cursor: Cursor, token: Token) -> bool:
 
 
 def _condition_inside(cursor: Cursor) -> Predicate:
-    """A condition in the place of a value, all of it judged or none.
+    """A condition that stands as a value, all of it judged or none.
 
     Raises:
         NotJudgedError: a part of it is one for Spark alone.
@@ -200,7 +200,7 @@ def _slice(cursor: Cursor, start: int, end: int) -> str:
 
 
 def _end_of_condition(cursor: Cursor, start: int) -> int:
-    """The place of the first AND, OR or ``)`` that is not inside the condition.
+    """The index of the first AND, OR or ``)`` that is not inside the condition.
 
     The ANDs of BETWEEN, and all between CASE and END, are inside.
     """

@@ -17,7 +17,7 @@ from skipindex.planner.sql.tokens import Kind, Token
 
 
 class SyntaxMistakeError(Exception):
-    """No expression; ``token`` is where that was noticed."""
+    """The tokens are no expression; ``token`` is where the parser noticed."""
 
     def __init__(self, token: Token) -> None:
         super().__init__(token.text)
@@ -75,7 +75,7 @@ def check_syntax(tokens: Sequence[Token]) -> None:
 
 
 def _shape(token: Token) -> str:
-    """A stand-in of the same length that sqlglot reads without a second thought."""
+    """A placeholder of the same length that sqlglot always accepts."""
     size = len(token.text)
     match token.kind:
         case Kind.STRING if not token.text[1:-1].isalnum():

@@ -27,7 +27,7 @@ from skipindex.expressions.atoms import (
     OneOf,
     Range,
 )
-from skipindex.planner.bound_predicate import Bound, Computed, Leaf, fold
+from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.table import ColumnInfo, TableState
 
 SECONDS_PER_FILE: Final = 1e-3
@@ -92,7 +92,7 @@ def not_worth_it(
 
 def share_of(
     table: TableState, column_of: Callable[[Leaf], ColumnInfo], files: np.ndarray
-) -> Callable[[Bound], float]:
+) -> Callable[[BoundPredicate], float]:
     """Gives the share of the rows of ``files`` for which a node may be TRUE."""
     sample = files[:: max(1, len(files) // _SAMPLE)]
 
@@ -101,7 +101,7 @@ def share_of(
             return _BETWEEN
         return _of_atom(table, leaf.atom, column_of(leaf), sample)
 
-    def share(tree: Bound) -> float:
+    def share(tree: BoundPredicate) -> float:
         return fold(
             tree,
             leaf=of_leaf,

@@ -15,7 +15,13 @@ from typing import Protocol
 import numpy as np
 
 from skipindex.expressions.bounds import Bounds
-from skipindex.planner.bound_predicate import Bound, Computed, Leaf, evaluate, leaves
+from skipindex.planner.bound_predicate import (
+    BoundPredicate,
+    Computed,
+    Leaf,
+    evaluate,
+    leaves,
+)
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.records import LeafRecord, Mask, Stage, StageRun
 from skipindex.planner.stages.rows import RowVerdict
@@ -64,7 +70,7 @@ class Evaluation:
     def __init__(
         self,
         table: TableState,
-        tree: Bound,
+        tree: BoundPredicate,
         *,
         kinds: Collection[str] | None,
         forced: Collection[str] | None = None,

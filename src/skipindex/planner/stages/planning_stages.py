@@ -114,7 +114,7 @@ class FileMaps:
             upper = found.every_file.copy()
             wanted = undecided & record.bounds.upper
             for use in found.reader.maps(record.column):
-                answer = found.reader.ask_map(use, leaf.atom, record.column, wanted)
+                answer = found.reader.probe_map(use, leaf.atom, record.column, wanted)
                 if answer is not None:
                     upper[answer[0]] = False
                     record.holds[answer[1]] = True
@@ -147,7 +147,7 @@ class Filters:
         self, found: Evaluation, leaf: Leaf, record: LeafRecord, undecided: Mask
     ) -> None:
         wanted = undecided & record.bounds.upper
-        for kind, files in found.reader.ask_packs(leaf.atom, record.column, wanted):
+        for kind, files in found.reader.probe_packs(leaf.atom, record.column, wanted):
             upper = found.every_file.copy()
             upper[files] = False
             wanted &= upper
@@ -158,18 +158,20 @@ class Filters:
     ) -> None:
         reader, column = found.reader, record.column
         absent: dict[str, Mask] = {}
-        for file, places in reader.places(column, wanted, positional=False).items():
-            for place in places:
-                index = reader.open(place, file, column)
+        for file, locations in reader.locations(
+            column, wanted, positional=False
+        ).items():
+            for location in locations:
+                index = reader.open(location, file, column)
                 if index is None:
                     continue
                 try:
                     answer = probe_index(index, leaf)
                 except UNUSABLE as error:
-                    reader.refuse(error, place[1])
+                    reader.refuse(error, location[1])
                     continue
                 if answer is not None and not answer.upper:
-                    name = place[0].name
+                    name = location[0].name
                     mask = absent.setdefault(name, found.no_file.copy())
                     mask[file] = True
                     break
@@ -246,8 +248,8 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
         in_order(found.tree, share),
         found.leaves,
         found.reader,
-        places={
-            name: found.reader.places(column, wanted, positional=True)
+        locations={
+            name: found.reader.locations(column, wanted, positional=True)
             for name, column in columns.items()
         },
         table=found.table,
