@@ -15,7 +15,7 @@ STAMP := $(VENV)/installed
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
 .PHONY: help setup ssb bench bench-layout test test-all soundness months hostile concurrent
-.PHONY: mutants lint types format check clean
+.PHONY: mutants lint types format docs check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -41,8 +41,9 @@ test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 test-all: $(STAMP)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest
 
-soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
-	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out docs/soundness.md
+soundness: $(STAMP)  ## check the whole soundness matrix, write build/soundness.md (minutes)
+	@mkdir -p build
+	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out build/soundness.md
 
 months: $(STAMP)  ## a build after each of 1,000 appends, with 256 descriptors (minutes)
 	@$(BIN)/python -m tests.sweeps.months
@@ -65,6 +66,10 @@ types: $(STAMP)  ## check types
 format: $(STAMP)  ## format, and mend what can be mended
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+docs: $(STAMP)  ## build the documentation into build/site, with all links checked
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 check: lint types test  ## all that a change must pass
 
