@@ -34,6 +34,7 @@ from ssb.generate import Dataset, Log, find_or_generate
 from ssb.layouts import CLUSTER_BY
 from ssb.queries import QUERIES, Query
 from ssb.run import matches_per_file
+from ssb.session import local_session
 
 _RANGE_BY: Final = "lo_orderdate"
 _OTHER_LITERALS: Final = {
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parsed = parser.parse_args(arguments)
     log = progress_lines()
-    spark = local_session(parsed.scale)
+    spark = session(parsed.scale)
     dataset = find_or_generate(
         parsed.out, scale=parsed.scale, files=parsed.files, spark=spark, log=log
     )
@@ -125,10 +126,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return verdict(results, cost)
 
 
-def local_session(scale: float) -> SparkSession:
+def session(scale: float) -> SparkSession:
     """Return a session with room for the largest sort."""
     memory = "4g" if scale >= 1 else "2g"
-    return sx.local_session("bench layout", memory=memory)
+    return local_session("bench layout", memory=memory)
 
 
 def written(

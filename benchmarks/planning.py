@@ -25,6 +25,7 @@ from pyroaring import BitMap
 
 import skipindex as sx
 from benchmarks._report import Measure, best_seconds, show
+from skipindex.api import set_cache_bytes
 from skipindex.expressions.domain import domain_of
 from skipindex.planner.stages import pool as pool_module
 from skipindex.planner.stages.pack_cache import CACHE_BYTES
@@ -139,7 +140,7 @@ def small_files(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
     make_small_files(folder, n_files)
     kinds = {"key": "bit_sliced", "city": "bitmap", "day": "bitmap", "id": "bloom"}
     sx.build_indexes(folder, kinds)
-    table = sx.merge_packs(folder)
+    table = sx.open_table(folder).compact_indexes()
     some = pq.read_table(folder / "000007.parquet").slice(5, 1).to_pylist()[0]
     key, number = some["key"], some["id"]
     named = f"{n_files:,} files"
@@ -189,7 +190,7 @@ def rows(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
             return table.plan(condition, kinds=kinds).count_bounds
 
         for source, n_bytes in (("warm", 1 << 30), ("from the page cache", 0)):
-            sx.set_cache_bytes(n_bytes)
+            set_cache_bytes(n_bytes)
             micros = best_seconds(plan, rounds=rounds) * 1e6 / n_files
             read = table.plan(condition, kinds=kinds).stages[-1].read
             yield Measure(
@@ -203,7 +204,7 @@ def rows(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
                     f"{read.cached_bytes / n_files:,.0f} in memory"
                 ),
             )
-    sx.set_cache_bytes(CACHE_BYTES)
+    set_cache_bytes(CACHE_BYTES)
     rng = np.random.default_rng(1)
     dense = BitMap(np.flatnonzero(rng.random(ROWS) < 0.5).tolist()).serialize()
 
@@ -220,7 +221,7 @@ def pool(folder: Path, n_files: int) -> Iterator[Measure]:
     """Rows of small files that nothing else decides, by one process and by two."""
     make_small_files(folder, n_files)
     sx.build_indexes(folder, {"key": "bit_sliced", "city": "bitmap", "day": "bitmap"})
-    table = sx.merge_packs(folder)
+    table = sx.open_table(folder).compact_indexes()
     condition = "day >= 0 AND key BETWEEN 1000 AND 99000 AND city > 'CITY 100'"
     kinds = ["minmax", "bit_sliced", "bitmap"]
     for workers in (1, 2):

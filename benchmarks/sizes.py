@@ -22,11 +22,11 @@ from skipindex.advice.sample import take_sample
 from skipindex.build.builder import Request
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes import index_types
-from skipindex.spark.session import local_session
 from ssb.generate import find_dataset, find_or_generate
 from ssb.layouts import INDEXES, layouts
 from ssb.queries import LOOKUPS, QUERIES, Query
 from ssb.run import matches_per_file
+from ssb.session import local_session
 
 COLUMNS: Final = (*INDEXES, "lo_partkey", "lo_suppkey", "lo_commitdate", "lo_shipmode")
 """The columns that the queries and look-ups ask for, and keys beside them: 24."""
@@ -60,12 +60,12 @@ def main() -> None:
             truth = matches_per_file(spark, plain, queries)
             everything: Request = dict.fromkeys(COLUMNS, "bit_sliced")
             wishes = {
-                "no workload": sx.advise(plain, columns=COLUMNS),
-                "the 13 queries": sx.advise(
-                    plain, columns=COLUMNS, queries=[q.where for q in QUERIES]
+                "no workload": sx.open_table(plain).advise(columns=COLUMNS),
+                "the 13 queries": sx.open_table(plain).advise(
+                    columns=COLUMNS, queries=[q.where for q in QUERIES]
                 ),
-                "all 21 queries": sx.advise(
-                    plain, columns=COLUMNS, queries=[q.where for q in queries]
+                "all 21 queries": sx.open_table(plain).advise(
+                    columns=COLUMNS, queries=[q.where for q in queries]
                 ),
             }
             measures = []
@@ -161,7 +161,7 @@ def _judged(
                 note=f"oracle {true}, min/max {by_minmax}",
             )
         )
-    sx.drop_indexes(table)
+    table.drop_indexes()
     return measures
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from skipindex import build_indexes
 from skipindex.errors import SkipIndexError
-from skipindex.spark.session import local_session
 from ssb import SsbError
 from ssb._progress import progress_lines
 from ssb._scale import Sizes
@@ -19,6 +18,7 @@ from ssb.layouts import INDEXES, layouts
 from ssb.queries import LOOKUPS, QUERIES
 from ssb.report import table_of, verdict_of
 from ssb.run import Outcome, run_layout
+from ssb.session import local_session
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

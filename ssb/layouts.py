@@ -59,9 +59,11 @@ def layouts(
         sx.write_table(
             spark.read.parquet(str(dataset.flat)),
             path,
-            cluster_by=CLUSTER_BY,
-            curve=CURVE,
-            rows_per_file=-(-dataset.n_rows // dataset.n_files),
+            layout=sx.Clustering(
+                by=CLUSTER_BY,
+                curve=CURVE,
+                rows_per_file=-(-dataset.n_rows // dataset.n_files),
+            ),
             indexes={"*": "minmax"},
             overwrite=True,
         )

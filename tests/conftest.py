@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from pyspark.sql import SparkSession
 
-from skipindex.spark.session import local_session
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # No deadlines: the machine may be shared, and the first example imports a lot.
 settings.register_profile(
@@ -29,6 +30,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for the whole run, set up to start and stop quickly."""
+    from ssb.session import local_session  # noqa: PLC0415 - most tests need no Spark
+
     session = local_session(
         "skipindex tests",
         cores=2,

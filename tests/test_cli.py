@@ -41,7 +41,7 @@ def test_advise_prints_the_choice_and_what_if(
 
 def test_advise_prints_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["advise", str(folder), "--json", "--columns", "a, s"]
-    assert main([*arguments, "--max-ratio", "0.5"]) == 0
+    assert main([*arguments, "--max-bytes-ratio", "0.5"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["max_bytes"] == record["data_bytes"] // 2
     assert {column["name"] for column in record["columns"]} == {"a", "s"}
@@ -70,10 +70,12 @@ def test_build_plan_and_describe(
 def test_build_without_a_wish_builds_what_is_advised(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["build", str(folder), "--workers", "1", "--max-ratio", "0.9"]) == 0
+    assert (
+        main(["build", str(folder), "--workers", "1", "--max-bytes-ratio", "0.9"]) == 0
+    )
     assert "the cap is 90%" in capsys.readouterr().out
     assert sx.open_table(folder).snapshot.properties["choice"]["indexes"]
-    assert main(["build", str(folder), "--json", "--max-ratio", "0.9"]) == 0
+    assert main(["build", str(folder), "--json", "--max-bytes-ratio", "0.9"]) == 0
     assert json.loads(capsys.readouterr().out)["files"] == 0
 
 
@@ -102,7 +104,10 @@ def test_refresh_builds_what_the_table_has(
         (["build", "{folder}", "--index", "a=nope"], "unknown index kind 'nope'"),
         (["build", "{folder}", "--index", "a=bitmap", "--columns", "a"], "one of the"),
         (["advise", "{folder}", "--queries", "{nowhere}"], "cannot read the queries"),
-        (["advise", "{folder}", "--max-ratio", "0"], "accepted: a number above 0"),
+        (
+            ["advise", "{folder}", "--max-bytes-ratio", "0"],
+            "accepted: a number above 0",
+        ),
         (["advise", "{folder}", "--columns", "nope"], "no column 'nope'"),
         (["describe", "{nowhere}"], "no such table"),
         (["refresh", "{nowhere}"], "no such table"),

@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from skipindex.advice import MAX_BYTES_RATIO, advise
-from skipindex.api import Table, build_indexes, open_table, refresh_indexes
-from skipindex.build.builder import BuildReport
-from skipindex.errors import AdviceError, SkipIndexError
-from skipindex.planner.plan import plan_files
+from skipindex.advice import MAX_BYTES_RATIO
+from skipindex.api import Table, build_indexes, open_table, plan_files
+from skipindex.api.types import BuildReport
+from skipindex.errors import AdviceError, SkipIndexError, UnknownIndexError
 from skipindex.rewrite.verify_table import verify
 
 Print = Callable[[str], None]
@@ -72,7 +71,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         "--columns", metavar="A,B", help="choose for these columns alone"
     )
     parser.add_argument(
-        "--max-ratio", type=float, default=MAX_BYTES_RATIO, metavar="R",
+        "--max-bytes-ratio", type=float, default=MAX_BYTES_RATIO, metavar="R",
         help="cap of the indexes, as a part of the data's bytes "
         "(default: %(default)s)",
     )  # fmt: skip
@@ -91,7 +90,7 @@ def _choice(parsed: argparse.Namespace) -> dict[str, Any]:
     return {
         "queries": queries,
         "columns": _split(parsed.columns),
-        "max_bytes_ratio": parsed.max_ratio,
+        "max_bytes_ratio": parsed.max_bytes_ratio,
         "timezone": parsed.timezone,
     }
 
@@ -112,7 +111,8 @@ def _add_advise(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _advise(parsed: argparse.Namespace) -> str:
-    advice = advise(parsed.path, plain=parsed.plain, **_choice(parsed))
+    table = open_table(parsed.path, plain=parsed.plain)
+    advice = table.advise(**_choice(parsed))
     return _json(advice.to_dict()) if parsed.json else str(advice)
 
 
@@ -142,7 +142,7 @@ def _build(parsed: argparse.Namespace) -> str:
     for one in parsed.index:
         column, equals, kind = one.rpartition("=")
         if not equals or not column:
-            raise AdviceError(f"no index: {one!r} (accepted: COLUMN=KIND)")
+            raise UnknownIndexError(f"no index: {one!r} (accepted: COLUMN=KIND)")
         indexes.setdefault(column, []).append(kind)
     report = build_indexes(
         parsed.path,
@@ -162,8 +162,7 @@ def _add_refresh(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _refresh(parsed: argparse.Namespace) -> str:
-    report = refresh_indexes(
-        parsed.path,
+    report = open_table(parsed.path, plain=parsed.plain).refresh_indexes(
         workers=parsed.workers,
         progress=_progress if sys.stderr.isatty() else None,
         repair=parsed.repair,
@@ -191,9 +190,9 @@ def _progress(done: int, of: int) -> None:
 
 
 def _add_plan(commands: argparse._SubParsersAction[Any]) -> None:
-    text = "say which files can hold a row for which a condition is true"
+    text = "say which files can hold a row for which a predicate is true"
     parser = _command(commands, "plan", _plan, text)
-    parser.add_argument("condition", metavar="CONDITION", help="as after WHERE")
+    parser.add_argument("predicate", metavar="PREDICATE", help="as after WHERE")
     parser.add_argument("--kinds", metavar="A,B", help="use these kinds of index alone")
     parser.add_argument(
         "--timezone", metavar="ZONE", help="of the session that will read"
@@ -205,7 +204,7 @@ def _add_plan(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _plan(parsed: argparse.Namespace) -> str:
     plan = plan_files(
-        parsed.condition,
+        parsed.predicate,
         table=parsed.path,
         kinds=_split(parsed.kinds),
         timezone=parsed.timezone,

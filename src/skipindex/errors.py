@@ -25,19 +25,41 @@ from __future__ import annotations
 
 
 class SkipIndexError(Exception):
-    """The base of all of them."""
+    """The base of all of them.
+
+    >>> issubclass(sx.TableError, sx.SkipIndexError)
+    True
+    """
 
 
 class TableError(SkipIndexError, ValueError):
-    """The path is no table, or the table lacks what was asked of it."""
+    """The path is no table, or the table lacks what was asked of it.
+
+    >>> sx.open_table("/nowhere")
+    Traceback (most recent call last):
+        ...
+    skipindex.errors.TableError: ...
+    """
 
 
 class PredicateError(SkipIndexError, ValueError):
-    """The predicate cannot be read, or does not fit the table's schema."""
+    """The predicate cannot be read, or does not fit the table's schema.
+
+    >>> table.plan("nothing = 1")
+    Traceback (most recent call last):
+        ...
+    skipindex.errors.PredicateError: ...
+    """
 
 
 class UnsupportedTypeError(SkipIndexError, TypeError):
-    """The index kind cannot hold values of the column's type."""
+    """The index kind cannot hold values of the column's type.
+
+    >>> table.build_indexes({"city": "key_set"}, workers=1)
+    Traceback (most recent call last):
+        ...
+    skipindex.errors.UnsupportedTypeError: ...
+    """
 
 
 class UnknownIndexError(SkipIndexError, ValueError):
@@ -49,15 +71,33 @@ class AdviceError(SkipIndexError, ValueError):
 
 
 class LayoutError(SkipIndexError, ValueError):
-    """The clustering that was asked for is impossible."""
+    """The clustering that was asked for is impossible.
+
+    >>> sx.Clustering(by="city")
+    Traceback (most recent call last):
+        ...
+    skipindex.errors.LayoutError: ...
+    """
 
 
 class PlanError(SkipIndexError, ValueError):
-    """The plan cannot be read as asked."""
+    """The plan cannot be read as asked.
+
+    >>> table.plan("price < 4", limit=-1)
+    Traceback (most recent call last):
+        ...
+    skipindex.errors.PlanError: ...
+    """
 
 
 class EngineError(SkipIndexError, TypeError):
-    """No query engine is known for the value, or its package is not installed."""
+    """No query engine is known for the value, or its package is not installed.
+
+    >>> table.plan("price < 4").read("no session")
+    Traceback (most recent call last):
+        ...
+    skipindex.errors.EngineError: ...
+    """
 
 
 class CorruptIndexError(SkipIndexError, ValueError):
@@ -69,7 +109,11 @@ class IndexVersionError(CorruptIndexError):
 
 
 class CommitConflictError(SkipIndexError, RuntimeError):
-    """Other writers committed first, more often than we retry."""
+    """Other writers committed first, more often than we retry.
+
+    >>> issubclass(sx.CommitConflictError, RuntimeError)
+    True
+    """
 
 
 class BuildError(SkipIndexError, RuntimeError):

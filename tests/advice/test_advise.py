@@ -12,6 +12,7 @@ import pytest
 import skipindex as sx
 from skipindex import advice as advice_module
 from skipindex.advice import advised_build as advice_build
+from skipindex.api.types import Advice
 from skipindex.build.builder import CHOICE
 from skipindex.errors import AdviceError, PredicateError, UnsupportedTypeError
 from tests.tables import kept, put, put_all
@@ -46,13 +47,13 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def chosen(advice: sx.Advice) -> dict[str, tuple[str, ...]]:
+def chosen(advice: Advice) -> dict[str, tuple[str, ...]]:
     return {c.name: tuple(s.kind for s in c.specs) for c in advice.columns}
 
 
 def test_a_choice_stays_under_the_cap_when_it_is_built(folder: Path) -> None:
     for ratio in (0.3, 0.5):
-        sx.drop_indexes(folder)
+        sx.open_table(folder).drop_indexes()
         report = sx.build_indexes(folder, max_bytes_ratio=ratio, workers=1)
         data = sum(path.stat().st_size for path in folder.glob("*.parquet"))
         assert 0 < report.n_bytes <= ratio * data
@@ -73,7 +74,7 @@ def test_every_ordered_column_gets_statistics(folder: Path) -> None:
 
 
 def test_bytes_go_to_the_columns_that_queries_ask_for(made: Path) -> None:
-    advice = sx.advise(made, queries=QUERIES, max_bytes_ratio=0.4)
+    advice = sx.open_table(made).advise(queries=QUERIES, max_bytes_ratio=0.4)
     assert set(chosen(advice)) == {"city", "color", "price"}
     assert all(chosen(advice).values()), "each is of use"
     assert set(advice.unasked) == {"key", "day", "one"}
@@ -81,19 +82,21 @@ def test_bytes_go_to_the_columns_that_queries_ask_for(made: Path) -> None:
 
 
 def test_a_look_up_of_a_key_is_worth_a_bloom_filter(made: Path) -> None:
-    advice = sx.advise(made, queries=["key = 123456789"], max_bytes_ratio=0.1)
+    advice = sx.open_table(made).advise(
+        queries=["key = 123456789"], max_bytes_ratio=0.1
+    )
     assert chosen(advice) == {"key": ("bloom",)}
     assert advice.kept[0] > advice.kept[1] == 0
 
 
 def test_a_range_is_never_served_by_a_bloom_filter(made: Path) -> None:
-    advice = sx.advise(made, queries=[QUERIES[1]], max_bytes_ratio=0.4)
+    advice = sx.open_table(made).advise(queries=[QUERIES[1]], max_bytes_ratio=0.4)
     (price,) = chosen(advice)["price"]
     assert price in {"bitmap", "bit_sliced", "key_set"}
 
 
 def test_min_max_is_enough_where_it_skips_by_itself(made: Path) -> None:
-    advice = sx.advise(made, queries=["day = 3", "one = 4"])
+    advice = sx.open_table(made).advise(queries=["day = 3", "one = 4"])
     assert chosen(advice) == {"day": (), "one": ()}
     (day, _) = advice.columns
     assert day.overlap < 0.5
@@ -102,11 +105,11 @@ def test_min_max_is_enough_where_it_skips_by_itself(made: Path) -> None:
 
 def test_under_a_cap_the_top_slices_are_kept(made: Path) -> None:
     queries = ["city = 7 AND price < 1000"]
-    full = sx.advise(made, queries=queries, max_bytes_ratio=1)
+    full = sx.open_table(made).advise(queries=queries, max_bytes_ratio=1)
     n_slices, reasons = [], []
     for part in (0.95, 0.9, 0.8):
         ratio = part * full.n_bytes / full.data_bytes
-        cut = sx.advise(made, queries=queries, max_bytes_ratio=ratio)
+        cut = sx.open_table(made).advise(queries=queries, max_bytes_ratio=ratio)
         assert full.n_bytes > cut.max_bytes >= cut.n_bytes
         reasons += [column.reason for column in cut.columns]
         specs = [spec for column in cut.columns for spec in column.specs]
@@ -117,10 +120,12 @@ def test_under_a_cap_the_top_slices_are_kept(made: Path) -> None:
 
 def test_what_keeps_no_file_fewer_is_not_bought(made: Path) -> None:
     """One row of the file is left instead of all: the file is read all the same."""
-    advice = sx.advise(made, queries=["city < 200", "color > 'c5'"], max_bytes_ratio=9)
+    advice = sx.open_table(made).advise(
+        queries=["city < 200", "color > 'c5'"], max_bytes_ratio=9
+    )
     assert chosen(advice) == {"city": (), "color": ()}
     for ratio in (0.02, 0.05, 0.1, 0.2):
-        cut = sx.advise(made, max_bytes_ratio=ratio)
+        cut = sx.open_table(made).advise(max_bytes_ratio=ratio)
         has_kept_fewer = cut.kept[1] < cut.kept[0]
         assert any(chosen(cut).values()) == has_kept_fewer
 
@@ -163,7 +168,7 @@ def test_law_1_a_cut_choice_keeps_every_file_with_a_match(folder: Path) -> None:
         if any(match):
             expected.append(f"{i}.parquet")
     for ratio in (0.03, 0.08, 0.2):
-        sx.drop_indexes(folder)
+        sx.open_table(folder).drop_indexes()
         report = sx.build_indexes(
             folder, queries=[wanted], max_bytes_ratio=ratio, workers=1
         )
@@ -171,18 +176,18 @@ def test_law_1_a_cut_choice_keeps_every_file_with_a_match(folder: Path) -> None:
 
 
 def test_the_same_sample_gives_the_same_choice(made: Path) -> None:
-    first, second = sx.advise(made), sx.advise(made)
+    first, second = sx.open_table(made).advise(), sx.open_table(made).advise()
     assert first.request == second.request
 
 
 def test_a_named_column_gets_the_whole_cap(made: Path) -> None:
-    advice = sx.advise(made, columns=["CITY"], queries=QUERIES)
+    advice = sx.open_table(made).advise(columns=["CITY"], queries=QUERIES)
     assert set(chosen(advice)) == {"city"}
     assert advice.unasked == ()
 
 
 def test_what_if_names_each_candidate_and_its_bytes(made: Path) -> None:
-    advice = sx.advise(made, queries=QUERIES, max_bytes_ratio=0.4)
+    advice = sx.open_table(made).advise(queries=QUERIES, max_bytes_ratio=0.4)
     query = advice.queries[0]
     assert query.text == QUERIES[0]
     assert query.with_minmax >= query.with_choice >= query.with_all
@@ -223,7 +228,7 @@ def test_another_wish_chooses_anew(folder: Path, other: dict[str, Any]) -> None:
 
 def test_dropping_indexes_forgets_the_choice(folder: Path) -> None:
     sx.build_indexes(folder, workers=1)
-    table = sx.drop_indexes(folder, kinds=["bloom"])
+    table = sx.open_table(folder).drop_indexes(kinds=["bloom"])
     assert CHOICE not in table.snapshot.properties
 
 
@@ -247,7 +252,7 @@ def test_files_that_cannot_be_read_are_left_out_of_the_sample(tmp_path: Path) ->
     (tmp_path / "1.parquet").write_bytes(b"PAR1 no")
     put(tmp_path / "2.parquet", {**rows(2), "city": ["text"] * N_ROWS})
     put(tmp_path / "3.parquet", pa.table(rows(3)).slice(0, 0))
-    advice = sx.advise(tmp_path)
+    advice = sx.open_table(tmp_path).advise()
     assert "city" in advice.unasked, "a file has it in another type"
     assert "not readable" in " ".join(advice.notes)
     assert sx.build_indexes(tmp_path, workers=1).files == 4
@@ -263,23 +268,23 @@ def test_a_table_without_rows_gets_statistics(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ratio", [0, -1, float("nan"), float("inf")])
 def test_a_cap_is_a_number_above_0(made: Path, ratio: float) -> None:
     with pytest.raises(AdviceError, match="accepted: a number above 0"):
-        sx.advise(made, max_bytes_ratio=ratio)
+        sx.open_table(made).advise(max_bytes_ratio=ratio)
 
 
 def test_questions_of_other_tables_are_noted(made: Path) -> None:
-    advice = sx.advise(made, queries=["nowhere = 3", *QUERIES])
+    advice = sx.open_table(made).advise(queries=["nowhere = 3", *QUERIES])
     assert any("'nowhere = 3' was left out: no column" in note for note in advice.notes)
     with pytest.raises(AdviceError, match="no query can be asked"):
-        sx.advise(made, queries=["nowhere = 3"])
+        sx.open_table(made).advise(queries=["nowhere = 3"])
     with pytest.raises(AdviceError, match="none is given"):
-        sx.advise(made, queries=[])
+        sx.open_table(made).advise(queries=[])
 
 
 def test_named_columns_must_exist_and_have_an_order(made: Path) -> None:
     with pytest.raises(PredicateError, match="no column 'nope'"):
-        sx.advise(made, columns=["nope"])
+        sx.open_table(made).advise(columns=["nope"])
     with pytest.raises(UnsupportedTypeError, match="cannot index column 'list'"):
-        sx.advise(made, columns=["list"])
+        sx.open_table(made).advise(columns=["list"])
 
 
 def test_a_wish_and_named_indexes_exclude_each_other(made: Path) -> None:

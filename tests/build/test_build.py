@@ -98,7 +98,7 @@ def test_statistics_are_left_out_where_none_are_wanted(folder: Path) -> None:
 def test_one_column_alone_is_left_out(folder: Path) -> None:
     build(folder, {"a": None})
     assert set(manifest(folder).stats) == {"s"}
-    sx.refresh_indexes(folder, workers=1)
+    sx.open_table(folder).refresh_indexes(workers=1)
     assert set(manifest(folder).stats) == {"s"}
 
 
@@ -196,7 +196,7 @@ def test_indexes_are_dropped_by_column_and_kind(
     left_stats: set[str],
 ) -> None:
     build(folder, {"a": ["bitmap", "bloom"], "s": ["bitmap", "bloom"]})
-    table = sx.drop_indexes(folder, **options)
+    table = sx.open_table(folder).drop_indexes(**options)
     found = {(c, kind) for c in "as" for kind, _ in specs(table, c)}
     assert found == left_kinds
     assert set(manifest(folder).stats) == left_stats
@@ -206,16 +206,16 @@ def test_indexes_are_dropped_by_column_and_kind(
 
 def test_what_was_dropped_can_be_built_again(folder: Path) -> None:
     before = build(folder, {"a": "bitmap"}).plan("a = 15").count_bounds
-    sx.drop_indexes(folder)
+    sx.open_table(folder).drop_indexes()
     assert sx.open_table(folder).plan("a = 15").count_bounds == (0, 40)
     assert build(folder, {"a": "bitmap"}).plan("a = 15").count_bounds == before
 
 
 def test_dropping_asks_for_columns_and_kinds_that_exist(folder: Path) -> None:
     with pytest.raises(PredicateError, match="no column 'nope'"):
-        sx.drop_indexes(folder, columns=["nope"])
+        sx.open_table(folder).drop_indexes(columns=["nope"])
     with pytest.raises(UnknownIndexError, match="unknown index kind 'nope'"):
-        sx.drop_indexes(folder, kinds=["nope"])
+        sx.open_table(folder).drop_indexes(kinds=["nope"])
 
 
 def test_a_process_pool_builds_the_same_bytes(folder: Path) -> None:
@@ -239,7 +239,7 @@ def test_progress_counts_tasks_to_the_end(folder: Path) -> None:
         def note(done: int, tasks: int, calls: Any = calls) -> None:
             calls.append((done, tasks))
 
-        sx.drop_indexes(folder)
+        sx.open_table(folder).drop_indexes()
         sx.build_indexes(folder, {"*": "minmax"}, workers=workers, progress=note)
         assert calls == [(i, 4) for i in range(1, 5)]
 
@@ -416,7 +416,7 @@ def test_a_damaged_pack_is_repaired_by_dropping_and_building(folder: Path) -> No
         path.write_bytes(path.read_bytes()[:50])
     forget_open_packs()
     assert table.plan("a = 15").count_bounds == (0, 10)
-    sx.drop_indexes(folder, kinds=["bitmap"])
+    sx.open_table(folder).drop_indexes(kinds=["bitmap"])
     plan = build(folder, {"a": "bitmap"}).plan("a = 15")
     assert (plan.count_bounds, plan.notes) == ((1, 1), [])
 
@@ -489,7 +489,7 @@ def test_builders_in_processes_of_their_own_lose_nothing(folder: Path) -> None:
 def test_dropping_beside_a_builder_drops_no_other_column(folder: Path) -> None:
     build(folder, {"a": "bitmap"})
     at_once(
-        lambda: sx.drop_indexes(folder, columns=["a"]),
+        lambda: sx.open_table(folder).drop_indexes(columns=["a"]),
         lambda: sx.build_indexes(folder, {"s": "bitmap"}, workers=1),
     )
     table = sx.open_table(folder)
@@ -499,7 +499,7 @@ def test_dropping_beside_a_builder_drops_no_other_column(folder: Path) -> None:
 
 def test_readers_keep_the_snapshot_that_they_opened(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
-    sx.drop_indexes(folder)
+    sx.open_table(folder).drop_indexes()
     assert table.plan("a = 15").count_bounds == (1, 1)
 
 

@@ -47,7 +47,7 @@ def test_one_pack_answers_as_many_did(folder: Path) -> None:
     before = sx.open_table(folder)
     expected = answers(before)
     assert len(before.snapshot.manifest.packs) > 6
-    table = sx.merge_packs(folder)
+    table = sx.open_table(folder).compact_indexes()
     assert table.snapshot.version == before.snapshot.version + 1
     assert len(table.snapshot.manifest.packs) == 1
     assert answers(table) == expected
@@ -61,22 +61,22 @@ def test_readers_of_the_older_commit_still_have_its_packs(folder: Path) -> None:
     before = sx.open_table(folder)
     expected = answers(before)
     n_packs = len(packs(folder))
-    sx.merge_packs(folder)
+    sx.open_table(folder).compact_indexes()
     assert len(packs(folder)) == n_packs + 1
     assert answers(before) == expected
 
 
 def test_a_second_merge_has_nothing_to_do(folder: Path) -> None:
-    version = sx.merge_packs(folder).snapshot.version
-    assert sx.merge_packs(folder).snapshot.version == version
+    version = sx.open_table(folder).compact_indexes().snapshot.version
+    assert sx.open_table(folder).compact_indexes().snapshot.version == version
 
 
 def test_packs_are_closed_at_their_limits(folder: Path) -> None:
     expected = answers(sx.open_table(folder))
-    table = sx.merge_packs(folder, max_files=5)
+    table = sx.open_table(folder).compact_indexes(max_files=5)
     assert len(table.snapshot.manifest.packs) == 2
     assert answers(table) == expected
-    table = sx.merge_packs(folder, max_bytes=1)
+    table = sx.open_table(folder).compact_indexes(max_bytes=1)
     assert len(table.snapshot.manifest.packs) == 2, "none is small"
 
 
@@ -88,7 +88,7 @@ def test_what_is_damaged_stays_as_it_is_and_is_named(folder: Path) -> None:
         flip(path, blob.offset + 20)
     forget_open_packs()
     before = answers(table)
-    merged = sx.merge_packs(folder)
+    merged = sx.open_table(folder).compact_indexes()
     assert [p for p in merged.snapshot.manifest.packs if p.name == pack.name]
     assert len(merged.snapshot.manifest.packs) == 3, "of 0.parquet, and of the others"
     assert f"pack {pack.name} not merged" in " ".join(merged.notes)
@@ -107,14 +107,14 @@ def test_changes_during_a_merge_stay(
 
     def meanwhile(self: Any, small: set[int], **options: Any) -> Any:
         moves = write(self, small, **options)
-        sx.drop_indexes(folder, columns=["b"])
+        sx.open_table(folder).drop_indexes(columns=["b"])
         put(folder / "2.parquet", {"a": [5, 5, 5], "s": ["q"] * 3, "b": [1, 1, 1]})
         put(folder / "9.parquet", {"a": [6], "s": ["q"], "b": [1]})
         build(folder, {"a": ["bit_sliced", "bloom"], "s": "bitmap"})
         return moves
 
     monkeypatch.setattr(merged_packs.Merger, "write", meanwhile)
-    table = sx.merge_packs(folder)
+    table = sx.open_table(folder).compact_indexes()
     assert not table.blobs(table.resolve("b")), "dropped, and not brought back"
     assert table.plan("a = 5").paths == ["2.parquet"]
     assert table.plan("a = 6").paths == ["9.parquet"]
@@ -134,7 +134,7 @@ def test_a_merge_that_stops_half_way_changes_nothing(
 
     monkeypatch.setattr(merge, "commit", stop)
     with pytest.raises(KeyboardInterrupt):
-        sx.merge_packs(folder)
+        sx.open_table(folder).compact_indexes()
     assert latest_version(before.location) == before.snapshot.version
     assert answers(before.refresh()) == expected
 
@@ -151,7 +151,7 @@ def test_an_index_in_a_large_pack_is_not_superseded_by_nothing(tmp_path: Path) -
         sx.plan_files(f"a = {7 * i} AND b = {i}", table=tmp_path).count_bounds
         for i in range(6)
     ]
-    merged = sx.merge_packs(tmp_path, max_bytes=2 * first.size)
+    merged = sx.open_table(tmp_path).compact_indexes(max_bytes=2 * first.size)
     assert [
         merged.plan(f"a = {7 * i} AND b = {i}").count_bounds for i in range(6)
     ] == before
@@ -164,7 +164,7 @@ def test_a_column_of_nulls_has_a_map_too(tmp_path: Path) -> None:
     build(tmp_path, {"c": "bitmap"})
     put(tmp_path / "b.parquet", {"c": ["x", "y"] * 5})
     build(tmp_path, {"c": "bitmap"})
-    table = sx.merge_packs(tmp_path)
+    table = sx.open_table(tmp_path).compact_indexes()
     assert len(table.snapshot.manifest.packs) == 1
     assert table.plan("c = 'x'").count_bounds == (5, 5)
     assert table.plan("c IS NULL").paths == ["a.parquet"]
@@ -187,7 +187,7 @@ def test_a_read_that_fails_once_loses_nothing(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "pread", flaky)
-        merged = sx.merge_packs(folder)
+        merged = sx.open_table(folder).compact_indexes()
     assert n_reads > nth
     named = "Input/output error" in " ".join(merged.notes)
     assert named or len(merged.snapshot.manifest.packs) == 1
@@ -195,14 +195,14 @@ def test_a_read_that_fails_once_loses_nothing(
 
 
 def test_merging_needs_few_descriptors(folder: Path) -> None:
-    sx.merge_packs(folder)
+    sx.open_table(folder).compact_indexes()
     assert len(OPEN) <= MAX_OPEN
 
 
 def test_the_rows_of_deleted_files_are_left_behind(folder: Path) -> None:
     (folder / "2.parquet").unlink()
     put(folder / "3.parquet", {"a": [1], "s": ["q"], "b": [1]})
-    merged = sx.merge_packs(folder)
+    merged = sx.open_table(folder).compact_indexes()
     assert sorted(merged.snapshot.manifest.paths) == [
         f"{i}.parquet" for i in (0, 1, 4, 5)
     ]

@@ -10,8 +10,10 @@ import pytest
 
 import skipindex as sx
 from skipindex.advice import advised_build as advice_build
+from skipindex.api.types import BuildReport
 from skipindex.build import task
 from skipindex.build.requested import WANTED
+from skipindex.rewrite.verify_table import verify
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from tests.tables import build, flip, forget_open_packs, packs, put, put_all
@@ -57,8 +59,8 @@ def whole(table: sx.Table) -> bool:
     )
 
 
-def refresh(folder: Path, **options: Any) -> sx.BuildReport:
-    return sx.refresh_indexes(folder, workers=1, **options)
+def refresh(folder: Path, **options: Any) -> BuildReport:
+    return sx.open_table(folder).refresh_indexes(workers=1, **options)
 
 
 @pytest.mark.parametrize("call", [refresh, lambda p: sx.build_indexes(p, workers=1)])
@@ -97,11 +99,11 @@ def test_two_wishes_are_one(folder: Path) -> None:
 
 
 def test_what_is_dropped_is_not_built_again(folder: Path) -> None:
-    sx.drop_indexes(folder, columns=["a"], kinds=["bloom"])
+    sx.open_table(folder).drop_indexes(columns=["a"], kinds=["bloom"])
     put(folder / "9.parquet", columns(9))
     table = refresh(folder).table
     assert served(table, "a") == {"bitmap": set(table.paths)}
-    sx.drop_indexes(folder)
+    sx.open_table(folder).drop_indexes()
     table = refresh(folder).table
     assert not served(table, "a")
     assert table.snapshot.manifest.stats.keys() == {"a", "s", "b"}
@@ -205,7 +207,7 @@ def test_damage_is_built_again(
     forget_open_packs()
     assert answers(folder) == expected
     assert whole(report.table)
-    assert sx.verify(folder).ok
+    assert verify(folder).ok
     version = report.table.snapshot.version
     assert refresh(folder, repair=repair).table.snapshot.version == version
 
@@ -214,7 +216,7 @@ def test_one_damaged_payload_is_one_file_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(folder, {"*": "minmax"})
-    merged = sx.merge_packs(folder)
+    merged = sx.open_table(folder).compact_indexes()
     (pack,) = merged.snapshot.manifest.packs
     (entry,) = (b for b in pack.blobs if b.meta.kind == "bit_sliced")
     flip(packs(folder)[0].parent / pack.name, entry.offset + 17)
@@ -231,7 +233,7 @@ def test_one_damaged_payload_is_one_file_read(
     assert len(read) == 1
     assert "built again" in str(report)
     assert whole(report.table)
-    assert sx.verify(folder).ok
+    assert verify(folder).ok
 
 
 def test_a_read_that_fails_is_no_damage(

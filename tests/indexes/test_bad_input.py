@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.advice import sample as sample_module
+from skipindex.api.types import BuildReport
 from skipindex.build import task
 from skipindex.build.builder import build
 from skipindex.build.runners import LocalRunner
@@ -97,7 +98,7 @@ DAMAGES = [
 ]
 
 
-def check(report: sx.BuildReport, why: str, *, bad: int, whole: bool) -> None:
+def check(report: BuildReport, why: str, *, bad: int, whole: bool) -> None:
     """The report and the plans name file ``bad``; of the others nothing is missing."""
     assert any(why in note and f"{bad}.parquet" in note for note in report.notes)
     table = report.table
@@ -141,7 +142,7 @@ def test_advice_is_given_on_the_rest(
 ) -> None:
     why = damage(folder / "2.parquet")
     queries = [f"a = {n} AND b = {7 * n}" for n in range(3, 60, 10)]
-    advice = sx.advise(folder, queries=queries, max_bytes_ratio=9)
+    advice = sx.open_table(folder).advise(queries=queries, max_bytes_ratio=9)
     assert any(why in note for note in advice.notes), advice.notes
     columns = {"a"} if damage is other_type else {"a", "b"}
     table = sx.open_table(folder)
@@ -312,7 +313,7 @@ def test_a_kind_that_raises_takes_nothing_with_it(
     assert f"{N} files: {why}" in plan.notes
     assert report.table.plan("a = 23", kinds=["bloom"]).paths == ["2.parquet"]
     queries = [f"a = {n} AND b = {7 * n}" for n in range(3, 60, 10)]
-    advice = sx.advise(folder, queries=queries, max_bytes_ratio=9)
+    advice = sx.open_table(folder).advise(queries=queries, max_bytes_ratio=9)
     assert why in " ".join(advice.notes)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import skipindex as sx
 from skipindex import indexes
+from skipindex.errors import UnknownIndexError
 from skipindex.indexes import index_type, index_types, parse_spec
 from tests import sample_kind
 from tests.indexes import test_contract as contract
@@ -51,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_without_its_package_the_kind_is_unknown() -> None:
     indexes._foreign_types.cache_clear()
-    with pytest.raises(sx.UnknownIndexError, match="unknown index kind 'buckets'"):
+    with pytest.raises(UnknownIndexError, match="unknown index kind 'buckets'"):
         index_type("buckets")
 
 
@@ -86,7 +87,7 @@ def test_build_and_plan_use_the_installed_kind(site: Path, folder: Path) -> None
     skipped = {file.path: file for file in plan.skipped}["4.parquet"]
     assert skipped.reason == "a = 14: buckets index holds none of the values"
     assert table.plan("a > 14", kinds=["buckets"]).paths == table.paths
-    dropped = sx.drop_indexes(table, kinds=["buckets"])
+    dropped = table.drop_indexes(kinds=["buckets"])
     assert dropped.plan("a = 4", kinds=["buckets"]).paths == table.paths
 
 

@@ -18,10 +18,10 @@ import skipindex as sx
 from skipindex.errors import PredicateError
 from skipindex.expressions.domain import Domain
 from skipindex.layout import Clustering
-from skipindex.layout.picture import picture_of_curves
 from skipindex.layout.quality import _column
 from skipindex.table import ColumnInfo
 from skipindex.table.statistics import FileStats, Summary, summaries_to_arrow
+from ssb.picture import picture, picture_of_curves
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -37,7 +37,7 @@ def table_of(folder: Path, files: Sequence[Sequence[Any]]) -> sx.Table:
 def test_depth_and_overlaps_of_a_drawn_example(tmp_path: Path) -> None:
     # 0 .. 10, 5 .. 15 and 12 .. 20 form a chain; 30 .. 40 stands alone.
     table = table_of(tmp_path, [[0, 10], [5, 15], [12, 20], [30, 40]])
-    found = sx.describe(table, columns=["x"]).columns[0]
+    found = table.layout_quality(columns=["x"]).columns[0]
     assert found.overlaps == (1 + 2 + 1 + 0) / 4
     assert found.depth == (2 + 2 + 2 + 1) / 4
     # The bounds 5, 10, 12 and 15 are in two ranges, the other four in one.
@@ -48,8 +48,10 @@ def test_sorted_files_are_perfect_and_equal_ones_are_not(tmp_path: Path) -> None
     best, worst = tmp_path / "best", tmp_path / "worst"
     best.mkdir()
     worst.mkdir()
-    apart = sx.describe(table_of(best, [["a", "b"], ["c", "d"], ["e", "f"]]))
-    alike = sx.describe(table_of(worst, [["a", "z"]] * 3))
+    apart = sx.open_table(
+        table_of(best, [["a", "b"], ["c", "d"], ["e", "f"]])
+    ).layout_quality()
+    alike = sx.open_table(table_of(worst, [["a", "z"]] * 3)).layout_quality()
     assert (apart.columns[0].depth, apart.columns[0].overlaps) == (1, 0)
     assert (alike.columns[0].depth, alike.columns[0].overlaps) == (3, 2)
     assert apart.columns[0].look_up == 1 / 3
@@ -59,7 +61,7 @@ def test_sorted_files_are_perfect_and_equal_ones_are_not(tmp_path: Path) -> None
 def test_files_without_known_bounds_are_in_everyones_way(tmp_path: Path) -> None:
     table_of(tmp_path, [[1, 2], [3, 4]])
     pq.write_table(pa.table({"x": [9], "n": [9]}), tmp_path / "new.parquet")
-    found = sx.describe(tmp_path, columns=["x"]).columns[0]
+    found = sx.open_table(tmp_path).layout_quality(columns=["x"]).columns[0]
     assert found.n_known == 2
     assert (found.depth, found.overlaps) == (2, 1)
     assert found.look_up == 2 / 3
@@ -67,7 +69,11 @@ def test_files_without_known_bounds_are_in_everyones_way(tmp_path: Path) -> None
 
 def test_files_of_null_alone_are_in_nobodys_way(tmp_path: Path) -> None:
     nothing = pa.array([None, None], pa.int64())
-    found = sx.describe(table_of(tmp_path, [[1, 2], nothing, [3, 4]])).columns[0]
+    found = (
+        sx.open_table(table_of(tmp_path, [[1, 2], nothing, [3, 4]]))
+        .layout_quality()
+        .columns[0]
+    )
     assert (found.n_known, found.depth, found.overlaps) == (3, 1, 0)
     assert found.look_up == 1 / 3
 
@@ -114,7 +120,7 @@ def test_the_gap_to_the_ideal_of_each_query(tmp_path: Path) -> None:
     table_of(tmp_path, files)
     table = sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1).table
     n_matching = sum(value < 20 for values in files for value in values)
-    found = sx.describe(table, ["x < 20", sx.col("n") == 3])
+    found = table.layout_quality(["x < 20", sx.col("n") == 3])
     scattered, clustered = found.queries
     assert scattered.matching == (n_matching, n_matching)
     assert scattered.ideal == (-(-n_matching // 50),) * 2
@@ -127,20 +133,20 @@ def test_the_gap_to_the_ideal_of_each_query(tmp_path: Path) -> None:
 
 def test_without_row_indexes_the_ideal_is_between_two_bounds(tmp_path: Path) -> None:
     table = table_of(tmp_path, [[0, 10], [5, 15]])
-    (found,) = sx.describe(table, ["x = 7"]).queries
+    (found,) = table.layout_quality(["x = 7"]).queries
     assert found.matching == (0, 4)
     assert found.ideal == (0, 2)
-    assert "0-2" in str(sx.describe(table, ["x = 7"]))
+    assert "0-2" in str(table.layout_quality(["x = 7"]))
 
 
 def test_a_table_without_indexes_is_described_as_unknown(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
-    found = sx.describe(tmp_path, ["x = 2"])
+    found = sx.open_table(tmp_path).layout_quality(["x = 2"])
     assert found.columns == ()
     assert found.queries[0].ideal == (0, None)
     assert "?" in str(found)
     with pytest.raises(PredicateError, match="nowhere"):
-        sx.describe(tmp_path, columns=["nowhere"])
+        sx.open_table(tmp_path).layout_quality(columns=["nowhere"])
 
 
 def boxes(svg: str) -> list[list[tuple[float, float]]]:
@@ -184,10 +190,10 @@ def test_tables_are_drawn_side_by_side_on_the_same_axes(tmp_path: Path) -> None:
             own = rows.take(pa.array(np.flatnonzero(files == i)))
             pq.write_table(own, folder / f"{i}.parquet")
         tables[curve] = sx.build_indexes(folder, workers=1).table
-    svg = sx.picture(tables, "a<b", "y")
+    svg = picture(tables, "a<b", "y")
     linear, hilbert = boxes(svg)
     assert len(linear) == len(hilbert) == 9
     assert np.mean([w for w, _ in linear]) < np.mean([w for w, _ in hilbert])
     assert np.mean([h for _, h in linear]) > np.mean([h for _, h in hilbert])
     with pytest.raises(PredicateError, match="nowhere"):
-        sx.picture(tables, "nowhere", "y")
+        picture(tables, "nowhere", "y")

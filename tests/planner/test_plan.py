@@ -15,13 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
-from skipindex import Verdict, col
+from skipindex import col
+from skipindex.api.types import Verdict
 from skipindex.errors import (
     CorruptIndexError,
     PredicateError,
     TableError,
     UnknownIndexError,
 )
+from skipindex.indexes import index_types
 from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages import evaluation
 from skipindex.storage.file_system.location import location_of
@@ -277,7 +279,7 @@ def test_an_index_that_fails_when_it_is_asked_is_only_not_used(
     table = build(folder, {"b": ["range_bitmap", "bitmap", "bloom"]})
     before = table.plan("b = 3").paths
     forget_open_packs()
-    kinds = {kind.name: kind for kind in sx.indexes.index_types().values()}
+    kinds = {kind.name: kind for kind in index_types().values()}
     for name, error in (
         ("bitmap", CorruptIndexError("part 1")),
         ("bloom", OSError("the network")),

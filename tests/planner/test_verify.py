@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import skipindex as sx
+from skipindex.api.types import Violation
 from skipindex.errors import PlanError
 from tests.strategies import predicates, tables, to_arrow
 from tests.tables import build, put, put_all, set_mtime
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_true_plan_has_no_violation(folder: Path) -> None:
     table = build(folder, {"a": "bitmap", "b": "bitmap"})
     for condition in ("a < 15 AND b = 1", "a >= 10", "a IS NULL", "FALSE", "opaque(a)"):
-        report = sx.verify_plan(table.plan(condition))
+        report = table.plan(condition).verify()
         assert report.is_right
         assert (report.checked, report.unchecked) == (4, {})
 
@@ -46,7 +46,7 @@ def test_true_plans_are_found_true(data: st.DataObject) -> None:
         for i, start in enumerate(range(0, len(whole), 10)):
             pq.write_table(whole.slice(start, 10), folder / f"{i}.parquet")
         table = build(folder, dict.fromkeys(columns, "bitmap"))
-        report = sx.verify_plan(table.plan(tree, timezone="UTC"))
+        report = table.plan(tree, timezone="UTC").verify()
         assert report.is_right, report.violations
         assert report.checked == len(table)
 
@@ -80,9 +80,9 @@ def test_a_lie_is_reported(
     table = build(tmp_path, {"a": "bitmap", "b": "bitmap"})
     plan = table.plan(condition)
     secretly_replaced(tmp_path / "0.parquet", as_integers(50))
-    report = sx.verify_plan(plan)
+    report = plan.verify()
     assert not report.is_right
-    assert report.violations == (sx.Violation("0.parquet", claim, found),)
+    assert report.violations == (Violation("0.parquet", claim, found),)
     assert report.to_dict()["violations"][0]["claim"] == claim
 
 
@@ -90,7 +90,7 @@ def test_a_file_that_changed_is_not_checked(folder: Path) -> None:
     plan = build(folder).plan("a = 5")
     put(folder / "1.parquet", {"a": [5, 5], "b": [1, 1]})
     (folder / "2.parquet").unlink()
-    report = sx.verify_plan(plan)
+    report = plan.verify()
     assert report.is_right
     assert report.checked == 2
     assert report.unchecked == {"changed since the plan was made": 2}
@@ -98,7 +98,7 @@ def test_a_file_that_changed_is_not_checked(folder: Path) -> None:
 
 def test_a_file_of_another_type_is_not_checked(folder: Path) -> None:
     put(folder / "9.parquet", {"a": ["x"], "b": ["y"]})
-    report = sx.verify_plan(build(folder).plan("a = 5"))
+    report = build(folder).plan("a = 5").verify()
     assert report.unchecked == {
         "column 'a' has type string here, and another in the table": 1
     }
@@ -110,7 +110,7 @@ def test_a_file_of_another_type_is_not_checked(folder: Path) -> None:
 )
 def test_a_sample(folder: Path, sample: float | None, checked: int) -> None:
     plan = build(folder).plan("a < 5")
-    report = sx.verify_plan(plan, sample=sample)
+    report = plan.verify(sample=sample)
     assert report.checked == checked
     assert np.isclose(len(plan.skipped), 3)
 
@@ -118,7 +118,7 @@ def test_a_sample(folder: Path, sample: float | None, checked: int) -> None:
 @pytest.mark.parametrize("sample", [-1, 1.5])
 def test_what_is_no_sample(folder: Path, sample: float) -> None:
     with pytest.raises(PlanError, match=f"no sample: {sample}"):
-        sx.verify_plan(build(folder).plan("a < 5"), sample=sample)
+        build(folder).plan("a < 5").verify(sample=sample)
 
 
 def test_partition_values_are_part_of_the_rows(tmp_path: Path) -> None:
@@ -126,13 +126,13 @@ def test_partition_values_are_part_of_the_rows(tmp_path: Path) -> None:
         put(tmp_path / f"p={p}" / "f.parquet", {"a": [1, 2]})
     table = build(tmp_path, {"a": "bitmap"})
     for condition in ("p = 1 AND a = 2", "p IS NULL", "p <> 2 OR a > 1"):
-        report = sx.verify_plan(table.plan(condition))
+        report = table.plan(condition).verify()
         assert report.is_right
         assert report.checked == 3
 
 
 def test_a_limit_is_checked_by_what_is_known(folder: Path) -> None:
     plan = build(folder).plan("a >= 0", limit=3, order_by="a")
-    report = sx.verify_plan(plan)
+    report = plan.verify()
     assert report.is_right
     assert report.checked == 4

@@ -32,10 +32,10 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-import skipindex as sx
 from skipindex.api import open_table
 from skipindex.errors import TableError
 from skipindex.rewrite.arrival import Mode
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.log import LOG, MANIFESTS, PACKS
 from tests.rewrite.arriving import arrived
@@ -91,7 +91,7 @@ def _twice(folder: Path) -> None:
 
 def _published(folder: Path) -> None:
     _optimized(folder)
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     _fill(folder, 1, first=2)
     optimized(folder, cluster_by=["x"], rows_per_file=20, cube_size=2000)
 
@@ -103,7 +103,7 @@ def _built_twice(folder: Path) -> None:
 
 
 def _vacuum(folder: Path) -> Any:
-    return sx.vacuum(folder, retention=NOW)
+    return vacuum(folder, retention=NOW)
 
 
 def _nothing(folder: Path) -> None:
@@ -145,7 +145,7 @@ def _new_alone(_: Rows) -> Rows:
 WRITERS: Final[dict[str, Writer]] = {
     "build": Writer(_fill, lambda folder: build(folder, {"x": "bitmap"})),
     "build again": Writer(_optimized, lambda folder: build(folder, {"i": "bitmap"})),
-    "merge": Writer(_built_twice, sx.merge_packs),
+    "merge": Writer(_built_twice, lambda folder: open_table(folder).compact_indexes()),
     "optimize": Writer(
         _indexed, lambda folder: optimized(folder, cluster_by=["x"], rows_per_file=20)
     ),
@@ -295,19 +295,19 @@ def check(folder: Path, allowed: Sequence[Rows]) -> None:
     build(folder, {"x": "bitmap"})
     assert ours() == now, "after a build"
     for round_ in ("vacuum", "another vacuum"):
-        sx.vacuum(folder, retention=NOW)
+        vacuum(folder, retention=NOW)
         assert ours() == now, round_
         assert rows_of(folder, listed(folder)) == now, f"listed, after {round_}"
     optimized(folder, cluster_by=["x"], rows_per_file=30, mode="full")
     assert ours() == now, "after optimize"
     assert rows_of(folder, listed(folder)) == now, "listed, after optimize"
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert ours() == rows_of(folder, listed(folder)) == now, "at the end"
 
 
 def check_at_once(folder: Path, allowed: Sequence[Rows]) -> None:
     """The same in short: a vacuum comes first, before anybody has built."""
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     now = seen(folder)
     assert now in allowed, "after vacuum"
     assert rows_of(folder, listed(folder)) == now, "listed, after vacuum"

@@ -15,6 +15,7 @@ import skipindex as sx
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.arrival import Mode
 from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Found, Location
 from skipindex.storage.replacements import Replacement
 from tests.rewrite.arriving import arrived
@@ -76,7 +77,7 @@ def test_an_append_adds_rows_with_their_indexes(tmp_path: Path) -> None:
     assert table.index_gaps == {}
     served = {int(i) for use in table.blobs(table.resolve("x")) for i in use.rows}
     assert served >= set(range(len(table)))
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert seen_by_both(folder) == (ours, ours)
     check_swept(folder)
 
@@ -92,7 +93,7 @@ def test_an_overwrite_leaves_nothing_of_the_old_table(tmp_path: Path) -> None:
     assert {path.partition("/")[0] for path in listed(folder)} == {"day=2", "day=3"}
     assert not (folder / "_metadata").exists()
     assert sx.open_table(folder).index_gaps == {}
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert seen_by_both(folder) == (ours, ours)
     check_swept(folder)
 
@@ -157,7 +158,7 @@ def test_a_killed_writer_leaves_all_or_none(
         ours, theirs = seen_by_both(folder)
         assert ours in (before, wanted), step
         assert ours == wanted or theirs == before, "no part is seen before the commit"
-        sx.vacuum(folder, retention=NOW)
+        vacuum(folder, retention=NOW)
         assert seen_by_both(folder) == (ours, ours), step
         check_swept(folder)
         n_seen.add(ours == wanted)
@@ -196,7 +197,7 @@ def test_a_writer_that_fails_leaves_none_and_one_that_returns_all(
             assert seen_by_both(folder)[0] == expected, step
             if not told:
                 assert seen_by_both(folder)[1] == expected, step
-            sx.vacuum(folder, retention=NOW)
+            vacuum(folder, retention=NOW)
             assert seen_by_both(folder) == (expected, expected), step
         if len(calls) <= step:
             break
@@ -223,7 +224,7 @@ def test_a_writer_that_is_interrupted_leaves_all_or_none(
         if before or listed(folder):
             ours = seen_by_both(folder)[0]
             assert ours in (before, wanted), step
-            sx.vacuum(folder, retention=NOW)
+            vacuum(folder, retention=NOW)
             assert seen_by_both(folder) == (ours, ours), step
     assert step > 8
 
@@ -250,9 +251,9 @@ def test_a_vacuum_that_has_read_the_log_before_a_commit_takes_nothing_back(
 
     before = seen_by_both(folder)[0]
     monkeypatch.setattr(Publisher, "_being_published", beside_a_writer)
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert len(calls) > 1
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     ours, theirs = seen_by_both(folder)
     assert ours == theirs
     assert (ours - before).total() == 6
@@ -269,7 +270,7 @@ def test_hidden_files_that_vanish_are_not_committed(tmp_path: Path) -> None:
         if "_skipindex-" in path and found is not None and (folder / path).exists():
             calls.append(path)
             if len(calls) == 3:  # twice when they are moved, then at the commit
-                sx.vacuum(folder, retention=NOW)
+                vacuum(folder, retention=NOW)
                 return original(self, path)
         return found
 
@@ -296,7 +297,7 @@ def test_an_overwrite_waits_for_rows_that_are_arriving(
         arrived(folder, Mode.OVERWRITE)
     assert seen_by_both(folder)[0].total() == 46
     assert optimized(folder, cluster_by=["x"]).n_rows == 40, "arriving rows wait"
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     arrived(folder, Mode.OVERWRITE)
     assert [n.total() for n in seen_by_both(folder)] == [6, 6]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import skipindex as sx
 from skipindex.api import open_table
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.replacements import Rewrites
 from tests.rewrite.arrow_writer import (
@@ -75,7 +75,7 @@ def test_a_killed_optimize_reads_as_before_or_as_after(
         assert not new or not set(table.paths) & set(old), "before or after, no mixture"
         n_seen.add(len(new))
         assert table.plan("x < 5").paths != []
-        sx.vacuum(folder, retention=NOW)
+        vacuum(folder, retention=NOW)
         assert seen_by_both(folder) == (before, before), step
         check_swept(folder)
         optimized(folder, **WISH)
@@ -101,7 +101,7 @@ def test_a_killed_second_optimize_too(tmp_path: Path, after: bool) -> None:
         else:
             break
         assert seen_by_both(folder) == (before, before), step
-        sx.vacuum(folder, retention=NOW)
+        vacuum(folder, retention=NOW)
         assert seen_by_both(folder) == (before, before), step
         check_swept(folder)
 
@@ -116,7 +116,7 @@ def test_a_killed_vacuum_is_finished_by_the_next(tmp_path: Path, after: bool) ->
         optimized(folder, cluster_by=["i"], indexes={"i": []}, where="day = 1")
         try:
             with killed_at(step, after=after):
-                sx.vacuum(folder, retention=NOW)
+                vacuum(folder, retention=NOW)
         except Killed:
             pass
         else:
@@ -126,7 +126,7 @@ def test_a_killed_vacuum_is_finished_by_the_next(tmp_path: Path, after: bool) ->
         assert not before - theirs, "who lists the folder misses no row"
         publishing = any(r.publishing for r in rewrites(folder).replacements)
         assert theirs == before or publishing, step
-        sx.vacuum(folder, retention=NOW)
+        vacuum(folder, retention=NOW)
         assert seen_by_both(folder) == (before, before), step
         check_swept(folder)
         table = open_table(folder)
@@ -142,7 +142,7 @@ def rewrites(folder: Path) -> Rewrites:
 
 def check_swept(folder: Path) -> None:
     """After two runs, as the first supersedes commits of its own, nothing is left."""
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     table = open_table(folder)
     manifest = table.snapshot.manifest
     left = {path for path in everything(folder) if "/log/" not in path}

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-import skipindex as sx
 from skipindex.api import open_table
 from skipindex.errors import CommitConflictError
 from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.names import is_own_garbage, is_plain_path
 from skipindex.storage.log import LOG, newest_snapshot
 from skipindex.storage.publications import PUBLISHING, read_publications
@@ -81,7 +81,7 @@ def test_trash_is_only_a_hidden_copy(folder: Path, outside: Path, path: str) -> 
     before = everything(outside), everything(folder)
     table = open_table(folder)
     assert "property 'rewrites' ignored" in table.notes[0]
-    sx.vacuum(folder)
+    vacuum(folder)
     assert (everything(outside), everything(folder)) == before
 
 
@@ -94,7 +94,7 @@ def test_a_replacement_leads_nowhere_outside(folder: Path, outside: Path) -> Non
         "publishing": True,
     }
     forge(folder, replacements=[one])
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert {
         path: (outside / path).read_bytes() for path in everything(outside)
     } == before
@@ -113,7 +113,7 @@ def test_a_copy_with_other_rows_replaces_nothing(folder: Path) -> None:
     before = rows_of(folder, listed(folder))
     for publishing in (False, True):
         forge(folder, replacements=[{**one, "publishing": publishing}])
-        sx.vacuum(folder, retention=NOW)
+        vacuum(folder, retention=NOW)
         assert not before - rows_of(folder, listed(folder)), "no row is gone"
 
 
@@ -126,8 +126,8 @@ def test_no_link_is_followed(folder: Path, outside: Path, name: str) -> None:
     place.symlink_to(outside)
     (folder / "_skipindex-b-0").symlink_to(outside)
     before = everything(outside)
-    sx.vacuum(folder)
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder)
+    vacuum(folder, retention=NOW)
     assert everything(outside) == before
 
 
@@ -135,7 +135,7 @@ def test_no_link_is_followed(folder: Path, outside: Path, name: str) -> None:
 def test_the_copies_of_a_table_below_stay(tmp_path: Path, inner: str) -> None:
     below = fill(tmp_path / "outer" / inner)
     table = optimized(below, cluster_by=["x"]).table
-    sx.vacuum(tmp_path / "outer", retention=NOW)
+    vacuum(tmp_path / "outer", retention=NOW)
     assert open_table(below).paths == table.paths
     assert open_table(below).notes == ()
 
@@ -145,7 +145,7 @@ def test_the_copies_of_a_table_above_stay(tmp_path: Path, inner: str) -> None:
     below = fill(tmp_path / "outer" / inner)
     build(below, {"x": "bitmap"})
     outer = optimized(tmp_path / "outer", cluster_by=["i"]).table
-    sx.vacuum(below, retention=NOW)
+    vacuum(below, retention=NOW)
     assert open_table(tmp_path / "outer").paths == outer.paths
     assert open_table(tmp_path / "outer").notes == ()
 
@@ -160,7 +160,7 @@ def test_files_of_others_in_our_folders_stay(folder: Path) -> None:
     for path in others:
         put(folder / path, {"x": [1]})
         os.utime(folder / path, (1e9, 1e9))
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert others <= everything(folder)
 
 
@@ -229,7 +229,7 @@ Step = Callable[[Path], object]
 
 
 def vacuumed(folder: Path) -> None:
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
 
 
 def lost_and_vacuumed(folder: Path) -> None:
@@ -341,5 +341,5 @@ def test_records_that_cannot_be_read_say_nothing(folder: Path) -> None:
         assert len(table.paths) == 4
         assert f"{name}.json ignored" in table.notes[0]
         assert read_publications(table.location).records == ()
-    sx.vacuum(folder)
+    vacuum(folder)
     assert newest_snapshot(table.location).version == 0

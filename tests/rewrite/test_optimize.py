@@ -27,6 +27,7 @@ from skipindex.errors import (
 )
 from skipindex.rewrite.optimize import Wish, optimize_files
 from skipindex.rewrite.selection.eligible_files import _holds_alike, data_files
+from skipindex.rewrite.vacuum import vacuum
 from tests.rewrite.arrow_writer import (
     arrow_writer,
     everything,
@@ -92,7 +93,7 @@ def test_twice_rewrites_nothing(tmp_path: Path) -> None:
         report = optimized(folder, **wish)
         assert (report.files_in, report.bytes_out) == (0, 0)
         assert everything(folder) == files, "not even a commit"
-        sx.vacuum(folder, retention=NOW)
+        vacuum(folder, retention=NOW)
         assert optimized(folder, **wish).files_in == 0, "nor when it is published"
 
 
@@ -474,7 +475,7 @@ def test_others_may_go_on_writing_as_if_nothing_had_happened(tmp_path: Path) -> 
     assert len([path for path in table.paths if "_skipindex-" in path]) == 4
     put(folder / "day=2" / "1.parquet", {"x": [1], "y": [2], "id": [3]})
     assert seen_by_both(folder)[0] == seen_by_both(folder)[1]
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert seen_by_both(folder)[0] == seen_by_both(folder)[1]
     report = optimized(folder, cluster_by=["x"], rows_per_file=200)
     assert report.files_in == 3 + 4, "what was void is clustered anew"
@@ -489,11 +490,11 @@ def test_a_lost_log_loses_no_rows(tmp_path: Path) -> None:
         path.write_bytes(b"{}")
     assert seen_by_both(folder) == (before, before)
     with pytest.warns(UserWarning, match="commit . of the table is damaged"):
-        assert sx.vacuum(folder, retention=NOW).deleted == ()
+        assert vacuum(folder, retention=NOW).deleted == ()
     with pytest.warns(UserWarning, match="commit . of the table is damaged"):
         build(folder)
     assert seen_by_both(folder) == (before, before)
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert seen_by_both(folder) == (before, before)
 
 
@@ -551,7 +552,7 @@ def test_rewriting_changes_no_row(
     if later:
         put(folder / "later.parquet", pa.Table.from_pylist(later, SCHEMA))
     if vacuums:
-        sx.vacuum(folder, retention=NOW)
+        vacuum(folder, retention=NOW)
     before = rows_of(folder, listed(folder))
     assert seen_by_both(folder) == (before, before)
     report = optimized(folder, **wish)
@@ -559,7 +560,7 @@ def test_rewriting_changes_no_row(
     assert optimized(folder, **wish).files_in == 0
     if not later:
         assert report.files_in == 0
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert seen_by_both(folder) == (before, before)
     assert set(listed(folder)) == set(open_table(folder).paths)
     for path in listed(folder):
@@ -575,7 +576,7 @@ def test_files_in_a_plain_folder_are_not_rewritten(tmp_path: Path) -> None:
     report = optimized(folder, cluster_by=["x"])
     assert report.files_in == 2
     assert report.table.n_rows.sum() == report.n_rows
-    sx.vacuum(folder, retention=timedelta(0))
+    vacuum(folder, retention=timedelta(0))
     assert (folder / "backup" / "0.parquet").read_bytes() == before
     assert sx.open_table(folder).n_rows.sum() == report.n_rows
 

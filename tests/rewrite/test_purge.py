@@ -13,6 +13,8 @@ import pytest
 import skipindex as sx
 from skipindex.rewrite.arrival import Mode
 from skipindex.rewrite.purge import BLANK
+from skipindex.rewrite.vacuum import vacuum
+from skipindex.rewrite.verify_table import verify
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.log import (
     LOG,
@@ -56,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
     build(folder, ASKED)
     put(folder / "f6.parquet", columns(6))
     build(folder, ASKED)
-    sx.merge_packs(folder)
+    sx.open_table(folder).compact_indexes()
     (folder / f"{SECRET}.parquet").unlink()
     forget_open_packs()
     return folder
@@ -101,15 +103,17 @@ def traces(folder: Path) -> list[str]:
 
 def test_nothing_is_left_of_a_deleted_file(folder: Path) -> None:
     assert traces(folder), "it is in packs, manifests and commits"
-    report = sx.vacuum(folder, purge=True)
+    report = vacuum(folder, purge=True)
     assert not traces(folder)
     assert not report.given_up
     table = sx.open_table(folder)
     assert table.status().fresh
-    assert sx.verify(folder).ok
+    assert verify(folder).ok
     assert kept(table, "name = '03-other-007' AND n = 3007") == ["f3.parquet"]
     assert table.plan("n = 3007").count_bounds == (1, 1)
-    assert sx.refresh_indexes(folder, workers=1).files == 0, "all others are kept"
+    assert sx.open_table(folder).refresh_indexes(workers=1).files == 0, (
+        "all others are kept"
+    )
 
 
 def test_no_record_of_a_publication_names_a_deleted_file(tmp_path: Path) -> None:
@@ -122,13 +126,13 @@ def test_no_record_of_a_publication_names_a_deleted_file(tmp_path: Path) -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Location, "copy", killed)
         with pytest.raises(Killed):
-            sx.vacuum(folder, retention=timedelta(0))
+            vacuum(folder, retention=timedelta(0))
     put(folder / "day=1" / f"{SECRET}.parquet", {"x": [3]})
-    sx.vacuum(folder)
+    vacuum(folder)
     assert SECRET in named_by_records(folder)
     (folder / "day=1" / f"{SECRET}.parquet").unlink()
     put(folder / "day=1" / "other.parquet", {"x": [4]})
-    sx.vacuum(folder, purge=True)
+    vacuum(folder, purge=True)
     assert SECRET not in named_by_records(folder)
     rows = sx.open_table(folder).plan("x >= 0").paths
     assert sum(pq.ParquetFile(folder / p).metadata.num_rows for p in rows) == 3
@@ -160,7 +164,7 @@ def test_a_purge_after_a_killed_overwrite_leaves_no_path(
             break
         (folder / "day=1" / f"{SECRET}.parquet").unlink(missing_ok=True)
         put(folder / "day=1" / "other.parquet", {"x": [4], "i": [1]})
-        sx.vacuum(folder, purge=True)
+        vacuum(folder, purge=True)
         files = [path for path in folder.rglob("*") if path.is_file()]
         assert [p for p in files if SECRET.encode() in p.read_bytes()] == [], step
     assert step > 8
@@ -169,19 +173,19 @@ def test_a_purge_after_a_killed_overwrite_leaves_no_path(
 def test_nothing_is_left_of_a_file_that_was_overwritten(folder: Path) -> None:
     put(folder / f"{SECRET}.parquet", columns(9))
     (folder / f"{SECRET}.parquet").rename(folder / "g.parquet")
-    sx.refresh_indexes(folder, workers=1)
-    sx.vacuum(folder, purge=True)
+    sx.open_table(folder).refresh_indexes(workers=1)
+    vacuum(folder, purge=True)
     assert not traces(folder)
 
 
 def test_nothing_is_left_of_a_dropped_index(folder: Path) -> None:
-    sx.refresh_indexes(folder, workers=1)
+    sx.open_table(folder).refresh_indexes(workers=1)
     put(folder / f"{SECRET}.parquet", columns(9, secret=True))
-    sx.refresh_indexes(folder, workers=1)
-    sx.merge_packs(folder)
-    sx.drop_indexes(folder, columns=["name"])
+    sx.open_table(folder).refresh_indexes(workers=1)
+    sx.open_table(folder).compact_indexes()
+    sx.open_table(folder).drop_indexes(columns=["name"])
     (folder / f"{SECRET}.parquet").rename(folder / "g.parquet")
-    sx.vacuum(folder, purge=True)
+    vacuum(folder, purge=True)
     for pack in packs(folder):
         assert SECRET.encode() not in pack.read_bytes()
     assert sx.open_table(folder).plan("n = 3007").count_bounds[0] >= 1
@@ -190,7 +194,7 @@ def test_nothing_is_left_of_a_dropped_index(folder: Path) -> None:
 def test_a_table_without_files_keeps_nothing(folder: Path) -> None:
     for path in folder.glob("*.parquet"):
         path.unlink()
-    sx.vacuum(folder, purge=True)
+    vacuum(folder, purge=True)
     assert not traces(folder)
     assert not packs(folder)
 
@@ -201,17 +205,17 @@ def test_a_pack_that_cannot_be_read_is_given_up(folder: Path) -> None:
     for at in range(16, pack.blobs[0].length - 500, 100):
         flip(folder / PACKS / pack.name, pack.blobs[0].offset + at)
     forget_open_packs()
-    report = sx.vacuum(folder, purge=True)
+    report = vacuum(folder, purge=True)
     assert pack.name in " ".join(report.given_up)
     assert not traces(folder)
-    assert sx.refresh_indexes(folder, workers=1).files > 0
+    assert sx.open_table(folder).refresh_indexes(workers=1).files > 0
     table = sx.open_table(folder)
     assert table.plan("n = 3007").count_bounds == (1, 1)
 
 
 def test_a_dry_run_changes_nothing(folder: Path) -> None:
     version = latest_version(location_of(folder))
-    sx.vacuum(folder, purge=True, dry_run=True)
+    vacuum(folder, purge=True, dry_run=True)
     assert latest_version(location_of(folder)) == version
     assert traces(folder)
 
@@ -220,7 +224,7 @@ def test_commits_keep_their_numbers(folder: Path) -> None:
     """Else a slow writer could take one that others have built on."""
     location = location_of(folder)
     before = latest_version(location)
-    sx.vacuum(folder, purge=True)
+    vacuum(folder, purge=True)
     newest = latest_version(location)
     numbers = sorted(int(p.stem) for p in (folder / LOG).iterdir())
     assert numbers == list(range(newest + 1))
@@ -243,16 +247,16 @@ def test_cubes_forget_the_paths(folder: Path) -> None:
         return Snapshot(base.version + 1, base.manifest, properties)
 
     commit(location_of(folder), change, operation="test")
-    sx.vacuum(folder, purge=True)
+    vacuum(folder, purge=True)
     assert not traces(folder)
     (left,) = sx.open_table(folder).snapshot.properties["cubes"]
     assert left["paths"] == ["f1.parquet"]
 
 
 def test_without_purging_the_next_commit_and_merge_forget(folder: Path) -> None:
-    sx.refresh_indexes(folder, workers=1)
-    sx.merge_packs(folder)
-    sx.vacuum(folder, retention=timedelta(0))
+    sx.open_table(folder).refresh_indexes(workers=1)
+    sx.open_table(folder).compact_indexes()
+    vacuum(folder, retention=timedelta(0))
     table = sx.open_table(folder)
     assert SECRET not in str(table.snapshot.manifest.paths)
 
@@ -265,7 +269,7 @@ def test_space_does_not_grow_with_history(tmp_path: Path) -> None:
             put(tmp_path / f"{j}.parquet", columns(i + j))
         build(tmp_path, ASKED)
         if i % 4 == 3:
-            sx.vacuum(tmp_path, purge=True)
+            vacuum(tmp_path, purge=True)
             stored = [(tmp_path / f).iterdir() for f in (MANIFESTS, PACKS)]
             sizes.append(sum(p.stat().st_size for each in stored for p in each))
     assert max(sizes[1:]) <= 1.1 * sizes[0]

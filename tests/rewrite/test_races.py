@@ -11,6 +11,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.api import open_table
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.table import listing
 from tests.rewrite.arrow_writer import optimized
 from tests.tables import build, kept, put, put_all
@@ -28,7 +29,7 @@ def test_a_vacuum_between_the_listing_and_the_schema(
 
     def slow(*arguments: Any) -> Any:
         if not runs:
-            runs.append(sx.vacuum(tmp_path, retention=NOW))
+            runs.append(vacuum(tmp_path, retention=NOW))
         return real(*arguments)
 
     monkeypatch.setattr(listing, "read_schema", slow)
@@ -58,6 +59,6 @@ def test_half_written_files_are_swept(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
         os.utime(path, (1, 1))
-    sx.vacuum(tmp_path)
+    vacuum(tmp_path)
     assert not [path for path in ours if path.exists()]
     assert all(path.exists() for path in (*others, below))

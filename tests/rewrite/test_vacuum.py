@@ -14,6 +14,7 @@ import pytest
 import skipindex as sx
 from skipindex.api import open_table
 from skipindex.errors import TableError
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.log import (
     LOG,
@@ -56,10 +57,10 @@ def test_nothing_happens_within_the_retention(tmp_path: Path) -> None:
     optimized(folder, cluster_by=["x"])
     optimized(folder, cluster_by=["i"], indexes={"i": []})
     files = everything(folder)
-    report = sx.vacuum(folder, retention=timedelta(hours=1))
+    report = vacuum(folder, retention=timedelta(hours=1))
     assert (report.published, report.deleted) == (0, ())
     assert everything(folder) == files
-    assert sx.vacuum(folder).deleted == ()
+    assert vacuum(folder).deleted == ()
 
 
 def test_published_files_keep_their_indexes_and_readers(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_published_files_keep_their_indexes_and_readers(tmp_path: Path) -> None:
     opened = optimized(folder, cluster_by=["x"], rows_per_file=2).table
     old = set(listed(folder))
     backdate(folder, days=8)
-    report = sx.vacuum(folder, retention=WEEK)
+    report = vacuum(folder, retention=WEEK)
     assert report.published == len(opened)
     assert old <= set(report.deleted)
     assert seen_by_both(folder) == (before, before)
@@ -103,10 +104,10 @@ def test_hidden_copies_go_a_retention_later(tmp_path: Path) -> None:
     folder = fill(tmp_path)
     hidden = set(optimized(folder, cluster_by=["x"]).table.paths)
     backdate(folder, days=8)
-    sx.vacuum(folder)
+    vacuum(folder)
     assert hidden <= everything(folder)
     backdate(folder, days=8)
-    report = sx.vacuum(folder)
+    report = vacuum(folder)
     assert set(report.deleted) == hidden
     assert not hidden & everything(folder)
     assert Rewrites.of(open_table(folder).snapshot.properties) == Rewrites()
@@ -120,11 +121,11 @@ def test_a_dry_run_tells_and_does_nothing(tmp_path: Path) -> None:
     (folder / "_skipindex" / "staging" / "dead").mkdir(parents=True)
     (folder / "_skipindex" / "staging" / "dead" / "part.parquet").write_bytes(b"x")
     files = everything(folder)
-    told = sx.vacuum(folder, retention=NOW, dry_run=True)
+    told = vacuum(folder, retention=NOW, dry_run=True)
     assert everything(folder) == files
     assert told.dry_run
     assert "would publish 1 rewritten files" in str(told)
-    done = sx.vacuum(folder, retention=NOW)
+    done = vacuum(folder, retention=NOW)
     assert told.published == done.published == 1
     assert set(told.deleted) <= set(done.deleted)
     others = {path for path in done.deleted if MANIFESTS not in path}
@@ -136,10 +137,10 @@ def test_superseded_packs_and_manifests_go_and_the_newest_stay(tmp_path: Path) -
     folder = fill(tmp_path)
     for kind in ("bitmap", "bloom", "bit_sliced"):
         build(folder, {"x": kind})
-        sx.drop_indexes(folder, kinds=[kind])
+        sx.open_table(folder).drop_indexes(kinds=[kind])
     table = build(folder, {"x": "bitmap"})
-    assert sx.vacuum(folder).deleted == ()
-    sx.vacuum(folder, retention=NOW)
+    assert vacuum(folder).deleted == ()
+    vacuum(folder, retention=NOW)
     names = {pack.name for pack in table.snapshot.manifest.packs}
     assert {path.name for path in (folder / PACKS).iterdir()} == names
     assert len(list((folder / MANIFESTS).iterdir())) == 1
@@ -152,11 +153,13 @@ def test_commits_of_the_retention_keep_what_they_name(tmp_path: Path) -> None:
     folder = fill(tmp_path)
     build(folder, {"x": "bitmap"})
     build(folder, {"i": "bloom"})
-    newest = sx.drop_indexes(folder, kinds=["bitmap"]).snapshot.manifest.packs
+    newest = (
+        sx.open_table(folder).drop_indexes(kinds=["bitmap"]).snapshot.manifest.packs
+    )
     age(folder, days=10)
-    sx.drop_indexes(folder)
+    sx.open_table(folder).drop_indexes()
     assert len(list((folder / PACKS).iterdir())) > len(newest)
-    sx.vacuum(folder, retention=WEEK)
+    vacuum(folder, retention=WEEK)
     assert {path.name for path in (folder / PACKS).iterdir()} == {
         pack.name for pack in newest
     }
@@ -171,7 +174,7 @@ def test_young_commits_are_kept_whatever_the_retention(tmp_path: Path) -> None:
     folder = fill(tmp_path)
     for kind in ("bitmap", "bloom"):
         build(folder, {"x": kind})
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert len(list((folder / LOG).iterdir())) == 2
 
 
@@ -187,7 +190,7 @@ def test_files_of_others_are_not_touched(tmp_path: Path) -> None:
     for name in others:
         put(folder / name, {"x": [1], "i": [2]})
     age(folder, days=100)
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert others <= everything(folder)
     assert set(listed(folder)) == {f"{i}.parquet" for i in range(4)}
 
@@ -202,10 +205,10 @@ def test_what_a_killed_writer_left_goes_after_the_retention(tmp_path: Path) -> N
     ]
     for name in left:
         put(folder / name, {"x": [1], "i": [2]})
-    assert sx.vacuum(folder, retention=WEEK).deleted == ()
+    assert vacuum(folder, retention=WEEK).deleted == ()
     for name in left:
         set_mtime(folder / name, time.time() - 8 * 86400)
-    assert set(sx.vacuum(folder, retention=WEEK).deleted) == set(left)
+    assert set(vacuum(folder, retention=WEEK).deleted) == set(left)
     before = rows_of(folder, listed(folder))
     assert seen_by_both(folder) == (before, before)
 
@@ -215,7 +218,7 @@ def test_a_changed_file_is_not_deleted_though_it_was_replaced(tmp_path: Path) ->
     optimized(folder, cluster_by=["x"])
     put(folder / "2.parquet", {"x": [1, 2, 3], "i": [1, 2, 3]})
     before = rows_of(folder, listed(folder))
-    report = sx.vacuum(folder, retention=NOW)
+    report = vacuum(folder, retention=NOW)
     assert report.published == 0
     assert {path.split("/")[0] for path in report.deleted} & set(
         listed(folder)
@@ -232,7 +235,7 @@ def test_a_file_deleted_while_it_is_published_stays_deleted(
     with monkeypatch.context() as patch:
         patch.setattr(type(table.location), "copy", fail)
         with pytest.raises(OSError, match="full"):
-            sx.vacuum(folder, retention=NOW)
+            vacuum(folder, retention=NOW)
     assert open_table(folder).paths == table.paths
     (folder / "0.parquet").unlink()
     before = rows_of(folder, ["1.parquet", "2.parquet", "3.parquet"])
@@ -240,7 +243,7 @@ def test_a_file_deleted_while_it_is_published_stays_deleted(
     (folder / table.paths[0]).unlink()
     assert seen_by_both(folder) == (before, before)
     for _ in range(2):
-        sx.vacuum(folder, retention=NOW)
+        vacuum(folder, retention=NOW)
         assert seen_by_both(folder) == (before, before)
 
 
@@ -254,7 +257,7 @@ def fail(*_: Any) -> None:
 )
 def test_what_is_asked_wrongly(tmp_path: Path, retention: timedelta, text: str) -> None:
     with pytest.raises(TableError, match=text):
-        sx.vacuum(tmp_path / "nowhere", retention=retention)
+        vacuum(tmp_path / "nowhere", retention=retention)
 
 
 def test_a_store_that_copies_gives_files_new_marks(tmp_path: Path) -> None:
@@ -264,7 +267,7 @@ def test_a_store_that_copies_gives_files_new_marks(tmp_path: Path) -> None:
     before = rows_of(folder, listed(folder))
     table = optimized(sx.open_table(far), cluster_by=["x"], rows_per_file=2).table
     assert table.location == far
-    sx.vacuum(far, retention=NOW)
+    vacuum(far, retention=NOW)
     table = open_table(far)
     assert table.paths == listed(folder)
     assert table.index_gaps == {}
@@ -280,7 +283,7 @@ def test_a_table_is_not_listed_while_it_changes_its_files(
     optimized(folder, cluster_by=["x"])
     before = rows_of(folder, listed(folder))
     original = Location.list
-    pending = [lambda: sx.vacuum(folder, retention=NOW)]
+    pending = [lambda: vacuum(folder, retention=NOW)]
 
     def listing(location: Location, below: str = "") -> Any:
         found = list(original(location, below))
@@ -326,8 +329,8 @@ def test_hidden_files_are_kept_from_when_they_became_trash(tmp_path: Path) -> No
     optimized(folder, cluster_by=["i"], indexes={"i": []})
     for path in table.paths:
         set_mtime(folder / path, time.time() - 10 * 86400)
-    assert sx.vacuum(folder, retention=WEEK).deleted == ()
-    assert set(sx.vacuum(folder, retention=NOW).deleted) >= set(table.paths)
+    assert vacuum(folder, retention=WEEK).deleted == ()
+    assert set(vacuum(folder, retention=NOW).deleted) >= set(table.paths)
 
 
 def test_a_file_that_changes_while_it_is_published_is_a_new_one(
@@ -338,9 +341,9 @@ def test_a_file_that_changes_while_it_is_published_is_a_new_one(
     with monkeypatch.context() as patch:
         patch.setattr(type(table.location), "copy", fail)
         with pytest.raises(OSError, match="full"):
-            sx.vacuum(folder, retention=NOW)
+            vacuum(folder, retention=NOW)
     put(folder / "2.parquet", {"x": [1, 2, 3], "i": [1, 2, 3]})
     before = rows_of(folder, listed(folder))
     assert seen_by_both(folder) == (before, before)
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
     assert seen_by_both(folder) == (before, before)

@@ -10,6 +10,8 @@ import pytest
 
 import skipindex as sx
 from skipindex.cli import main
+from skipindex.rewrite.vacuum import vacuum
+from skipindex.rewrite.verify_table import verify
 from skipindex.storage.log import LOG, MANIFESTS, PACKS
 from tests.tables import (
     build,
@@ -33,14 +35,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_whole_table_is_fine(folder: Path) -> None:
-    report = sx.verify(folder)
+    report = verify(folder)
     assert report.ok
     assert (report.damaged, report.stale, report.orphans) == ((), (), ())
     assert report.index_bytes == sum(p.stat().st_size for p in packs(folder))
     assert "0 damaged, 0 stale, 0 orphans" in str(report)
     assert main(["verify", str(folder)]) == 0
     put_all(folder.parent / "plain", [{"a": [1]}])
-    assert not sx.verify(folder.parent / "plain").ok, "it was never indexed"
+    assert not verify(folder.parent / "plain").ok, "it was never indexed"
 
 
 def test_every_byte_of_a_payload_is_looked_at(folder: Path) -> None:
@@ -51,7 +53,7 @@ def test_every_byte_of_a_payload_is_looked_at(folder: Path) -> None:
     for blob in pack.blobs:
         for at in range(0, blob.length, 13):
             flip(path, blob.offset + at)
-            report = sx.verify(folder)
+            report = verify(folder)
             flip(path, blob.offset + at)
             if report.ok:  # padding between parts, which nothing reads
                 raw = path.read_bytes()[blob.offset + at]
@@ -59,7 +61,7 @@ def test_every_byte_of_a_payload_is_looked_at(folder: Path) -> None:
                 continue
             assert pack.name in " ".join(report.damaged)
             assert blob.meta.kind in " ".join(report.damaged)
-    assert sx.verify(folder).ok
+    assert verify(folder).ok
 
 
 def first_pack(folder: Path) -> Path:
@@ -88,7 +90,7 @@ def test_what_is_lost_or_cut_is_named(
 ) -> None:
     path = what(folder)
     how(path)
-    report = sx.verify(folder)
+    report = verify(folder)
     assert not report.ok
     if path.exists() or path.parent.name != "log":
         assert report.damaged
@@ -96,9 +98,9 @@ def test_what_is_lost_or_cut_is_named(
     record = json.loads(capsys.readouterr().out)
     assert not record["ok"]
     assert record["damaged"] == list(report.damaged)
-    sx.refresh_indexes(folder, workers=1)
+    sx.open_table(folder).refresh_indexes(workers=1)
     build(folder, ASKED)
-    assert not sx.verify(folder).stale
+    assert not verify(folder).stale
 
 
 def test_staleness_is_named_by_file(folder: Path) -> None:
@@ -106,13 +108,13 @@ def test_staleness_is_named_by_file(folder: Path) -> None:
     put(folder / "1.parquet", {"a": [5, 6], "b": [5, 6]})
     (folder / "2.parquet").unlink()
     (folder / "junk.parquet").write_bytes(b"PAR1 this is no Parquet file PAR1")
-    text = "\n".join(sx.verify(folder).stale)
+    text = "\n".join(verify(folder).stale)
     assert "new.parquet: never indexed" in text
     assert "1.parquet: changed since it was indexed" in text
     assert "2.parquet: known, and gone or changed" in text
     assert "junk.parquet: never indexed" in text
-    sx.refresh_indexes(folder, workers=1)
-    report = sx.verify(folder)
+    sx.open_table(folder).refresh_indexes(workers=1)
+    report = verify(folder)
     assert not report.damaged
     assert [text.partition(":")[0] for text in report.stale] == ["junk.parquet"]
 
@@ -120,7 +122,7 @@ def test_staleness_is_named_by_file(folder: Path) -> None:
 def test_an_index_that_some_files_lack_is_named(folder: Path) -> None:
     put(folder / "new.parquet", {"a": [5], "b": [5]})
     build(folder, {"a": "bitmap"})
-    assert sx.verify(folder).stale == (
+    assert verify(folder).stale == (
         "column 'a': 4 of 5 indexed files have the index bloom",
     )
 
@@ -137,7 +139,7 @@ def test_orphans_are_named_and_do_no_harm(folder: Path) -> None:
     for path in strays:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-    report = sx.verify(folder)
+    report = verify(folder)
     assert report.ok
     named = "\n".join(report.orphans)
     assert all(str(path.relative_to(folder)) in named for path in strays)
@@ -145,12 +147,12 @@ def test_orphans_are_named_and_do_no_harm(folder: Path) -> None:
 
 
 def test_older_commits_are_no_orphans(folder: Path) -> None:
-    sx.drop_indexes(folder, kinds=["bloom"])
-    sx.merge_packs(folder)
-    report = sx.verify(folder)
+    sx.open_table(folder).drop_indexes(kinds=["bloom"])
+    sx.open_table(folder).compact_indexes()
+    report = verify(folder)
     assert report.orphans == ()
-    sx.vacuum(folder, purge=True)
-    assert sx.verify(folder).damaged == ()
+    vacuum(folder, purge=True)
+    assert verify(folder).damaged == ()
 
 
 def test_status_counts_what_is_there(folder: Path) -> None:
@@ -165,4 +167,4 @@ def test_status_counts_what_is_there(folder: Path) -> None:
     assert (b.statistics, b.indexes, b.why) == (3, {}, "no index")
     assert status.to_dict()["version"] == 0
     assert "3 files)" in str(status)
-    assert sx.refresh_indexes(folder, workers=1).table.status().fresh
+    assert sx.open_table(folder).refresh_indexes(workers=1).table.status().fresh

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from skipindex.spark.session import local_session
+from ssb.session import local_session
 from tests.soundness.by_spark import SparkResult, sweep_with_spark
 from tests.soundness.foreign import ForeignResult, sweep_foreign
 from tests.soundness.large import sweep_large

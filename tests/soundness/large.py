@@ -215,7 +215,7 @@ def sweep_large(
         everywhere = np.full(n_files, n_rows)
         for label in labels:
             sx.build_indexes(table.folder, table.request(label), workers=1)
-            indexed = sx.merge_packs(table.folder)
+            indexed = sx.open_table(table.folder).compact_indexes()
             for i, (text, truth) in enumerate(asked):
                 counts = table.counts(truth.true)
                 plan = indexed.plan(text, without="minmax" if i % 2 else ())
@@ -226,4 +226,4 @@ def sweep_large(
                 result.cells["large files", form, label].add(tally)
                 where = f"large files, {label}, "
                 result.failures += [where + failure[:600] for failure in failures]
-            sx.drop_indexes(indexed)
+            indexed.drop_indexes()

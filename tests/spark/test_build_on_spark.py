@@ -121,7 +121,7 @@ SCRIPT = """
     import pyarrow  # noqa: F401
 
     import skipindex as sx
-    from skipindex.spark.session import local_session
+    from ssb.session import local_session
 
     spark = local_session(
         master="local-cluster[2,1,1024]",

@@ -62,7 +62,7 @@ def test_clustering_runs_on_executors_of_their_own() -> None:
     found = run(
         """
         from skipindex.spark.placement.cluster import cluster
-        from skipindex.spark.session import local_session
+        from ssb.session import local_session
         from skipindex.spark.ship import ship_package
 
         spark = local_session(

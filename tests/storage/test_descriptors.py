@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import skipindex as sx
 from skipindex.storage.file_system import descriptors
 from skipindex.storage.file_system.descriptors import MAX_OPEN, OPEN
 from skipindex.storage.file_system.location import ByteSource, location_of
@@ -113,7 +112,7 @@ def test_more_packs_and_tables_than_descriptors(
         plan = table.plan(f"x = {n + 7} OR x = {n + 9}")
         assert (plan.paths, plan.notes) == (["7.parquet", "9.parquet"], [])
     assert len(OPEN) <= MAX_OPEN
-    merged = sx.merge_packs(table)
+    merged = table.compact_indexes()
     assert (len(merged.snapshot.manifest.packs), merged.notes) == (1, ())
     assert merged.plan(f"x = {n + 7}").paths == ["7.parquet"]
     for i in range(MAX_OPEN + 30):

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import skipindex as sx
 from skipindex.build.tiers import CROWD
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.descriptors import MAX_OPEN
 from tests.tables import forget_open_packs, put
 
@@ -78,7 +79,7 @@ class Life:
         elif i % 2:
             table = sx.build_indexes(self.folder, workers=1).table
         else:
-            table = sx.refresh_indexes(self.folder, workers=1).table
+            table = sx.open_table(self.folder).refresh_indexes(workers=1).table
         manifest = table.snapshot.manifest
         assert sorted(manifest.paths) == sorted(self.files)
         self.most_packs = max(self.most_packs, len(manifest.packs))
@@ -113,7 +114,7 @@ class Life:
         self.ask(table, self.random.choice(self.files[some]["x"]))
         self.ask(table, self.random.randrange(100_000))
         if vacuum:
-            sx.vacuum(self.folder, retention=timedelta(0))
+            vacuum(self.folder, retention=timedelta(0))
 
 
 def index_bytes(table: sx.Table) -> int:
@@ -155,9 +156,9 @@ def _live(folder: Path, n_builds: int, seed: int) -> None:
         if i % 10 == 0:
             life.check(vacuum=i % 100 == 0)
     seconds = time.perf_counter() - began
-    sx.vacuum(life.folder, retention=timedelta(0))
+    vacuum(life.folder, retention=timedelta(0))
     table = sx.open_table(life.folder)
-    report = sx.verify(table)
+    report = table.verify()
     assert report.ok, report
     packs = list((life.folder / "_skipindex" / "packs").iterdir())
     stored = sum(path.stat().st_size for path in packs)

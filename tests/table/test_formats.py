@@ -45,7 +45,7 @@ DOORS: dict[str, Callable[..., Any]] = {
     "build_indexes": lambda path, **how: sx.build_indexes(
         path, {"a": "bitmap"}, workers=1, **how
     ),
-    "advise": sx.advise,
+    "advise": lambda path, **how: sx.open_table(path, **how).advise(),
 }
 
 
@@ -76,15 +76,15 @@ def test_a_table_that_was_opened_as_plain_stays_so(tmp_path: Path) -> None:
     assert table.refresh().paths == table.paths
     built = sx.build_indexes(table, {"a": "bitmap"}, workers=1).table
     assert built.plan("a = 2").paths == []
-    assert sx.drop_indexes(built).paths == ["f.parquet"]
-    assert sx.merge_packs(built).paths == ["f.parquet"]
+    assert sx.open_table(built).drop_indexes().paths == ["f.parquet"]
+    assert sx.open_table(built).compact_indexes().paths == ["f.parquet"]
 
 
 def test_a_log_that_comes_later_is_seen(tmp_path: Path) -> None:
     build(table_with(tmp_path))
     table_with(tmp_path, *LOGS["Iceberg"])
     with pytest.raises(TableError, match="Iceberg"):
-        sx.drop_indexes(tmp_path)
+        sx.open_table(tmp_path).drop_indexes()
 
 
 @pytest.mark.parametrize("command", ["describe", "advise", "build", "plan"])

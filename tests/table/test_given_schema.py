@@ -53,7 +53,7 @@ def test_a_file_without_the_column_is_null_in_every_row(
         assert "1.parquet" in kept(table, text), condition
     assert "0.parquet" in kept(table, "w <=> NULL AND v = 1")
     assert table.refresh().schema.names == ["v", "w"], "the schema stays"
-    assert not sx.verify_plan(plan).violations
+    assert not plan.verify().violations
 
 
 def test_no_index_is_needed_to_read_files_that_lack_the_column(folder: Path) -> None:
@@ -141,4 +141,4 @@ def test_names_that_differ_in_capitals_are_indexed_by_their_spelling(
         table.plan("val = 1")
     with pytest.raises(PredicateError, match="ambiguous"):
         sx.build_indexes(tmp_path, {"VAL": "bitmap"}, workers=1)
-    assert sx.advise(tmp_path).columns
+    assert sx.open_table(tmp_path).advise().columns

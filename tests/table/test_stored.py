@@ -95,7 +95,7 @@ def test_without_statistics_it_is_not_known_whether_values_fit(tmp_path: Path) -
     put_all(tmp_path, [{"v": pa.array([i], pa.int16())} for i in (1, 5)])
     put(tmp_path / "2.parquet", {"v": pa.array([70_000], pa.int32())})
     build(tmp_path, {"v": "bitmap"})
-    table = sx.drop_indexes(tmp_path, kinds=["minmax"])
+    table = sx.open_table(tmp_path).drop_indexes(kinds=["minmax"])
     assert len(kept(table, "v = 4464")) == 3
 
 
@@ -118,7 +118,7 @@ def test_arrow_types_that_spark_reads_as_plain_ones(tmp_path: Path, name: str) -
     assert table.index_gaps == {}
     assert kept(table, miss) == []
     assert kept(table, "v IS NOT NULL") == ["0.parquet", "1.parquet"]
-    assert sx.verify_plan(table.plan(miss)).is_right
+    assert table.plan(miss).verify().is_right
 
 
 def test_views_inside_of_structs(tmp_path: Path) -> None:
@@ -227,14 +227,14 @@ def test_a_column_that_files_spell_in_other_letters(respelled: Path) -> None:
     assert kept(table, "a = 2", **exact) == ["1.parquet", "2.parquet"]
     assert kept(table, "s.x = 0", **exact) == [f"{i}.parquet" for i in range(3)]
     assert sx.build_indexes(respelled, request, workers=1).files == 0
-    merged = sx.merge_packs(respelled)
+    merged = sx.open_table(respelled).compact_indexes()
     assert kept(merged, "a = 1", without="minmax") == ["1.parquet"]
     assert kept(merged, "a = 1", **exact) == ["1.parquet"]
 
 
 def test_indexes_of_all_spellings_are_dropped(respelled: Path) -> None:
     build(respelled, {"a": KINDS})
-    table = sx.drop_indexes(respelled, columns=["a"])
+    table = sx.open_table(respelled).drop_indexes(columns=["a"])
     assert not {"a", "A"} & table.snapshot.manifest.stats.keys()
     assert table.snapshot.manifest.packs == ()
 

@@ -64,7 +64,7 @@ def test_statistics_of_all_columns_reach_into_structs(folder: Path) -> None:
         *("a.b.c", "a.b.t", "a.n", "a.`x.y`", "i")
     ]
     assert kept(table, "a.b.t LIKE 't2%'") == ["0.parquet"]
-    dropped = sx.drop_indexes(table, columns=["a.b.t"])
+    dropped = table.drop_indexes(columns=["a.b.t"])
     assert len(kept(dropped, "a.b.t LIKE 't2%'")) == 4
     assert kept(dropped, "a.b.c = 12") == ["1.parquet"]
 

@@ -467,6 +467,6 @@ def test_verify_checks_fields_and_leaves_times_of_folders_alone(tmp_path: Path) 
     table = build(tmp_path, {"s.x": "bitmap", "a": "minmax"})
     later = "p = TIMESTAMP '2021-01-01 00:00:00'"
     for condition, unchecked in (("s.x = 2", False), (later, True)):
-        report = sx.verify_plan(table.plan(condition, timezone="UTC"))
+        report = table.plan(condition, timezone="UTC").verify()
         assert not report.violations
         assert bool(report.unchecked) == unchecked

@@ -149,12 +149,12 @@ def test_check_35_bloom_helps_equality_and_not_ranges(tmp_path: Path) -> None:
 def test_check_36_layouts_and_index_actions_are_there(tmp_path: Path) -> None:
     """Distribute by a curve, sort inside of files, write and drop indexes."""
     assert {"hash", "linear", "zorder", "hilbert"} <= set(CURVES)
-    assert "sort_within" in inspect.signature(sx.write_table).parameters
+    assert "sort_within" in inspect.signature(sx.Clustering).parameters
     write_files(tmp_path, [{"a": [1, 3], "b": ["x", "y"]}])
     table = sx.build_indexes(tmp_path, {"a": "bitmap", "b": "bloom"}, workers=1).table
     assert table.plan("a = 2").paths == []
-    table = sx.drop_indexes(table, columns=["a"])
+    table = table.drop_indexes(columns=["a"])
     assert table.plan("a = 2").paths == ["1.parquet"]
     assert table.plan("b = 'xx'").paths == []
-    table = sx.drop_indexes(table)
+    table = table.drop_indexes()
     assert table.plan("b = 'xx'").paths == ["1.parquet"]

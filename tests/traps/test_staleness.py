@@ -278,7 +278,7 @@ def test_trap_c26_statistics_of_some_files_only(tmp_path: Path) -> None:
     assert kept(some, "a = 1 OR c = 9") == some.paths
     every = build(tmp_path, {"a": "minmax", "c": "minmax"})
     assert kept(every, "a = 1 AND c = 1") == ["1.parquet"]
-    none = sx.drop_indexes(tmp_path)
+    none = sx.open_table(tmp_path).drop_indexes()
     assert kept(none, "a = 1 AND c = 1") == none.paths
 
 

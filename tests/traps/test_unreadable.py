@@ -22,6 +22,7 @@ import pytest
 import skipindex as sx
 from skipindex.errors import SkipIndexError, StorageError
 from skipindex.rewrite.arrival import Mode
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.descriptors import OPEN
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import rows_of, seen_by_both
@@ -188,8 +189,8 @@ def test_a_commit_that_cannot_be_read_now_is_not_passed_over(
     rows = rows_of(tmp_path, sx.open_table(tmp_path).paths)
     assert rows.total() == N + 6
     changes: list[Callable[[], Any]] = [
-        lambda: sx.vacuum(tmp_path, retention=timedelta(0)),
-        lambda: sx.vacuum(tmp_path, purge=True),
+        lambda: vacuum(tmp_path, retention=timedelta(0)),
+        lambda: vacuum(tmp_path, purge=True),
         lambda: build(tmp_path, {"i": "bitmap"}),
     ]
     for change in changes:
@@ -199,5 +200,5 @@ def test_a_commit_that_cannot_be_read_now_is_not_passed_over(
             patch.setattr(os, "open", refusing(f"/_skipindex/{part}/", number))
             with pytest.raises(StorageError, match="nothing was changed"):
                 change()
-    sx.vacuum(tmp_path, retention=timedelta(0))
+    vacuum(tmp_path, retention=timedelta(0))
     assert seen_by_both(tmp_path) == (rows, rows)

@@ -53,8 +53,10 @@ UPGRADES: dict[str, Callable[[Path], object]] = {
     "a kind of today": lambda older: build(older, {"s": "ngram_bloom"}),
     "an older kind": lambda older: build(older, {"n": "bitmap"}),
     "statistics of another column": lambda older: build(older, {"x": "minmax"}),
-    "packs are merged": sx.merge_packs,
-    "an index is dropped": lambda older: sx.drop_indexes(older, kinds=["bloom"]),
+    "packs are merged": lambda older: sx.open_table(older).compact_indexes(),
+    "an index is dropped": lambda older: sx.open_table(older).drop_indexes(
+        kinds=["bloom"]
+    ),
 }
 BUILDS = ("a kind of today", "an older kind", "statistics of another column")
 

@@ -1,6 +1,7 @@
 """Advice: which kinds of index a table's columns are worth, measured on a sample.
 
-    print(sx.advise("/data/lineorder", queries=["c_city = 'UNITED KI1' AND …"]))
+    table = sx.open_table("/data/lineorder")
+    print(table.advise(queries=["c_city = 'UNITED KI1' AND …"]))
 
 Some whole files are read; on each column candidates are built, weighed, and asked
 the workload's questions (or likely ones, where there is no workload).  The choice is

@@ -120,6 +120,9 @@ def col(name: str) -> Column:
 
     Raises:
         PredicateError: a backtick is not closed, or a part is empty.
+
+    >>> table.plan((sx.col("city") == "Rome") & (sx.col("price") < 4)).where
+    "city = 'Rome' AND price < 4"
     """
     return Column(Reference(name_parts(name)))
 

@@ -63,7 +63,7 @@ class QueryQuality:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What ``describe`` found; ``str`` of it is a text for people."""
+    """What ``Table.layout_quality`` found; ``str`` of it is a text for people."""
 
     table: str
     n_files: int

@@ -33,6 +33,7 @@ from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import EVERYTHING, Needed, SortKey, Wish, limited
 from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import RowCounts, row_counts
+from skipindex.planner.verify import VerifyReport, verify_plan
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
 
@@ -77,6 +78,12 @@ class Plan:
         condition: the PySpark ``Column`` that ``where`` was made of, if it was one.
         columns: those that the predicate and the order name.
         evaluation: what every stage and every condition found.
+
+    >>> plan = table.plan("city = 'Rome' AND price < 4")
+    >>> plan.paths, plan.count_bounds
+    (['part-0.parquet'], (1, 1))
+    >>> [(file.path, file.reason) for file in plan.skipped]
+    [('part-1.parquet', ...)]
     """
 
     def __init__(
@@ -177,6 +184,10 @@ class Plan:
 
         Raises:
             PlanError: the table has no such file.
+
+        >>> print(table.plan("price < 4").explain())
+        1 of 2 files for: price < 4
+        ...
         """
         return explain(self) if file is None else story(self, file).to_text()
 
@@ -188,6 +199,9 @@ class Plan:
         Raises:
             PlanError: some file must be read and there is no session, or its
                 settings are not those of the plan.
+
+        >>> table.plan("city = 'Rome'").count()
+        2
         """
         lower, upper = self.count_bounds
         if lower == upper:
@@ -205,6 +219,9 @@ class Plan:
 
         Raises:
             PlanError: the table has no such file.
+
+        >>> table.plan("price < 4").to_dict()["count_bounds"]
+        (3, 3)
         """
         if file is not None:
             return story(self, file).to_dict()
@@ -217,9 +234,40 @@ class Plan:
 
         Raises:
             PlanError: the session's settings are not those of the plan.
+
+        >>> table.plan("price < 4").read(spark).count()
+        3
         """
         rows: DataFrame = engine_of(spark).read(self)
         return rows
+
+    def verify(
+        self,
+        *,
+        sample: float | None = None,
+        spark: SparkSession | None = None,
+        seed: int = 0,
+    ) -> VerifyReport:
+        """Read files again, and report every claim of the plan that does not hold.
+
+        Checked are the number of matching rows of skipped files (there must be none),
+        of those of which every row is said to match, and of all others against the
+        bounds given.  A file that LIMIT left out is checked against its bounds.
+
+        Args:
+            sample: so many files, or such a share of them below 1, skipped ones
+                first; by default all.
+            spark: a session that counts, instead of pyarrow here.
+            seed: of the sample.
+
+        Raises:
+            PlanError: ``sample`` is no number of files, or the session's settings are
+                not those of the plan.
+
+        >>> table.plan("price < 4").verify().violations
+        ()
+        """
+        return verify_plan(self, sample=sample, spark=spark, seed=seed)
 
     @property
     def _kept(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""``verify_plan``: read the files again and see whether a plan told the truth.
+"""``Plan.verify``: read the files again and see whether a plan told the truth.
 
 Without a session the values are read by pyarrow and the plan's own conditions are
 decided on them, so an index, a statistic or a proof that lies is found; what Spark
@@ -13,7 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -32,15 +32,35 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.patterns import select
-from skipindex.planner.bound_predicate import Computed, Leaf, evaluate
+from skipindex.planner.bound_predicate import Bound, Computed, Leaf, evaluate
 from skipindex.planner.engine import engine_of
-from skipindex.planner.plan import Plan
-from skipindex.table import UNREADABLE, ColumnInfo, check_stored, column_reader, lacks
+from skipindex.planner.stages.row_counts import RowCounts
+from skipindex.table import (
+    UNREADABLE,
+    ColumnInfo,
+    TableState,
+    check_stored,
+    column_reader,
+    lacks,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CHANGED: Final = "changed since the plan was made"
+
+
+class Verifiable(Protocol):
+    """What of a plan is held against the data."""
+
+    @property
+    def table(self) -> TableState: ...
+    @property
+    def tree(self) -> Bound: ...
+    @property
+    def paths(self) -> Sequence[str]: ...
+    @property
+    def row_counts(self) -> RowCounts: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +80,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What ``verify_plan`` found.
+    """What ``Plan.verify`` found.
 
     Args:
         checked: how many files were read.
@@ -91,29 +111,13 @@ class VerifyReport:
 
 
 def verify_plan(
-    plan: Plan,
+    plan: Verifiable,
     *,
     sample: float | None = None,
     spark: SparkSession | None = None,
     seed: int = 0,
 ) -> VerifyReport:
-    """Read files of ``plan`` again, and report every claim that does not hold.
-
-    Checked are the number of matching rows of skipped files (there must be none),
-    of those of which every row is said to match, and of all others against the
-    bounds given.  A file that LIMIT left out is checked against its bounds.
-
-    Args:
-        plan: any plan.
-        sample: so many files, or such a share of them below 1, skipped ones first;
-            by default all.
-        spark: a session that counts, instead of pyarrow here.
-        seed: of the sample.
-
-    Raises:
-        PlanError: ``sample`` is no number of files, or the session's settings are
-            not those of the plan.
-    """
+    """See ``Plan.verify``."""
     table = plan.table
     chosen = _sample(plan, sample, seed)
     unchecked: Counter[str] = Counter()
@@ -141,7 +145,7 @@ def verify_plan(
     return VerifyReport(len(counts), tuple(violations), dict(unchecked))
 
 
-def _sample(plan: Plan, sample: float | None, seed: int) -> list[int]:
+def _sample(plan: Verifiable, sample: float | None, seed: int) -> list[int]:
     """The files to check, by their places in the table."""
     kept = set(plan.paths)
     skipped = [i for i, path in enumerate(plan.table.paths) if path not in kept]
@@ -161,7 +165,7 @@ def _sample(plan: Plan, sample: float | None, seed: int) -> list[int]:
     return some + rng.sample(read, min(number - len(some), len(read)))
 
 
-def _judge(plan: Plan, i: int, least: int, most: int) -> list[Violation]:
+def _judge(plan: Verifiable, i: int, least: int, most: int) -> list[Violation]:
     """The claims on file ``i`` against the fewest and the most rows that match."""
     counts = plan.row_counts
     low, high = int(counts.lower[i]), int(counts.upper[i])
@@ -177,7 +181,7 @@ def _judge(plan: Plan, i: int, least: int, most: int) -> list[Violation]:
     return []
 
 
-def _count(plan: Plan, i: int) -> tuple[int, int]:
+def _count(plan: Verifiable, i: int) -> tuple[int, int]:
     """The fewest and the most rows that match; they differ by what is not judged.
 
     Raises:
@@ -211,7 +215,7 @@ def _count(plan: Plan, i: int) -> tuple[int, int]:
 
 
 def _values(
-    plan: Plan, i: int, file: pq.ParquetFile, column: ColumnInfo, n_rows: int
+    plan: Verifiable, i: int, file: pq.ParquetFile, column: ColumnInfo, n_rows: int
 ) -> pa.Array:
     """All values of a column of one file, in the column's domain."""
     domain, name = column.domain, column.name

@@ -42,7 +42,7 @@ _CHOSEN: Final = ("tree", "workload", "max_ranges", "files_read_on_sample")
 class Wish:
     """What a caller of optimize asks for; None is "as the table has it".
 
-    The fields are the arguments of ``skipindex.optimize``.
+    The fields are the arguments of ``spark.writers.optimize``.
     """
 
     cluster_by: Sequence[str] | None = None
@@ -125,7 +125,7 @@ def optimize_files(
         timezone: of the session, for ``where``.
         progress: called with the number of index tasks done and of all.
 
-    It raises what ``skipindex.optimize`` does, but for the settings of a session.
+    It raises what ``Table.optimize`` does, but for the settings of a session.
     """
     began = time.perf_counter()
     require_own(table, in_place=wish.in_place)

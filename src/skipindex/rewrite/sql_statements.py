@@ -7,7 +7,7 @@
     VACUUM '/path' [RETAIN n HOURS] [DRY RUN]
 
 Words are those of Delta's statements, in any case.  The path stands in quotes or
-backticks; FULL, IN PLACE and INTO are the arguments of ``skipindex.optimize``.
+backticks; FULL, IN PLACE and INTO are the arguments of ``Table.optimize``.
 ZORDER BY takes the Z-order curve, CLUSTER BY the Hilbert curve.
 """
 

@@ -65,7 +65,7 @@ def verify(table: TableState | Location | str | os.PathLike[str]) -> TableReport
     """All that is damaged, stale or orphaned of what is stored of a table.
 
     Every index byte is read and checked, and compared with the files that it is of.
-    Data files are listed and not read (``verify_plan`` holds a plan against the data).
+    Data files are listed and not read (``Plan.verify`` holds a plan against the data).
     Nothing is changed: ``refresh_indexes(table, repair=True)`` builds again what is
     damaged or stale, and ``vacuum`` deletes orphans.
 

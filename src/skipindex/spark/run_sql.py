@@ -13,17 +13,10 @@ from skipindex.spark.writers.optimize import optimize_as
 from skipindex.table import TableState
 
 
-def sql(spark: SparkSession, text: str) -> OptimizeReport[TableState] | VacuumReport:
-    """Run an OPTIMIZE or VACUUM statement; see ``rewrite.statement``.
-
-    ``OPTIMIZE '/path' WHERE day = 25 ZORDER BY (a, b)`` is ``optimize(spark, "/path",
-    where="day = 25", cluster_by=["a", "b"], curve="zorder")``, and
-    ``VACUUM '/path' RETAIN 48 HOURS`` is ``vacuum("/path", retention=...)``.
-
-    Raises:
-        PredicateError: it is neither; the message says where.
-        SkipIndexError: what ``optimize`` and ``vacuum`` raise.
-    """
+def run_statement(
+    spark: SparkSession, text: str
+) -> OptimizeReport[TableState] | VacuumReport:
+    """See ``skipindex.api.run_statement``."""
     statement = parse_statement(text)
     match statement:
         case Optimize(path, wish, into):

@@ -456,7 +456,7 @@ def open_state(
         partition_types: types of hive partition columns, by name, where the
             reader does not let Spark infer them.
         derived: what the partition columns were made of; by default what
-            ``set_derived`` has committed.
+            ``Table.declare_derived`` has committed.
         fresh: list the files of a ``TableState`` again.
         plain: take the folder for one of Parquet files, even if the log of Delta,
             Iceberg, Hudi or another format in it says which files count.

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
+from skipindex.api.types import Verdict
 from skipindex.expressions import Call, Comparison, In, Operator, Reference
 from skipindex.expressions.atoms import NoneOf, OneOf, Range, successor
 from skipindex.expressions.domain import domain_of
@@ -231,8 +232,8 @@ def test_dictionaries_and_bounds_answer_functions(
 def test_one_value_without_null_makes_every_row_match(table: sx.Table) -> None:
     plan = table.plan("upper(one) LIKE 'ONLY%'")
     verdicts = {task.path: task.verdict for task in plan.tasks}
-    assert verdicts.pop("4.parquet") is sx.Verdict.READ  # a row is NULL
-    assert set(verdicts.values()) == {sx.Verdict.ALL}
+    assert verdicts.pop("4.parquet") is Verdict.READ  # a row is NULL
+    assert set(verdicts.values()) == {Verdict.ALL}
 
 
 @pytest.mark.parametrize("letter", ["É", "ß", "İ", "ﬁ"])

@@ -33,7 +33,7 @@ def logs(tmp_path: Path) -> sx.Table:
             "other": pa.array([noon] * 4, pa.timestamp("us", "UTC")),
         }
         put(tmp_path / folder_of(day) / "f.parquet", columns)
-    return sx.set_derived(tmp_path, HIDDEN, zone="UTC")
+    return sx.open_table(tmp_path).declare_derived(HIDDEN, timezone="UTC")
 
 
 def days(table: sx.Table, condition: Any, **options: Any) -> list[date]:
@@ -116,7 +116,7 @@ def test_hours_and_unpadded_folders(tmp_path: Path) -> None:
         place = tmp_path / f"y=2020/m=2/d=29/h={hour}" / "f.parquet"
         put(place, {"t": pa.array([datetime(2020, 2, 29, hour)], pa.timestamp("us"))})
     parts = {"y": "year(t)", "m": "month(t)", "d": "dayofmonth(t)", "h": "hour(t)"}
-    table = sx.set_derived(tmp_path, parts)
+    table = sx.open_table(tmp_path).declare_derived(parts)
     found = kept(table, "t < TIMESTAMP_NTZ '2020-02-29 09:30:00'", timezone="UTC")
     assert [path.split("/")[3] for path in found] == ["h=0", "h=9"]
 
@@ -165,7 +165,7 @@ def test_generated_forms(
     schema = pa.schema([("d", pa.date32()), ("s", pa.string()), ("i", pa.int32())])
     for folder in folders:
         put(tmp_path / f"p={folder}" / "f.parquet", schema.empty_table())
-    table = sx.set_derived(tmp_path, {"P": derivation})
+    table = sx.open_table(tmp_path).declare_derived({"P": derivation})
     found = kept(table, condition)
     assert sorted(found) == sorted(f"p={folders[i]}/f.parquet" for i in expected)
 
@@ -176,9 +176,9 @@ def test_the_declaration_is_committed_and_taken_back(logs: sx.Table) -> None:
     assert days(sx.open_table(folder), text) == DAYS[5:]
     assert days(sx.open_table(folder, derived=sx.Derived()), text) == DAYS
     table = sx.build_indexes(sx.open_table(folder), {"other": []}, workers=1).table
-    table = sx.drop_indexes(table)  # the statistics leave out the same files
+    table = table.drop_indexes()  # the statistics leave out the same files
     assert days(table, text) == DAYS[5:]
-    assert days(sx.set_derived(table, {}), text) == DAYS
+    assert days(table.declare_derived({}), text) == DAYS
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_wrong_declarations_are_refused(
     logs: sx.Table, columns: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(PredicateError, match=problem):
-        sx.set_derived(logs, columns)
+        sx.open_table(logs).declare_derived(columns)
 
 
 def test_a_declaration_that_no_longer_fits_keeps_the_files(logs: sx.Table) -> None:

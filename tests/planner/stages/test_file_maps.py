@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 def one_pack(folder: Path, indexes: object) -> sx.Table:
     """All files in one pack."""
     build(folder, indexes)
-    return sx.merge_packs(folder)
+    return sx.open_table(folder).compact_indexes()
 
 
 def stages(plan: sx.Plan) -> dict[str, str]:
@@ -149,9 +149,12 @@ def test_maps_go_with_the_last_index_of_their_column(folder: Path) -> None:
     def mapped(table: sx.Table) -> list[str]:
         return [c.name for c in table.columns if table.maps(c)]
 
-    assert mapped(sx.drop_indexes(folder, kinds=["bit_sliced"])) == ["a", "s"]
-    assert mapped(sx.drop_indexes(folder, columns=["a"])) == ["s"]
-    assert mapped(sx.drop_indexes(folder, kinds=["bitmap"])) == []
+    assert mapped(sx.open_table(folder).drop_indexes(kinds=["bit_sliced"])) == [
+        "a",
+        "s",
+    ]
+    assert mapped(sx.open_table(folder).drop_indexes(columns=["a"])) == ["s"]
+    assert mapped(sx.open_table(folder).drop_indexes(kinds=["bitmap"])) == []
 
 
 def test_a_bloom_filter_has_no_map(folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
+from skipindex.api import set_cache_bytes
 from skipindex.planner.stages import pack_cache
 from skipindex.planner.stages.pack_cache import OPENED, PackCache
 from skipindex.storage.parts import ReadCount
@@ -87,7 +88,7 @@ def own_limit() -> Iterator[None]:
     """The limit of the process, put back at the end."""
     before = OPENED.parts.limit
     yield
-    sx.set_cache_bytes(before)
+    set_cache_bytes(before)
 
 
 def reads(table: sx.Table) -> ReadCount:
@@ -97,13 +98,13 @@ def reads(table: sx.Table) -> ReadCount:
 @pytest.mark.usefixtures("own_limit")
 def test_a_warm_plan_reads_nothing_and_counts_the_same(table: sx.Table) -> None:
     expected = answer(table)
-    sx.set_cache_bytes(1 << 20)
+    set_cache_bytes(1 << 20)
     reads(table)
     warm = reads(table)
     assert warm.cached_bytes == warm.n_bytes > 0
     record = table.plan(CONDITION, without="file_map").to_dict()["stages"][-1]
     assert record["cached_bytes"] == record["index_bytes"] == warm.n_bytes
-    sx.set_cache_bytes(0)
+    set_cache_bytes(0)
     assert OPENED.parts.n_bytes == 0
     read = reads(table)
     assert read.cached_bytes == 0
@@ -115,7 +116,7 @@ def test_a_warm_plan_reads_nothing_and_counts_the_same(table: sx.Table) -> None:
 @pytest.mark.parametrize("limit", [0, 700, 3_000])
 def test_any_room_for_parts_changes_no_answer(table: sx.Table, limit: int) -> None:
     expected = answer(table)
-    sx.set_cache_bytes(limit)
+    set_cache_bytes(limit)
     for _ in range(3):
         assert answer(table) == expected
         assert OPENED.parts.n_bytes <= limit
@@ -137,7 +138,7 @@ def test_a_pack_that_is_let_go_takes_its_parts_with_it(
 def test_no_number_of_bytes_is_refused(limit: Any) -> None:
     before = OPENED.parts.limit
     with pytest.raises(sx.PlanError, match=re.escape(repr(limit))):
-        sx.set_cache_bytes(limit)
+        set_cache_bytes(limit)
     assert OPENED.parts.limit == before
 
 

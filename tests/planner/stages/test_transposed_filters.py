@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 def one_pack(folder: Path) -> tuple[sx.Table, Path]:
     """All files in one pack, which nobody has open."""
     build(folder, {"id": "bloom"})
-    table = sx.merge_packs(folder)
+    table = sx.open_table(folder).compact_indexes()
     (pack,) = table.snapshot.manifest.packs
     forget_open_packs()
     return table, folder / PACKS / pack.name
@@ -104,7 +104,7 @@ def test_merged_packs_have_all_filters_together(tmp_path: Path) -> None:
     assert len(table.snapshot.manifest.packs) == 8
     forget_open_packs()
     apart = table.plan(f"id = {key(7, 5)}")
-    merged = sx.merge_packs(tmp_path)
+    merged = sx.open_table(tmp_path).compact_indexes()
     forget_open_packs()
     together = merged.plan(f"id = {key(7, 5)}")
     assert "7.parquet" in together.paths
@@ -119,7 +119,7 @@ def test_merging_takes_turned_filters_apart_first(folder: Path) -> None:
         put(folder / f"{i}.parquet", {"id": [key(i, r) for r in range(N_ROWS)]})
     build(folder, {"id": "bloom"})
     before = sx.open_table(folder)
-    merged = sx.merge_packs(folder)
+    merged = sx.open_table(folder).compact_indexes()
     assert len(merged.snapshot.manifest.packs) == 1
     forget_open_packs()
     for value in (key(3, 3), key(44, 9), 1, 77_001):

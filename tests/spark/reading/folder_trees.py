@@ -182,7 +182,7 @@ def check_tree(spark: SparkSession, root: Path, rng: random.Random) -> str:
             return spark.read.parquet(f"file:{root}")
 
         if outcome(whole) is None:
-            found = outcome(lambda: sx.read(spark, root, "v > 0 OR v IS NULL"))
+            found = outcome(lambda: sx.read(root, "v > 0 OR v IS NULL", spark=spark))
             assert found is None, (tree(root), found)
             return "refused"
         for condition in conditions(whole(), rng):

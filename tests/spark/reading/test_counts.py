@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import skipindex as sx
 from skipindex.errors import PlanError
 from tests.spark.reading.whole import ZONE, settings
 from tests.tables import build, put, put_all
@@ -79,13 +78,13 @@ def test_a_limit_alone_gives_so_many_rows(spark: SparkSession, folder: Path) -> 
 def test_spark_verifies_a_plan(spark: SparkSession, folder: Path) -> None:
     table = build(folder, {"a": "bitmap", "s": "bitmap"})
     plan = table.plan("a > 12 AND s = 'v1' AND f > 0.5")
-    report = sx.verify_plan(plan, spark=spark)
+    report = plan.verify(spark=spark)
     assert report.is_right
     assert report.checked == 5
-    assert sx.verify_plan(plan, spark=spark, sample=0).checked == 0
+    assert plan.verify(spark=spark, sample=0).checked == 0
     zoned = table.plan("a > 12", timezone="UTC")
     with settings(spark, {ZONE: "Asia/Tokyo"}), pytest.raises(PlanError):
-        sx.verify_plan(zoned, spark=spark)
+        zoned.verify(spark=spark)
 
 
 def test_spark_finds_a_lie(
@@ -93,7 +92,7 @@ def test_spark_finds_a_lie(
 ) -> None:
     plan = build(folder, {"a": "bitmap"}).plan("a > 25")
     monkeypatch.setattr(plan, "where", "a > 15")
-    report = sx.verify_plan(plan, spark=spark)
+    report = plan.verify(spark=spark)
     wrong = {v.path: (v.claim, v.found) for v in report.violations}
     assert wrong == {
         "1.parquet": ("no row matches", "4 rows match"),

@@ -41,7 +41,7 @@ def check(spark: SparkSession, table: sx.Table | Path, schema: StructType) -> No
     folder = table.location.full("") if isinstance(table, sx.Table) else table
     for condition in CONDITIONS:
         whole = spark.read.schema(schema).parquet(f"file:{folder}").where(condition)
-        found = sx.read(spark, table, condition)
+        found = sx.read(table, condition, spark=spark)
         assert columns(found) == columns(whole), condition
         assert rows(found) == rows(whole), condition
         low, high = sx.plan_files(
@@ -60,7 +60,7 @@ def test_with_merge_schema_the_columns_are_those_of_all_files(
         sx.build_indexes(opened, {"*": ["bitmap"]}, workers=1)
         for condition in CONDITIONS:
             whole = spark.read.parquet(f"file:{folder}").where(condition)
-            found = sx.read(spark, folder, condition)
+            found = sx.read(folder, condition, spark=spark)
             assert columns(found) == columns(whole)
             assert rows(found) == rows(whole), condition
 
@@ -85,7 +85,7 @@ def test_where_all_files_are_alike_merging_changes_nothing(
     plan = sx.plan_files("v > 1", table=tmp_path)
     with settings(spark, MERGE):
         whole = spark.read.parquet(f"file:{tmp_path}").where("v > 1")
-        for found in (plan.read(spark), sx.read(spark, tmp_path, "v > 1")):
+        for found in (plan.read(spark), sx.read(tmp_path, "v > 1", spark=spark)):
             assert columns(found) == columns(whole)
             assert rows(found) == rows(whole)
 
@@ -143,6 +143,6 @@ def test_a_footer_that_names_a_missing_column_reads_as_in_spark(
     with settings(spark, NO_PUSHDOWN):
         for condition in ("c IS NULL", "c = 3", "d = 7", "d = 8", "d IS NULL", "a = 1"):
             whole = spark.read.parquet(f"file:{tmp_path}").where(condition)
-            found = sx.read(spark, tmp_path, condition)
+            found = sx.read(tmp_path, condition, spark=spark)
             assert columns(found) == columns(whole)
             assert rows(found) == rows(whole), condition

@@ -61,11 +61,11 @@ def test_a_plan_reads_the_files_that_it_names_and_no_others(
 def test_a_builder_expression_is_read_too(spark: SparkSession, folder: Path) -> None:
     predicate = (sx.col("id") > 5) & sx.col("s").isin("v1", "it's")
     expected = spark.read.parquet(str(folder)).where("id > 5 AND s IN ('v1', 'it''s')")
-    assert rows(sx.read(spark, folder, predicate)) == rows(expected)
+    assert rows(sx.read(folder, predicate, spark=spark)) == rows(expected)
 
 
 def test_an_unindexed_table_is_read_whole(spark: SparkSession, folder: Path) -> None:
-    df = sx.read(spark, str(folder), "id >= 0")
+    df = sx.read(str(folder), "id >= 0", spark=spark)
     assert len(df.inputFiles()) == 4
     assert df.count() == 40
 
@@ -222,7 +222,7 @@ def test_trap_c19_a_plan_for_another_zone_is_refused(
         text = "for time zone 'Asia/Tokyo', the session has 'Europe/Paris'"
         with pytest.raises(PlanError, match=text):
             plan.read(spark)
-        assert sx.read(spark, folder, "id = 5").count() == 1
+        assert sx.read(folder, "id = 5", spark=spark).count() == 1
     with settings(spark, {ZONE: "Asia/Tokyo"}):
         assert plan.read(spark).count() == 1
 
@@ -234,7 +234,7 @@ def test_a_plan_for_another_case_is_refused(spark: SparkSession, folder: Path) -
             plan.read(spark)
         again = sx.plan_files("id = 5", table=folder, case_sensitive=True)
         assert again.read(spark).columns == ["id", "s"]
-        assert sx.read(spark, folder, "id = 5").columns == ["id", "s"]
+        assert sx.read(folder, "id = 5", spark=spark).columns == ["id", "s"]
 
 
 @pytest.mark.parametrize(
@@ -268,4 +268,6 @@ def test_trap_c42_a_table_that_was_rewritten_is_read_as_it_is(
     shutil.copy(folder / "3.parquet", folder / "copy.parquet")
     for condition in ("id IN (505, 600, 35, 25, 15)", "s = 'w'"):
         expected = spark.read.parquet(str(folder)).where(condition)
-        assert rows(sx.read(spark, folder, condition)) == rows(expected), condition
+        assert rows(sx.read(folder, condition, spark=spark)) == rows(expected), (
+            condition
+        )

@@ -73,7 +73,7 @@ def test_trap_c30_values_are_typed_as_spark_types_them(
         assert types[column.name] == from_arrow_type(column.dtype).simpleString()
         if types[column.name] == "string":
             assert list(column.values) == [row[column.name] for row in answer]
-    read = sx.read(spark, tmp_path, "id = 1")
+    read = sx.read(tmp_path, "id = 1", spark=spark)
     assert columns(read) == columns(whole)
     assert [row.asDict() for row in read.collect()] == answer[1:]
 
@@ -237,7 +237,7 @@ def test_another_timestamp_type_of_the_session_is_refused(
         settings(spark, {"spark.sql.timestampType": "TIMESTAMP_NTZ"}),
         pytest.raises(PlanError, match=r"\['p'\] are taken for TIMESTAMP_LTZ"),
     ):
-        sx.read(spark, tmp_path, "id = 1")
+        sx.read(tmp_path, "id = 1", spark=spark)
 
 
 def test_declared_types_come_before_those_that_spark_infers(
@@ -264,8 +264,8 @@ def test_without_type_inference_types_must_be_declared(
     with settings(spark, {inference: "false"}):
         with pytest.raises(PlanError, match=text):
             sx.plan_files("p = 1", table=tmp_path, timezone=zone).read(spark)
-        assert sx.read(spark, tmp_path, "p = '1'").count() == 0
+        assert sx.read(tmp_path, "p = '1'", spark=spark).count() == 0
         table = sx.open_table(tmp_path, partition_types={"p": pa.string()})
         expected = spark.read.parquet(str(tmp_path)).where("p = '01'")
-        found = sx.read(spark, table, "p = '01'")
+        found = sx.read(table, "p = '01'", spark=spark)
         assert (columns(found), rows(found)) == (columns(expected), rows(expected))

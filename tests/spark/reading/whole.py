@@ -66,7 +66,7 @@ def check_law_7(
         table = build(folder, indexes)
         whole = spark.read.option("__globPaths__", "false").parquet(f"file:{folder}")
         expected = whole.where(condition)
-        found = sx.read(spark, table, condition)
+        found = sx.read(table, condition, spark=spark)
         assert columns(found) == columns(expected)
         assert rows(found) == rows(expected), condition
         return table.plan(

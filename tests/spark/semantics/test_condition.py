@@ -80,7 +80,7 @@ def test_columns_are_read_as_their_text(spark: SparkSession, table: sx.Table) ->
             column = make()
             assert to_sql(parse(condition_text(column))) == to_sql(parse(text))
             expected = rows(whole.where(column))
-            assert rows(sx.read(spark, table, column)) == expected, text
+            assert rows(sx.read(table, column, spark=spark)) == expected, text
             plan = table.plan(column, timezone=spark.conf.get(_ZONE))
             same = table.plan(text, timezone=spark.conf.get(_ZONE))
             assert plan.paths == same.paths

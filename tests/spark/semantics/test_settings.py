@@ -129,7 +129,7 @@ def test_another_timestamp_type_is_refused(spark: SparkSession, tmp_path: Path) 
             with pytest.raises(PlanError, match="timestampType=TIMESTAMP_NTZ"):
                 table.plan(text).read(spark)
             with pytest.raises(PlanError, match="timestampType=TIMESTAMP_NTZ"):
-                sx.read(spark, table, text)
+                sx.read(table, text, spark=spark)
 
 
 CASES = [(name, value) for name, values in OTHERS.items() for value in values]

@@ -138,8 +138,8 @@ def test_merged_schemas(spark: SparkSession, tmp_path: Path) -> None:
             spark__sql__parquet__mergeSchema="true",
         )
     with settings(spark, {MERGE: "true"}):
-        assert sx.read(spark, table, "w = 5").count() == 1
-        assert sx.read(spark, table, "w IS NULL").count() == 2
+        assert sx.read(table, "w = 5", spark=spark).count() == 1
+        assert sx.read(table, "w IS NULL", spark=spark).count() == 2
     plan = table.plan("v > 1000")
     assert plan.paths == ["1.parquet"]
     differ = r"mergeSchema=true, and files other than .* differ in .*'v'"
@@ -155,7 +155,7 @@ def test_columns_that_the_condition_does_not_name_count_for_the_schema(
     table = build(tmp_path, {"w": "bitmap"})
     plan = table.plan("w = 5")
     with settings(spark, {MERGE: "true"}):
-        rows = sx.read(spark, table, "w = 5").collect()
+        rows = sx.read(table, "w = 5", spark=spark).collect()
         assert [tuple(row) for row in rows] == [(Decimal("12345678.90"), 5)]
         with pytest.raises(PlanError, match=r"differ in the columns \['v'\]"):
             plan.read(spark)
@@ -222,7 +222,7 @@ def test_files_that_pyarrow_rewrites_keep_the_row_metadata_of_spark(
             "CAST(y AS INT) = 2",
             "y = INTERVAL '2' YEAR",
         ):
-            assert sx.read(spark, table, condition).count() == 1, condition
+            assert sx.read(table, condition, spark=spark).count() == 1, condition
 
 
 @pytest.mark.parametrize("case_sensitive", ["false", "true"])

@@ -153,11 +153,13 @@ def test_a_table_overwritten_with_its_own_rows(
     spark: SparkSession, df: DataFrame, path: Path, adaptive: str, by: list[str]
 ) -> None:
     with settings(spark, {"spark.sql.adaptive.enabled": adaptive}):
-        own = sx.read(spark, path, "id >= 90")
-        sx.write_table(own, path, cluster_by=by, indexes=STATISTICS, overwrite=True)
+        own = sx.read(path, "id >= 90", spark=spark)
+        sx.write_table(
+            own, path, layout=sx.Clustering(by=by), indexes=STATISTICS, overwrite=True
+        )
     expected = rows(df.where("id >= 90"))
     assert rows(spark.read.parquet(str(path))) == expected
-    assert rows(sx.read(spark, path, "true")) == expected
+    assert rows(sx.read(path, "true", spark=spark)) == expected
 
 
 def test_no_rows_and_partitions_leave_the_old_rows(
@@ -174,7 +176,8 @@ def test_no_rows_and_partitions_leave_the_old_rows(
 
 def test_every_file_of_a_partition_is_sorted(df: DataFrame, tmp_path: Path) -> None:
     mixed = df.orderBy(sf.rand(3))
-    options: dict[str, Any] = {"sort_within": ["id"], "indexes": STATISTICS}
+    layout = sx.Clustering(sort_within=["id"])
+    options: dict[str, Any] = {"layout": layout, "indexes": STATISTICS}
     sx.write_table(mixed, tmp_path / "t", partition_by=["k"], **options)
     sx.append(mixed, tmp_path / "t")
     names = listed(tmp_path / "t")

@@ -18,7 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
+from skipindex.api import run_statement
+from skipindex.api.types import OptimizeReport, VacuumReport
 from skipindex.errors import LayoutError, PlanError, TableError
+from skipindex.rewrite.vacuum import vacuum
 from tests.rewrite.arrow_writer import everything, listed
 from tests.spark.reading.whole import columns, rows
 from tests.spark.reading.whole import settings as session_settings
@@ -55,7 +58,7 @@ def foreign(df: DataFrame, path: Path, n_files: int = 6, *by: str) -> Path:
 
 def both(spark: SparkSession, path: Path) -> tuple[list[str], list[str]]:
     """The rows through our reader and through Spark's."""
-    ours = sx.read(spark, sx.open_table(path), "true")
+    ours = sx.read(sx.open_table(path), "true", spark=spark)
     return rows(ours), rows(spark.read.parquet(str(path)))
 
 
@@ -66,8 +69,8 @@ def test_rows_schema_and_metadata_are_unchanged(
     sx.build_indexes(path, {"a": "bitmap", "b": ["bit_sliced", "bloom"]}, workers=1)
     before = spark.read.parquet(str(path))
     expected, schema = rows(before), before.schema
-    report = sx.optimize(
-        spark, path, cluster_by=["a", "b"], rows_per_file=100, in_place=True
+    report = sx.open_table(path).optimize(
+        spark, layout=sx.Clustering(by=["a", "b"], rows_per_file=100), in_place=True
     )
     assert (report.files_in, report.n_rows) == (6, N_ROWS)
     assert 5 <= report.files_out <= 7
@@ -75,11 +78,13 @@ def test_rows_schema_and_metadata_are_unchanged(
     assert len(report.table.plan("a < 20 AND b < 20").paths) < report.files_out
     kinds = {blob.entry.meta.kind for blob in report.table.blobs(column(report, "b"))}
     assert kinds == {"bit_sliced", "bloom"}
-    found = sx.read(spark, report.table, "a BETWEEN 10 AND 30 AND city = 'city 3'")
+    found = sx.read(
+        report.table, "a BETWEEN 10 AND 30 AND city = 'city 3'", spark=spark
+    )
     assert rows(found) == rows(df.where("a BETWEEN 10 AND 30 AND city = 'city 3'"))
     assert found.schema == schema
 
-    report = sx.vacuum(path, retention=NOW)
+    report = vacuum(path, retention=NOW)
     assert report.published == len(sx.open_table(path))
     after = spark.read.parquet(str(path))
     assert after.schema == schema
@@ -89,7 +94,7 @@ def test_rows_schema_and_metadata_are_unchanged(
     assert sx.open_table(path).index_gaps == {}
 
 
-def column(report: sx.OptimizeReport, name: str) -> Any:
+def column(report: OptimizeReport, name: str) -> Any:
     return report.table.resolve(name)
 
 
@@ -97,18 +102,20 @@ def test_twice_rewrites_nothing_and_what_is_appended_is_clustered(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
     path = tmp_path / "t"
-    sx.write_table(df, path, cluster_by=["a", "b"], rows_per_file=100)
+    sx.write_table(df, path, layout=sx.Clustering(by=["a", "b"], rows_per_file=100))
     for mode in ("incremental", "full"):
-        again = sx.optimize(spark, path, mode=mode)
+        again = sx.open_table(path).optimize(spark, mode=mode)
         assert (again.files_in, again.bytes_out) == (0, 0), "it was written clustered"
-    sealed = sx.optimize(spark, path, mode="full", cube_size=1000)
+    sealed = sx.open_table(path).optimize(spark, mode="full", cube_size=1000)
     assert sealed.sealed > 0
     foreign(df.limit(60), path, 2)
-    third = sx.optimize(spark, path, cube_size=1000)
+    third = sx.open_table(path).optimize(spark, cube_size=1000)
     assert third.files_in == 2
     expected = rows(spark.read.parquet(str(path)))
     assert both(spark, path)[0] == expected
-    assert sx.optimize(spark, path, mode="full", cube_size=10**9).files_in > 2
+    assert (
+        sx.open_table(path).optimize(spark, mode="full", cube_size=10**9).files_in > 2
+    )
 
 
 def test_partitions_keep_their_folders(
@@ -120,22 +127,20 @@ def test_partitions_keep_their_folders(
         foreign(df.drop("p").where("id < 200"), path / name / "q=a%3Ab c", 3)
     before = spark.read.parquet(str(path))
     expected, shape = rows(before), columns(before)
-    report = sx.optimize(
+    report = sx.open_table(path).optimize(
         spark,
-        path,
-        cluster_by=["a"],
-        where="p = 1 OR p IS NULL",
-        rows_per_file=100,
+        layout=sx.Clustering(by=["a"], rows_per_file=100),
+        predicate="p = 1 OR p IS NULL",
         in_place=True,
     )
     assert report.files_in == 6
     assert both(spark, path) == (expected, expected)
     condition = "p = 1 AND a < 20 AND q = 'a:b c'"
-    found = sx.read(spark, report.table, condition)
+    found = sx.read(report.table, condition, spark=spark)
     assert columns(found) == shape
     assert rows(found) == rows(before.where(condition))
     assert found.count() > 0
-    sx.vacuum(path, retention=NOW)
+    vacuum(path, retention=NOW)
     assert both(spark, path) == (expected, expected)
     assert {name.rpartition("/")[0] for name in listed(path)} == {
         "p=01/q=a%3Ab c",
@@ -150,18 +155,18 @@ def test_the_sql_form_is_the_same_call(
     path = foreign(df, tmp_path / "t", 3, "p")
     expected = rows(spark.read.parquet(str(path)))
     with pytest.raises(TableError, match="was not written by skipindex"):
-        sx.sql(spark, f"OPTIMIZE '{path}' ZORDER BY (a, b)")
-    report = sx.sql(
-        spark, f"OPTIMIZE '{path}' FULL WHERE p = 1 ZORDER BY (a, b) IN PLACE"
+        run_statement(f"OPTIMIZE '{path}' ZORDER BY (a, b)", spark=spark)
+    report = run_statement(
+        f"OPTIMIZE '{path}' FULL WHERE p = 1 ZORDER BY (a, b) IN PLACE", spark=spark
     )
-    assert isinstance(report, sx.OptimizeReport)
+    assert isinstance(report, OptimizeReport)
     assert report.files_in == 3
     cubes = report.table.snapshot.properties["cubes"]
     assert [cube["shape"]["curve"] for cube in cubes] == ["zorder"]
-    told = sx.sql(spark, f"VACUUM '{path}' RETAIN 0 HOURS DRY RUN")
-    assert isinstance(told, sx.VacuumReport)
-    done = sx.sql(spark, f"VACUUM '{path}' RETAIN 0 HOURS")
-    assert isinstance(done, sx.VacuumReport)
+    told = run_statement(f"VACUUM '{path}' RETAIN 0 HOURS DRY RUN", spark=spark)
+    assert isinstance(told, VacuumReport)
+    done = run_statement(f"VACUUM '{path}' RETAIN 0 HOURS", spark=spark)
+    assert isinstance(done, VacuumReport)
     assert told.published == done.published == report.files_out
     assert {f for f in told.deleted if f.startswith("p=")} <= set(done.deleted)
     assert both(spark, path) == (expected, expected)
@@ -172,11 +177,18 @@ def test_small_files_are_joined(
 ) -> None:
     path = foreign(df, tmp_path / "t", 4, "p")
     expected = rows(spark.read.parquet(str(path)))
-    report = sx.optimize(spark, path, rows_per_file=10_000, in_place=True)
+    report = sx.open_table(path).optimize(
+        spark, layout=sx.Clustering(rows_per_file=10_000), in_place=True
+    )
     assert report.files_in == 16
     assert report.files_out == 4
     assert both(spark, path) == (expected, expected)
-    assert sx.optimize(spark, path, rows_per_file=10_000).files_in == 0
+    assert (
+        sx.open_table(path)
+        .optimize(spark, layout=sx.Clustering(rows_per_file=10_000))
+        .files_in
+        == 0
+    )
     assert report.table.plan("a < 10").paths == report.table.paths, (
         "check 14: joining alone skips nothing"
     )
@@ -186,11 +198,9 @@ def test_check_06_one_constant_key_fills_all_files(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
     path = foreign(df.withColumn("k", sf.lit(1)), tmp_path / "t")
-    report = sx.optimize(
+    report = sx.open_table(path).optimize(
         spark,
-        path,
-        cluster_by=["k"],
-        rows_per_file=100,
+        layout=sx.Clustering(by=["k"], rows_per_file=100),
         in_place=True,
         indexes={"k": []},
     )
@@ -204,8 +214,8 @@ def test_check_07_sorting_inside_changes_no_bounds(
     found = []
     for i, inner in enumerate([None, ["city", "id"]]):
         path = foreign(df.orderBy("id"), tmp_path / str(i))
-        wish: dict[str, Any] = {"cluster_by": ["a", "b"], "rows_per_file": 100}
-        report = sx.optimize(spark, path, **wish, sort_within=inner, in_place=True)
+        layout = sx.Clustering(by=["a", "b"], rows_per_file=100, sort_within=inner)
+        report = sx.open_table(path).optimize(spark, layout=layout, in_place=True)
         table = report.table
         stats = [table.stats(table.resolve(name)) for name in ("a", "b")]
         found.append([(list(s.low), list(s.high)) for s in stats])
@@ -223,8 +233,10 @@ def test_into_leaves_the_table_alone(
     path = foreign(df, tmp_path / "t", 3, "p")
     sx.build_indexes(path, {"a": "bitmap", "b": [], "*": None}, workers=1)
     files, expected = everything(path), rows(spark.read.parquet(str(path)))
-    report = sx.optimize(
-        spark, path, cluster_by=["a"], bytes_per_file=10_000, into=tmp_path / "new"
+    report = sx.open_table(path).optimize(
+        spark,
+        layout=sx.Clustering(by=["a"], bytes_per_file=10_000),
+        into=tmp_path / "new",
     )
     assert everything(path) == files
     assert both(spark, tmp_path / "new") == (expected, expected)
@@ -232,9 +244,11 @@ def test_into_leaves_the_table_alone(
     assert report.table.location.root == str(tmp_path / "new")
     assert (report.overlap_before["a"] or 0) > (report.overlap_after["a"] or 9)
     with pytest.raises(LayoutError, match="copy of the whole table"):
-        sx.optimize(spark, path, into=tmp_path / "3", where="p = 1")
+        sx.open_table(path).optimize(spark, into=tmp_path / "3", predicate="p = 1")
     with pytest.raises(TableError, match="is not empty"):
-        sx.optimize(spark, path, cluster_by=["a"], into=tmp_path / "new")
+        sx.open_table(path).optimize(
+            spark, layout=sx.Clustering(by=["a"]), into=tmp_path / "new"
+        )
 
 
 def test_a_session_that_changes_values_is_refused(
@@ -243,7 +257,9 @@ def test_a_session_that_changes_values_is_refused(
     path = foreign(df, tmp_path / "t", 1)
     changes = {"spark.sql.parquet.int96TimestampConversion": "true"}
     with session_settings(spark, changes), pytest.raises(PlanError, match="int96"):
-        sx.optimize(spark, path, cluster_by=["a"], in_place=True)
+        sx.open_table(path).optimize(
+            spark, layout=sx.Clustering(by=["a"]), in_place=True
+        )
 
 
 def test_a_damaged_file_fails_the_run_whatever_the_session_ignores(
@@ -260,7 +276,9 @@ def test_a_damaged_file_fails_the_run_whatever_the_session_ignores(
         session_settings(spark, {"spark.sql.files.ignoreCorruptFiles": "true"}),
         pytest.raises(Exception, match=r"(?i)parquet"),
     ):
-        sx.optimize(spark, path, cluster_by=["a"], in_place=True)
+        sx.open_table(path).optimize(
+            spark, layout=sx.Clustering(by=["a"]), in_place=True
+        )
     assert everything(path) == files
 
 
@@ -269,11 +287,9 @@ def test_bins_of_small_files_become_files_of_their_own(
 ) -> None:
     """Spark 4.3 would make one partition of a union of single ones."""
     path = foreign(df, tmp_path / "t", 12)
-    report = sx.optimize(
+    report = sx.open_table(path).optimize(
         spark,
-        path,
-        cluster_by=[],
-        rows_per_file=120,
+        layout=sx.Clustering(by=[], rows_per_file=120),
         in_place=True,
         indexes={"*": "minmax"},
     )
@@ -287,10 +303,12 @@ def test_a_query_tree_stays_the_layout(
 ) -> None:
     few = df.select("id", "a", "b")
     work = sx.Workload(["a > 100", "b BETWEEN 5 AND 9", "id < 50"], method="tree")
-    table = sx.write_table(few, tmp_path / "t", cluster_by=work, rows_per_file=60)
+    table = sx.write_table(
+        few, tmp_path / "t", layout=sx.Clustering(by=work, rows_per_file=60)
+    )
     layout = table.snapshot.properties["layout"]
     sx.append(few.limit(90), tmp_path / "t")
-    report = sx.optimize(spark, tmp_path / "t")
+    report = sx.open_table(tmp_path / "t").optimize(spark)
     assert report.n_rows == N_ROWS + 90
     after = report.table.snapshot.properties["layout"]
     assert after.items() >= layout.items()
@@ -305,11 +323,11 @@ def test_an_order_alone_stays_the_layout(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
     few = df.select("id", "a")
-    wish: dict[str, Any] = {"rows_per_file": 300, "indexes": {"*": "minmax"}}
-    sx.write_table(few, tmp_path / "t", sort_within=["a", "id"], **wish)
+    layout = sx.Clustering(sort_within=["a", "id"], rows_per_file=300)
+    sx.write_table(few, tmp_path / "t", layout=layout, indexes={"*": "minmax"})
     for _ in range(2):
         sx.append(few.limit(50).coalesce(1), tmp_path / "t")
-    report = sx.optimize(spark, tmp_path / "t")
+    report = sx.open_table(tmp_path / "t").optimize(spark)
     assert (report.files_in, report.files_out) == (2, 1)
     assert report.table.snapshot.properties["layout"]["sort_within"] == ["a", "id"]
     for name in report.table.paths:
@@ -323,9 +341,14 @@ def test_a_size_in_bytes_stays_the_target(
 ) -> None:
     few = df.select("id", "a")
     sx.write_table(
-        few, tmp_path / "t", cluster_by=["a"], rows_per_file=300, indexes={"a": []}
+        few,
+        tmp_path / "t",
+        layout=sx.Clustering(by=["a"], rows_per_file=300),
+        indexes={"a": []},
     )
-    report = sx.optimize(spark, tmp_path / "t", bytes_per_file=3000, mode="full")
+    report = sx.open_table(tmp_path / "t").optimize(
+        spark, layout=sx.Clustering(bytes_per_file=3000), mode="full"
+    )
     n_files = len(report.table)
     table = sx.append(few, tmp_path / "t")
     assert n_files <= len(table) - n_files <= 2 * n_files
@@ -366,12 +389,12 @@ def test_rewriting_changes_no_row(
     foreign(made, path, 2, "p")
     before = spark.read.parquet(str(path))
     expected, schema = Counter(rows(before)), before.schema
-    wish: dict[str, Any] = {"cluster_by": by, "curve": curve, "in_place": True}
-    wish["rows_per_file"] = rows_per_file
-    sx.optimize(spark, path, **wish)
+    layout = sx.Clustering(by=by, curve=curve, rows_per_file=rows_per_file)
+    sx.open_table(path).optimize(spark, layout=layout, in_place=True)
     assert tuple(map(Counter, both(spark, path))) == (expected, expected)
-    assert sx.optimize(spark, path, **wish).files_in == 0
-    sx.vacuum(path, retention=NOW)
+    again = sx.open_table(path).optimize(spark, layout=layout, in_place=True)
+    assert again.files_in == 0
+    vacuum(path, retention=NOW)
     assert tuple(map(Counter, both(spark, path))) == (expected, expected)
     assert spark.read.parquet(str(path)).schema == schema
 
@@ -380,7 +403,7 @@ KILLED = """
 import os, sys
 from skipindex.storage.file_system.location import Location
 import skipindex as sx
-from skipindex.spark.writers import optimize as module
+from ssb.session import local_session
 
 name, n = sys.argv[2], int(sys.argv[3])
 original = getattr(Location, name)
@@ -393,8 +416,9 @@ def mortal(*args):
     return original(*args)
 
 setattr(Location, name, mortal)
-spark = sx.local_session(cores=1, memory="1g")
-sx.optimize(spark, sys.argv[1], cluster_by=["a"], rows_per_file=100, in_place=True)
+spark = local_session(cores=1, memory="1g")
+layout = sx.Clustering(by=["a"], rows_per_file=100)
+sx.open_table(sys.argv[1]).optimize(spark, layout=layout, in_place=True)
 """
 
 
@@ -410,7 +434,7 @@ def test_a_process_that_is_killed(
     assert done.returncode == 42
     assert both(spark, path) == (expected, expected)
     assert len(everything(path)) > len(listed(path)) + 10
-    sx.vacuum(path, retention=NOW)
+    vacuum(path, retention=NOW)
     assert both(spark, path) == (expected, expected)
     assert not [
         f for f in everything(path) if f.startswith("_skipindex") and "/log" not in f

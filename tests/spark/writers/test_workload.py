@@ -52,7 +52,9 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
         monkeypatch.setattr(partition, "HAS_PARTITION_IDS", False)
     df = facts(spark)
     table = sx.write_table(
-        df, tmp_path / "t", cluster_by=sx.Workload(QUERIES), rows_per_file=150
+        df,
+        tmp_path / "t",
+        layout=sx.Clustering(by=sx.Workload(QUERIES), rows_per_file=150),
     )
     written = spark.read.parquet(str(tmp_path / "t"))
     assert columns(written) == columns(df)
@@ -76,8 +78,7 @@ def test_appended_rows_take_the_ways_of_the_tree(
     sx.write_table(
         df,
         path,
-        cluster_by=sx.Workload(QUERIES, method="tree"),
-        rows_per_file=150,
+        layout=sx.Clustering(by=sx.Workload(QUERIES, method="tree"), rows_per_file=150),
         indexes={"region": "bitmap", "price": ["bit_sliced", "bloom"], "day": []},
     )
     before = {entry.path: entry for entry in sx.open_table(path).files}
@@ -98,16 +99,14 @@ def test_appended_rows_take_the_ways_of_the_tree(
     assert kinds == {"bit_sliced", "bloom"}
 
 
-@pytest.mark.parametrize("layout", [{"cluster_by": ["price", "day"]}, {}])
+@pytest.mark.parametrize("by", [["price", "day"], None])
 def test_append_follows_other_layouts_too(
-    spark: SparkSession, tmp_path: Path, layout: dict[str, list[str]]
+    spark: SparkSession, tmp_path: Path, by: list[str] | None
 ) -> None:
     df, more = facts(spark), facts(spark, first=10_000)
     path = tmp_path / "t"
-    sx.write_table(
-        df, path, **layout, partition_by=["region"], rows_per_file=500,
-        sort_within=["id"],
-    )  # fmt: skip
+    shape = sx.Clustering(by=by, rows_per_file=500, sort_within=["id"])
+    sx.write_table(df, path, layout=shape, partition_by=["region"])
     table = sx.append(more, path)
     assert rows(spark.read.parquet(str(path)).select(*df.columns)) == rows(
         df.union(more)
@@ -122,9 +121,8 @@ def test_partition_columns_come_before_the_tree(
     table = sx.write_table(
         df,
         tmp_path / "t",
-        cluster_by=sx.Workload(QUERIES, method="tree"),
+        layout=sx.Clustering(by=sx.Workload(QUERIES, method="tree"), rows_per_file=150),
         partition_by=["region"],
-        rows_per_file=150,
     )
     assert len(table) <= 24
     tree = QueryTree.from_json(table.snapshot.properties["layout"]["tree"])
@@ -151,7 +149,7 @@ def test_check_28_more_than_four_columns_are_advised_against(
     df = facts(spark)
     five = ["region", "price", "day", "flag", "id"]
     with pytest.warns(UserWarning, match="two to 4 work best"):
-        sx.write_table(df, tmp_path / "t", cluster_by=five)
+        sx.write_table(df, tmp_path / "t", layout=sx.Clustering(by=five))
 
 
 @pytest.mark.parametrize("by", [["id"], sx.Workload(["id < 900", "flag"])])

@@ -52,8 +52,7 @@ def test_rows_schema_and_nulls_are_unchanged(
     table = sx.write_table(
         df,
         path,
-        cluster_by=["a", "b"],
-        rows_per_file=50,
+        layout=sx.Clustering(by=["a", "b"], rows_per_file=50),
         indexes={"a": "bitmap", "b": ["bit_sliced", "bloom"], "city": "bitmap"},
     )
     written = spark.read.parquet(str(path))
@@ -67,7 +66,10 @@ def test_a_clustered_table_skips_files_and_knows_its_layout(
     df: DataFrame, tmp_path: Path
 ) -> None:
     table = sx.write_table(
-        df, tmp_path / "t", cluster_by=["a", "b"], rows_per_file=50, indexes={"a": []}
+        df,
+        tmp_path / "t",
+        layout=sx.Clustering(by=["a", "b"], rows_per_file=50),
+        indexes={"a": []},
     )
     plan = table.plan("a BETWEEN 10 AND 30")
     assert 0 < len(plan.paths) < len(table)
@@ -86,7 +88,7 @@ def test_a_clustered_table_skips_files_and_knows_its_layout(
 def test_by_default_every_ordered_column_gets_statistics(
     df: DataFrame, tmp_path: Path
 ) -> None:
-    table = sx.write_table(df, tmp_path / "t", curve=None)
+    table = sx.write_table(df, tmp_path / "t")
     assert set(table.snapshot.manifest.stats) == ORDERED
     assert table.plan("a = 1000").paths == []
     assert table.plan("d > 1e6").paths == table.paths, "NaN is above"
@@ -99,9 +101,8 @@ def test_partitions_and_clustering_together(
     table = sx.write_table(
         df,
         path,
-        cluster_by=["a"],
+        layout=sx.Clustering(by=["a"], rows_per_file=40),
         partition_by=["p"],
-        rows_per_file=40,
         indexes={"a": "bitmap", "city": "bloom"},
     )
     assert {column.name for column in table.partitions} == {"p"}
@@ -109,7 +110,7 @@ def test_partitions_and_clustering_together(
     for condition in ("p = 1 AND a < 100", "p IS NULL", "city = 'city 3' AND p > 0"):
         plan = table.plan(condition)
         assert len(plan.paths) < len(table)
-        found = sx.read(spark, table, condition).select(*df.columns)
+        found = sx.read(table, condition, spark=spark).select(*df.columns)
         assert rows(found) == rows(df.where(condition)), condition
 
 
@@ -117,11 +118,11 @@ def test_partitions_and_clustering_together(
     "options",
     [
         {},
-        {"curve": None},
-        {"cluster_by": ["a"], "curve": None},
-        {"cluster_by": ["a", "price"], "curve": "zorder"},
-        {"cluster_by": ["a"], "curve": "linear"},
-        {"cluster_by": ["b", "d"], "sort_within": ["city"]},
+        {"by": []},
+        {"by": ["a"], "curve": "none"},
+        {"by": ["a", "price"], "curve": "zorder"},
+        {"by": ["a"], "curve": "linear"},
+        {"by": ["b", "d"], "sort_within": ["city"]},
         {"sort_within": ["city", "a"]},
     ],
     ids=str,
@@ -130,13 +131,15 @@ def test_every_way_to_lay_rows_out_keeps_them(
     spark: SparkSession, df: DataFrame, tmp_path: Path, options: Mapping[str, Any]
 ) -> None:
     path = tmp_path / "t"
-    table = sx.write_table(df, path, rows_per_file=100, **options)
+    shape = sx.Clustering(rows_per_file=100, **options)
+    table = sx.write_table(df, path, layout=shape)
     assert spark.read.parquet(str(path)).exceptAll(df).isEmpty()
     assert sum(table.n_rows) == N_ROWS
     layout = table.snapshot.properties["layout"]
-    clustered = options.get("cluster_by") and options.get("curve", "hilbert")
-    assert layout["cluster_by"] == list(options.get("cluster_by", []))
-    assert layout["curve"] == (clustered or None)
+    curve = options.get("curve", "hilbert")
+    clustered = curve if options.get("by") and curve != "none" else None
+    assert layout["cluster_by"] == list(options.get("by", []))
+    assert layout["curve"] == clustered
     biggest = max(table.n_rows)
     assert biggest <= (100 if not clustered else 200)
 
@@ -145,18 +148,20 @@ def test_names_of_any_characters(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
     odd = df.selectExpr("a AS `x.y`", "b AS `p q`", "city AS `select`")
-    table = sx.write_table(odd, tmp_path / "1", sort_within=["x.y"], curve=None)
+    table = sx.write_table(
+        odd, tmp_path / "1", layout=sx.Clustering(sort_within=["x.y"])
+    )
     assert table.plan("`x.y` = 1000").paths == []
     table = sx.write_table(
         odd,
         tmp_path / "2",
-        cluster_by=["x.y", "p q"],
-        sort_within=["select"],
-        rows_per_file=100,
+        layout=sx.Clustering(
+            by=["x.y", "p q"], sort_within=["select"], rows_per_file=100
+        ),
         indexes={"x.y": "bitmap"},
     )
     assert 0 < len(table.plan("`x.y` < 50").paths) < len(table)
-    found = sx.read(spark, table, "`x.y` < 50 AND `select` = 'city 1'")
+    found = sx.read(table, "`x.y` < 50 AND `select` = 'city 1'", spark=spark)
     assert rows(found) == rows(odd.where("`x.y` < 50 AND `select` = 'city 1'"))
 
 
@@ -184,9 +189,9 @@ def test_overwrite_replaces_rows_and_indexes(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
     path = tmp_path / "t"
-    sx.write_table(df, path, curve=None, indexes={"a": "bitmap"})
+    sx.write_table(df, path, indexes={"a": "bitmap"})
     table = sx.write_table(
-        df.where("a < 5"), path, curve=None, indexes={"b": "bloom"}, overwrite=True
+        df.where("a < 5"), path, indexes={"b": "bloom"}, overwrite=True
     )
     assert spark.read.parquet(str(path)).count() == 5
     assert set(table.snapshot.manifest.stats) == ORDERED
@@ -214,45 +219,51 @@ def test_a_frame_without_rows_is_a_table_too(
 ) -> None:
     nothing = df.where("a < 0")
     for i, by in enumerate(([], ["a", "b"])):
-        table = sx.write_table(nothing, tmp_path / str(i), cluster_by=by)
+        table = sx.write_table(nothing, tmp_path / str(i), layout=sx.Clustering(by=by))
         assert table.plan("a = 1").paths == []
         assert columns(spark.read.parquet(str(tmp_path / str(i)))) == columns(df)
 
 
 def test_options_go_to_sparks_writer(df: DataFrame, tmp_path: Path) -> None:
-    sx.write_table(df, tmp_path / "t", curve=None, options={"compression": "zstd"})
+    sx.write_table(df, tmp_path / "t", options={"compression": "zstd"})
     metadata = pq.read_metadata(files(tmp_path / "t")[0])
     assert metadata.row_group(0).column(0).compression == "ZSTD"
 
 
 def test_progress_is_told(df: DataFrame, tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
-    sx.write_table(
-        df, tmp_path / "t", curve=None, progress=lambda *done: calls.append(done)
-    )
+    sx.write_table(df, tmp_path / "t", progress=lambda *done: calls.append(done))
     assert calls[-1][0] == calls[-1][1] > 0
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"cluster_by": ["nope"]}, "no column 'nope' to lay out by"),
+        ({"by": ["nope"]}, "no column 'nope' to lay out by"),
         ({"partition_by": ["nope"]}, "no column 'nope' to lay out by"),
-        ({"cluster_by": "a"}, "are lists of column names"),
+        ({"by": "a"}, "are lists of column names"),
         ({"partition_by": "p"}, "are lists of column names"),
-        ({"cluster_by": ["p"], "partition_by": ["p"]}, "are partition columns"),
-        ({"cluster_by": ["a"], "curve": "peano"}, "peano"),
+        ({"by": ["p"], "partition_by": ["p"]}, "are partition columns"),
+        ({"by": ["a"], "curve": "peano"}, "peano"),
         ({"rows_per_file": 0}, "rows_per_file is 0"),
-        ({"cluster_by": ["tags"]}, "tags"),
-        ({"sort_within": ["nope"], "curve": None}, "cannot sort by 'nope'"),
+        ({"bytes_per_file": 9}, "takes no bytes_per_file"),
+        ({"by": ["tags"]}, "tags"),
+        ({"sort_within": ["nope"]}, "cannot sort by 'nope'"),
     ],
     ids=str,
 )
 def test_an_impossible_layout_is_one_sentence(
     df: DataFrame, tmp_path: Path, options: Mapping[str, Any], text: str
 ) -> None:
+    shape = {name: value for name, value in options.items() if name != "partition_by"}
+    partition_by = options.get("partition_by", ())
     with pytest.raises(LayoutError, match=text) as error:
-        sx.write_table(df, tmp_path / "t", **options)
+        sx.write_table(
+            df,
+            tmp_path / "t",
+            layout=sx.Clustering(**shape),
+            partition_by=partition_by,
+        )
     assert "\n" not in str(error.value)
     assert not (tmp_path / "t").exists()
 
@@ -266,7 +277,9 @@ def test_values_survive_bit_by_bit(spark: SparkSession, tmp_path: Path) -> None:
         ],
         "id int, d double, n decimal(5, 2)",
     )
-    sx.write_table(made, tmp_path / "t", cluster_by=["d"], rows_per_file=1)
+    sx.write_table(
+        made, tmp_path / "t", layout=sx.Clustering(by=["d"], rows_per_file=1)
+    )
     found = {row.id: row for row in spark.read.parquet(str(tmp_path / "t")).collect()}
     assert math.isnan(found[1].d)
     assert math.copysign(1, found[2].d) == -1
@@ -286,8 +299,8 @@ def test_a_table_of_another_format_is_not_replaced(
     assert log.exists()
     for call in (
         lambda: sx.append(df, folder),
-        lambda: sx.read(df.sparkSession, folder, "TRUE"),
-        lambda: sx.optimize(df.sparkSession, folder),
+        lambda: sx.read(folder, "TRUE", spark=df.sparkSession),
+        lambda: sx.open_table(folder).optimize(df.sparkSession),
     ):
         with pytest.raises(TableError, match="is a Delta table"):
             call()

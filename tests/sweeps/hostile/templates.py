@@ -10,8 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import skipindex as sx
 from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.vacuum import vacuum
 from tests.rewrite.arrow_writer import make_own, optimized
 from tests.tables import build, put
 
@@ -78,14 +78,14 @@ def _dead_at(name: str) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         _optimized(folder)
         with _dying_at(name):
-            sx.vacuum(folder, retention=NOW)
+            vacuum(folder, retention=NOW)
 
     return make
 
 
 def _published(folder: Path) -> None:
     _optimized(folder)
-    sx.vacuum(folder, retention=NOW)
+    vacuum(folder, retention=NOW)
 
 
 TEMPLATES: Final[dict[str, Callable[[Path], None]]] = {

@@ -52,7 +52,7 @@ def case(seed: int, templates: Path, work: Path) -> dict[str, Any]:
                     assert plan.count_bounds[0] >= 0
             else:
                 week = timedelta(days=7)
-                sx.vacuum(table, retention=NOW if "now" in step else week)
+                table.vacuum(retention=NOW if "now" in step else week)
         except Exception as error:  # noqa: BLE001 (told, whatever it is)
             newer = isinstance(error.__cause__, IndexVersionError)
             if "vacuum" in step and isinstance(error, TableError) and newer:

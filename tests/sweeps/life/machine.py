@@ -32,6 +32,8 @@ from hypothesis.stateful import (
 
 import skipindex as sx
 from skipindex.rewrite.arrival import Mode
+from skipindex.rewrite.vacuum import vacuum
+from skipindex.rewrite.verify_table import verify
 from skipindex.storage.log import FOLDER, LOG
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import listed, optimized
@@ -123,7 +125,12 @@ class Life(RuleBasedStateMachine):
     @rule()
     def merge(self) -> None:
         """Packs are merged."""
-        self._act("merge", lambda: sx.merge_packs(self.folder), None, after=False)
+        self._act(
+            "merge",
+            lambda: sx.open_table(self.folder).compact_indexes(),
+            None,
+            after=False,
+        )
 
     @rule(by=st.sampled_from(["x", "i"]), full=st.booleans(), size=st.integers(5, 40))
     def optimize(self, by: str, full: bool, size: int) -> None:
@@ -133,12 +140,12 @@ class Life(RuleBasedStateMachine):
     @rule(repair=st.sampled_from([None, True, False]))
     def refresh(self, repair: bool | None) -> None:
         """The indexes that the table has, of what is new or damaged."""
-        sx.refresh_indexes(self.folder, workers=1, repair=repair)
+        sx.open_table(self.folder).refresh_indexes(workers=1, repair=repair)
 
     @rule()
     def verify(self) -> None:
         """Whatever is damaged is named and never raised."""
-        assert str(sx.verify(self.folder))
+        assert str(verify(self.folder))
 
     @rule(day=st.sampled_from(DAYS), seed=SEEDS)
     def arrive(self, day: int, seed: int) -> None:
@@ -190,7 +197,7 @@ class Life(RuleBasedStateMachine):
     @rule(purge=st.booleans())
     def vacuum(self, purge: bool) -> None:
         """Rewritten files are published; afterwards both readers agree."""
-        sx.vacuum(self.folder, retention=NOW, purge=purge)
+        vacuum(self.folder, retention=NOW, purge=purge)
         self._look()
         self.others = []
         self.publishing = False
@@ -204,7 +211,12 @@ class Life(RuleBasedStateMachine):
     @rule(step=STEPS, after=st.booleans())
     def killed_merge(self, step: int, after: bool) -> None:
         """A merge dies."""
-        self._act("merge", lambda: sx.merge_packs(self.folder), step, after=after)
+        self._act(
+            "merge",
+            lambda: sx.open_table(self.folder).compact_indexes(),
+            step,
+            after=after,
+        )
 
     @rule(step=STEPS, after=st.booleans(), by=st.sampled_from(["x", "i"]))
     def killed_optimize(self, step: int, after: bool, by: str) -> None:
@@ -216,7 +228,7 @@ class Life(RuleBasedStateMachine):
         """A vacuum dies, perhaps while it publishes."""
         if self._act(
             "vacuum",
-            lambda: sx.vacuum(self.folder, retention=NOW, purge=purge),
+            lambda: vacuum(self.folder, retention=NOW, purge=purge),
             step,
             after=after,
         ):

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow.parquet as pq
 
 import skipindex as sx
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.table import is_data_file
 from tests.sweeps.writers.player import FAULTS, Turn
 
@@ -117,5 +118,5 @@ def run(
             return
         judge.look()
         if rng.random() < 0.2:
-            sx.vacuum(judge.path, retention=timedelta(0))
+            vacuum(judge.path, retention=timedelta(0))
             judge.look()

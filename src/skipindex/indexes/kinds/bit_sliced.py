@@ -70,6 +70,10 @@ class BitSliced:
             digit is v", which answers ``=`` from one bitmap a digit.
         max_slices: keep no more bitmaps than these (one digit at least), those of
             the topmost digits; answers become supersets.  None keeps all.
+
+    >>> report = table.build_indexes({"price": sx.BitSliced(base=10)}, workers=1)
+    >>> report.table.plan("price > 2").count()
+    3
     """
 
     base: int = 2

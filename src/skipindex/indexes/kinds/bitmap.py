@@ -57,7 +57,12 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bitmap:
-    """The rows of every value."""
+    """The rows of every value.
+
+    >>> report = table.build_indexes({"price": sx.Bitmap()}, workers=1)
+    >>> report.table.plan("price = 2").count()
+    1
+    """
 
     @property
     def kind(self) -> str:

@@ -35,6 +35,10 @@ class Bloom:
 
     Args:
         error_rate: the share of absent values that are taken for present ones.
+
+    >>> report = table.build_indexes({"price": sx.Bloom(error_rate=0.001)}, workers=1)
+    >>> report.n_bytes > 0
+    True
     """
 
     error_rate: float = 0.01

@@ -50,6 +50,10 @@ class NGramBloom:
         n: bytes of UTF-8 in a piece, 2 to 8.  A longer piece rules out more, and a
             text that is asked for must be as long.
         error_rate: the share of absent pieces that are taken for present ones.
+
+    >>> report = table.build_indexes({"city": sx.NGramBloom(n=2)}, workers=1)
+    >>> report.table.plan("city LIKE '%ari%'").paths
+    ['part-1.parquet']
     """
 
     n: int = 3

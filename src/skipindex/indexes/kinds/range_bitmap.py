@@ -66,6 +66,10 @@ class RangeBitmap:
             and answers become supersets.  None is as many as take about 3 bytes a
             row: about 22 over rows in random order, up to 1,024 where neighbours are
             alike.
+
+    >>> report = table.build_indexes({"price": sx.RangeBitmap()}, workers=1)
+    >>> report.table.plan("price > 2").count()
+    3
     """
 
     max_bitmaps: int | None = None

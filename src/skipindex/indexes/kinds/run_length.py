@@ -57,7 +57,12 @@ Ints = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLength:
-    """Bit slices over runs of equal neighbours."""
+    """Bit slices over runs of equal neighbours.
+
+    >>> report = table.build_indexes({"city": sx.RunLength()}, workers=1)
+    >>> report.table.plan("city = 'Oslo'").count()
+    2
+    """
 
     @property
     def kind(self) -> str:

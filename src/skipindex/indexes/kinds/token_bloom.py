@@ -48,6 +48,10 @@ class TokenBloom:
 
     Args:
         error_rate: the share of absent words that are taken for present ones.
+
+    >>> report = table.build_indexes({"city": sx.TokenBloom()}, workers=1)
+    >>> report.table.plan("city = 'Oslo'").paths
+    ['part-0.parquet']
     """
 
     error_rate: float = 0.01

@@ -27,8 +27,11 @@ METHODS: Final = ("best", "tree", "curve")
 class Workload:
     """Conditions that a table will be asked, to lay it out for.
 
-    Pass it as ``cluster_by``.  The layout is chosen by what it would have let each
+    Pass it as ``layout``.  The layout is chosen by what it would have let each
     query skip on a sample; every query still finds its rows in any layout.
+
+    >>> sx.Workload(["city = 'Rome'", sx.col("price") < 4]).queries
+    ("city = 'Rome'", 'price < 4')
     """
 
     queries: tuple[str, ...]

@@ -100,7 +100,7 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
         raise NotJudgedError("a condition")
 
     tree = parse(f"({text}) <=> NULL")
-    compiler = Compiler(column, condition, table.derived.zone)
+    compiler = Compiler(column, condition, table.derived.timezone)
     term = getattr(tree, "column", None)
     if not isinstance(tree, Comparison) or not isinstance(term, Call):
         raise PredicateError(f"cannot derive a partition by {text!r} ({expected})")

@@ -14,15 +14,18 @@ class Derived:
 
     Args:
         columns: by partition column, a function of a column of the files in SQL.
-        zone: of the session that wrote; None if it is not known.
+        timezone: of the session that wrote; None if it is not known.
+
+    >>> sx.Derived({"year": "year(ctime)"}, "UTC").columns
+    {'year': 'year(ctime)'}
     """
 
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    zone: str | None = None
+    timezone: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As the table property ``derived``."""
-        return {"columns": dict(self.columns), "zone": self.zone}
+        return {"columns": dict(self.columns), "zone": self.timezone}
 
     @classmethod
     def from_json(cls, value: Any) -> Derived:

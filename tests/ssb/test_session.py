@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skipindex.errors import SkipIndexError
-from skipindex.spark.session import local_session, require_java
+from ssb.session import local_session, require_java
 
 
 def java_home(folder: Path, says: str) -> Path:

@@ -1,0 +1,68 @@
+"""The layout of a table, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from skipindex.errors import LayoutError
+from skipindex.layout.workload.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """How rows are dealt out to files, for ``write_table`` and ``Table.optimize``.
+
+    None is the table's own value where there is one, and the default below elsewhere.
+
+    Args:
+        by: columns that queries filter on; two to four work best.  Or a ``Workload``:
+            the queries themselves, which choose columns and curve.  ``[]`` clusters
+            by nothing: ``write_table`` leaves the rows in their order, ``optimize``
+            only joins small files.
+        curve: ``"hilbert"`` (the default), ``"zorder"`` or ``"linear"``;
+            ``write_table`` takes ``"hash"`` too, and ``"none"``, which writes rows in
+            their order and has ``by`` remembered for ``optimize``.  A workload chooses
+            its own.
+        sort_within: columns to sort by within each file; by default the curve.
+        rows_per_file: target; a file holds about as many rows (1,000,000).
+        bytes_per_file: target in bytes, for ``optimize``; only one of the two.
+        balance: for ``write_table``: ``"rows"`` (the default), or ``"bytes"`` for
+            files of nearly equal sizes before encoding.
+
+    >>> sx.Clustering(by=["city", "price"], rows_per_file=50_000).by
+    ['city', 'price']
+    """
+
+    by: Sequence[str] | Workload | None = None
+    curve: str | None = None
+    sort_within: Sequence[str] | None = None
+    rows_per_file: int | None = None
+    bytes_per_file: int | None = None
+    balance: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a name where a list of names is meant.
+
+        Raises:
+            LayoutError: ``by`` or ``sort_within`` is one string.
+        """
+        for names in (self.by, self.sort_within):
+            if isinstance(names, str):
+                raise LayoutError(
+                    f"by and sort_within are lists of column names, not {names!r}"
+                )
+
+    @classmethod
+    def of(cls, layout: Clustering | Workload | None) -> Clustering:
+        """A layout as an argument: None is all of the defaults."""
+        if isinstance(layout, Clustering):
+            return layout
+        return cls(by=layout)
+
+    def given(self) -> dict[str, Any]:
+        """What is not None, by its name; ``by`` is ``cluster_by`` below the API."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        named = {"cluster_by": values.pop("by"), **values}
+        return {name: value for name, value in named.items() if value is not None}

@@ -1,0 +1,609 @@
+"""``Table``, the handle that users hold, and how it is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Self, cast
+
+import pyarrow as pa
+
+from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
+from skipindex.advice.advised_build import Wish, build_wished
+from skipindex.api.clustering import Clustering
+from skipindex.api.extras import needs_spark
+from skipindex.api.index_info import IndexInfo, indexes_of
+from skipindex.api.journal import tell
+from skipindex.api.planning import AnyTable, plan_files
+from skipindex.build.builder import BuildReport, Request, drop
+from skipindex.build.merge import merge
+from skipindex.build.refresh import refresh
+from skipindex.build.runners import LocalRunner, Progress, Runner
+from skipindex.build.tiers import MAX_BYTES, MAX_FILES
+from skipindex.errors import LayoutError, TableError
+from skipindex.expressions import Predicate
+from skipindex.layout.quality import Quality, describe
+from skipindex.layout.workload.workload import Workload
+from skipindex.planner.engine import engine_of, engine_type
+from skipindex.planner.plan import Plan
+from skipindex.planner.stages.derived_partitions import derivation
+from skipindex.rewrite.optimize import OptimizeReport
+from skipindex.rewrite.selection.target import CUBE_SIZE
+from skipindex.rewrite.vacuum import RETENTION, VacuumReport, vacuum
+from skipindex.rewrite.verify_table import TableReport, verify
+from skipindex.storage.log import Snapshot, commit
+from skipindex.table import Derived, Status, TableState, open_state, status_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+class Table(TableState):
+    """The files of a table and their indexes, as they were when it was opened.
+
+    Immutable.  A call that changes the stored table looks at it anew first, and
+    returns it as it is afterwards, or has it in the ``table`` of its report.
+
+    >>> table = sx.open_table(path)
+    >>> table
+    Table('...', 2 files)
+    """
+
+    @classmethod
+    def of(cls, state: TableState) -> Self:
+        """The same table, with the calls of the public API.
+
+        >>> sx.Table.of(table).paths == table.paths
+        True
+        """
+        handle = cls.__new__(cls)
+        vars(handle).update(vars(state))
+        return handle
+
+    @property
+    def folder(self) -> str:
+        """Where the table is.
+
+        >>> table.folder == path
+        True
+        """
+        return self.location.full("")
+
+    def refresh(self) -> Table:
+        """The table as it is now.
+
+        >>> len(table.refresh())
+        2
+        """
+        return Table.of(super().refresh())
+
+    def plan(
+        self,
+        predicate: str | Predicate | SparkColumn,
+        *,
+        timezone: str | None = None,
+        case_sensitive: bool = False,
+        kinds: Collection[str] | str | None = None,
+        without: Collection[str] | str = (),
+        limit: int | None = None,
+        order_by: str | Sequence[str] | None = None,
+        workers: int | None = None,
+    ) -> Plan:
+        """The files that may hold a row for which ``predicate`` is TRUE.
+
+        No other file holds one.  ``plan_files(predicate, table=self, …)``, which tells
+        the arguments.
+
+        >>> table.plan("price < 4").paths
+        ['part-0.parquet']
+        """
+        return plan_files(
+            predicate,
+            table=self,
+            timezone=timezone,
+            case_sensitive=case_sensitive,
+            kinds=kinds,
+            without=without,
+            limit=limit,
+            order_by=order_by,
+            workers=workers,
+        )
+
+    @property
+    def indexes(self) -> Sequence[IndexInfo]:
+        """The indexes that the table has, by column, in the table's order.
+
+        >>> [(info.column, info.kind, info.files) for info in table.indexes]
+        [('city', 'minmax', 2), ('city', 'bitmap', 2), ('price', 'minmax', 2)]
+        """
+        return indexes_of(self)
+
+    def status(self) -> Status:
+        """What the table is made of, what indexes it has, and what is missing.
+
+        No index is read; ``verify`` does that.
+
+        >>> table.status().fresh
+        True
+        """
+        return status_of(self)
+
+    def verify(self) -> TableReport:
+        """All that is damaged, stale or orphaned of what is stored of the table.
+
+        The table is looked at anew.  Every index byte is read and checked, and
+        compared with the files that it is of.  Data files are listed and not read
+        (``Plan.verify`` holds a plan against the data).  Nothing is changed:
+        ``refresh_indexes(repair=True)`` builds again what is damaged or stale, and
+        ``vacuum`` deletes orphans.
+
+        Raises:
+            TableError: there is no such table any more.
+
+        >>> table.verify().ok
+        True
+        """
+        return verify(self)
+
+    def advise(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        queries: Sequence[str] | None = None,
+        max_bytes_ratio: float = MAX_BYTES_RATIO,
+        timezone: str | None = None,
+    ) -> Advice:
+        """The indexes that are worth their bytes, and what each choice rests on.
+
+        Nothing is written.  A few files are read whole, in the columns that count.
+
+        Args:
+            columns: those that may get an index; by default all that have an order.
+            queries: a workload, as WHERE conditions or whole SELECTs, several in one
+                text between ``;``.  Bytes then go to the columns and shapes that it
+                asks for alone.  A query that is named twice counts twice.
+            max_bytes_ratio: cap of the indexes' bytes, as a part of the data's bytes.
+            timezone: of the session that will ask; as for ``plan``.
+
+        Raises:
+            AdviceError: the cap is no number above 0, or no query can be asked here.
+            PredicateError: a column does not exist, or a query cannot be read.
+            UnsupportedTypeError: a named column cannot have an index.
+
+        >>> advice = table.advise(queries=["city = 'Rome'"], max_bytes_ratio=1)
+        >>> [choice.name for choice in advice.columns]
+        ['city']
+        """
+        return advise(
+            self,
+            columns=columns,
+            queries=queries,
+            max_bytes_ratio=max_bytes_ratio,
+            timezone=timezone,
+        )
+
+    def layout_quality(
+        self,
+        queries: Iterable[str | Predicate] = (),
+        *,
+        columns: Sequence[str] | None = None,
+        spark: SparkSession | None = None,
+    ) -> Quality:
+        """How well the files are separated; reads no data file.
+
+        Args:
+            queries: conditions to measure against the ideal layout, in which the
+                matching rows fill files of average size by themselves.
+            columns: by default all that have statistics.
+            spark: counts the matching rows exactly, by reading them; without it they
+                are as exact as the indexes are.
+
+        Raises:
+            PredicateError: a column does not exist, or a query cannot be parsed.
+
+        >>> table.layout_quality(columns=["price"]).columns[0].depth
+        1.0
+        """
+        return describe(self, queries, columns=columns, spark=spark)
+
+    def build_indexes(
+        self,
+        indexes: Request | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        queries: Sequence[str] | None = None,
+        max_bytes_ratio: float = MAX_BYTES_RATIO,
+        timezone: str | None = None,
+        spark: SparkSession | None = None,
+        workers: int | None = None,
+        progress: Progress | None = None,
+        repair: bool | None = None,
+    ) -> BuildReport[Table]:
+        """Build the indexes that are missing, beside the data, in one commit.
+
+        The data files are not touched.  Files that have all of it are not read again,
+        so a second call is cheap, and a call after an append indexes the new files.
+        Files that are gone are forgotten, and packs that have become many are merged.
+
+        Args:
+            indexes: by column, a kind's name, a spec, or a list of them, such as
+                ``{"city": "bitmap", "price": ["bloom", BitSliced()]}``.  Every column
+                gets min/max statistics too: ``"*"`` stands for every column not
+                named, and is ``"minmax"`` unless it is said; ``{"*": None}`` is no
+                statistics of the others, ``{"city": None}`` none of this one.  The
+                table remembers what it was asked.  None is all that it was given
+                before (``refresh_indexes``), and on a table without indexes lets the
+                advisor choose: it measures candidates on a few files (``advise``),
+                and the report's ``advice`` says what it took and why.
+            columns: to choose for; by default all that have an order.
+            queries: a workload to choose by, as conditions or whole SELECTs.
+            max_bytes_ratio: cap of all indexes of the table together, as a part of
+                the data's bytes; to choose by.
+            timezone: of the queries' session; as for ``plan``.
+            spark: a session whose executors do the work; None is a process pool here.
+            workers: how many processes, without Spark; by default one a core.
+            progress: called with the number of tasks done and of all tasks.
+            repair: whether indexes that are there are looked at, and built again
+                where they are damaged.  None looks at what is cheap to know: whether
+                packs are there with their size and, on a local disk, whether their
+                directories are whole.  True reads every index byte, False nothing.
+
+        Returns:
+            What was built; its ``table`` has the new indexes.
+
+        Raises:
+            TableError: there is no such table any more.
+            PredicateError: a column does not exist, or a query cannot be read.
+            UnsupportedTypeError: a column cannot have an index of that kind.
+            UnknownIndexError: there is no such kind.
+            AdviceError: there is nothing to choose by, or indexes were named as well.
+
+        >>> report = table.build_indexes({"price": "bit_sliced"}, workers=1)
+        >>> report.table.plan("price BETWEEN 2 AND 3").count()
+        2
+        """
+        return built(
+            self.refresh(),
+            indexes,
+            Wish(columns, queries, max_bytes_ratio, timezone),
+            spark=spark,
+            workers=workers,
+            progress=progress,
+            repair=repair,
+        )
+
+    def refresh_indexes(
+        self,
+        *,
+        spark: SparkSession | None = None,
+        workers: int | None = None,
+        progress: Progress | None = None,
+        repair: bool | None = None,
+    ) -> BuildReport[Table]:
+        """Bring the indexes that the table has up to date with its files.
+
+        New, changed and damaged files get the indexes that the table was given so
+        far, named or chosen; files that are gone are forgotten; nothing is chosen
+        anew.  One commit has all of it.  (``refresh`` is something else: it lists the
+        files again.)
+
+        Args:
+            spark: a session whose executors do the work; None is a process pool here.
+            workers: how many processes, without Spark; by default one a core.
+            progress: called with the number of tasks done and of all tasks.
+            repair: as for ``build_indexes``.
+
+        Raises:
+            TableError: there is no such table any more.
+
+        >>> table.refresh_indexes(workers=1).unchanged
+        2
+        """
+        report = refresh(
+            self.refresh(),
+            runner=_runner(spark, workers),
+            progress=progress,
+            repair=repair,
+        )
+        return _reported("refresh of indexes", report)
+
+    def drop_indexes(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
+    ) -> Table:
+        """Forget indexes, in one commit; the table without them.
+
+        Args:
+            columns: of these columns only.
+            kinds: of these kinds only; ``"minmax"`` stands for the statistics.
+
+        Raises:
+            TableError: there is no such table any more.
+            PredicateError: a column does not exist.
+            UnknownIndexError: there is no such kind.
+
+        >>> [info.kind for info in table.drop_indexes(kinds=["bitmap"]).indexes]
+        ['minmax', 'minmax']
+        """
+        return _changed(
+            "drop of indexes", drop(self.refresh(), columns=columns, kinds=kinds)
+        )
+
+    def compact_indexes(
+        self, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
+    ) -> Table:
+        """Merge small packs of indexes into few large ones, in one commit.
+
+        Builds do this of themselves where packs become many; here all are merged that
+        are not large, and those that are hardly in use.  The data files are not read,
+        and answers stay the same.  A pack that cannot be read, or fails a check,
+        stays as it is, and the ``notes`` of the table that is returned name it.  The
+        old packs stay on disk for readers of older commits.
+
+        Args:
+            max_files: how many data files a pack may hold.
+            max_bytes: at how many bytes a pack is closed.
+
+        Raises:
+            TableError: there is no such table any more.
+
+        >>> table.compact_indexes().notes
+        ()
+        """
+        merged, notes = merge(self.refresh(), max_files=max_files, max_bytes=max_bytes)
+        return _changed("merge of packs", merged.noted(notes))
+
+    def declare_derived(
+        self, columns: Mapping[str, str], *, timezone: str | None = None
+    ) -> Table:
+        """Declare what the partition columns were made of, in one commit.
+
+        ``{"year": "year(ctime)", "month": "month(ctime)"}`` lets a condition on
+        ``ctime`` leave out folders.  It must be true of every file: no file is read to
+        check it.
+
+        Args:
+            columns: by partition column, a function of one column of the files in
+                SQL; an empty mapping takes the declaration back.
+            timezone: of the session that wrote the files; without it the wall clock
+                of a timestamp is only known to a day.
+
+        Raises:
+            PredicateError: there is no such partition column, or the function cannot
+                be judged.
+            TableError: there is no such table any more.
+
+        >>> table.declare_derived({}).derived.columns
+        {}
+        """
+        declared = Derived(dict(columns), timezone)
+        trial = self.with_derived(declared)
+        for name, text in columns.items():
+            derivation(trial, name, text)
+
+        def change(base: Snapshot) -> Snapshot:
+            properties = {k: v for k, v in base.properties.items() if k != "derived"}
+            if columns:
+                properties["derived"] = declared.to_json()
+            return Snapshot(base.version + 1, base.manifest, properties)
+
+        commit(self.location, change, operation="set_derived")
+        return _changed("declaration", self.with_derived(None))
+
+    def optimize(
+        self,
+        spark: SparkSession,
+        *,
+        layout: Clustering | Workload | None = None,
+        predicate: str | Predicate | None = None,
+        mode: str = "incremental",
+        cube_size: int = CUBE_SIZE,
+        indexes: Request | None = None,
+        into: str | os.PathLike[str] | None = None,
+        in_place: bool = False,
+        options: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> OptimizeReport[Table]:
+        """Rewrite files so that more of them can be skipped; the rows stay the same.
+
+        With columns to cluster by, or a table that was written with them, rows are
+        clustered within each partition; without, files below the target size are
+        joined.  The new files, with their indexes, and the end of the old ones are
+        one commit.  ``vacuum`` deletes the old files later; until then, a reader who
+        lists the folder, and does not know of commits, reads those and not the new
+        ones.
+
+        Args:
+            spark: a classic session.
+            layout: what to change of the table's own layout, as a ``Clustering``.
+            predicate: which partitions; only partition columns and literals.
+            mode: ``"incremental"`` clusters what is new, together with what is not
+                sealed; ``"full"`` clusters all, unless one run has done just that.
+            cube_size: bytes from which on files that were clustered together are
+                sealed: incremental runs do not rewrite them.  A larger cube is better
+                separated, and costs more to grow.
+            indexes: of the new files, as for ``build_indexes``; by default those that
+                the table has.
+            into: write an optimized copy of the whole table to this folder, which
+                does not exist or is empty, and leave the table alone.
+            in_place: rewrite a table that skipindex has not written.
+            options: for Spark's Parquet writer, such as ``compression``.
+            progress: called with the number of index tasks done and of all.
+
+        Raises:
+            TableError: the table cannot be rewritten, or not in place.
+            LayoutError: the layout is impossible.
+            PredicateError: ``predicate`` asks for more than partition values.
+            UnsupportedTypeError: a column cannot have an index of that kind.
+            UnknownIndexError: there is no such kind.
+            CommitConflictError: another writer changed the same files meanwhile.
+            PlanError: a setting of the session would change values.
+            EngineError: Spark is not installed.
+
+        >>> layout = sx.Clustering(by=["city"])
+        >>> report = table.optimize(spark, layout=layout, in_place=True)
+        >>> report.table.plan("price < 4").count()
+        3
+        """
+        with needs_spark():
+            from skipindex.spark.writers.optimize import optimize  # noqa: PLC0415
+        given = Clustering.of(layout).given()
+        if "balance" in given or isinstance(given.get("cluster_by"), Workload):
+            raise LayoutError(
+                "optimize takes no balance, and no Workload to cluster by (accepted: a "
+                "list of columns, or None for the layout that the table has)"
+            )
+        report = optimize(
+            spark,
+            self,
+            where=predicate,
+            mode=mode,
+            cube_size=cube_size,
+            indexes=indexes,
+            into=into,
+            in_place=in_place,
+            options=options,
+            progress=progress,
+            **given,
+        )
+        return optimized(report)
+
+    def vacuum(
+        self,
+        *,
+        retention: timedelta = RETENTION,
+        dry_run: bool = False,
+        purge: bool = False,
+    ) -> VacuumReport:
+        """Publish rewritten files, and delete what no commit has needed for a while.
+
+        That is: data files that were replaced, hidden copies of them, packs,
+        manifests and commits that are superseded, and what was left by a writer that
+        was killed.  No file that holds rows of the table is deleted, and none that is
+        not ours.
+
+        **It deletes at once.** ``vacuum(dry_run=True)`` has the same report, with the
+        paths in ``deleted``, and changes nothing.  Readers who list the folder while
+        files are published may see rows twice.
+
+        Args:
+            retention: how long readers may hold on to a table that they have opened.
+                Below the duration of the longest query or write, those may fail.
+            dry_run: only tell what would be published and deleted.
+            purge: leave no value and no path of data that is gone: packs that hold
+                more than what is in use are written anew, and nothing stays for
+                readers that opened the table before (the retention is 0).
+
+        Raises:
+            TableError: the retention is negative, or the newest commit cannot be
+                read.
+
+        >>> table.vacuum(dry_run=True).deleted
+        ()
+        """
+        report = vacuum(self, retention=retention, dry_run=dry_run, purge=purge)
+        tell("vacuum", self.folder, report)
+        return report
+
+
+def open_table(
+    table: AnyTable,
+    *,
+    schema: pa.Schema | StructType | None = None,
+    partition_types: Mapping[str, pa.DataType] | None = None,
+    derived: Derived | None = None,
+    plain: bool = False,
+) -> Table:
+    """The table below a folder: any directory of Parquet files that Spark reads.
+
+    Its files are those of ``spark.read.parquet(path)``: the files in the folder, or,
+    if there are folders named ``k=v``, those in such folders.
+
+    Args:
+        table: a path or URI; a ``Table`` is returned as it is.  What its file system
+            needs stands in the URI, or in the environment.
+        schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
+            ``StructType``.  A file that lacks one of them holds NULL.  By default they
+            are those of one footer, as in Spark.
+        partition_types: types of hive partition columns, by name, where the
+            reader does not let Spark infer them.
+        derived: what the partition columns were made of; by default what
+            ``Table.declare_derived`` has committed.
+        plain: take the folder for one of Parquet files, even if the log of Delta,
+            Iceberg, Hudi or another format in it says which files count.
+
+    Raises:
+        TableError: there is no such folder, or no Parquet file in it, or Spark refuses
+            its folders, or it is a table of another format.
+
+    >>> [column.name for column in sx.open_table(path).columns]
+    ['city', 'price']
+    """
+    if isinstance(table, Table):
+        return table
+    if schema is not None and not isinstance(schema, pa.Schema):
+        engine = engine_type(schema)
+        if engine is None:
+            raise TableError(
+                f"no schema: {schema!r} (accepted: an Arrow schema or a PySpark "
+                "StructType)"
+            )
+        schema = engine.arrow_schema(schema)
+    return Table.of(
+        open_state(
+            table,
+            schema=schema,
+            partition_types=partition_types,
+            derived=derived,
+            plain=plain,
+        )
+    )
+
+
+def built(
+    state: TableState,
+    indexes: Request | None,
+    wish: Wish,
+    *,
+    spark: SparkSession | None,
+    workers: int | None,
+    progress: Progress | None,
+    repair: bool | None,
+) -> BuildReport[Table]:
+    """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
+    runner = _runner(spark, workers)
+    report = build_wished(
+        state, indexes, wish, runner=runner, progress=progress, repair=repair
+    )
+    return _reported("build", report)
+
+
+def optimized(report: OptimizeReport[TableState]) -> OptimizeReport[Table]:
+    """The report of a run of optimize, with the table as a handle."""
+    handle = Table.of(report.table)
+    tell("optimize", handle.folder, report)
+    return cast("OptimizeReport[Table]", replace(report, table=handle))
+
+
+def _reported(action: str, report: BuildReport[TableState]) -> BuildReport[Table]:
+    handle = Table.of(report.table)
+    tell(action, handle.folder, report)
+    return cast("BuildReport[Table]", replace(report, table=handle))
+
+
+def _changed(action: str, state: TableState) -> Table:
+    tell(action, state.location.full(""), f"commit {state.snapshot.version}")
+    return Table.of(state)
+
+
+def _runner(spark: SparkSession | None, workers: int | None) -> Runner:
+    if spark is None:
+        return LocalRunner.default() if workers is None else LocalRunner(workers)
+    with needs_spark():
+        return engine_of(spark).runner()

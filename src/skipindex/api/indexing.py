@@ -1,0 +1,68 @@
+"""Building indexes of a table that is named by its path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from skipindex.advice import MAX_BYTES_RATIO
+from skipindex.advice.advised_build import Wish
+from skipindex.api.handle import Table, built
+from skipindex.api.planning import AnyTable
+from skipindex.build.builder import BuildReport, Request
+from skipindex.build.runners import Progress
+from skipindex.table import open_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def build_indexes(
+    table: AnyTable,
+    indexes: Request | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    queries: Sequence[str] | None = None,
+    max_bytes_ratio: float = MAX_BYTES_RATIO,
+    timezone: str | None = None,
+    spark: SparkSession | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    plain: bool = False,
+    repair: bool | None = None,
+) -> BuildReport[Table]:
+    """Build the indexes that are missing, beside the data, in one commit.
+
+    ``open_table(table, plain=plain).build_indexes(indexes, …)``, which tells the other
+    arguments and errors; the files are listed once before the build.
+
+    Args:
+        table: a ``Table``, a path or a URI: any directory of Parquet files.
+        indexes: by column, a kind's name, a spec, or a list of them; None is what the
+            table has, else what the advisor chooses.
+        columns: see ``Table.build_indexes``, as for all that follow.
+        queries: a workload to choose by.
+        max_bytes_ratio: cap of all indexes, as a part of the data's bytes.
+        timezone: of the queries' session.
+        spark: a session whose executors do the work; None is a process pool here.
+        workers: how many processes, without Spark; by default one a core.
+        progress: called with the number of tasks done and of all tasks.
+        plain: as for ``open_table``.
+        repair: whether indexes that are there are looked at.
+
+    Raises:
+        TableError: there is no such table.
+
+    >>> report = sx.build_indexes(path, {"price": "bit_sliced"}, workers=1)
+    >>> report.files, report.table.plan("price > 4").count()
+    (2, 1)
+    """
+    return built(
+        open_state(table, plain=plain, fresh=True),
+        indexes,
+        Wish(columns, queries, max_bytes_ratio, timezone),
+        spark=spark,
+        workers=workers,
+        progress=progress,
+        repair=repair,
+    )

@@ -1,0 +1,116 @@
+"""Plans, and reading by them in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from skipindex.api.extras import needs_spark
+from skipindex.api.journal import warn_once
+from skipindex.expressions import Predicate
+from skipindex.planner import plan as planner
+from skipindex.planner.plan import Plan
+from skipindex.table import TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+AnyTable: TypeAlias = TableState | str | os.PathLike[str]
+
+
+def plan_files(
+    predicate: str | Predicate | SparkColumn,
+    *,
+    table: AnyTable,
+    timezone: str | None = None,
+    case_sensitive: bool = False,
+    kinds: Collection[str] | str | None = None,
+    without: Collection[str] | str = (),
+    limit: int | None = None,
+    order_by: str | Sequence[str] | None = None,
+    workers: int | None = None,
+    plain: bool = False,
+) -> Plan:
+    """The files that may hold a row for which ``predicate`` is TRUE.
+
+    No other file holds one.  A file whose index is missing, stale, damaged or too
+    new is kept, and the plan says so.
+
+    Args:
+        predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
+            PySpark ``Column``.
+        table: a ``Table``, a path or a URI.
+        timezone: of the session that will read; without it, timestamps that are
+            written without a zone prune nothing.
+        case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
+        kinds: names of the index kinds that may be used (``"minmax"``,
+            ``"bloom"`` …, ``"file_map"`` for the maps), and are asked at any price; by
+            default all that there are, where asking them can be worth it.
+        without: names of the kinds that may not.
+        limit: so many matching rows are enough, so other files are not read.
+        order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
+            or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are left out by
+            the statistics of the first column.
+        workers: processes that look at rows, where that takes one of them seconds;
+            1 is this one alone, None is one for every core.
+        plain: as for ``open_table``.
+
+    Raises:
+        PredicateError: it cannot be parsed, or names a column that is not there.
+        PlanError: ``limit`` is negative, ``order_by`` is no order, or there are no
+            ``workers``.
+        TableError: there is no such table.
+        UnknownIndexError: ``kinds`` or ``without`` names a kind that does not exist.
+
+    >>> sx.plan_files("city = 'Rome' AND price < 4", table=path).paths
+    ['part-0.parquet']
+    """
+    plan = planner.plan_files(
+        predicate,
+        table=table,
+        timezone=timezone,
+        case_sensitive=case_sensitive,
+        kinds=kinds,
+        without=without,
+        limit=limit,
+        order_by=order_by,
+        workers=workers,
+        plain=plain,
+    )
+    for reason in (*plan.table.notes, *plan.evaluation.reader.notes):
+        warn_once(plan.table.location.full(""), reason)
+    return plan
+
+
+def read(
+    table: AnyTable,
+    predicate: str | Predicate | SparkColumn,
+    *,
+    spark: SparkSession,
+    plain: bool = False,
+) -> DataFrame:
+    """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
+
+    The same rows and columns as ``spark.read.parquet(path).where(predicate)``; with
+    ``spark.sql.parquet.mergeSchema``, those of all files.
+
+    Args:
+        table: a ``Table``, a path or a URI.
+        predicate: as for ``plan_files``.
+        spark: the session that reads, whose settings count for the plan.
+        plain: as for ``open_table``.
+
+    Raises:
+        PredicateError: it cannot be parsed, or names a column that is not there.
+        PlanError: a setting of the session would give the plan another meaning.
+        TableError: there is no such table.
+        EngineError: Spark is not installed.
+
+    >>> sx.read(path, "city = 'Rome' AND price < 4", spark=spark).count()
+    1
+    """
+    with needs_spark():
+        from skipindex.spark import read as on_spark  # noqa: PLC0415
+    return on_spark.read(spark, table, predicate, plain=plain)

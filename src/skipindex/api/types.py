@@ -1,0 +1,71 @@
+"""What the public calls return and take beside the names of ``skipindex``.
+
+Import them for annotations.  Each is documented where it is defined: reports of calls,
+what a plan says of files and of conditions, and what a table says of itself.
+"""
+
+from __future__ import annotations
+
+from skipindex.advice import Advice
+from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
+from skipindex.api.index_info import IndexInfo
+from skipindex.api.planning import AnyTable
+from skipindex.build.builder import BuildReport, Request
+from skipindex.build.runners import Progress
+from skipindex.expressions import Predicate
+from skipindex.expressions.builder import Column
+from skipindex.layout.quality import ColumnQuality, Quality, QueryQuality
+from skipindex.planner.plan import (
+    Condition,
+    Evidence,
+    FileTask,
+    SessionRules,
+    SkippedFile,
+    Stage,
+    Verdict,
+)
+from skipindex.planner.stages.row_counts import RowCounts
+from skipindex.planner.verify import VerifyReport, Violation
+from skipindex.rewrite.optimize import OptimizeReport
+from skipindex.rewrite.vacuum import VacuumReport
+from skipindex.rewrite.verify_table import TableReport
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.log import Snapshot
+from skipindex.table import ColumnInfo, FileEntry, Status
+from skipindex.table.status import ColumnStatus
+
+__all__ = [
+    "Advice",
+    "AnyTable",
+    "BuildReport",
+    "Column",
+    "ColumnAdvice",
+    "ColumnInfo",
+    "ColumnQuality",
+    "ColumnStatus",
+    "Condition",
+    "Evidence",
+    "FileEntry",
+    "FileTask",
+    "IndexInfo",
+    "Location",
+    "OptimizeReport",
+    "Predicate",
+    "Progress",
+    "Quality",
+    "QueryAdvice",
+    "QueryQuality",
+    "Request",
+    "RowCounts",
+    "SessionRules",
+    "SkippedFile",
+    "Snapshot",
+    "Stage",
+    "Status",
+    "TableReport",
+    "Trial",
+    "VacuumReport",
+    "Verdict",
+    "VerifyReport",
+    "Violation",
+]

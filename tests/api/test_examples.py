@@ -1,0 +1,81 @@
+"""Every public name has an example, and it runs as it is written."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skipindex as sx
+from tests.tables import put
+
+FINDER = doctest.DocTestFinder(recurse=False)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """The public names, and the methods of the two classes that have many."""
+    for name in sx.__all__:
+        value = getattr(sx, name)
+        yield name, value
+        if value in (sx.Table, sx.Plan):
+            for key, member in vars(value).items():
+                if not key.startswith("_") and _is_method(member):
+                    yield f"{name}.{key}", member
+
+
+def _is_method(member: object) -> bool:
+    return inspect.isfunction(member) or isinstance(member, classmethod)
+
+
+def example(name: str, value: Any) -> doctest.DocTest:
+    text = inspect.cleandoc(getattr(value, "__doc__", "") or "")
+    return doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+
+
+EXAMPLES = {name: example(name, value) for name, value in public()}
+
+
+def needs_spark(test: doctest.DocTest) -> bool:
+    return any("spark" in one.source for one in test.examples)
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> dict[str, Any]:
+    """What examples may use: two files of five rows, with an index."""
+    folder = tmp_path / "table"
+    first = {"city": ["Rome", "Oslo", "Oslo"], "price": [1, 2, 3]}
+    put(folder / "part-0.parquet", first)
+    put(folder / "part-1.parquet", {"city": ["Paris", "Rome"], "price": [4, 5]})
+    table = sx.build_indexes(folder, {"city": "bitmap"}, workers=1).table
+    new_path = str(tmp_path / "new")
+    return {"sx": sx, "path": str(folder), "table": table, "new_path": new_path}
+
+
+def run(test: doctest.DocTest, names: dict[str, Any]) -> None:
+    told: list[str] = []
+    test.globs = names
+    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=told.append)
+    assert not told, "".join(told)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_public_name_has_an_example(name: str) -> None:
+    assert EXAMPLES[name].examples, f"{name} has no example"
+
+
+@pytest.mark.parametrize("name", [n for n, e in EXAMPLES.items() if not needs_spark(e)])
+def test_the_example_runs(name: str, names: dict[str, Any]) -> None:
+    run(EXAMPLES[name], names)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", [n for n, e in EXAMPLES.items() if needs_spark(e)])
+def test_the_example_runs_on_spark(
+    name: str, names: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    run(EXAMPLES[name], {**names, "spark": request.getfixturevalue("spark")})
