@@ -18,7 +18,6 @@ if __name__ == "__main__":
     source = sys.argv[1]
     target = f"{source}-daily"
     spark = SparkSession.builder.getOrCreate()
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
     events = spark.read.parquet(source)
 
     def of(day: str) -> DataFrame:
@@ -37,4 +36,3 @@ if __name__ == "__main__":
     print(sx.open_table(target).optimize(spark))
     print(sx.open_table(target).vacuum(dry_run=True))
     print(sx.open_table(target).status())
-    spark.stop()

@@ -27,4 +27,3 @@ if __name__ == "__main__":
     print(f"{len(plan.paths)} of {len(table.paths)} files")
     print(f"{plan.read(spark).count()} rows")
     print(table.layout_quality(["user = 4711", "status = 500"]))
-    spark.stop()

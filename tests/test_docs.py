@@ -6,10 +6,8 @@ if it needs a session.  The blocks of a page run one after the other, as in a no
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,30 +95,26 @@ def test_the_code_runs_with_spark(
     run(page, tmp_path, spark=True)
 
 
+def run_example(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a script as ``python examples/name.py folder/events`` does."""
+    events(folder)
+    monkeypatch.setattr(sys, "argv", [name, f"{folder}/events"])
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+
+
 @pytest.mark.parametrize("name", [n for n, spark in EXAMPLES.items() if not spark])
 def test_an_example_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events(tmp_path)
-    monkeypatch.setattr(sys, "argv", [name, f"{tmp_path}/events"])
-    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    run_example(name, tmp_path, monkeypatch)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", [n for n, spark in EXAMPLES.items() if spark])
-def test_an_example_runs_with_spark(name: str, tmp_path: Path) -> None:
-    """In a process of its own: it stops its session."""
-    events(tmp_path)
-    script = ROOT / "examples" / f"{name}.py"
-    done = subprocess.run(
-        [sys.executable, script, tmp_path / "events"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-    )
-    assert done.returncode == 0, done.stderr
-    assert "files" in done.stdout
+def test_an_example_runs_with_spark(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    run_example(name, tmp_path, monkeypatch)
 
 
 def test_every_example_is_run() -> None:
