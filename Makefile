@@ -41,9 +41,8 @@ test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 test-all: $(STAMP)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest
 
-soundness: $(STAMP)  ## check the whole soundness matrix, write build/soundness.md (minutes)
-	@mkdir -p build
-	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out build/soundness.md
+soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
+	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out docs/soundness.md
 
 months: $(STAMP)  ## a build after each of 1,000 appends, with 256 descriptors (minutes)
 	@$(BIN)/python -m tests.sweeps.months
