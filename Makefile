@@ -17,7 +17,7 @@ STAMP := $(VENV)/installed
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
 .PHONY: help setup ssb bench bench-layout test test-all test-matrix soundness months
-.PHONY: hostile concurrent mutants lint types format check clean
+.PHONY: hostile concurrent mutants lint types format docs check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -70,6 +70,10 @@ types: $(STAMP)  ## check types
 format: $(STAMP)  ## format, and mend what can be mended
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+docs: $(STAMP)  ## build the documentation into build/site, with all links checked
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 check: lint types test  ## all that a change must pass
 

@@ -1,0 +1,193 @@
+"""The documentation is true: its code runs, its links work, its lists are whole.
+
+A code block runs if the line before it is ``<!-- run -->``, or ``<!-- run: spark -->``
+if it needs a session.  The blocks of a page run one after the other, as in a notebook.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from examples.sample_data import write_events
+
+import skipindex as sx
+from skipindex.build.runners import LocalRunner
+from tests import cli_page
+
+if TYPE_CHECKING:  # the others need no PySpark
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob(".github/**/*.md"),
+    ]
+)
+LINES = re.MULTILINE | re.DOTALL
+BLOCK = re.compile(r"^<!-- run(: spark)? -->\n```python\n(.*?)^```$", LINES)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+SOURCE_FILE = re.compile(r"`((?:src/|tests/)?[a-z_]+(?:/[a-z_]+)*\.py)`")
+HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+EXAMPLES = {
+    "existing_folder": False,
+    "explain": False,
+    "daily_append": True,
+    "write_and_cluster": True,
+}
+"""The scripts in ``examples``, and whether they start a session."""
+TEST = re.compile(r"^ *def test_(?:trap_c0*(\d+)|check_0*(\d+))", re.MULTILINE)
+FORBIDDEN = re.compile(
+    r"inside of|makes? no sense|nobody|somebody|settled|turned filters|in the place of",
+    re.IGNORECASE,
+)
+
+
+def blocks(page: str, *, spark: bool) -> list[str]:
+    """The blocks of a page that run, without those that need a session if asked so."""
+    found = BLOCK.findall((ROOT / page).read_text())
+    return [code for on_spark, code in found if spark or not on_spark]
+
+
+def needs_spark(page: str) -> bool:
+    return len(blocks(page, spark=True)) > len(blocks(page, spark=False))
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables are small, and processes take longer to start than to build."""
+    monkeypatch.setattr(LocalRunner, "default", classmethod(lambda cls: cls(1)))
+
+
+def events(folder: Path) -> None:
+    """A small folder of the events that the pages are about."""
+    write_events(folder / "events", files=12, rows=500)
+
+
+def run(page: str, folder: Path, *, spark: bool) -> None:
+    """Run the blocks of a page."""
+    events(folder)
+    names: dict[str, object] = {}
+    for number, block in enumerate(blocks(page, spark=spark)):
+        code = block.replace("/data/", f"{folder}/")
+        exec(compile(code, f"{page}, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, spark=False)])
+def test_the_code_runs(page: str, tmp_path: Path) -> None:
+    run(page, tmp_path, spark=False)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", [p for p in PAGES if needs_spark(p)])
+def test_the_code_runs_with_spark(
+    page: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """With the session of the tests, which ``getOrCreate`` gives the pages."""
+    run(page, tmp_path, spark=True)
+
+
+def run_example(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a script as ``python examples/name.py folder/events`` does."""
+    events(folder)
+    monkeypatch.setattr(sys, "argv", [name, f"{folder}/events"])
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+
+
+@pytest.mark.parametrize("name", [n for n, spark in EXAMPLES.items() if not spark])
+def test_an_example_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_example(name, tmp_path, monkeypatch)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", [n for n, spark in EXAMPLES.items() if spark])
+def test_an_example_runs_with_spark(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    run_example(name, tmp_path, monkeypatch)
+
+
+def test_every_example_is_run() -> None:
+    scripts = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert scripts == {*EXAMPLES, "sample_data"}
+
+
+def slugs(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MkDocs make them."""
+    plain = re.sub(r"^```.*?^```$", "", page.read_text(), flags=LINES)
+    found = set()
+    for heading in HEADING.findall(plain):
+        words = re.sub(r"[^\w\s-]", "", heading.lower()).split()
+        found.add("-".join(words))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_local_link_leads_somewhere(page: str) -> None:
+    for link in LINK.findall((ROOT / page).read_text()):
+        if re.match(r"https?:|mailto:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = ((ROOT / page).parent / path) if path else ROOT / page
+        assert target.exists(), f"{page}: {link}"
+        assert not anchor or anchor in slugs(target), f"{page}: {link}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_is_named_exists(page: str) -> None:
+    for path in SOURCE_FILE.findall((ROOT / page).read_text()):
+        places = (ROOT, ROOT / "src" / "skipindex", ROOT / "tests")
+        assert any((place / path).exists() for place in places), f"{page}: {path}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_words_are_plain(page: str) -> None:
+    found = FORBIDDEN.findall((ROOT / page).read_text())
+    assert not found, f"{page} says {found[0]!r}"
+
+
+def test_the_page_of_the_command_line_is_what_help_says() -> None:
+    """Versions of Python break lines in different places."""
+    expected, found = cli_page.page().split(), cli_page.PAGE.read_text().split()
+    assert found == expected, "run: python -m tests.cli_page"
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "api.md").read_text()
+    named = set(re.findall(r"^::: skipindex\.(\w+)$", page, re.MULTILINE))
+    assert set(sx.__all__) - {"__version__"} <= named
+
+
+def traps() -> Iterator[tuple[str, str]]:
+    """The tests of each trap and worked example: its number, and the test's file."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        file = path.relative_to(ROOT / "tests").as_posix()
+        for trap, check in re.findall(
+            r"^ *def test_(?:trap_c0*(\d+)|check_0*(\d+))",
+            path.read_text(),
+            re.MULTILINE,
+        ):
+            yield (f"C-{int(trap):02}" if trap else f"{int(check):02}"), file
+
+
+def test_every_trap_names_its_tests() -> None:
+    rows = {}
+    for line in (ROOT / "docs" / "traps.md").read_text().splitlines():
+        if match := re.match(r"\| (C-\d\d|\d\d) \|", line):
+            assert match[1] not in rows, f"{match[1]} is there twice"
+            rows[match[1]] = line
+    for number, file in sorted(set(traps())):
+        assert f"`{file}`" in rows[number], f"{number} lacks {file}"
+    for number, row in rows.items():
+        for file in re.findall(r"`([\w/]+\.py)`", row):
+            assert (ROOT / "tests" / file).exists(), f"{number} names {file}"
