@@ -585,7 +585,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "failed-column-served",
-        "build/builder.py",
+        "build/missing.py",
         "per_file[i] = list(requests)",
         "per_file.setdefault(i, list(requests))",
         "what could not be read is not built anew, and its empty payload is there",
