@@ -18,15 +18,10 @@ from skipindex.table.formats import other_format, require_plain
 from skipindex.table.listing import live_files
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.schema import ColumnInfo
+from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics import FileStats
 from skipindex.table.status import Status, status_of
-from skipindex.table.stored import (
-    check_stored,
-    declared_schema,
-    footer_schema,
-    lacks,
-    stored_schema,
-)
+from skipindex.table.stored import check_stored, footer_schema, lacks, stored_schema
 from skipindex.table.table import (
     FileEntry,
     TableState,
