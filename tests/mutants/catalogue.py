@@ -513,7 +513,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "other-domain",
-        "table/table.py",
+        "table/column_indexes.py",
         "return [use for use in uses if use.entry.meta.domain == tag]",
         "return uses if tag else []",
         "an index of the column's old type is used: traps C-20, C-46",
@@ -521,7 +521,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "statistics-of-another-type",
-        "table/table.py",
+        "table/column_indexes.py",
         "s.values for s in known if s is not None and _is_of(s, domain)",
         "s.values for s in known if s is not None",
         "statistics of the column's old type are used: traps C-20, C-46",
@@ -529,7 +529,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "values-that-do-not-fit",
-        "table/table.py",
+        "table/column_indexes.py",
         "fitting = None if span is None else stats.within(*span)",
         "fitting = None",
         "values that Spark cuts to the table's type are taken as they are stored",
@@ -538,8 +538,8 @@ MUTANTS: Final = (
     Mutant(
         "spelling-of-a-file",
         "table/table.py",
-        "vars(table).update(_respelled=set(), _stats={}, _fitting={})",
-        "vars(table).update(_stats={}, _fitting={})",
+        "replace(self._indexes, exact_names=True)",
+        "replace(self._indexes, exact_names=False)",
         "a column of other capitals counts where these tell names apart",
         ("tests/table/test_stored.py",),
     ),
@@ -585,7 +585,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "failed-column-served",
-        "build/builder.py",
+        "build/missing.py",
         "per_file[i] = list(requests)",
         "per_file.setdefault(i, list(requests))",
         "what could not be read is not built anew, and its empty payload is there",

@@ -17,7 +17,7 @@ from skipindex.build.builder import BuildReport, Request, build
 from skipindex.build.refresh import refresh
 from skipindex.build.requested import (
     SpecKey,
-    Wishes,
+    SpecsByColumn,
     asked_for,
     chosen_for,
     has_any,
@@ -140,7 +140,7 @@ def wished(table: TableState, indexes: Request | None, wish: Wish) -> Wished:
         asked = TableProperties(indexes=with_asked(table, indexes))
         return Wished({**restrictions(table), **indexes}, asked)
     remembered, advice = _remembered(table, wish), None
-    chosen: Wishes = {}
+    chosen: SpecsByColumn = {}
     if remembered is None:
         advice = _advise(table, wish)
         chosen.update(advice.request)
@@ -189,20 +189,20 @@ def _advise(table: TableState, wish: Wish) -> Advice:
     )
 
 
-def _superseded(table: TableState, chosen: Wishes) -> set[SpecKey]:
+def _superseded(table: TableState, chosen: SpecsByColumn) -> set[SpecKey]:
     """What was chosen before, and is neither chosen now nor asked for by name."""
     kept = spec_keys(asked_for(table)) | spec_keys(chosen)
     return spec_keys(chosen_for(table)) - kept
 
 
-def _remembered(table: TableState, wish: Wish) -> Wishes | None:
+def _remembered(table: TableState, wish: Wish) -> SpecsByColumn | None:
     """What was chosen for the same wish, if it can still be built."""
     choice = table.snapshot.properties.choice
     if choice is None or choice.get("wish") != wish.to_json():
         return None
     known = {column.name for column in table.leaves if column.domain is not None}
     try:
-        request: Wishes = {
+        request: SpecsByColumn = {
             name: [spec_from_json(spec) for spec in specs]
             for name, specs in choice["indexes"].items()
         }

@@ -14,7 +14,7 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FileMap, ValueSpans
 from skipindex.indexes.interface import PackableType
-from skipindex.storage.file_system.location import ByteSource
+from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.pack import Blob, BlobBuilder, BlobEntry
 from skipindex.storage.parts import ReadCount
 

@@ -7,6 +7,7 @@ newest commit does not know, or knows with another identity, simply has no index
 from __future__ import annotations
 
 from skipindex.storage.file_system.names import is_data_file
+from skipindex.table.column_indexes import in_any_zone
 from skipindex.table.files import (
     UNREADABLE,
     DataFile,
@@ -18,22 +19,11 @@ from skipindex.table.formats import other_format, require_plain
 from skipindex.table.listing import live_files
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.schema import ColumnInfo
+from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics import FileStats
 from skipindex.table.status import Status, status_of
-from skipindex.table.stored import (
-    check_stored,
-    declared_schema,
-    footer_schema,
-    lacks,
-    stored_schema,
-)
-from skipindex.table.table import (
-    FileEntry,
-    TableState,
-    in_any_zone,
-    open_state,
-    table_of,
-)
+from skipindex.table.stored import check_stored, footer_schema, lacks, stored_schema
+from skipindex.table.table import FileEntry, TableState, open_state, table_of
 
 __all__ = [
     "UNREADABLE",

@@ -31,7 +31,8 @@ from skipindex.table.files import (
     column_reader,
 )
 from skipindex.table.formats import require_plain
-from skipindex.table.stored import footer_schema, given_schema
+from skipindex.table.spark_json import given_schema
+from skipindex.table.stored import footer_schema
 
 _LOOKS: Final = 20
 """How often a table is listed anew that others rewrite meanwhile."""

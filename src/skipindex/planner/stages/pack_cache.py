@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from skipindex.errors import PlanError
 from skipindex.indexes.interface import Index, PackIndex
-from skipindex.storage.file_system.location import ByteSource, Location
+from skipindex.storage.file_system.byte_source import ByteSource
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.pack import Blob, BlobEntry
 from skipindex.storage.part_cache import PartCache

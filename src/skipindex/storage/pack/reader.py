@@ -13,7 +13,7 @@ from crc32c import crc32c
 from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
-from skipindex.storage.file_system.location import ByteSource
+from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.pack.format import (
     CONTAINER,
     COUNTS,
