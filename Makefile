@@ -42,7 +42,8 @@ test-all: $(STAMP)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest
 
 soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
-	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out docs/soundness.md
+	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) \
+		--out docs/soundness.md --matrix build/soundness-matrix.md
 
 months: $(STAMP)  ## a build after each of 1,000 appends, with 256 descriptors (minutes)
 	@$(BIN)/python -m tests.sweeps.months
