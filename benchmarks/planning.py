@@ -28,7 +28,7 @@ from benchmarks._report import Measure, best_seconds, show
 from skipindex.expressions.domain import domain_of
 from skipindex.planner.stages import pool as pool_module
 from skipindex.planner.stages.pack_cache import CACHE_BYTES
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table.statistics import summary_type
@@ -103,7 +103,7 @@ def statistics_table(n_files: int) -> sx.Table:
     )
     return sx.Table(
         Location("/nowhere"),
-        [Found(path, 1_000_000, 1) for path in paths],
+        [FileInfo(path, 1_000_000, 1) for path in paths],
         pa.schema([(name, pa.int64()) for name in lows]),
         {},
         Snapshot(0, Manifest(files, stats, ())),

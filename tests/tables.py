@@ -20,10 +20,10 @@ import skipindex as sx
 from skipindex import expressions as ex
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Pattern,
     Range,
@@ -40,6 +40,8 @@ from skipindex.storage.log import (
     commit,
     latest_version,
 )
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from tests import oracle
 
 Columns: TypeAlias = pa.Table | Mapping[str, Any]
@@ -97,7 +99,7 @@ def rewrite_commit(folder: Path, **changes: Any) -> None:
 def edit_blobs(folder: Path, edit: Callable[[bytearray], None]) -> None:
     """Change every blob in place, and commit that they are meant to be so."""
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         infos = []
         for pack in base.manifest.packs:
             path = folder / PACKS / pack.name
@@ -113,7 +115,7 @@ def edit_blobs(folder: Path, edit: Callable[[bytearray], None]) -> None:
             path.write_bytes(bytes(data))
             infos.append(replace(pack, blobs=tuple(blobs)))
         manifest = replace(base.manifest, packs=tuple(infos))
-        return Snapshot(base.version + 1, manifest, base.properties)
+        return manifest, base.properties
 
     commit(location_of(folder), change, operation="test")
 
@@ -148,13 +150,13 @@ def holds(atom: Atom, value: Value | None) -> bool:
 def _tree(atom: Atom) -> ex.Predicate:
     """An atom as a condition on ``v``, a column of values of the domain.
 
-    NULL makes every atom but ``IsNull`` UNKNOWN, those over no values too.
+    NULL makes every atom but ``NullAtom`` UNKNOWN, those over no values too.
     """
     v = ex.Reference(("v",))
     match atom:
-        case IsNull():
+        case NullAtom():
             return ex.IsNull(v)
-        case IsNotNull():
+        case NotNullAtom():
             return ex.IsNull(v, negated=True)
         case OneOf(_, values) | NoneOf(_, values):
             assert list(values) == sorted(set(values))

@@ -23,6 +23,8 @@ from skipindex.planner.engine import engine_of, engine_type
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.derived_partitions import derivation
 from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.table import Derived, Status, TableState, open_state, status_of
 
 if TYPE_CHECKING:
@@ -290,11 +292,9 @@ def set_derived(
     for name, text in columns.items():
         derivation(trial, name, text)
 
-    def change(base: Snapshot) -> Snapshot:
-        properties = {k: v for k, v in base.properties.items() if k != "derived"}
-        if columns:
-            properties["derived"] = declared.to_json()
-        return Snapshot(base.version + 1, base.manifest, properties)
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        record = declared.to_json() if columns else None
+        return base.manifest, replace(base.properties, derived=record)
 
     commit(opened.location, change, operation="set_derived")
     return Table.of(opened.with_derived(None))

@@ -78,3 +78,8 @@ class BuildError(SkipIndexError, RuntimeError):
 
 class StorageError(SkipIndexError, OSError):
     """The file system refuses to read, write, move or copy a file."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its type's name where it has no text."""
+    return str(error).partition("\n")[0] or type(error).__name__

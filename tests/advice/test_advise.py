@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 import skipindex as sx
 from skipindex import advice as advice_module
 from skipindex.advice import advised_build as advice_build
-from skipindex.build.builder import CHOICE
 from skipindex.errors import AdviceError, PredicateError, UnsupportedTypeError
+from skipindex.storage.properties import TableProperties
 from tests.tables import kept, put, put_all
 
 N_ROWS = 12_000
@@ -207,8 +208,8 @@ def test_a_second_build_after_an_append_builds_what_was_chosen(
     again = sx.build_indexes(folder, queries=QUERIES, max_bytes_ratio=0.3, workers=1)
     assert (again.files, again.unchanged) == (1, 5)
     assert "chosen before" in str(again)
-    names = first.table.snapshot.properties[CHOICE]["indexes"]
-    assert again.table.snapshot.properties[CHOICE]["indexes"] == names
+    names = first.table.snapshot.properties.to_json()["choice"]["indexes"]
+    assert again.table.snapshot.properties.to_json()["choice"]["indexes"] == names
     third = sx.build_indexes(folder, queries=QUERIES, max_bytes_ratio=0.3, workers=1)
     assert third.table.snapshot.version == again.table.snapshot.version
 
@@ -224,13 +225,13 @@ def test_another_wish_chooses_anew(folder: Path, other: dict[str, Any]) -> None:
 def test_dropping_indexes_forgets_the_choice(folder: Path) -> None:
     sx.build_indexes(folder, workers=1)
     table = sx.drop_indexes(folder, kinds=["bloom"])
-    assert CHOICE not in table.snapshot.properties
+    assert table.snapshot.properties.choice is None
 
 
 def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
     table = sx.build_indexes(folder, workers=1).table
     wish = advice_build.Wish()
-    choice = table.snapshot.properties[CHOICE]
+    choice = table.snapshot.properties.to_json()["choice"]
     assert advice_build._remembered(table, wish) is not None
     for damage in (
         {"indexes": {"gone": []}},
@@ -238,7 +239,8 @@ def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
         {"indexes": None},
         {"wish": None},
     ):
-        table.snapshot.properties[CHOICE] = {**choice, **damage}
+        properties = TableProperties(choice={**choice, **damage})
+        table.snapshot = replace(table.snapshot, properties=properties)
         assert advice_build._remembered(table, wish) is None
 
 

@@ -11,9 +11,9 @@ import pytest
 import skipindex as sx
 from skipindex.advice import advised_build as advice_build
 from skipindex.build import task
-from skipindex.build.requested import WANTED
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from tests.tables import build, flip, forget_open_packs, packs, put, put_all
 
 ASKED: Any = {"a": ["bitmap", "bloom"], "s": sx.BitSliced(base=2)}
@@ -108,8 +108,8 @@ def test_what_is_dropped_is_not_built_again(folder: Path) -> None:
 
 
 def test_a_table_of_an_older_version_says_it_by_what_it_has(folder: Path) -> None:
-    def forget(base: Snapshot) -> Snapshot:
-        return Snapshot(base.version + 1, base.manifest, {})
+    def forget(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        return base.manifest, TableProperties()
 
     commit(sx.open_table(folder).location, forget, operation="test")
     put(folder / "9.parquet", columns(9))
@@ -122,8 +122,8 @@ def test_a_table_of_an_older_version_says_it_by_what_it_has(folder: Path) -> Non
      {"a": [{"kind": "bloom", "error_rate": "x"}]}],
 )  # fmt: skip
 def test_what_cannot_be_read_of_the_wish_is_left_out(folder: Path, record: Any) -> None:
-    def forge(base: Snapshot) -> Snapshot:
-        return Snapshot(base.version + 1, base.manifest, {WANTED: record})
+    def forge(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        return base.manifest, TableProperties(indexes=record)
 
     commit(sx.open_table(folder).location, forge, operation="test")
     put(folder / "9.parquet", columns(9))

@@ -16,10 +16,10 @@ from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions.atoms import (
     Atom,
     IntegerSet,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Pattern,
     Range,
@@ -117,7 +117,7 @@ def holds(atom: Atom, value: Value | None) -> bool:
     As the oracle has it (``test_columns.py``), and fast enough for 100,000 rows.
     """
     if value is None:
-        return isinstance(atom, IsNull)
+        return isinstance(atom, NullAtom)
     match atom:
         case Range(low=low, high=high):
             return (low is None or low <= value) and (high is None or value < high)
@@ -125,9 +125,9 @@ def holds(atom: Atom, value: Value | None) -> bool:
             return value in values
         case NoneOf(values=values):
             return value not in values
-        case IsNull():
+        case NullAtom():
             return False
-        case IsNotNull():
+        case NotNullAtom():
             return True
         case Matches():
             return tables.holds(atom, value)
@@ -228,9 +228,9 @@ def atoms(draw: st.DrawFn, array: pa.Array) -> Atom:
                 high = successor(high)
             return Range("c", low, high)
         case "V":
-            return IsNull("c")
+            return NullAtom("c")
         case "W":
-            return IsNotNull("c")
+            return NotNullAtom("c")
         case shape:
             values = draw(st.lists(literal, min_size=1, max_size=25))
             several: Values = tuple(sorted(set(values)))

@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 from skipindex.errors import CorruptIndexError, IndexVersionError
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Wildcard,
 )
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import IndexSpec, index_type, index_types
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import (
     POSITIONAL,
     SPECS,
@@ -37,7 +38,7 @@ from tests.indexes.columns import (
     true_rows,
     values_of,
 )
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import CheckedParts, opened
 
 WITH_ALL_VALUES = [s for s in POSITIONAL if getattr(s, "max_slices", None) is None]
 """A kind whose digits were dropped knows of a value only which bin it would be in."""
@@ -127,8 +128,8 @@ def test_trap_c52_bitmaps_with_high_keys_and_full_containers(
         Range("c", sample[0], sample[-1]),
         Range("c", None, sample[len(sample) // 2]),
         Range("c", max(present), None),
-        IsNull("c"),
-        IsNotNull("c"),
+        NullAtom("c"),
+        NotNullAtom("c"),
     ]
     truths = [true_rows(atom, values) for atom in questions]
     for spec in SPECS:
@@ -168,8 +169,8 @@ def _questions(spec: IndexSpec) -> list[Atom]:
         NoneOf("c", (literals[1],)),
         Range("c", min(literals), max(literals)),
         Range("c", None, literals[2]),
-        IsNull("c"),
-        IsNotNull("c"),
+        NullAtom("c"),
+        NotNullAtom("c"),
     ]
 
 
@@ -179,11 +180,11 @@ def test_every_flipped_bit_is_refused_by_the_checksum(spec: IndexSpec) -> None:
     parts = spec.build(column)
     crcs = [crc32c(part) for part in parts]
     kind, chooser = index_type(spec.kind), random.Random(1)
-    sound = kind.open(MemoryParts(parts, crcs), column.domain, column.n_rows)
+    sound = kind.open(CheckedParts(parts, crcs), column.domain, column.n_rows)
     answers = [_frozen(sound.probe(atom)) for atom in _questions(spec)]
     for _ in range(50):
         damaged = _flipped(parts, chooser)
-        index_parts = MemoryParts(damaged, crcs)
+        index_parts = CheckedParts(damaged, crcs)
         try:
             index = kind.open(index_parts, column.domain, column.n_rows)
             for atom, answer in zip(_questions(spec), answers, strict=True):

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
-from skipindex.expressions.atoms import Atom, IsNull, NoneOf, OneOf, Range, Value
+from skipindex.expressions.atoms import Atom, NoneOf, NullAtom, OneOf, Range, Value
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import file_map
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.file_map import FileMap, ValueSpans, build_file_map
-from tests.indexes.memory_parts import MemoryParts
+from skipindex.storage.parts import MemoryParts
 from tests.tables import holds
 
 Files = Sequence[Sequence[Value | None] | None]
@@ -138,7 +138,7 @@ def test_what_a_map_cannot_know_is_no_opinion() -> None:
     parts = parts_of([[1, None]], pa.int64())
     assert parts is not None
     found = opened(parts, domain_of(pa.int64()), 1)
-    assert found.ask(IsNull("c")) is None
+    assert found.ask(NullAtom("c")) is None
     assert found.ask(NoneOf("c", (1,))) is None
 
 

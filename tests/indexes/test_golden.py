@@ -24,10 +24,10 @@ from pyroaring import BitMap
 
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Pattern,
     Range,
@@ -45,8 +45,8 @@ from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
 from skipindex.indexes.kinds.run_length import RunLength
 from skipindex.indexes.kinds.token_bloom import TokenBloom
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import column_of, fits, values_of
-from tests.indexes.memory_parts import MemoryParts
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 WRITE = os.environ.get("SKIPINDEX_WRITE_GOLDEN") == "1"
@@ -81,6 +81,10 @@ LARGE = {
     "keys",
 }
 """The specs that are kept of columns large enough for chunks."""
+
+
+_NAMES: dict[type, str] = {NullAtom: "IsNull", NotNullAtom: "IsNotNull"}
+"""What golden files call the atoms that are named otherwise."""
 
 
 def _arrays() -> dict[str, pa.Array]:
@@ -125,7 +129,7 @@ CASES = [
 
 def _questions(values: list[Value | None]) -> list[Atom]:
     present = sorted({value for value in values if value is not None})
-    atoms: list[Atom] = [IsNull("c"), IsNotNull("c"), Range("c", None, None)]
+    atoms: list[Atom] = [NullAtom("c"), NotNullAtom("c"), Range("c", None, None)]
     if present:
         low, middle = present[len(present) // 3], present[len(present) // 2]
         atoms += [
@@ -164,7 +168,7 @@ def _to_json(value: Value | None) -> object:
 
 
 def _describe(atom: Atom) -> dict[str, Any]:
-    shape = type(atom).__name__
+    shape = _NAMES.get(type(atom), type(atom).__name__)
     match atom:
         case Range(low=low, high=high):
             return {"atom": shape, "low": _to_json(low), "high": _to_json(high)}
@@ -193,7 +197,7 @@ def _atom(record: dict[str, Any], domain: Domain) -> Atom:
         case "NoneOf":
             return NoneOf("c", tuple(map(value, record["values"])))
         case "IsNull":
-            return IsNull("c")
+            return NullAtom("c")
         case "Matches":
             pieces = [
                 Wildcard(text) if text in {"%", "_"} else bytes.fromhex(text)
@@ -201,7 +205,7 @@ def _atom(record: dict[str, Any], domain: Domain) -> Atom:
             ]
             return Matches("c", tuple(pieces), record["negated"])
         case _:
-            return IsNotNull("c")
+            return NotNullAtom("c")
 
 
 def _answer(index: Any, atom: Atom) -> object:

@@ -1,6 +1,6 @@
 """What is of all files of a pack, written once and read for ever.
 
-As ``test_golden``, for file maps and turned filters: ``tests/golden/pack/v1``.
+As ``test_golden``, for file maps and transposed filters: ``tests/golden/pack/v1``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from skipindex.expressions.atoms import Atom, Matches, OneOf, Range, Value, Wild
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import IndexSpec, index_type
 from skipindex.indexes.file_map import FileMap, ValueSpans, build_file_map
-from skipindex.indexes.interface import GatheringType, PackIndex
+from skipindex.indexes.interface import PackableType, PackIndex
 from skipindex.indexes.kinds.bloom import Bloom
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.token_bloom import TokenBloom
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
-from tests.indexes.memory_parts import MemoryParts
 from tests.indexes.test_golden import GOLDEN, read_golden
 
 PACKS = GOLDEN / "pack" / "v1"
@@ -74,8 +74,8 @@ def made(case: str) -> list[bytes]:
     spec = FILTERS[case][0]
     payloads = [[] if i == 5 else spec.build(c) for i, c in enumerate(columns)]
     kind = index_type(spec.kind)
-    assert isinstance(kind, GatheringType)
-    shared, slots = kind.gather(payloads, domain)
+    assert isinstance(kind, PackableType)
+    shared, slots = kind.pack_together(payloads, domain)
     assert slots
     return shared
 
@@ -85,7 +85,7 @@ def opened(case: str, parts: list[bytes]) -> PackIndex:
     if case in MAPS:
         return FileMap.open(payload, domain, N_FILES)
     kind = index_type(FILTERS[case][0].kind)
-    assert isinstance(kind, GatheringType)
+    assert isinstance(kind, PackableType)
     return kind.open_pack(payload, domain, N_FILES)
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 import skipindex as sx
-from skipindex import indexes
-from skipindex.indexes import index_type, index_types, parse_spec
+from skipindex.indexes import index_type, index_types, parse_spec, registry
 from tests import sample_kind
 from tests.indexes import test_contract as contract
 from tests.sample_kind import Buckets
@@ -38,9 +37,9 @@ def site(
         "[skipindex.indexes]\nbuckets = tests.sample_kind:INDEX_TYPE\n"
     )
     monkeypatch.syspath_prepend(site)
-    indexes._foreign_types.cache_clear()
+    registry._foreign_types.cache_clear()
     yield site
-    indexes._foreign_types.cache_clear()
+    registry._foreign_types.cache_clear()
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_without_its_package_the_kind_is_unknown() -> None:
-    indexes._foreign_types.cache_clear()
+    registry._foreign_types.cache_clear()
     with pytest.raises(sx.UnknownIndexError, match="unknown index kind 'buckets'"):
         index_type("buckets")
 
@@ -94,7 +93,7 @@ def test_a_table_outlives_the_package_of_its_index(site: Path, folder: Path) -> 
     """Its packs are there, the code is not: files are kept, and the plan says so."""
     build(folder, {"a": "buckets", "s": "bitmap"})
     (site / "skipindex_buckets-1.0.dist-info" / "entry_points.txt").unlink()
-    indexes._foreign_types.cache_clear()
+    registry._foreign_types.cache_clear()
     plan = sx.plan_files("a = 4", table=folder)
     assert len(plan.paths) == 8
     assert "unknown index kind 'buckets'" in plan.notes[0]

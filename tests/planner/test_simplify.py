@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipindex.expressions.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.expressions.atoms import NoneOf, NotNullAtom, NullAtom, OneOf, Range
 from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
@@ -54,8 +54,8 @@ LEAVES = st.one_of(
     st.builds(Range, NAMES, st.integers(0, 2), st.integers(3, 5)),
     st.builds(OneOf, NAMES, SETS),
     st.builds(NoneOf, NAMES, SETS),
-    st.builds(IsNull, NAMES),
-    st.builds(IsNotNull, NAMES),
+    st.builds(NullAtom, NAMES),
+    st.builds(NotNullAtom, NAMES),
 ).map(leaf)
 TREES: st.SearchStrategy[Bound] = st.recursive(
     st.one_of(LEAVES, LEAVES, st.sampled_from([TRUE, FALSE, UNKNOWN])),
@@ -122,7 +122,7 @@ def check_shape(tree: Bound) -> None:
         check_shape(child)
 
 
-A, B, C = between(0, 1), between(None, None, "d"), leaf(IsNull("d"))
+A, B, C = between(0, 1), between(None, None, "d"), leaf(NullAtom("d"))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_fold_constants(tree: Bound, smaller: Bound) -> None:
             [NoneOf("c", (0, 1, 2))],
         ),
         ([listed(1), listed(1, column="d")], [OneOf("c", (1,)), OneOf("d", (1,))]),
-        ([leaf(IsNull("c")), listed(1)], [IsNull("c"), OneOf("c", (1,))]),
+        ([leaf(NullAtom("c")), listed(1)], [NullAtom("c"), OneOf("c", (1,))]),
     ],
     ids=str,
 )
@@ -217,7 +217,7 @@ def test_merged_conditions_keep_all_words() -> None:
 
 def test_words_keep_their_parentheses() -> None:
     tree = AllOf(
-        (leaf(IsNull("c"), "c IS NULL"), AnyOf((leaf(IsNull("d"), "d"), UNKNOWN)))
+        (leaf(NullAtom("c"), "c IS NULL"), AnyOf((leaf(NullAtom("d"), "d"), UNKNOWN)))
     )
     assert text_of(tree) == "c IS NULL AND (d OR f(x))"
     assert text_of(FALSE) == "FALSE"

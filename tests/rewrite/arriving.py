@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,8 +11,9 @@ import pyarrow.parquet as pq
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
 from skipindex.rewrite.arrival import Mode, arrive
-from skipindex.storage.file_system.location import Found, location_of
+from skipindex.storage.file_system.location import FileInfo, location_of
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.table import table_of
 
 
@@ -46,9 +46,10 @@ def arrived(
         (folder / staged / "_SUCCESS").write_bytes(b"")
         return sum(len(columns["x"]) for columns in by_day.values()) + lost
 
-    def index(files: Sequence[Found]) -> tuple[Manifest, dict[str, Any]]:
+    def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)
         made = index_files(new, {"x": "bitmap"}, runner=LocalRunner(1))
-        return made, {} if mode is Mode.APPEND else {"layout": {"cluster_by": []}}
+        layout = None if mode is Mode.APPEND else {"cluster_by": []}
+        return made, TableProperties(layout=layout)
 
     arrive(location, mode, write=write, index=index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from skipindex.rewrite.selection.grouping import DataFile, Group, Target
 from skipindex.rewrite.transaction import Writer
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.table import SparkListing
 
 Rows = Counter[str]
@@ -96,9 +99,9 @@ def seen_by_both(folder: Path) -> tuple[Rows, Rows]:
 def make_own(folder: Path, layout: Mapping[str, Any] | None = None) -> sx.Table:
     """Let a folder be a table of ours."""
 
-    def change(base: Snapshot) -> Snapshot:
-        properties = {**base.properties, "layout": dict(layout or {})}
-        return Snapshot(base.version + 1, base.manifest, properties)
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        properties = replace(base.properties, layout=dict(layout or {}))
+        return base.manifest, properties
 
     commit(location_of(folder), change, operation="test")
     return open_table(folder)

@@ -15,7 +15,7 @@ import skipindex as sx
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.arrival import Mode
 from skipindex.rewrite.publish import Publisher
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.replacements import Replacement
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
@@ -264,7 +264,7 @@ def test_hidden_files_that_vanish_are_not_committed(tmp_path: Path) -> None:
     before = rows_of(folder, listed(folder))
     original = Location.stat
 
-    def vacuumed(self: Location, path: str) -> Found | None:
+    def vacuumed(self: Location, path: str) -> FileInfo | None:
         found = original(self, path)
         if "_skipindex-" in path and found is not None and (folder / path).exists():
             calls.append(path)

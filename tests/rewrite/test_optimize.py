@@ -101,7 +101,7 @@ def test_appended_files_leave_sealed_cubes_alone(tmp_path: Path) -> None:
     wish = {"cluster_by": ["x"], "rows_per_file": 100, "cube_size": 5000}
     first = optimized(folder, **wish)
     assert first.sealed > 0
-    cubes = first.table.snapshot.properties["cubes"]
+    cubes = first.table.snapshot.properties.to_json()["cubes"]
     sealed = {path for cube in cubes if cube["sealed"] for path in cube["paths"]}
     unsealed = set(first.table.paths) - sealed
     fill(folder, 2, first=8)
@@ -211,7 +211,7 @@ def test_check_05_where_chooses_partitions(tmp_path: Path) -> None:
     assert report.files_in == 4
     hidden = [path for path in report.table.paths if "_skipindex" in path]
     assert {path.split("/")[0] for path in hidden} == {"day=2"}
-    assert "layout" not in report.table.snapshot.properties
+    assert "layout" not in report.table.snapshot.properties.to_json()
     report = optimized(folder, cluster_by=["x"], where=sx.col("day").is_null())
     assert report.files_in == 4
 
@@ -301,7 +301,7 @@ def test_the_layout_of_the_table_is_the_default(tmp_path: Path) -> None:
     first = optimized(
         folder, cluster_by=["x"], curve="zorder", rows_per_file=300, sort_within=["id"]
     )
-    layout = first.table.snapshot.properties["layout"]
+    layout = first.table.snapshot.properties.to_json()["layout"]
     assert layout == {
         "cluster_by": ["x"],
         "curve": "zorder",
@@ -313,7 +313,7 @@ def test_the_layout_of_the_table_is_the_default(tmp_path: Path) -> None:
     assert optimized(folder, in_place=False).files_in == 0
     fill(folder, 1, first=8)
     again = optimized(folder, in_place=False)
-    assert again.table.snapshot.properties["layout"] == layout
+    assert again.table.snapshot.properties.to_json()["layout"] == layout
     assert again.files_in == 1 + first.files_out
 
 
@@ -424,7 +424,8 @@ def test_two_optimizes_the_second_gives_way(tmp_path: Path) -> None:
     first = between(folder, lambda: optimized(folder, cluster_by=["y"]))
     with pytest.raises(CommitConflictError, match="by somebody else meanwhile"):
         run(folder, first, **wish)
-    assert open_table(folder).snapshot.properties["layout"]["cluster_by"] == ["y"]
+    layout = open_table(folder).snapshot.properties.to_json()["layout"]
+    assert layout["cluster_by"] == ["y"]
     assert seen_by_both(folder) == (before, before)
     live = set(open_table(folder).paths)
     hidden = {path for path in everything(folder) if "_skipindex-" in path}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from skipindex.storage.log import (
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.parts import ReadCount
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import PUBLISHING
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import optimized
@@ -234,18 +236,18 @@ def test_cubes_forget_the_paths(folder: Path) -> None:
     shape: dict[str, Any] = {"cluster_by": [], "curve": "linear", "sort_within": []}
     cube = {"shape": shape, "size": {}, "run": "r", "sealed": True}
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         cubes = [
             {**cube, "paths": [f"{SECRET}.parquet", "f1.parquet"]},
             {**cube, "paths": [f"{SECRET}.parquet"]},
         ]
-        properties = {**base.properties, "cubes": cubes}
-        return Snapshot(base.version + 1, base.manifest, properties)
+        properties = replace(base.properties, cubes=cubes)
+        return base.manifest, properties
 
     commit(location_of(folder), change, operation="test")
     sx.vacuum(folder, purge=True)
     assert not traces(folder)
-    (left,) = sx.open_table(folder).snapshot.properties["cubes"]
+    (left,) = sx.open_table(folder).snapshot.properties.to_json()["cubes"]
     assert left["paths"] == ["f1.parquet"]
 
 

@@ -212,7 +212,7 @@ def as_in_large_files() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_module, "_FEW", 1)
-        patch.setattr(slices, "_MANY", 0)
+        patch.setattr(slices, "_DECODE_FROM_INTERVALS", 0)
         yield
 
 

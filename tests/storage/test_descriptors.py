@@ -14,8 +14,9 @@ import pytest
 
 import skipindex as sx
 from skipindex.storage.file_system import descriptors
+from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.descriptors import MAX_OPEN, OPEN
-from skipindex.storage.file_system.location import ByteSource, location_of
+from skipindex.storage.file_system.location import location_of
 from tests.tables import build, forget_open_packs, put
 
 

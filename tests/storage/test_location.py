@@ -13,7 +13,7 @@ import pytest
 
 from skipindex.errors import StorageError, TableError
 from skipindex.storage.file_system.location import (
-    Found,
+    FileInfo,
     Location,
     location_of,
     without_secrets,
@@ -209,7 +209,7 @@ def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
     (table / "g").symlink_to(tmp_path / "real" / "f")
     found = {f.path: f.size for f in Location(str(table)).list()}
     assert found == {"p=1/f": 2, "g": 2}
-    assert Location(str(table)).stat("g") == Found(
+    assert Location(str(table)).stat("g") == FileInfo(
         "g", 2, (tmp_path / "real" / "f").stat().st_mtime_ns
     )
 

@@ -8,7 +8,6 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from skipindex.storage.log import (
     read_snapshot,
 )
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from tests.tables import flip, newest_commit, newest_manifest, rewrite_commit
 
 
@@ -43,9 +43,9 @@ def add(*paths: str) -> Change:
         {"path": path, **ones, "note": None, "packs": [], "slots": []} for path in paths
     ]
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         new = Manifest.of_files(rows, {}, ())
-        return Snapshot(base.version + 1, base.manifest.merge(new), base.properties)
+        return base.manifest.merge(new), base.properties
 
     return change
 
@@ -58,7 +58,7 @@ def location(tmp_path: Path) -> Location:
 def test_before_the_first_commit_there_is_nothing(location: Location) -> None:
     snapshot = read_snapshot(location)
     assert snapshot.version == latest_version(location) == -1
-    assert (len(snapshot.manifest), snapshot.properties) == (0, {})
+    assert (len(snapshot.manifest), snapshot.properties) == (0, TableProperties())
 
 
 def test_every_commit_has_the_next_number(location: Location) -> None:
@@ -73,12 +73,14 @@ def test_every_commit_has_the_next_number(location: Location) -> None:
 
 
 def test_what_is_returned_is_what_is_read(location: Location) -> None:
-    def change(base: Snapshot) -> Snapshot:
-        return Snapshot(-99, base.manifest, {"layout": {"by": ["é"]}})
+    layout = TableProperties(layout={"by": ["é"]})
+
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        return base.manifest, layout
 
     written = commit(location, change, operation="test")
     read = read_snapshot(location)
-    assert (read.version, read.properties) == (0, {"layout": {"by": ["é"]}})
+    assert (read.version, read.properties) == (0, layout)
     assert (written.version, written.properties) == (0, read.properties)
 
 
@@ -136,7 +138,7 @@ def test_processes_at_the_same_time_lose_nothing(location: Location) -> None:
 def test_the_slower_writer_applies_its_change_again(location: Location) -> None:
     calls: list[int] = []
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         calls.append(base.version)
         if len(calls) == 1:  # somebody commits between our reading and our writing
             commit(location, add("theirs"), operation="test")
@@ -271,8 +273,8 @@ def test_where_no_commit_is_whole_the_next_begins_anew(tmp_path: Path) -> None:
     assert read_snapshot(location).manifest.paths == ["g"]
 
 
-def keep(base: Snapshot) -> Snapshot:
-    return Snapshot(base.version + 1, base.manifest, base.properties)
+def keep(base: Snapshot) -> tuple[Manifest, TableProperties]:
+    return base.manifest, base.properties
 
 
 @pytest.mark.parametrize("n_damaged", [1, 2, 3])
@@ -280,8 +282,8 @@ def test_a_damaged_commit_falls_back_to_the_newest_whole_one(
     tmp_path: Path, n_damaged: int
 ) -> None:
     location = Location(str(tmp_path))
-    layout = {"cluster_by": ["x"]}
-    commit(location, lambda b: replace(b, properties={"layout": layout}), operation="t")
+    layout = TableProperties(layout={"cluster_by": ["x"]})
+    commit(location, lambda base: (base.manifest, layout), operation="t")
     for i in range(4):
         commit(location, add(f"f{i}"), operation="test")
     for version in range(5 - n_damaged, 5):
@@ -294,7 +296,7 @@ def test_a_damaged_commit_falls_back_to_the_newest_whole_one(
         assert commit(location, add("g"), operation="test").version == 5
     whole = newest_snapshot(location)
     assert (whole.version, whole.newest, whole.notes) == (5, 5, ())
-    assert whole.properties == {"layout": layout}
+    assert whole.properties == layout
     assert whole.manifest.paths == [*(f"f{i}" for i in range(4 - n_damaged)), "g"]
 
 

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
-from skipindex.storage.file_system.location import ByteSource, Location
+from skipindex.storage.file_system.byte_source import ByteSource
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.pack import (
     CONTAINER,
     Blob,

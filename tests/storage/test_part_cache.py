@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, write_pack
-from skipindex.storage.part_cache import KeptParts
+from skipindex.storage.part_cache import PartCache
 from skipindex.storage.parts import ReadCount
 from tests.storage.test_pack import Bytes
 
@@ -20,13 +20,13 @@ META = BlobMeta("kind", 1, "c", "int", {})
 PAYLOADS = [[bytes([i, k]) * 50 for k in range(6)] for i in range(8)]
 
 
-def opened(kept: KeptParts | None) -> tuple[Blob, Bytes]:
+def opened(cache: PartCache | None) -> tuple[Blob, Bytes]:
     builder = BlobBuilder(META)
     for i, parts in enumerate(PAYLOADS):
         builder.add(parts, n_rows=10, identity=i)
     _, data, (entry,) = write_pack([builder])
     source = Bytes(data)
-    return Blob(source, entry, kept), source
+    return Blob(source, entry, cache), source
 
 
 def read(blob: Blob, i: int, start: int, stop: int) -> tuple[list[bytes], ReadCount]:
@@ -37,7 +37,7 @@ def read(blob: Blob, i: int, start: int, stop: int) -> tuple[list[bytes], ReadCo
 
 
 def test_what_is_kept_is_not_read_again() -> None:
-    blob, source = opened(KeptParts(1 << 20))
+    blob, source = opened(PartCache(1 << 20))
     first = read(blob, 3, 1, 5)
     before = source.reads
     again = read(blob, 3, 1, 5)
@@ -49,7 +49,7 @@ def test_what_is_kept_is_not_read_again() -> None:
 
 
 def test_only_what_is_missing_is_read_and_at_once() -> None:
-    blob, source = opened(KeptParts(1 << 20))
+    blob, source = opened(PartCache(1 << 20))
     read(blob, 3, 2, 4)
     before = source.reads
     parts, count = read(blob, 3, 2, 6)
@@ -71,19 +71,19 @@ def test_only_what_is_missing_is_read_and_at_once() -> None:
 def test_any_questions_under_any_limit(
     limit: int, asked: list[tuple[int, int, int]]
 ) -> None:
-    kept = KeptParts(limit)
-    blob, _ = opened(kept)
+    cache = PartCache(limit)
+    blob, _ = opened(cache)
     for i, start, stop in asked:
         if start <= stop:
             parts, count = read(blob, i, start, stop)
             assert parts == PAYLOADS[i][start:stop]
             assert 0 <= count.cached_bytes <= count.n_bytes
-        assert 0 <= kept.n_bytes <= limit
+        assert 0 <= cache.n_bytes <= limit
 
 
 def test_the_payload_that_was_asked_for_first_makes_room() -> None:
-    kept = KeptParts(3_000)
-    blob, source = opened(kept)
+    cache = PartCache(3_000)
+    blob, source = opened(cache)
     for i in (0, 1, 0, 2):  # each takes 104 + 200 bytes a part, and 48
         read(blob, i, 0, 4)
     before = source.reads
@@ -94,42 +94,42 @@ def test_the_payload_that_was_asked_for_first_makes_room() -> None:
 
 
 def test_a_smaller_limit_holds_at_once_and_nought_keeps_nothing() -> None:
-    kept = KeptParts(1 << 20)
-    blob, source = opened(kept)
+    cache = PartCache(1 << 20)
+    blob, source = opened(cache)
     for i in range(8):
         read(blob, i, 0, 6)
-    assert kept.n_bytes > 8 * 600
-    kept.limit = 4_000
-    assert 0 < kept.n_bytes <= 4_000
-    kept.limit = 0
-    assert kept.n_bytes == 0
+    assert cache.n_bytes > 8 * 600
+    cache.limit = 4_000
+    assert 0 < cache.n_bytes <= 4_000
+    cache.limit = 0
+    assert cache.n_bytes == 0
     before = source.reads
     assert read(blob, 1, 0, 6)[1].cached_bytes == 0
     assert source.reads == before + 1
-    assert kept.n_bytes == 0
+    assert cache.n_bytes == 0
 
 
 def test_a_blob_that_is_let_go_takes_its_bytes_with_it() -> None:
-    kept = KeptParts(1 << 20)
-    mine, _ = opened(kept)
-    other, source = opened(kept)
+    cache = PartCache(1 << 20)
+    mine, _ = opened(cache)
+    other, source = opened(cache)
     for blob in (mine, other):
         read(blob, 1, 0, 6)
-    alone = kept.n_bytes
+    alone = cache.n_bytes
     mine.forget()
-    assert kept.n_bytes == alone // 2
+    assert cache.n_bytes == alone // 2
     assert read(mine, 1, 0, 6)[0] == PAYLOADS[1], "it may still be read"
-    assert kept.n_bytes == alone // 2, "and keeps nothing more"
+    assert cache.n_bytes == alone // 2, "and keeps nothing more"
     before = source.reads
     read(other, 1, 0, 6)
     assert source.reads == before
     other.forget()
-    assert kept.n_bytes == 0
+    assert cache.n_bytes == 0
 
 
 def test_bytes_that_fail_their_check_are_not_kept() -> None:
-    kept = KeptParts(1 << 20)
-    blob, source = opened(kept)
+    cache = PartCache(1 << 20)
+    blob, source = opened(cache)
     at = source.data.index(PAYLOADS[2][3])
     good = source.data
     source.data = good[:at] + b"?" + good[at + 1 :]
@@ -141,8 +141,8 @@ def test_bytes_that_fail_their_check_are_not_kept() -> None:
 
 
 def test_parts_that_are_no_bitmaps_are_refused_and_not_kept() -> None:
-    kept = KeptParts(1 << 20)
-    blob, _ = opened(kept)
+    cache = PartCache(1 << 20)
+    blob, _ = opened(cache)
     parts = blob.payload(2, ReadCount())
     assert parts is not None
     for _ in range(2):
@@ -151,12 +151,12 @@ def test_parts_that_are_no_bitmaps_are_refused_and_not_kept() -> None:
     assert parts.bitmaps(2, 2) == []
     with pytest.raises(CorruptIndexError, match="no part"):
         parts.bitmaps(5, 7)
-    assert kept.n_bytes == 0
+    assert cache.n_bytes == 0
 
 
 def test_threads_share_it() -> None:
-    kept = KeptParts(6_000)
-    blob, _ = opened(kept)
+    cache = PartCache(6_000)
+    blob, _ = opened(cache)
 
     def ask(seed: int) -> bool:
         rng = random.Random(seed)
@@ -165,13 +165,13 @@ def test_threads_share_it() -> None:
             if read(blob, i, start, 6)[0] != PAYLOADS[i][start:]:
                 return False
             if rng.random() < 0.02:
-                kept.limit = rng.choice((0, 2_000, 6_000))
+                cache.limit = rng.choice((0, 2_000, 6_000))
         return True
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(ask, range(8)))
-    kept.limit = 0
-    assert kept.n_bytes == 0
+    cache.limit = 0
+    assert cache.n_bytes == 0
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ class Letters:
 
 
 def test_what_a_kind_makes_of_a_part_is_made_once() -> None:
-    kept = KeptParts(2_500)
-    blob, source = opened(kept)
+    cache = PartCache(2_500)
+    blob, source = opened(cache)
     count = ReadCount()
     made: list[Letters] = []
 
@@ -200,9 +200,9 @@ def test_what_a_kind_makes_of_a_part_is_made_once() -> None:
         assert payload.decoded(3, decode) is first
         assert source.reads == before
     assert [one.text for one in made] == [PAYLOADS[i][3].hex() for i in range(2)]
-    assert 2_000 < kept.n_bytes <= 2_500, "by the size that it says"
+    assert 2_000 < cache.n_bytes <= 2_500, "by the size that it says"
     assert count.parts == 4
     assert count.cached_bytes == count.n_bytes / 2
     assert parts[0] is not None
     assert bytes(parts[0][3]) == PAYLOADS[0][3], "apart from its bytes"
-    assert kept.n_bytes <= 2_500
+    assert cache.n_bytes <= 2_500

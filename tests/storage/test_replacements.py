@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CommitConflictError
-from skipindex.storage.checks import usable_properties
-from skipindex.storage.file_system.location import Found
+from skipindex.storage.file_system.location import FileInfo
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import (
     Replacement,
     Rewrites,
@@ -21,16 +21,16 @@ from skipindex.storage.replacements import (
 from skipindex.table import is_data_file
 
 
-def is_visible(file: Found) -> bool:
+def is_visible(file: FileInfo) -> bool:
     return file.size > 0 and is_data_file(file.path)
 
 
-def visible(name: str, size: int = 1) -> Found:
-    return Found(name, size, 7)
+def visible(name: str, size: int = 1) -> FileInfo:
+    return FileInfo(name, size, 7)
 
 
-def hidden(name: str) -> Found:
-    return Found(f"_skipindex-1-0/{name}", 1, 7)
+def hidden(name: str) -> FileInfo:
+    return FileInfo(f"_skipindex-1-0/{name}", 1, 7)
 
 
 OLD = (visible("a"), visible("b"))
@@ -39,9 +39,9 @@ ONE = Rewrites((Replacement(OLD, NEW, 5.0),))
 PUBLISHING = Rewrites((Replacement(OLD, NEW, 5.0, publishing=True),))
 
 
-def live(rewrites: Rewrites, listing: Sequence[Found]) -> list[str]:
+def live(rewrites: Rewrites, listing: Sequence[FileInfo]) -> list[str]:
     there = {file.path: file for file in listing}
-    return [file.path for file in rewrites.live(there, is_visible)[0]]
+    return [file.path for file in rewrites.live_files(there, is_visible)[0]]
 
 
 def test_copies_stand_for_the_files_that_they_replace() -> None:
@@ -55,15 +55,15 @@ def test_copies_stand_for_the_files_that_they_replace() -> None:
     [
         [OLD[0], *NEW],
         [OLD[0], visible("b", 2), *NEW],
-        [OLD[0], Found("b", 1, 8), *NEW],
+        [OLD[0], FileInfo("b", 1, 8), *NEW],
         [*OLD],
-        [*OLD, Found("_skipindex-1-0/x", 2, 7)],
+        [*OLD, FileInfo("_skipindex-1-0/x", 2, 7)],
         [*NEW],
     ],
     ids=["gone", "size", "mark", "no copy", "another copy", "all gone"],
 )
-def test_what_does_not_fit_is_void(listing: list[Found]) -> None:
-    found, notes = ONE.live({file.path: file for file in listing}, is_visible)
+def test_what_does_not_fit_is_void(listing: list[FileInfo]) -> None:
+    found, notes = ONE.live_files({file.path: file for file in listing}, is_visible)
     assert found == [file for file in listing if is_visible(file)]
     assert len(notes) == 1
     assert "gone or changed" in notes[0]
@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_void(listing: list[Found]) -> None:
     ],
 )
 def test_what_is_published_without_a_record_counts_whatever_is_there(
-    listing: list[Found], expected: list[str]
+    listing: list[FileInfo], expected: list[str]
 ) -> None:
     assert live(PUBLISHING, listing) == expected
 
@@ -91,7 +91,7 @@ def test_what_is_published_without_a_record_counts_whatever_is_there(
 def test_what_was_published_without_a_record_and_is_lost_is_void() -> None:
     assert live(PUBLISHING, [*OLD]) == ["a", "b"]
     there = {file.path: file for file in OLD}
-    assert len(PUBLISHING.live(there, is_visible)[1]) == 1
+    assert len(PUBLISHING.live_files(there, is_visible)[1]) == 1
 
 
 def test_rewriting_again_joins_replacements() -> None:
@@ -125,11 +125,13 @@ def test_properties_round_trip(
         tuple(map(visible, old)), tuple(map(hidden, new)), since, publishing
     )
     rewrites = Rewrites((one,), (("p=1/_skipindex-2-0/q", since),))
-    properties = rewrites.within({"layout": {"cluster_by": ["x"]}})
-    assert Rewrites.of(properties) == rewrites
-    assert usable_properties(json.loads(json.dumps(properties))) == (properties, ())
-    assert properties["layout"] == {"cluster_by": ["x"]}
-    assert Rewrites().within(properties) == {"layout": {"cluster_by": ["x"]}}
+    laid_out = TableProperties(layout={"cluster_by": ["x"]}, others={"more": [None]})
+    properties = rewrites.to_properties(laid_out)
+    assert Rewrites.from_properties(properties) == rewrites
+    record = json.loads(json.dumps(properties.to_json()))
+    assert TableProperties.from_json(record) == (properties, ())
+    assert record.keys() == {"layout", "rewrites", "more"}
+    assert Rewrites().to_properties(properties) == laid_out
 
 
 def test_names() -> None:
@@ -139,4 +141,4 @@ def test_names() -> None:
     assert is_hidden_copy("p=1/_skipindex-7-0/part")
     assert not is_hidden_copy("_skipindex/log/1.json")
     assert not is_hidden_copy("_skipindex-7-0")
-    assert not is_visible(Found("p=1/_skipindex-7-0/part", 1, 1))
+    assert not is_visible(FileInfo("p=1/_skipindex-7-0/part", 1, 1))

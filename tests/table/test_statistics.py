@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
@@ -68,7 +68,7 @@ def atoms(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Atom]:
         st.builds(Range, st.just("c"), bound, bound).filter(_not_empty),
         st.builds(OneOf, st.just("c"), sets),
         st.builds(NoneOf, st.just("c"), sets),
-        st.sampled_from([IsNull("c"), IsNotNull("c")]),
+        st.sampled_from([NullAtom("c"), NotNullAtom("c")]),
     )
 
 
@@ -145,7 +145,7 @@ def test_integers_are_judged_as_tightly_as_two_bounds_can(
             between.append(None)
         truth = [holds(atom, value) for value in between]
         assert upper == any(truth)
-        if values and (there or isinstance(atom, IsNull)):
+        if values and (there or isinstance(atom, NullAtom)):
             assert lower == all(truth)
 
 
@@ -271,8 +271,8 @@ EVERY: tuple[Atom, ...] = (
     Range("c", 5, 6),
     OneOf("c", (5,)),
     NoneOf("c", (5,)),
-    IsNull("c"),
-    IsNotNull("c"),
+    NullAtom("c"),
+    NotNullAtom("c"),
 )
 
 
@@ -293,7 +293,7 @@ def test_trap_c26_unknown_is_neither_none_nor_all(
 ) -> None:
     assert probe(stats_from([summary], [n_rows]), atom) == [(False, True)]
     assert probe(FileStats.unknown(1, INT), atom) == [(False, True)]
-    assert probe(FileStats.unknown(1, TEXT), IsNull("c")) == [(False, True)]
+    assert probe(FileStats.unknown(1, TEXT), NullAtom("c")) == [(False, True)]
 
 
 @pytest.mark.parametrize(
@@ -310,26 +310,26 @@ def test_trap_c16_statistics_that_contradict_themselves_skip_nothing(
     summary: Summary,
 ) -> None:
     stats = stats_from([summary], [10])
-    for atom in (OneOf("c", (5,)), IsNotNull("c"), Range("c", 0, 10)):
+    for atom in (OneOf("c", (5,)), NotNullAtom("c"), Range("c", 0, 10)):
         assert probe(stats, atom)[0][1], atom
 
 
 def test_trap_c16_inverted_bounds_are_no_bounds() -> None:
     stats = stats_from([Summary(0, None, 9, 1)], [10])
     assert probe(stats, OneOf("c", (50,))) == [(False, True)]
-    assert probe(stats, IsNull("c")) == [(False, False)], "the count still holds"
+    assert probe(stats, NullAtom("c")) == [(False, False)], "the count still holds"
 
 
 def test_an_unknown_null_count_keeps_its_bounds() -> None:
     stats = stats_from([Summary(None, None, 1, 9)], [10])
     assert probe(stats, OneOf("c", (50,))) == [(False, False)]
     assert probe(stats, Range("c", 0, 10)) == [(False, True)], "a NULL may be there"
-    assert probe(stats, IsNull("c")) == [(False, True)]
+    assert probe(stats, NullAtom("c")) == [(False, True)]
 
 
 def test_files_of_only_null_hold_no_value() -> None:
     for atom in EVERY:
-        expected = (True, True) if isinstance(atom, IsNull) else (False, False)
+        expected = (True, True) if isinstance(atom, NullAtom) else (False, False)
         assert one([None, None], atom) == expected, atom
 
 
@@ -350,7 +350,7 @@ def test_partition_values_are_in_every_row() -> None:
         (False, False),
         (True, True),
     ]
-    assert probe(stats, IsNull("c")) == [(False, False), (True, True), (False, False)]
+    assert probe(stats, NullAtom("c")) == [(False, False), (True, True), (False, False)]
     text = FileStats.of_values([b"a", None, b""], TEXT)
     assert probe(text, Range("c", None, b"a")) == [
         (False, False),
@@ -362,7 +362,7 @@ def test_partition_values_are_in_every_row() -> None:
 def test_no_files_no_answers() -> None:
     for domain in (INT, TEXT):
         stats = stats_of([], domain)
-        for atom in (IsNull("c"), IsNotNull("c")):
+        for atom in (NullAtom("c"), NotNullAtom("c")):
             assert probe(stats, atom) == []
 
 

@@ -15,7 +15,7 @@ import pytest
 import skipindex as sx
 from skipindex.errors import PredicateError, TableError
 from skipindex.storage.file_system.location import location_of
-from skipindex.table import arrow_schema, is_data_file
+from skipindex.table import footer_schema, is_data_file
 from tests.tables import build, put, put_all, set_mtime
 
 
@@ -349,7 +349,7 @@ def test_arrow_types_of_the_table_are_those_of_spark(tmp_path: Path) -> None:
         "ltz": pa.array([1], pa.timestamp("ms", "Europe/Paris")),
     }
     path = put(tmp_path / "f.parquet", columns)
-    schema, refused = arrow_schema(pq.ParquetFile(path))
+    schema, refused = footer_schema(pq.ParquetFile(path))
     assert not refused
     domains = {
         c.name: c.domain and c.domain.tag for c in sx.open_table(tmp_path).columns

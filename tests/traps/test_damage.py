@@ -20,6 +20,8 @@ from crc32c import crc32c
 import skipindex as sx
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.log import LOG, MANIFESTS, PACKS, Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from tests.tables import (
     build,
     edit_blobs,
@@ -259,14 +261,14 @@ def test_a_build_after_damage_begins_anew(
 def change_packs(folder: Path, **changes: object) -> None:
     """Commit the manifest with other words about its blobs."""
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         manifest = base.manifest
         record = [pack.to_json() for pack in manifest.packs]
         for pack in record:
             pack["blobs"] = [{**blob, **changes} for blob in pack["blobs"]]
         infos = tuple(type(manifest.packs[0]).from_json(pack) for pack in record)
         changed = type(manifest)(manifest.files, manifest.stats, infos)
-        return Snapshot(base.version + 1, changed, base.properties)
+        return changed, base.properties
 
     commit(Location(str(folder)), change, operation="test")
 
@@ -304,14 +306,14 @@ def test_slots_that_are_mixed_up_are_noticed(tmp_path: Path) -> None:
     condition = "a IN (3, 10) AND s = 'x'"
     assert table.plan(condition).paths == ["3.parquet"]
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         files = base.manifest.files
         at = files.schema.get_field_index("slots")
         slots = [[1 - slot for slot in own] for own in files["slots"].to_pylist()]
         field = files.schema.field(at)
         mixed = files.set_column(at, field, pa.array(slots, field.type))
         manifest = replace(base.manifest, files=mixed)
-        return Snapshot(base.version + 1, manifest, base.properties)
+        return manifest, base.properties
 
     commit(Location(str(tmp_path)), change, operation="test")
     plan = sx.plan_files(condition, table=tmp_path)

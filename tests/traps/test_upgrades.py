@@ -24,6 +24,8 @@ from skipindex.indexes import index_type
 from skipindex.planner.sql.parser import parse
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from tests.oracle import matching
 from tests.tables import build, kept, put_all, rewrite_commit, set_mtime
 
@@ -126,8 +128,8 @@ def test_trap_c48_what_is_known_of_new_files_is_not_known_of_old_ones(
         table.over(last), {"unasked": ["minmax", "bitmap"]}, runner=LocalRunner(1)
     )
 
-    def merged(base: Snapshot) -> Snapshot:
-        return Snapshot(base.version + 1, base.manifest.merge(fresh), base.properties)
+    def merged(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        return base.manifest.merge(fresh), base.properties
 
     commit(table.location, merged, operation="test")
     for condition in UNASKED:
@@ -170,7 +172,7 @@ def test_trap_c48_a_statistic_that_was_not_kept_is_not_zero(
 def forget(folder: Path, name: str) -> None:
     """Make one statistic of ``n`` unknown in all files."""
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         column = base.manifest.stats["n"]
         fields = list(column.values.type)
         assert name in {field.name for field in fields}
@@ -183,7 +185,7 @@ def forget(folder: Path, name: str) -> None:
         values = pa.StructArray.from_arrays(arrays, fields=fields)
         stats = {**base.manifest.stats, "n": replace(column, values=values)}
         manifest = replace(base.manifest, stats=stats)
-        return Snapshot(base.version + 1, manifest, base.properties)
+        return manifest, base.properties
 
     commit(location_of(folder), change, operation="test")
 

@@ -21,7 +21,7 @@ from skipindex.advice.questions import Question, alike, asked, columns_of, drawn
 from skipindex.advice.report import Advice
 from skipindex.advice.sample import LITTLE, MUCH, take_sample
 from skipindex.advice.selection import Board, choose
-from skipindex.build.builder import domain_to_index, orderly
+from skipindex.build.builder import domain_to_index, indexable_columns
 from skipindex.errors import AdviceError, PredicateError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves
 from skipindex.storage.file_system.location import Location
@@ -111,7 +111,9 @@ def advise(
 def _indexable(table: TableState, columns: Sequence[str] | None) -> list[ColumnInfo]:
     """The columns of ``columns``, or all that can have an index."""
     if columns is None:
-        return [column for column in orderly(table) if _is_found(table, column)]
+        return [
+            column for column in indexable_columns(table) if _is_found(table, column)
+        ]
     named = [columns] if isinstance(columns, str) else columns
     found = {(column := table.find(name)).name: column for name in named}
     for column in found.values():

@@ -8,17 +8,16 @@ unless it was asked for by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
-from skipindex.build.builder import CHOICE, BuildReport, Request, build
+from skipindex.build.builder import BuildReport, Request, build
 from skipindex.build.refresh import refresh
 from skipindex.build.requested import (
-    WANTED,
     SpecKey,
-    Wishes,
+    SpecsByColumn,
     asked_for,
     chosen_for,
     has_any,
@@ -31,6 +30,7 @@ from skipindex.build.runners import Progress, Runner
 from skipindex.errors import AdviceError, UnknownIndexError
 from skipindex.indexes import spec_from_json
 from skipindex.storage.manifest import spec_key
+from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState
 
 _NOTHING: Final = 1e-12
@@ -129,7 +129,7 @@ class Wished:
     """
 
     request: Request
-    properties: dict[str, Any]
+    properties: TableProperties
     superseded: frozenset[SpecKey] = frozenset()
     advice: Advice | None = None
 
@@ -137,10 +137,10 @@ class Wished:
 def wished(table: TableState, indexes: Request | None, wish: Wish) -> Wished:
     """What to build: ``indexes``, or what the advisor chooses."""
     if indexes is not None:
-        asked = {WANTED: with_asked(table, indexes)}
+        asked = TableProperties(indexes=with_asked(table, indexes))
         return Wished({**restrictions(table), **indexes}, asked)
     remembered, advice = _remembered(table, wish), None
-    chosen: Wishes = {}
+    chosen: SpecsByColumn = {}
     if remembered is None:
         advice = _advise(table, wish)
         chosen.update(advice.request)
@@ -148,7 +148,7 @@ def wished(table: TableState, indexes: Request | None, wish: Wish) -> Wished:
         chosen = remembered
     return Wished(
         {**restrictions(table), **chosen},
-        {CHOICE: {"wish": wish.to_json(), "indexes": to_json(chosen)}},
+        TableProperties(choice={"wish": wish.to_json(), "indexes": to_json(chosen)}),
         frozenset(_superseded(table, chosen)),
         advice,
     )
@@ -189,20 +189,20 @@ def _advise(table: TableState, wish: Wish) -> Advice:
     )
 
 
-def _superseded(table: TableState, chosen: Wishes) -> set[SpecKey]:
+def _superseded(table: TableState, chosen: SpecsByColumn) -> set[SpecKey]:
     """What was chosen before, and is neither chosen now nor asked for by name."""
     kept = spec_keys(asked_for(table)) | spec_keys(chosen)
     return spec_keys(chosen_for(table)) - kept
 
 
-def _remembered(table: TableState, wish: Wish) -> Wishes | None:
+def _remembered(table: TableState, wish: Wish) -> SpecsByColumn | None:
     """What was chosen for the same wish, if it can still be built."""
-    choice = table.snapshot.properties.get(CHOICE)
-    if not isinstance(choice, Mapping) or choice.get("wish") != wish.to_json():
+    choice = table.snapshot.properties.choice
+    if choice is None or choice.get("wish") != wish.to_json():
         return None
     known = {column.name for column in table.leaves if column.domain is not None}
     try:
-        request: Wishes = {
+        request: SpecsByColumn = {
             name: [spec_from_json(spec) for spec in specs]
             for name, specs in choice["indexes"].items()
         }

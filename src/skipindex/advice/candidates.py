@@ -7,13 +7,13 @@ same means, those of other packages too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import BitMap
 
 from skipindex.advice.sample import SampledColumn
 from skipindex.build.task import reason
@@ -27,7 +27,7 @@ from skipindex.indexes import (
 from skipindex.indexes.interface import IndexSpec
 from skipindex.planner.bound_predicate import Computed, Leaf
 from skipindex.planner.stages.computed import probe_index
-from skipindex.storage.parts import D, ReadCount, bitmap_of
+from skipindex.storage.parts import MemoryParts
 
 _PART_BYTES: Final = 20
 _FILE_BYTES: Final = 12
@@ -199,7 +199,7 @@ def _built(
         for one in column.files:
             parts = spec.build(one)
             n_bytes += sum(map(len, parts)) + _PART_BYTES * len(parts) + _FILE_BYTES
-            index = kind.open(_InMemory(parts), column.domain, one.n_rows)
+            index = kind.open(MemoryParts(parts), column.domain, one.n_rows)
             for leaf, rows in answers.items():
                 bounds = probe_index(index, leaf)
                 rows.append(None if bounds is None else bounds.upper)
@@ -221,29 +221,6 @@ def _note(
     text = f"column {column.name!r}: no {spec.kind} index: {reason(error)}"
     if not isinstance(error, UnsupportedTypeError) and text not in notes:
         notes.append(text)
-
-
-class _InMemory:
-    """The parts of a payload that was just built."""
-
-    def __init__(self, parts: Sequence[bytes]) -> None:
-        self.count = ReadCount()
-        self._parts = [memoryview(part) for part in parts]
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def __getitem__(self, i: int, /) -> memoryview:
-        return self._parts[i]
-
-    def read(self, start: int, stop: int) -> list[memoryview]:
-        return self._parts[start:stop]
-
-    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
-        return list(map(bitmap_of, self._parts[start:stop]))
-
-    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
-        return decode(self._parts[i])
 
 
 def spec_text(spec: IndexSpec) -> str:

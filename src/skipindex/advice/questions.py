@@ -18,7 +18,7 @@ from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
 from skipindex.advice.sample import Sample, SampledColumn
-from skipindex.errors import PredicateError
+from skipindex.errors import PredicateError, first_line
 from skipindex.expressions.atoms import Atom, OneOf, Range, successor
 from skipindex.indexes.encoding.column import NULL_CODE
 from skipindex.planner.binding.binder import Binder
@@ -77,7 +77,7 @@ def conditions_of(sql: str) -> list[str]:
         try:
             (tree,) = parse(statement, read="spark")
         except (SqlglotError, ValueError) as error:
-            reason = str(error).partition("\n")[0]
+            reason = first_line(error)
             raise PredicateError(f"cannot read {statement!r}: {reason}") from error
         where = None if tree is None else tree.args.get("where")
         if tree is not None and where is not None:
@@ -119,7 +119,7 @@ def asked(
             try:
                 tree = simplify(binder.bind(parse_condition(text)))
             except PredicateError as error:
-                reason = str(error).partition("\n")[0]
+                reason = first_line(error)
                 notes.append(f"query {text!r} was left out: {reason}")
                 continue
             questions.append(Question(text, tree))

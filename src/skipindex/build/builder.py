@@ -7,43 +7,46 @@ returns a piece of a manifest.  One commit then makes all pieces visible at once
 
 from __future__ import annotations
 
-import heapq
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
-import numpy as np
-
-from skipindex.build import requested as requested_module
+from skipindex.build.column_requests import (
+    Request,
+    column_requests,
+    domain_to_index,
+    requested,
+)
 from skipindex.build.merge import merge_crowded
 from skipindex.build.merged_packs import files_of_packs
+from skipindex.build.missing import deal, missing_of
 from skipindex.build.repair import Repair, to_repair, without_packs
-from skipindex.build.requested import (
-    SpecKey,
-    column_named,
-    indexable,
-    without_asked,
-)
+from skipindex.build.requested import SpecKey, indexable_columns, without_asked
 from skipindex.build.runners import Progress, Runner
-from skipindex.build.task import BuildTask, ColumnRequest
-from skipindex.errors import SkipIndexError, UnsupportedTypeError
-from skipindex.expressions.domain import ACCEPTED, Domain
-from skipindex.indexes import MinMax, index_type, parse_spec, spec_to_json
+from skipindex.build.task import ColumnRequest
+from skipindex.errors import SkipIndexError
+from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.log import FOLDER, Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
+from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.vanished import without_vanished
-from skipindex.table import ColumnInfo, TableState
+from skipindex.table import TableState
+
+__all__ = [
+    "BuildReport",
+    "Request",
+    "build",
+    "column_requests",
+    "domain_to_index",
+    "drop",
+    "index_files",
+    "indexable_columns",
+    "requested",
+]
 
 TASKS_PER_SLOT: Final = 4
-
-EVERY: Final = requested_module.EVERY
-CHOICE: Final = requested_module.CHOICE
-
-Wanted = str | IndexSpec | MinMax
-Request = Mapping[str, Wanted | Sequence[Wanted] | None]
 
 
 TableT_co = TypeVar("TableT_co", bound=TableState, covariant=True)
@@ -83,7 +86,7 @@ def build(
     *,
     runner: Runner,
     progress: Progress | None = None,
-    properties: Mapping[str, Any] | None = None,
+    properties: TableProperties = NO_PROPERTIES,
     repair: bool | None = None,
     dropped: Collection[SpecKey] = (),
 ) -> BuildReport[TableState]:
@@ -112,24 +115,22 @@ def build(
     repairs = to_repair(table, repair)
     fresh, asked = _indexed(table, requests, repairs, runner, progress)
     unchanged = len(table) - len(asked)
-    news = dict(properties or {})
     left = repairs.left(table)
     shrunk: set[str] = set()
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         known = without_vanished(base.manifest, table.location)
         known = without_packs(known, left)
         known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
         shrunk.clear()
         shrunk.update(_shrunk(base.manifest, known))
-        properties = {**base.properties, **news}
-        return Snapshot(base.version + 1, known.merge(fresh), properties)
+        return known.merge(fresh), base.properties | properties
 
     known = table.snapshot
     if (
         len(fresh)
         or left
-        or any(known.properties.get(key) != value for key, value in news.items())
+        or known.properties | properties != known.properties
         or _has_dead(known.manifest, table, dropped)
     ):
         commit(table.location, change, operation="build")
@@ -178,8 +179,8 @@ def _indexed(
 
     Indexes hold values, so that no one may read them who may not read the data.
     """
-    missing = _missing(table, requests, repairs)
-    tasks = _deal(table, missing, runner.slots * TASKS_PER_SLOT)
+    missing = missing_of(table, requests, repairs)
+    tasks = deal(table, missing, runner.slots * TASKS_PER_SLOT)
     asked = {path for task in tasks for path in task.paths}
     if not tasks:
         return Manifest.empty(), asked
@@ -216,179 +217,6 @@ def _merged(table: TableState, shrunk: set[str]) -> tuple[TableState, list[str]]
         return table, [f"packs were not merged: {error}"]
 
 
-def orderly(table: TableState) -> list[ColumnInfo]:
-    """The columns that can have an index."""
-    return list(indexable(table))
-
-
-def requested(
-    table: TableState, indexes: Request
-) -> list[tuple[ColumnInfo, Wanted | Sequence[Wanted]]]:
-    """The columns of a request, and what each is to have.
-
-    Columns that are not named have what ``*`` says, or else statistics; None, for one
-    column or ``*``, is not even these.
-
-    Raises:
-        PredicateError: a column does not exist.
-    """
-    named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
-    found = [(column_named(table, name), wanted) for name, wanted in named.items()]
-    taken = {column.name for column, _ in found}
-    rest = [column for column in orderly(table) if column.name not in taken]
-    every = indexes.get(EVERY, MinMax())
-    found += [(column, every) for column in rest]
-    return [(column, wanted) for column, wanted in found if wanted is not None]
-
-
-def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
-    """The columns to index, and what to build on each.
-
-    Raises:
-        PredicateError: a column does not exist.
-        UnsupportedTypeError: a column cannot have an index of that kind.
-        UnknownIndexError: there is no such kind.
-    """
-    requests = []
-    for column, wanted in requested(table, indexes):
-        single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
-        wishes: Sequence[Wanted] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
-        specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
-        domain = domain_to_index(column)
-        for spec in specs:
-            kind = index_type(spec.kind)
-            try:
-                kind.check(domain)
-            except UnsupportedTypeError as error:
-                raise UnsupportedTypeError(
-                    f"cannot build a {spec.kind} index on column {column.name!r}: "
-                    f"{error}"
-                ) from error
-        distinct = {spec_key(spec_to_json(spec)): spec for spec in specs}
-        requests.append(
-            ColumnRequest(
-                column.name,
-                domain,
-                tuple(distinct.values()),
-                column.path,
-                alone=table.is_alone(column),
-            )
-        )
-    return requests
-
-
-def domain_to_index(column: ColumnInfo) -> Domain:
-    """The domain of a column that can have an index.
-
-    Raises:
-        UnsupportedTypeError: it cannot, and why.
-    """
-    if column.is_partition:
-        raise UnsupportedTypeError(
-            f"cannot index column {column.name!r}: it is a partition column, whose "
-            "values are known from the paths"
-        )
-    if column.domain is None:
-        raise UnsupportedTypeError(
-            f"cannot index column {column.name!r}: {column.reason} "
-            f"(accepted: {ACCEPTED})"
-        )
-    return column.domain
-
-
-def _missing(
-    table: TableState, requests: Sequence[ColumnRequest], repairs: Repair
-) -> dict[tuple[ColumnRequest, ...], list[int]]:
-    """Files by what has to be built on them.
-
-    Where a column could not be read, all of the file is built anew: what a pack has
-    of that column is empty, and a part of the note would be lost.
-    """
-    per_file: dict[int, list[ColumnRequest]] = {}
-    damaged = repairs.mask(len(table))
-    known = {request.name for request in requests}
-    noted = np.append(table.snapshot.manifest.files["note"].is_valid(), [False])
-    noted = noted.astype(np.bool_)[table.rows] & (table.rows >= 0)
-    failed = np.zeros(len(table), np.bool_)
-    others = [
-        ColumnRequest(column.name, column.domain, (), column.path)
-        for column in table.leaves
-        if column.name in repairs.specs.keys() - known and column.domain
-    ]
-    for request in (*requests, *others):
-        counted = _counted(table, request)
-        served = _served(table, request, repairs)
-        again = tuple(
-            spec
-            for spec in repairs.specs.get(request.name, ())
-            if spec not in request.specs
-        )
-        nowhere = np.zeros(len(table), np.bool_)
-        missing = [
-            (spec, ~served.get(spec_key(spec_to_json(spec)), nowhere) & where)
-            for specs, where in ((request.specs, ~nowhere), (again, damaged))
-            for spec in specs
-        ]
-        if request.name in known:
-            failed |= ~counted & noted
-        needed = ~counted if request.name in known else nowhere.copy()
-        for _, mask in missing:
-            needed |= mask
-        for i in np.flatnonzero(needed).tolist():
-            mine = tuple(spec for spec, mask in missing if mask[i])
-            per_file.setdefault(i, []).append(replace(request, specs=mine))
-    for i in np.flatnonzero(failed).tolist():
-        per_file[i] = list(requests)
-    groups: dict[tuple[ColumnRequest, ...], list[int]] = {}
-    for i in sorted(per_file):
-        groups.setdefault(tuple(per_file[i]), []).append(i)
-    return groups
-
-
-def _counted(table: TableState, request: ColumnRequest) -> np.ndarray:
-    """Which files have statistics of a column."""
-    stats = table.snapshot.manifest.stats.get(request.name)
-    found: np.ndarray = table.rows >= 0
-    if stats is None or stats.domain != request.domain.tag:
-        return np.zeros_like(found)
-    valid = np.append(np.asarray(stats.values.is_valid()), [False])
-    found &= valid[table.rows]
-    return found
-
-
-def _served(
-    table: TableState, request: ColumnRequest, repairs: Repair
-) -> dict[str, np.ndarray]:
-    """By spec, which files have that index on a column, and whole."""
-    found: dict[str, np.ndarray] = {}
-    for use in table.built(table.resolve(request.name, case_sensitive=True)):
-        key = spec_key(use.entry.meta.spec)
-        mask = found.setdefault(key, np.zeros(len(table), np.bool_))
-        mask[np.setdiff1d(use.rows, repairs.packs.get(use.number, ()))] = True
-    return found
-
-
-def _deal(
-    table: TableState,
-    groups: Mapping[tuple[ColumnRequest, ...], list[int]],
-    n_tasks: int,
-) -> list[BuildTask]:
-    """Tasks of nearly equal size: the largest file goes to the lightest task."""
-    tasks = []
-    n_files = sum(map(len, groups.values()))
-    for columns, files in groups.items():
-        share = max(1, min(len(files), -(-n_tasks * len(files) // n_files)))
-        heap: list[tuple[int, int, list[int]]] = [(0, i, []) for i in range(share)]
-        for file in sorted(files, key=lambda i: -int(table.sizes[i])):
-            size, i, mine = heap[0]
-            mine.append(file)
-            heapq.heapreplace(heap, (size + int(table.sizes[file]), i, mine))
-        for _, _, mine in sorted(heap, key=lambda entry: entry[1]):
-            paths = tuple(table.paths[i] for i in sorted(mine))
-            tasks.append(BuildTask(table.location, paths, columns))
-    return tasks
-
-
 def drop(
     table: TableState, *, columns: Sequence[str] | None, kinds: Sequence[str] | None
 ) -> TableState:
@@ -406,7 +234,7 @@ def drop(
         names = {name for c in columns for name in table.spellings(table.find(c))}
     wanted = None if kinds is None else {parse_spec(kind).kind for kind in kinds}
 
-    def without(base: Snapshot) -> Snapshot:
+    def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
         manifest = without_vanished(base.manifest, table.location)
         blobs = {
             (blob.meta.column, spec_key(blob.meta.spec))
@@ -420,8 +248,7 @@ def drop(
             every = set(manifest.stats)
             manifest = manifest.without_stats(every if names is None else names)
         # What was chosen is no longer what is there: the next build chooses anew.
-        properties = without_asked(base.properties, names, wanted)
-        return Snapshot(base.version + 1, manifest, properties)
+        return manifest, without_asked(base.properties, names, wanted)
 
     commit(table.location, without, operation="drop")
     return table.refresh()

@@ -1,7 +1,7 @@
 """Merging: the payloads of many small packs, in few large ones.
 
 A build after every append leaves a pack each time, and a plan opens all of them.  Here
-is which packs are merged, and the commit; ``_merger`` writes them.
+is which packs are merged, and the commit; ``merged_packs`` writes them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from skipindex.build.merged_packs import (
     Merger,
     Move,
     files_of_packs,
-    identities,
     index_keys,
 )
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES, crowded
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.vanished import without_vanished
 from skipindex.table import TableState
 
@@ -100,9 +100,9 @@ def _merge(
     moves = merger.write(chosen, least=least)
     if moves:
 
-        def merged(base: Snapshot) -> Snapshot:
+        def merged(base: Snapshot) -> tuple[Manifest, TableProperties]:
             manifest = _moved(without_vanished(base.manifest, table.location), moves)
-            return Snapshot(base.version + 1, manifest, base.properties)
+            return manifest, base.properties
 
         commit(table.location, merged, operation="merge")
         table = table.refresh()
@@ -112,15 +112,13 @@ def _merge(
 
 
 def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
-    """``base`` with the merged packs in the place of the small ones.
+    """``base`` where merged packs replace the small ones.
 
     A file that has since changed, or whose packs have, keeps what it has; and what
     has since been dropped does not come back.
     """
     names = [pack.name for pack in base.packs]
-    numbers = base.files["packs"].to_pylist()
-    slots = base.files["slots"].to_pylist()
-    packs = list(base.packs)
+    refs, identities, packs = base.refs(), base.identities(), list(base.packs)
     for move in moves:
         alive = {
             (blob.meta.column, spec_key(blob.meta.spec))
@@ -134,15 +132,10 @@ def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
             if (blob.meta.column, spec_key(blob.meta.spec)) in alive
         )
         packs.append(replace(move.pack, blobs=blobs))
-        for row, identity in enumerate(identities(base)):
+        for row, identity in enumerate(identities):
             slot = move.slots.get(identity)
-            if slot is None:
-                continue
-            own = list(zip(numbers[row], slots[row], strict=True))
-            old = {(names[p], s) for p, s in own if names[p] in move.old}
-            if not old or not old <= move.refs[identity]:
-                continue
-            kept = [(p, s) for p, s in own if names[p] not in move.old]
-            kept.append((len(packs) - 1, slot))
-            numbers[row], slots[row] = [p for p, _ in kept], [s for _, s in kept]
-    return base.with_packs(tuple(packs), numbers, slots)
+            old = {(names[p], s) for p, s in refs[row] if names[p] in move.old}
+            if slot is not None and old and old <= move.refs[identity]:
+                left = [(p, s) for p, s in refs[row] if names[p] not in move.old]
+                refs[row] = [*left, (len(packs) - 1, slot)]
+    return base.with_refs(tuple(packs), refs)

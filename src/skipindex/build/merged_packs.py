@@ -1,43 +1,64 @@
 """Writing merged packs.
 
-Payloads are copied, after their checks, without knowing what they mean; those that a
-pack has together are taken apart first (``_pack_wide``).  Data files are not read.
+Payloads are copied after their checks, whatever they mean; payloads that a pack has
+together are taken apart first (``packable``).  Data files are not read.
 
-A pack in which anything fails a check, or cannot be read now, is left as it is, and
-named.  One pack is written at a time, and of it one blob is in memory.  File maps are
-made anew from those of the merged packs.
+A pack in which anything fails a check, or cannot be read now, stays as it is and is
+named.  One pack is written at a time, and one blob of it is in memory.  File maps are
+built again from those of the merged packs.
 """
 
 from __future__ import annotations
 
 import mmap
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from skipindex.build.gathering import gathered, is_together, scattered
+from skipindex.build.packable import BlobReader, is_packable, packed_together
 from skipindex.build.task import map_blob
 from skipindex.build.tiers import is_small
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.domain import Domain
-from skipindex.indexes.file_map import FILE_MAP, FileMap, ValueSpans, build_file_map
+from skipindex.indexes.file_map import FILE_MAP, build_file_map
 from skipindex.storage.damage import damage_of_blob
 from skipindex.storage.log import PACKS
-from skipindex.storage.manifest import BlobUse, Manifest, PackInfo, spec_key
+from skipindex.storage.manifest import (
+    BlobUse,
+    Identity,
+    Manifest,
+    PackInfo,
+    Ref,
+    spec_key,
+)
 from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, PackWriter
-from skipindex.storage.parts import ReadCount
 from skipindex.table import TableState
 
-_Key = tuple[str, str, str, int, str]
-_Refs = list[tuple[int, int]]
+T = TypeVar("T")
+
 _UNREADABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
 _FOOTER: Final = 512
 """More than a pack's footer has for a blob."""
+
+
+class IndexKey(NamedTuple):
+    """What two blobs have in common that hold the same index of other files."""
+
+    column: str
+    spec: str
+    kind: str
+    version: int
+    domain: str
+
+    @classmethod
+    def of(cls, meta: BlobMeta) -> IndexKey:
+        """The key of a blob."""
+        spec = spec_key(meta.spec)
+        return cls(meta.column, spec, meta.kind, meta.version, meta.domain)
 
 
 def files_of_packs(manifest: Manifest) -> np.ndarray:
@@ -48,27 +69,47 @@ def files_of_packs(manifest: Manifest) -> np.ndarray:
     return counts
 
 
-def index_keys(pack: PackInfo) -> frozenset[_Key]:
-    """The indexes that a pack has, but file maps, which come and go."""
-    keys = (_key(blob.meta) for blob in pack.blobs if blob.meta.kind != FILE_MAP)
-    return frozenset(keys)
+def index_keys(pack: PackInfo) -> frozenset[IndexKey]:
+    """The indexes that a pack has, without file maps, which come and go."""
+    metas = (blob.meta for blob in pack.blobs)
+    return frozenset(IndexKey.of(meta) for meta in metas if meta.kind != FILE_MAP)
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The slots of one merged pack.
+    """What one merged pack holds, and what it replaces.
 
     Args:
         pack: the pack.
-        old: names of the small packs, whose place it takes.
-        slots: by data file (path and identity), its slot.
+        old: names of the small packs that it replaces.
+        slots: by data file, its slot.
         refs: by data file, the small packs and slots that it had.
     """
 
     pack: PackInfo
     old: frozenset[str]
-    slots: dict[tuple[Any, ...], int]
-    refs: dict[tuple[Any, ...], set[tuple[str, int]]]
+    slots: dict[Identity, int]
+    refs: dict[Identity, set[tuple[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A data file whose payloads are merged.
+
+    Args:
+        identity: of the file.
+        n_rows: of the file.
+        refs: where its payloads are in the packs that are merged, newest pack last.
+    """
+
+    identity: Identity
+    n_rows: int
+    refs: Sequence[Ref]
+
+    @property
+    def footer_crc(self) -> int:
+        """Of the file, as its payload names it."""
+        return self.identity[-1]
 
 
 class _NotMergeableError(Exception):
@@ -105,15 +146,7 @@ class Merger:
         self._max_files = max_files
         self._max_bytes = max_bytes
         self._forget_bins = forget_bins
-        self._blobs: dict[tuple[int, int], Blob] = {}
-        self._maps: dict[tuple[int, int], list[ValueSpans | None]] = {}
-        self._together: dict[tuple[int, int], dict[int, list[bytes]]] = {}
-        self._counts = np.maximum(manifest.files["n_rows"].to_numpy(), 0)
         self.refused: dict[int, str] = {}
-
-    @cached_property
-    def _identities(self) -> list[tuple[Any, ...]]:
-        return list(identities(self.manifest))
 
     def small(self) -> set[int]:
         """The numbers of the packs that are to be merged."""
@@ -179,7 +212,7 @@ class Merger:
             return
         meta = use.entry.meta
         if blob.has_shared and meta.kind != FILE_MAP:
-            if not is_together(meta.kind):
+            if not is_packable(meta.kind):
                 self.refused[use.number] = f"kind {meta.kind!r} is not installed here"
             elif self._domain(meta) is None:
                 self.refused[use.number] = f"no column {meta.column!r} of that type"
@@ -189,7 +222,7 @@ class Merger:
             before += n_bytes
 
     def _open(self, use: BlobUse) -> Blob:
-        """A blob that is not kept open."""
+        """The blob, opened for one look at its directory."""
         return Blob(self._table.location.view(f"{PACKS}/{use.pack.name}"), use.entry)
 
     def _write_all(self, chosen: set[int], sizes: dict[int, np.ndarray]) -> list[Move]:
@@ -198,48 +231,51 @@ class Merger:
         The newest pack of a file counts.  So where a merged pack has an index of some
         files and not of another, the other's in an older pack would look superseded.
         """
-        files = self.manifest.files
-        alike: dict[frozenset[_Key], list[tuple[int, _Refs]]] = {}
-        for row, (packs, slots) in enumerate(
-            zip(files["packs"].to_pylist(), files["slots"].to_pylist(), strict=True)
-        ):
-            mine = [(p, s) for p, s in zip(packs, slots, strict=True) if p in chosen]
+        alike: dict[frozenset[IndexKey], list[_File]] = {}
+        counts = np.maximum(self.manifest.files["n_rows"].to_numpy(), 0).tolist()
+        rows = zip(
+            self.manifest.identities(), counts, self.manifest.refs(), strict=True
+        )
+        for identity, n_rows, refs in rows:
+            mine = [(p, slot) for p, slot in refs if p in chosen]
             if mine:
                 keys = [index_keys(self.manifest.packs[p]) for p, _ in mine]
-                alike.setdefault(frozenset().union(*keys), []).append((row, mine))
+                file = _File(identity, n_rows, mine)
+                alike.setdefault(frozenset().union(*keys), []).append(file)
         return [
-            self._write_one(refs)
+            self._write_one(files)
             for every in alike.values()
-            for refs in self._cut(every, sizes)
+            for files in self._cut(every, sizes)
         ]
 
     def _cut(
-        self, every: Sequence[tuple[int, _Refs]], sizes: dict[int, np.ndarray]
-    ) -> Iterator[list[tuple[int, _Refs]]]:
+        self, every: Sequence[_File], sizes: dict[int, np.ndarray]
+    ) -> Iterator[list[_File]]:
         """As many of the files as one merged pack may hold, and the next ones."""
-        refs: list[tuple[int, _Refs]] = []
+        files: list[_File] = []
         n_bytes = 0
-        for row, mine in every:
-            refs.append((row, mine))
-            n_bytes += sum(int(sizes[p][s]) for p, s in mine if s < len(sizes[p]))
-            if len(refs) >= self._max_files or n_bytes >= self._max_bytes:
-                yield refs
-                refs, n_bytes = [], 0
-        if refs:
-            yield refs
+        for file in every:
+            files.append(file)
+            n_bytes += sum(int(sizes[p][s]) for p, s in file.refs if s < len(sizes[p]))
+            if len(files) >= self._max_files or n_bytes >= self._max_bytes:
+                yield files
+                files, n_bytes = [], 0
+        if files:
+            yield files
 
-    def _write_one(self, refs: Sequence[tuple[int, _Refs]]) -> Move:
+    def _write_one(self, files: Sequence[_File]) -> Move:
         """One merged pack of these files, written column by column."""
-        manifest = self.manifest
-        numbers = sorted({p for _, mine in refs for p, _ in mine})
-        columns: dict[str, dict[_Key, BlobMeta]] = {}
+        packs = self.manifest.packs
+        numbers = sorted({p for file in files for p, _ in file.refs})
+        columns: dict[str, dict[IndexKey, BlobMeta]] = {}
         for number in numbers:
-            for blob in manifest.packs[number].blobs:
-                columns.setdefault(blob.meta.column, {})[_key(blob.meta)] = blob.meta
+            for blob in packs[number].blobs:
+                key = IndexKey.of(blob.meta)
+                columns.setdefault(key.column, {})[key] = blob.meta
         with tempfile.TemporaryFile() as spool:
             writer = PackWriter(spool.write)
             for metas in columns.values():
-                self._write_column(writer, metas, refs)
+                self._write_column(writer, metas, numbers, files)
             name = writer.finish()
             spool.flush()
             with (
@@ -247,102 +283,62 @@ class Merger:
                 memoryview(mapped) as data,
             ):
                 self._table.location.write(f"{PACKS}/{name}", data)
-        names = [pack.name for pack in manifest.packs]
-        identities = self._identities
         return Move(
             PackInfo(name, writer.size, tuple(writer.entries)),
-            frozenset(names[p] for p in numbers),
-            {identities[row]: slot for slot, (row, _) in enumerate(refs)},
-            {identities[r]: {(names[p], s) for p, s in mine} for r, mine in refs},
+            old=frozenset(packs[p].name for p in numbers),
+            slots={file.identity: slot for slot, file in enumerate(files)},
+            refs={f.identity: {(packs[p].name, s) for p, s in f.refs} for f in files},
         )
 
     def _write_column(
         self,
         writer: PackWriter,
-        metas: dict[_Key, BlobMeta],
-        refs: Sequence[tuple[int, _Refs]],
+        metas: Mapping[IndexKey, BlobMeta],
+        numbers: Sequence[int],
+        files: Sequence[_File],
     ) -> None:
         """Write the blobs of one column, its file map after them."""
         n_bytes = 0
         for key, meta in metas.items():
-            if meta.kind == FILE_MAP:
+            if key.kind == FILE_MAP:
                 continue
+            old, domain = self._readers(key, numbers), self._domain(meta)
             builder = BlobBuilder(meta)
-            for row, mine in refs:
-                n_rows, crc = self._mark(row)
-                parts = self._payload(key, mine)
-                builder.add(parts, n_rows=n_rows, identity=crc)
-            domain = self._domain(meta)
-            made = builder if domain is None else gathered(builder, domain)
+            for file in files:
+                parts = _newest(file, old, BlobReader.payload) or []
+                builder.add(parts, n_rows=file.n_rows, identity=file.footer_crc)
+            made = builder if domain is None else packed_together(builder, domain)
             n_bytes += made.n_bytes
             writer.add(made)
-            self._together.clear()
         for key, meta in metas.items():
             domain = self._domain(meta)
-            if meta.kind != FILE_MAP or domain is None:
+            if key.kind != FILE_MAP or domain is None:
                 continue
-            spans = [self._span(key, mine) for _, mine in refs]
+            old = self._readers(key, numbers)
+            spans = [_newest(file, old, BlobReader.span) for file in files]
             parts_or_none = build_file_map(spans, domain, n_index_bytes=n_bytes)
             if parts_or_none is not None:
-                marks = [self._mark(row) for row, _ in refs]
-                writer.add(map_blob(meta.column, meta.domain, parts_or_none, marks))
-            self._maps.clear()
-        self._blobs.clear()
+                marks = [(file.n_rows, file.footer_crc) for file in files]
+                writer.add(map_blob(key.column, key.domain, parts_or_none, marks))
 
-    def _mark(self, row: int) -> tuple[int, int]:
-        """The row count and the footer's crc32c of a file."""
-        return int(self._counts[row]), self._identities[row][-1]
-
-    def _places(self, key: _Key, mine: _Refs) -> Iterator[tuple[int, int, int]]:
-        """The packs, blobs and slots that may hold a payload, newest first."""
-        for number, slot in reversed(mine):
-            for i, blob in enumerate(self.manifest.packs[number].blobs):
-                if _key(blob.meta) == key:
-                    yield number, i, slot
-
-    def _payload(self, key: _Key, mine: _Refs) -> list[bytes]:
-        for number, i, slot in self._places(key, mine):
-            try:
-                parts = self._blob(number, i).payload(slot, ReadCount())
-                if parts is not None:
-                    return [bytes(part) for part in parts.read(0, len(parts))]
-                together = self._scattered(number, i)
-            except _UNREADABLE as error:
-                raise _NotMergeableError(number, str(error)) from error
-            if slot in together:
-                return together[slot]
-        return []
-
-    def _scattered(self, number: int, i: int) -> dict[int, list[bytes]]:
-        """The payloads that a blob has together, taken apart."""
-        if (number, i) not in self._together:
-            domain = self._domain(self.manifest.packs[number].blobs[i].meta)
-            found = {} if domain is None else scattered(self._blob(number, i), domain)
-            self._together[number, i] = found
-        return self._together[number, i]
-
-    def _span(self, key: _Key, mine: _Refs) -> ValueSpans | None:
-        for number, i, slot in self._places(key, mine):
-            try:
-                spans = self._spans(number, i)
-            except _UNREADABLE as error:
-                raise _NotMergeableError(number, str(error)) from error
-            if slot < len(spans) and spans[slot] is not None:
-                return spans[slot]
-        return None
-
-    def _spans(self, number: int, i: int) -> list[ValueSpans | None]:
-        if (number, i) not in self._maps:
-            blob = self._blob(number, i)
-            domain = self._domain(self.manifest.packs[number].blobs[i].meta)
-            spans: list[ValueSpans | None] = []
-            if domain is not None:
-                parts = blob.shared(ReadCount())
-                opened = FileMap.open(parts, domain, len(blob.n_rows))
-                if not (opened.binned and self._forget_bins):
-                    spans = opened.spans()
-            self._maps[number, i] = spans
-        return self._maps[number, i]
+    def _readers(
+        self, key: IndexKey, numbers: Iterable[int]
+    ) -> dict[int, list[BlobReader]]:
+        """The blobs of one index in every pack of these numbers."""
+        found: dict[int, list[BlobReader]] = {}
+        for number in numbers:
+            pack = self.manifest.packs[number]
+            found[number] = [
+                BlobReader(
+                    self._table.location.view(f"{PACKS}/{pack.name}"),
+                    entry,
+                    self._domain(entry.meta),
+                    forget_bins=self._forget_bins,
+                )
+                for entry in pack.blobs
+                if IndexKey.of(entry.meta) == key
+            ]
+        return found
 
     def _domain(self, meta: BlobMeta) -> Domain | None:
         """The domain of a column, if the table still has it."""
@@ -353,20 +349,23 @@ class Merger:
                 return domain
         return None
 
-    def _blob(self, number: int, i: int) -> Blob:
-        if (number, i) not in self._blobs:
-            pack = self.manifest.packs[number]
-            source = self._table.location.view(f"{PACKS}/{pack.name}")
-            self._blobs[number, i] = Blob(source, pack.blobs[i])
-        return self._blobs[number, i]
 
+def _newest(
+    file: _File,
+    old: Mapping[int, Sequence[BlobReader]],
+    look: Callable[[BlobReader, int], T | None],
+) -> T | None:
+    """What the newest pack has of a file; None if no pack has anything.
 
-def _key(meta: BlobMeta) -> _Key:
-    return meta.column, spec_key(meta.spec), meta.kind, meta.version, meta.domain
-
-
-def identities(manifest: Manifest) -> Iterator[tuple[Any, ...]]:
-    """What tells every data file from all others."""
-    names = ("path", "size", "mtime", "footer_crc")
-    columns = [manifest.files[name].to_pylist() for name in names]
-    return zip(*columns, strict=True)
+    Raises:
+        _NotMergeableError: a pack cannot be read.
+    """
+    for number, slot in reversed(file.refs):
+        for reader in old[number]:
+            try:
+                found = look(reader, slot)
+            except _UNREADABLE as error:
+                raise _NotMergeableError(number, str(error)) from error
+            if found is not None:
+                return found
+    return None

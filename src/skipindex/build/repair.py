@@ -16,10 +16,8 @@ from skipindex.indexes import MinMax, index_type, spec_from_json
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.damage import damage_of
-from skipindex.storage.manifest import Manifest
+from skipindex.storage.manifest import Identity, Manifest
 from skipindex.table import TableState
-
-Identity = tuple[str, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Repair:
 
     def left(self, table: TableState) -> dict[Identity, set[str]]:
         """By data file, the names of the packs that it leaves."""
-        identities = identities_of(table.snapshot.manifest)
+        identities = table.snapshot.manifest.identities()
         found: dict[Identity, set[str]] = {}
         for number, files in self.packs.items():
             name = table.snapshot.manifest.packs[number].name
@@ -104,13 +102,6 @@ def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
     )
 
 
-def identities_of(manifest: Manifest) -> list[Identity]:
-    """What tells every data file from all others."""
-    names = ("path", "size", "mtime", "footer_crc")
-    columns = (manifest.files[name].to_pylist() for name in names)
-    return list(zip(*columns, strict=True))
-
-
 def without_packs(
     manifest: Manifest, left: Mapping[Identity, Collection[str]]
 ) -> Manifest:
@@ -118,18 +109,8 @@ def without_packs(
     if not left:
         return manifest
     names = [pack.name for pack in manifest.packs]
-    numbers, slots = [], []
-    rows = zip(
-        identities_of(manifest),
-        manifest.files["packs"].to_pylist(),
-        manifest.files["slots"].to_pylist(),
-        strict=True,
-    )
-    for identity, mine, places in rows:
-        gone = left.get(identity, ())
-        pairs = [
-            (p, s) for p, s in zip(mine, places, strict=True) if names[p] not in gone
-        ]
-        numbers.append([p for p, _ in pairs])
-        slots.append([s for _, s in pairs])
-    return manifest.with_packs(manifest.packs, numbers, slots)
+    refs = [
+        [ref for ref in mine if names[ref[0]] not in left.get(identity, ())]
+        for identity, mine in zip(manifest.identities(), manifest.refs(), strict=True)
+    ]
+    return manifest.with_refs(manifest.packs, refs)

@@ -9,6 +9,7 @@ table that is overwritten every day has no index left to tell by.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from skipindex.errors import PredicateError, UnknownIndexError, UnsupportedTypeError
@@ -22,43 +23,39 @@ from skipindex.indexes import (
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.manifest import spec_key
+from skipindex.storage.properties import TableProperties
 from skipindex.table import ColumnInfo, TableState
 
 EVERY: Final = "*"
 """In a request, every column that has an order and is not named in it."""
-WANTED: Final = "indexes"
-"""The property of a table that says what was asked for."""
-CHOICE: Final = "choice"
-"""The property of a table in which a choice of indexes is remembered."""
 
 Spec: TypeAlias = IndexSpec | MinMax
-Wishes: TypeAlias = dict[str, list[Spec] | None]
+SpecsByColumn: TypeAlias = dict[str, list[Spec] | None]
 """By column, or ``*``, what it is to have; None is not even statistics."""
 SpecKey: TypeAlias = tuple[str, str]
 """A column and a spec as text."""
 
 
-def asked_for(table: TableState) -> Wishes:
+def asked_for(table: TableState) -> SpecsByColumn:
     """What builds were asked for; an older table says it by what it has."""
-    record = table.snapshot.properties.get(WANTED)
+    record = table.snapshot.properties.indexes
     if isinstance(record, Mapping):
         return _read(record)
     chosen = spec_keys(chosen_for(table))
-    found: Wishes = {}
+    found: SpecsByColumn = {}
     for column, spec in _present(table):
         if (column, _key(spec)) not in chosen:
             _add(found, column, [spec])
     return found
 
 
-def chosen_for(table: TableState) -> Wishes:
+def chosen_for(table: TableState) -> SpecsByColumn:
     """What the advisor chose."""
-    choice = table.snapshot.properties.get(CHOICE)
-    record = choice.get("indexes") if isinstance(choice, Mapping) else None
+    record = (table.snapshot.properties.choice or {}).get("indexes")
     return _read(record) if isinstance(record, Mapping) else {}
 
 
-def wanted_of(table: TableState) -> Wishes:
+def wanted_of(table: TableState) -> SpecsByColumn:
     """The indexes that a table is to have; no column is named that cannot have them.
 
     Statistics of every other column that has an order are wanted too, unless ``*``
@@ -69,7 +66,7 @@ def wanted_of(table: TableState) -> Wishes:
         _add(found, name, specs or [])
     for name, spec in _present(table):
         _add(found, name, [spec])
-    domains = {column.name: column.domain for column in indexable(table)}
+    domains = {column.name: column.domain for column in indexable_columns(table)}
     if EVERY in found and found[EVERY] is None:
         for name in table.snapshot.manifest.stats.keys() & domains.keys():
             found.setdefault(name, [])
@@ -82,16 +79,14 @@ def wanted_of(table: TableState) -> Wishes:
 
 def has_any(table: TableState) -> bool:
     """Whether anything was ever built or asked for, and not dropped since."""
-    known = table.snapshot.properties.keys() & {WANTED, CHOICE}
-    manifest = table.snapshot.manifest
-    return bool(known or manifest.packs or manifest.stats)
+    properties, manifest = table.snapshot.properties, table.snapshot.manifest
+    was_asked = properties.indexes is not None or properties.choice is not None
+    return bool(was_asked or manifest.packs or manifest.stats)
 
 
-def indexable(table: TableState) -> Iterator[ColumnInfo]:
+def indexable_columns(table: TableState) -> list[ColumnInfo]:
     """The columns that can have an index."""
-    for column in table.leaves:
-        if column.domain is not None and not column.is_partition:
-            yield column
+    return [c for c in table.leaves if c.domain is not None and not c.is_partition]
 
 
 def column_named(table: TableState, name: str) -> ColumnInfo:
@@ -106,9 +101,9 @@ def column_named(table: TableState, name: str) -> ColumnInfo:
         return table.find(name)
 
 
-def restrictions(table: TableState) -> Wishes:
+def restrictions(table: TableState) -> SpecsByColumn:
     """The columns that were to have no statistics, as a request says it."""
-    known = {EVERY, *(column.name for column in indexable(table))}
+    known = {EVERY, *(column.name for column in indexable_columns(table))}
     asked = asked_for(table).items()
     return {name: None for name, specs in asked if specs is None and name in known}
 
@@ -132,16 +127,16 @@ def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_asked(
-    properties: Mapping[str, Any],
+    properties: TableProperties,
     columns: Collection[str] | None,
     kinds: Collection[str] | None,
-) -> dict[str, Any]:
+) -> TableProperties:
     """The properties once indexes were dropped; None stands for all of them."""
-    record = properties.get(WANTED)
-    left = {k: v for k, v in properties.items() if k not in {WANTED, CHOICE}}
+    record = properties.indexes
+    left = replace(properties, indexes=None, choice=None)
     if not isinstance(record, Mapping) or (columns is None and kinds is None):
         return left
-    asked: Wishes = {}
+    asked: SpecsByColumn = {}
     for name, specs in _read(record).items():
         if columns is not None and name not in columns:
             asked[name] = specs
@@ -152,18 +147,18 @@ def without_asked(
     if kinds is not None and "minmax" in kinds:
         for name in columns if columns is not None else (EVERY,):
             asked[name] = asked.get(name) or None
-    return {**left, WANTED: to_json(asked)} if asked else left
+    return replace(left, indexes=to_json(asked)) if asked else left
 
 
 def to_json(wishes: Mapping[str, Sequence[Spec] | None]) -> dict[str, Any]:
-    """Wishes as a property says them."""
+    """SpecsByColumn as a property says them."""
     return {
         name: None if specs is None else [spec_to_json(spec) for spec in specs]
         for name, specs in wishes.items()
     }
 
 
-def spec_keys(wishes: Wishes) -> set[SpecKey]:
+def spec_keys(wishes: SpecsByColumn) -> set[SpecKey]:
     """The columns and specs of wishes, ``*`` left out."""
     return {(name, _key(s)) for name, specs in wishes.items() for s in specs or ()}
 
@@ -172,9 +167,9 @@ def _key(spec: Spec) -> str:
     return spec_key(spec_to_json(spec))
 
 
-def _read(record: Mapping[str, Any]) -> Wishes:
+def _read(record: Mapping[str, Any]) -> SpecsByColumn:
     """What a property says; what cannot be read of it is left out."""
-    found: Wishes = {}
+    found: SpecsByColumn = {}
     for name, specs in record.items():
         if specs is None:
             found[name] = None
@@ -188,7 +183,7 @@ def _read(record: Mapping[str, Any]) -> Wishes:
     return found
 
 
-def _add(wishes: Wishes, name: str, specs: Sequence[Spec]) -> None:
+def _add(wishes: SpecsByColumn, name: str, specs: Sequence[Spec]) -> None:
     mine = wishes.get(name) or []
     wishes[name] = [*mine, *(spec for spec in specs if spec not in mine)]
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pyarrow as pa
 from crc32c import crc32c
 
-from skipindex.build.gathering import gathered
-from skipindex.errors import TableError, UnsupportedTypeError
+from skipindex.build.packable import packed_together
+from skipindex.errors import TableError, UnsupportedTypeError, first_line
 from skipindex.expressions import Reference
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type, spec_to_json
@@ -27,7 +27,7 @@ from skipindex.indexes.file_map import (
 )
 from skipindex.indexes.file_map import VERSION as MAP_VERSION
 from skipindex.indexes.interface import IndexSpec
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
 from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
@@ -69,7 +69,7 @@ class BuildTask:
 
 def run_task(task: BuildTask) -> bytes:
     """Index the files of ``task``; the piece of a manifest, as bytes."""
-    pack = _OpenPack(task.columns)
+    pack = _PendingPack(task.columns)
     rows: list[dict[str, Any]] = []
     summaries: list[dict[str, Summary]] = []
     domains = {column.name: column.domain for column in task.columns}
@@ -121,7 +121,7 @@ class _Indexed:
     spans: dict[str, ValueSpans] = field(default_factory=dict)
 
 
-class _OpenPack:
+class _PendingPack:
     """The pack that a task is filling."""
 
     def __init__(self, columns: Sequence[ColumnRequest]) -> None:
@@ -173,7 +173,7 @@ class _OpenPack:
             return None
         domains = {name: column.domain for name, column in self._open.items()}
         payloads = [
-            gathered(builder, domains[name])
+            packed_together(builder, domains[name])
             for (name, _), builder in self._builders.items()
         ]
         builders = [*payloads, *self._maps()]
@@ -222,7 +222,7 @@ def _index_file(
     location: Location, path: str, columns: Sequence[ColumnRequest]
 ) -> _Indexed | None:
     """Index one file.  What cannot be indexed is noted, and left to be read."""
-    found = Found(path, 0, 0)
+    found = FileInfo(path, 0, 0)
     note = None
     try:
         now = location.stat(path)
@@ -239,7 +239,7 @@ def _index_file(
 
 
 def _row(
-    found: Found, *, footer_crc: int = 0, n_rows: int = -1, note: str | None = None
+    found: FileInfo, *, footer_crc: int = 0, n_rows: int = -1, note: str | None = None
 ) -> dict[str, Any]:
     """What a manifest has of a file, but for its packs."""
     return {
@@ -253,7 +253,7 @@ def _row(
 
 
 def _read_and_index(
-    location: Location, found: Found, columns: Sequence[ColumnRequest]
+    location: Location, found: FileInfo, columns: Sequence[ColumnRequest]
 ) -> _Indexed:
     crc = footer_crc(location, found)
     names = {request.name for request in columns}
@@ -316,7 +316,7 @@ def _index_column(
 
 def reason(error: Exception) -> str:
     """Why something could not be read, in one line."""
-    text = str(error).partition("\n")[0]
+    text = first_line(error)
     return text if isinstance(error, UNREADABLE) else f"{type(error).__name__}: {text}"
 
 
@@ -364,7 +364,7 @@ def _beyond(column: EncodedColumn) -> str:
     )
 
 
-def footer_crc(location: Location, found: Found) -> int:
+def footer_crc(location: Location, found: FileInfo) -> int:
     """The crc32c of the Parquet footer, which names every column chunk.
 
     Raises:

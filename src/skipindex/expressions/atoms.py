@@ -20,6 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.expressions.arrays import Ints, starts
+
 Value: TypeAlias = int | bytes
 
 
@@ -32,9 +34,7 @@ class IntegerSet(Sequence[int]):
     def __init__(self, numbers: npt.NDArray[np.integer[Any]]) -> None:
         """``numbers`` may be in any order and repeat, and must fit into int64."""
         ordered = np.sort(numbers.astype(np.int64))
-        fresh = np.ones(len(ordered), np.bool_)
-        np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-        self.array: npt.NDArray[np.int64] = ordered[fresh]
+        self.array: Ints = ordered[starts(ordered)]
         self.array.setflags(write=False)
 
     def __len__(self) -> int:
@@ -123,14 +123,14 @@ class NoneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class NullAtom:
     """The value is NULL."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
-class IsNotNull:
+class NotNullAtom:
     """The value is not NULL."""
 
     column: str
@@ -160,7 +160,7 @@ class Matches:
     negated: bool = False
 
 
-Atom: TypeAlias = Range | OneOf | NoneOf | IsNull | IsNotNull | Matches
+Atom: TypeAlias = Range | OneOf | NoneOf | NullAtom | NotNullAtom | Matches
 
 
 def successor(value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""The comparisons of SQL, and what each is when it is negated or turned round."""
+"""The comparisons of SQL, and what each is when it is negated or mirrored."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
     Atom,
     Matches,
@@ -32,9 +32,8 @@ from skipindex.expressions.atoms import (
     after_prefix,
 )
 
-_Mask = npt.NDArray[np.bool_]
 _CHARACTER: Final = rb"(?:[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*)"
-_MANY: Final = 256
+_BULK_FROM_VALUES: Final = 256
 """So many values are searched for the longest piece before they are matched."""
 _WILDCARDS: Final = {"%": Wildcard.ANY_TEXT, "_": Wildcard.ANY_CHARACTER}
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
@@ -121,12 +120,12 @@ def shared_prefix(low: bytes, high: bytes) -> bytes:
     return b""
 
 
-def select(pattern: Pattern, values: pa.LargeBinaryArray) -> tuple[_Mask, _Mask]:
+def select(pattern: Pattern, values: pa.LargeBinaryArray) -> tuple[Mask, Mask]:
     """Which values, none NULL, match for certain, and which possibly."""
     n = len(values)
     candidates = np.arange(n)
     pieces = [piece for piece in pattern if isinstance(piece, bytes)]
-    if pieces and n >= _MANY:
+    if pieces and n >= _BULK_FROM_VALUES:
         longest = max(pieces, key=len)
         hits = pc.match_substring(values, longest)
         candidates = np.flatnonzero(np.asarray(hits))

@@ -39,6 +39,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Ints, Mask, starts
 from skipindex.expressions.atoms import Atom, OneOf, Range, Value, successor
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding import roaring
@@ -61,7 +62,7 @@ from skipindex.indexes.encoding.header import (
     check_tag,
     check_version,
 )
-from skipindex.indexes.encoding.ranks import Distinct, Ints, rank_bytes, rank_ints
+from skipindex.indexes.encoding.ranks import Distinct, rank_bytes, rank_ints
 from skipindex.indexes.positional import DAMAGE, Interval, intervals_of
 from skipindex.storage.parts import Parts
 
@@ -82,8 +83,6 @@ _BYTES_PER_FILE: Final = 256
 _SHARE: Final = 16
 """A map takes up to 64 KB and 256 bytes a file, or one byte for so many of the indexes
 beside it."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +170,14 @@ def _binned(
     lows, highs = ranks[: len(slots)], ranks[len(slots) :]
     step = max(1, -(-len(lows) // _MAX_BINS))
     cuts = np.sort(lows)[::step]
-    cuts = cuts[np.append(True, cuts[1:] != cuts[:-1])] if len(cuts) else cuts
+    cuts = cuts[starts(cuts)]
     first = cuts.searchsorted(lows, side="right") - 1
     last = cuts.searchsorted(highs, side="right") - 1
     width = last - first + 1
     within = np.arange(int(width.sum())) - np.repeat(np.cumsum(width) - width, width)
     bins = (np.repeat(first, width) + within).astype(np.uint64)
     keys = np.sort(bins << np.uint64(32) | np.repeat(slots, width))
-    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+    keys = keys[starts(keys)]
     if isinstance(distinct, np.ndarray):
         return keys, distinct[cuts]
     return keys, distinct.take(pa.array(cuts))
@@ -205,7 +204,7 @@ def _written(
         n_codes = -(-n_codes >> _FAN_BITS)
         codes = keys >> np.uint64(32 + _FAN_BITS) << np.uint64(32)
         keys = np.sort(codes | keys & np.uint64(0xFFFF_FFFF))
-        keys = keys[np.append(True, keys[1:] != keys[:-1])]
+        keys = keys[starts(keys)]
     tag = domain.tag.encode()
     covered = np.packbits([s is not None for s in files], bitorder="little")
     head = _HEAD.pack(
@@ -253,7 +252,7 @@ class FileMap:
         raw = parts[0]
         check_version(raw[0] if len(raw) else 0, VERSION, FILE_MAP)
         cursor = Cursor(raw)
-        _, form, n_tag, n_levels, found, n_codes, n_chunks = cursor.unpack(_HEAD)
+        version, form, n_tag, n_levels, found, n_codes, n_chunks = cursor.unpack(_HEAD)
         check_tag(cursor.bytes(n_tag), domain, FILE_MAP)
         is_bytes = BYTES if domain.is_bytes else 0
         if found != n_files or form & ~_BINS != is_bytes:
@@ -262,7 +261,7 @@ class FileMap:
             )
         bits = np.frombuffer(cursor.bytes((n_files + 7) // 8), np.uint8)
         covered = np.unpackbits(bits, count=n_files, bitorder="little").view(np.bool_)
-        head = Head(is_bytes, 0, n_files, 0, n_codes, n_chunks)
+        head = Head(version, is_bytes, 0, n_files, 0, n_codes, n_chunks)
         book = open_codebook(head, cursor, parts)
         levels, at, n_sets = [], 1 + n_chunks, n_codes
         for _ in range(n_levels):

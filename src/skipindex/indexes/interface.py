@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,11 @@ from skipindex.storage.parts import Parts, ReadCount
 __all__ = [
     "ContextIndex",
     "Dictionary",
-    "GatheringType",
     "Index",
     "IndexSpec",
     "IndexType",
     "PackIndex",
+    "PackableType",
     "Parts",
     "ReadCount",
 ]
@@ -39,7 +39,7 @@ class Index(Protocol):
     def probe(self, atom: Atom) -> Bounds[BitMap] | None:
         """Bound the rows for which ``atom`` is TRUE, or None for no opinion.
 
-        A row whose value is NULL is never in ``lower`` but for ``IsNull``.
+        A row whose value is NULL is never in ``lower`` but for ``NullAtom``.
         """
 
 
@@ -135,19 +135,19 @@ class IndexType(Protocol):
 
 
 @runtime_checkable
-class GatheringType(IndexType, Protocol):
+class PackableType(IndexType, Protocol):
     """A kind that can put the payloads of a pack together, to ask all files at once.
 
     A kind has these methods or not.  It may put together some payloads and leave
     others as they are, which are then opened one by one.
     """
 
-    def gather(
+    def pack_together(
         self, payloads: Sequence[Sequence[bytes]], domain: Domain
     ) -> tuple[list[bytes], set[int]]:
         """The parts of payloads together, and the slots whose payloads are in them."""
 
-    def scatter(
+    def unpack(
         self, shared: Parts, domain: Domain, n_files: int
     ) -> dict[int, list[bytes]]:
         """By slot, the payloads that were put together, as they were before.
@@ -167,7 +167,4 @@ class GatheringType(IndexType, Protocol):
 class MinMax:
     """Ask for nothing but the statistics, which every indexed column gets anyway."""
 
-    @property
-    def kind(self) -> str:
-        """``minmax``."""
-        return "minmax"
+    kind: ClassVar[str] = "minmax"

@@ -1,10 +1,12 @@
-"""From atoms to code intervals: what all kinds that know rows have in common."""
+"""What all kinds have in common that know rows: their payload, and atoms as codes."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import Final, Protocol, assert_never
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Self, TypeVar, assert_never
 
 import numpy as np
 from pyroaring import BitMap
@@ -12,217 +14,277 @@ from pyroaring import BitMap
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
 )
 from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import select
 from skipindex.indexes.encoding import roaring
-from skipindex.indexes.encoding.dictionary import Codebook
-from skipindex.indexes.encoding.header import Head
+from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
+from skipindex.indexes.encoding.header import Cursor, Head, read_head
+from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.parts import Parts
+
+T = TypeVar("T")
 
 Interval = tuple[int, int]
 """The codes ``start .. stop - 1``."""
 
-_NOWHERE: Final = (0, 0)
-"""The interval of no code."""
+_NO_CODE: Final = (0, 0)
 
 DAMAGE: Final = (ValueError, IndexError, OverflowError, MemoryError, struct.error)
-"""What reading nonsense may raise."""
+"""What reading damaged bytes may raise."""
 
 
-class Positional(Protocol):
-    """An index over codes.  Each answer bounds the rows; NULL rows are in none."""
+@dataclass(frozen=True, slots=True)
+class PositionalIndex(ABC):
+    """An index over codes.
+
+    Args:
+        head: the counts of the column.
+        book: what the codes mean.
+        parts: the payload.
+    """
+
+    head: Head
+    book: Codebook
+    parts: Parts
+
+    @classmethod
+    @abstractmethod
+    def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
+        """Read what the kind adds to the header.
+
+        Raises:
+            CorruptIndexError: it contradicts itself or ``head``.
+        """
 
     @property
-    def head(self) -> Head:
-        """The counts of the column."""
+    @abstractmethod
+    def n_bitmaps(self) -> int:
+        """How many bitmaps the payload has, empty ones too."""
 
     @property
-    def book(self) -> Codebook:
-        """What the codes mean."""
+    @abstractmethod
+    def n_parts(self) -> int:
+        """How many parts a payload with this header has."""
 
+    @abstractmethod
     def existence(self) -> BitMap:
         """The rows that have a value."""
 
+    @abstractmethod
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
-        """The rows whose code lies in one of the intervals.
+        """The rows whose code lies in one of the intervals; NULL rows are in neither.
 
-        They are not empty, ascending, and do not touch each other.
+        The intervals are not empty, ascend, and do not touch each other.
         """
 
+    def probe(self, atom: Atom) -> Bounds[BitMap]:
+        """Bound the rows for which ``atom`` is TRUE.
 
-class Nested(Positional, Protocol):
-    """One that can look at few rows for less than at all of them."""
+        Raises:
+            CorruptIndexError: a part of the payload is damaged.
+        """
+        bounds = _undamaged(atom, lambda: self._probe(atom))
+        if bounds.upper and bounds.upper.max() >= self.head.n_rows:
+            raise CorruptIndexError(
+                f"the index of column {atom.column!r} names row {bounds.upper.max()}, "
+                f"and the file has {self.head.n_rows} rows"
+            )
+        return bounds
 
+    def distinct(self, limit: int) -> list[Value] | None:
+        """Every value that has a code, or None if there are more than ``limit``.
+
+        Raises:
+            CorruptIndexError: the dictionary is damaged.
+        """
+        if self.book.n_codes > limit:
+            return None
+        try:
+            return self.book.values(0, self.book.n_codes)
+        except DAMAGE as error:
+            raise CorruptIndexError(f"the dictionary is damaged ({error})") from error
+
+    def _probe(self, atom: Atom) -> Bounds[BitMap]:
+        match atom:
+            case Range(low=low, high=high):
+                start, stop = self.book.locate(low, high)
+                return self._among([(start, stop)] if start < stop else [])
+            case OneOf(values=values):
+                return self._among(intervals_of(self.book.find_all(values)))
+            case NoneOf(values=values):
+                some = self._among(intervals_of(self.book.find_all(values)))
+                every = self.existence()
+                if some.lower is some.upper:
+                    return _exactly(every - some.upper)
+                return Bounds(every - some.upper, every - some.lower)
+            case Matches():
+                return self._matching(atom)
+            case NullAtom():
+                return _exactly(self._null_rows())
+            case NotNullAtom():
+                return _exactly(self.existence())
+            case _:
+                assert_never(atom)
+
+    def _among(self, intervals: list[Interval]) -> Bounds[BitMap]:
+        if not intervals:
+            return _exactly(BitMap())
+        if intervals == [(0, self.book.n_codes)]:
+            return _exactly(self.existence())
+        return self.among(intervals)
+
+    def _matching(self, atom: Matches) -> Bounds[BitMap]:
+        """By every value of the dictionary, which is read as a whole."""
+        texts = self.book.texts()
+        if texts is None:
+            return Bounds(BitMap(), self.existence())
+        certain, possible = select(atom.pattern, texts)
+        bounds = self._among(intervals_of(np.flatnonzero(possible).tolist()))
+        if not np.array_equal(certain, possible):
+            surely = self._among(intervals_of(np.flatnonzero(certain).tolist()))
+            bounds = Bounds(surely.lower, bounds.upper)
+        if not atom.negated:
+            return bounds
+        every = self.existence()
+        return Bounds(every - bounds.upper, every - bounds.lower)
+
+    def _null_rows(self) -> BitMap:
+        if not self.head.null_count:
+            return BitMap()
+        return BitMap(range(self.head.n_rows)) - self.existence()
+
+
+@dataclass(frozen=True, slots=True)
+class NestedIndex(PositionalIndex):
+    """An index that looks at a few given rows for less than at the whole file."""
+
+    @abstractmethod
     def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
         """Exactly those of ``rows`` with a code of the interval; None: ask ``among``.
 
         ``rows`` is not changed.
         """
 
+    @abstractmethod
     def count_inside(self, interval: Interval, rows: BitMap) -> int | None:
-        """How many they are; None: ask ``among``."""
+        """How many of ``rows`` have a code of the interval; None: ask ``among``."""
 
+    def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
+        """Bound those of ``rows`` for which ``atom`` is TRUE, as tightly as ``probe``.
 
-def answer_within(index: Nested, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
-    """Bound those of ``rows`` for which ``atom`` is TRUE.
+        Raises:
+            CorruptIndexError: a part of the payload is damaged.
+        """
+        found = _undamaged(atom, lambda: self._found_within(atom, rows))
+        if found is not None:
+            return _exactly(found)
+        bounds = self.probe(atom)
+        upper = bounds.upper & rows
+        if bounds.lower is bounds.upper:
+            return _exactly(upper)
+        return Bounds(bounds.lower & rows, upper)
 
-    Raises:
-        CorruptIndexError: a part of the payload makes no sense.
-    """
-    try:
-        interval = _only_interval(index, atom)
-        if interval is not None:
-            found = index.inside(interval, rows) if interval != _NOWHERE else BitMap()
-            if found is not None:
-                return _exactly(found)
-    except CorruptIndexError:
-        raise
-    except DAMAGE as error:
-        raise _damaged(atom, error) from error
-    bounds = answer(index, atom)
-    upper = bounds.upper & rows
-    if bounds.lower is bounds.upper:
-        return _exactly(upper)
-    return Bounds(bounds.lower & rows, upper)
+    def count_within(self, atom: Atom, rows: BitMap) -> int | None:
+        """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``probe_within``.
 
+        Raises:
+            CorruptIndexError: a part of the payload is damaged.
+        """
+        return _undamaged(atom, lambda: self._count_within(atom, rows))
 
-def count_within(index: Nested, atom: Atom, rows: BitMap) -> int | None:
-    """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``answer_within``.
-
-    Raises:
-        CorruptIndexError: a part of the payload makes no sense.
-    """
-    try:
-        interval = _only_interval(index, atom)
+    def _found_within(self, atom: Atom, rows: BitMap) -> BitMap | None:
+        interval = self._only_interval(atom)
         if interval is None:
             return None
-        if interval == _NOWHERE:
-            return 0
-        return index.count_inside(interval, rows)
-    except CorruptIndexError:
-        raise
-    except DAMAGE as error:
-        raise _damaged(atom, error) from error
+        return BitMap() if interval == _NO_CODE else self.inside(interval, rows)
 
-
-def _only_interval(index: Nested, atom: Atom) -> Interval | None:
-    """The codes that make ``atom`` TRUE, if they are one interval and not all."""
-    match atom:
-        case Range(low=low, high=high):
-            start, stop = index.book.locate(low, high)
-            if start >= stop:
-                return _NOWHERE
-        case OneOf(values=values):
-            intervals = intervals_of(index.book.find_all(values))
-            if not intervals:
-                return _NOWHERE
-            if len(intervals) > 1:
-                return None
-            ((start, stop),) = intervals
-        case _:
+    def _count_within(self, atom: Atom, rows: BitMap) -> int | None:
+        interval = self._only_interval(atom)
+        if interval is None:
             return None
-    return (start, stop) if stop - start < index.book.n_codes else None
+        return 0 if interval == _NO_CODE else self.count_inside(interval, rows)
+
+    def _only_interval(self, atom: Atom) -> Interval | None:
+        """The codes that make ``atom`` TRUE, if they are one interval and not all."""
+        match atom:
+            case Range(low=low, high=high):
+                start, stop = self.book.locate(low, high)
+                if start >= stop:
+                    return _NO_CODE
+            case OneOf(values=values):
+                intervals = intervals_of(self.book.find_all(values))
+                if not intervals:
+                    return _NO_CODE
+                if len(intervals) > 1:
+                    return None
+                ((start, stop),) = intervals
+            case _:
+                return None
+        return (start, stop) if stop - start < self.book.n_codes else None
 
 
-def _damaged(atom: Atom, error: Exception) -> CorruptIndexError:
-    return CorruptIndexError(
-        f"the index of column {atom.column!r} is damaged ({error})"
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionalKind:
+    """A kind whose payload begins with a ``Head`` and a ``Codebook``.
 
-
-def answer(index: Positional, atom: Atom) -> Bounds[BitMap]:
-    """Bound the rows for which ``atom`` is TRUE.
-
-    Raises:
-        CorruptIndexError: a part of the payload makes no sense.
+    Args:
+        name: of the kind, on disk.
+        version: of the newest payload.
+        spec: its spec.
+        index: what reads the payload.
     """
+
+    name: str
+    version: int
+    spec: type[IndexSpec]
+    index: type[PositionalIndex]
+    positional: bool = True
+
+    def check(self, domain: Domain) -> None:
+        """Accept every domain: all that codes need is an order."""
+
+    def open(self, parts: Parts, domain: Domain, n_rows: int) -> PositionalIndex:
+        """Read the header; a dictionary and bitmaps are read when probed.
+
+        Raises:
+            CorruptIndexError: the header is not of this column of this file.
+            IndexVersionError: a newer library wrote it.
+        """
+        if not len(parts):
+            raise CorruptIndexError(f"a {self.name} payload has no part")
+        cursor = Cursor(parts[0])
+        head = read_head(
+            cursor, kind=self.name, version=self.version, domain=domain, n_rows=n_rows
+        )
+        book = open_codebook(head, cursor, parts)
+        index = self.index.read(head, book, parts, cursor)
+        cursor.end()
+        if len(parts) != index.n_parts:
+            raise CorruptIndexError(
+                f"a {self.name} payload has {len(parts)} parts, and its header says "
+                f"{index.n_parts}"
+            )
+        return index
+
+
+def _undamaged(atom: Atom, look: Callable[[], T]) -> T:
     try:
-        bounds = _answer(index, atom)
+        return look()
     except CorruptIndexError:
         raise
     except DAMAGE as error:
-        raise _damaged(atom, error) from error
-    if bounds.upper and bounds.upper.max() >= index.head.n_rows:
         raise CorruptIndexError(
-            f"the index of column {atom.column!r} names row {bounds.upper.max()}, "
-            f"and the file has {index.head.n_rows} rows"
-        )
-    return bounds
-
-
-def distinct(index: Positional, limit: int) -> list[Value] | None:
-    """The values of all codes, None if there are more than ``limit``.
-
-    Raises:
-        CorruptIndexError: a part of the payload makes no sense.
-    """
-    if index.book.n_codes > limit:
-        return None
-    try:
-        return index.book.values(0, index.book.n_codes)
-    except DAMAGE as error:
-        raise CorruptIndexError(f"the dictionary is damaged ({error})") from error
-
-
-def _answer(index: Positional, atom: Atom) -> Bounds[BitMap]:
-    match atom:
-        case Range(low=low, high=high):
-            start, stop = index.book.locate(low, high)
-            return _among(index, [(start, stop)] if start < stop else [])
-        case OneOf(values=values):
-            return _among(index, intervals_of(index.book.find_all(values)))
-        case NoneOf(values=values):
-            some = _among(index, intervals_of(index.book.find_all(values)))
-            every = index.existence()
-            if some.lower is some.upper:
-                return _exactly(every - some.upper)
-            return Bounds(every - some.upper, every - some.lower)
-        case Matches():
-            return _matching(index, atom)
-        case IsNull():
-            return _exactly(_null_rows(index))
-        case IsNotNull():
-            return _exactly(index.existence())
-        case _:
-            assert_never(atom)
-
-
-def _among(index: Positional, intervals: list[Interval]) -> Bounds[BitMap]:
-    if not intervals:
-        return _exactly(BitMap())
-    if intervals == [(0, index.book.n_codes)]:
-        return _exactly(index.existence())
-    return index.among(intervals)
-
-
-def _matching(index: Positional, atom: Matches) -> Bounds[BitMap]:
-    """By every value of the dictionary, which is read as a whole."""
-    texts = index.book.texts()
-    if texts is None:
-        return Bounds(BitMap(), index.existence())
-    certain, possible = select(atom.pattern, texts)
-    bounds = _among(index, intervals_of(np.flatnonzero(possible).tolist()))
-    if not np.array_equal(certain, possible):
-        surely = _among(index, intervals_of(np.flatnonzero(certain).tolist()))
-        bounds = Bounds(surely.lower, bounds.upper)
-    if not atom.negated:
-        return bounds
-    every = index.existence()
-    return Bounds(every - bounds.upper, every - bounds.lower)
-
-
-def _null_rows(index: Positional) -> BitMap:
-    if not index.head.null_count:
-        return BitMap()
-    return BitMap(range(index.head.n_rows)) - index.existence()
+            f"the index of column {atom.column!r} is damaged ({error})"
+        ) from error
 
 
 def _exactly(rows: BitMap) -> Bounds[BitMap]:

@@ -74,7 +74,8 @@ def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:
     """
     if isinstance(spec, str):
         return _spec_class(spec)()
-    if not isinstance(getattr(spec, "kind", None), str):
+    # A spec's class has a kind too.
+    if isinstance(spec, type) or not isinstance(getattr(spec, "kind", None), str):
         raise UnknownIndexError(
             f"{spec!r} asks for no index (accepted: a kind's name, or a spec such as "
             "Bloom())"

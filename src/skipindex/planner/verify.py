@@ -23,10 +23,10 @@ import pyarrow.parquet as pq
 from skipindex.errors import PlanError, UnsupportedTypeError
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
 )
@@ -234,9 +234,9 @@ def _holds(atom: Atom, values: pa.Array) -> Bounds[np.ndarray]:
     """The rows for which ``atom`` is TRUE, by comparing every value."""
     valid = _mask(values.is_valid())
     match atom:
-        case IsNull():
+        case NullAtom():
             mask = ~valid
-        case IsNotNull():
+        case NotNullAtom():
             mask = valid
         case OneOf(values=wanted):
             mask = _mask(_is_one_of(values, wanted))

@@ -18,17 +18,17 @@ import contextlib
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from skipindex.errors import CommitConflictError, CorruptIndexError, TableError
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.selection.eligible_files import row_counts
 from skipindex.rewrite.staging import delete_files, hide_staged
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     FOLDER,
     LOG,
@@ -39,6 +39,7 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import read_publications
 from skipindex.storage.replacements import Replacement, Rewrites, without_files
 from skipindex.table import is_data_file, other_format
@@ -51,7 +52,7 @@ _MARKS: Final = ("_SUCCESS", "_metadata", "_common_metadata")
 Writer = Callable[[str], int]
 """Writes rows below a folder of the table that does not exist; how many went in."""
 
-Indexer = Callable[[Sequence[Found]], tuple[Manifest, Mapping[str, Any]]]
+Indexer = Callable[[Sequence[FileInfo]], tuple[Manifest, TableProperties]]
 """Indexes the new files; a manifest of them, and properties for the table."""
 
 
@@ -114,7 +115,7 @@ def is_leftover(path: str) -> bool:
 
 def _counted(
     location: Location, mode: Mode, run: str, n_rows: int, made: list[str]
-) -> list[Found]:
+) -> list[FileInfo]:
     """The staged files, hidden beside the data, if they hold as many rows."""
     hidden = hide_staged(
         location,
@@ -149,16 +150,16 @@ def _committed(
     location: Location,
     mode: Mode,
     run: str,
-    files: Sequence[Found],
+    files: Sequence[FileInfo],
     fresh: Manifest,
-    news: Mapping[str, Any],
+    news: TableProperties,
 ) -> Replacement:
     """Commit the arrival of hidden files; what was committed."""
     arrival = Replacement(
         (), tuple(files), time.time(), publishing=True, publication=run, arrival=True
     )
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         nonlocal arrival
         for file in files:
             if location.stat(file.path) != file:
@@ -166,14 +167,17 @@ def _committed(
                     f"{mode.value}: {file.path!r} was deleted before it was committed "
                     "(a vacuum with a retention shorter than a write?); try again"
                 )
-        rewrites, manifest, kept = Rewrites.of(base.properties), base.manifest, base
+        rewrites = Rewrites.from_properties(base.properties)
+        manifest, properties = base.manifest, base.properties
         if mode is not Mode.APPEND:
             arrival = replace(arrival, old=_replaced(location, mode, base))
-            rewrites = rewrites.without(rewrites.replacements, now=time.time())
-            manifest, kept = Manifest.empty(), replace(base, properties={})
+            rewrites = rewrites.without_replacements(
+                rewrites.replacements, now=time.time()
+            )
+            manifest, properties = Manifest.empty(), TableProperties()
         added = (*rewrites.replacements, arrival)
-        properties = replace(rewrites, replacements=added).within(kept.properties)
-        return Snapshot(base.version + 1, manifest.merge(fresh), {**properties, **news})
+        properties = replace(rewrites, replacements=added).to_properties(properties)
+        return manifest.merge(fresh), properties | news
 
     for _ in range(_TRIES):
         try:
@@ -188,7 +192,7 @@ def _committed(
     )
 
 
-def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[Found, ...]:
+def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[FileInfo, ...]:
     """All visible files: those that an overwrite replaces."""
     old = tuple(
         file for file in location.list() if file.size > 0 and is_data_file(file.path)
@@ -199,7 +203,7 @@ def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[Found, ..
             "was added"
         )
     publications = read_publications(location)
-    for replacement in Rewrites.of(base.properties).replacements:
+    for replacement in Rewrites.from_properties(base.properties).replacements:
         # One that is shown stays in the log where the commit that ends it is lost.
         if replacement.publishing and not publications.is_shown(replacement):
             raise _BusyError
@@ -233,7 +237,7 @@ def _publish(location: Location, arrival: Replacement, mode: Mode) -> None:
         )
 
 
-def _delete_replaced(location: Location, files: Iterable[Found]) -> None:
+def _delete_replaced(location: Location, files: Iterable[FileInfo]) -> None:
     delete_files(location, [file.path for file in files], folders=True)
 
 
@@ -272,14 +276,16 @@ def _withdraw(
     gone = set(made)
     paths = [*map(published, made), *made]
 
-    def without(base: Snapshot) -> Snapshot:
-        rewrites = Rewrites.of(base.properties)
+    def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        rewrites = Rewrites.from_properties(base.properties)
         others = tuple(
             r for r in rewrites.replacements if not gone & {f.path for f in r.new}
         )
-        properties = replace(rewrites, replacements=others).within(base.properties)
+        properties = replace(rewrites, replacements=others).to_properties(
+            base.properties
+        )
         manifest = without_files(base.manifest, set(paths))
-        return Snapshot(base.version + 1, manifest, properties)
+        return manifest, properties
 
     with contextlib.suppress(Exception):
         try:

@@ -27,6 +27,7 @@ from skipindex.rewrite.selection.grouping import (
 )
 from skipindex.rewrite.selection.target import CUBE_SIZE, Target
 from skipindex.rewrite.transaction import Rewritten, Writer, rewrite
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import Rewrites, published
 from skipindex.table import TableState
 
@@ -176,7 +177,7 @@ def require_own(table: TableState, *, in_place: bool) -> None:
     Raises:
         TableError: the table has no layout of ours, and ``in_place`` is not set.
     """
-    if not in_place and "layout" not in table.snapshot.properties:
+    if not in_place and table.snapshot.properties.layout is None:
         raise TableError(
             f"{table.location.full('')!r} was not written by skipindex: pass into= to "
             "write an optimized copy, or in_place=True, after which vacuum deletes "
@@ -191,7 +192,7 @@ def target_of(table: TableState, wish: Wish, request: Request) -> Target:
         LayoutError: the layout is impossible.
         PredicateError: a column does not exist.
     """
-    layout = table.snapshot.properties.get("layout", {})
+    layout = table.snapshot.properties.layout or {}
     names, curve, order = wish.cluster_by, wish.curve, wish.sort_within
     known: Mapping[str, Any] = {}
     if names is None:
@@ -222,7 +223,7 @@ def target_of(table: TableState, wish: Wish, request: Request) -> Target:
 
 def _arriving(table: TableState) -> set[str]:
     """Files that are getting their visible names; they are for the next run."""
-    replacements = Rewrites.of(table.snapshot.properties).replacements
+    replacements = Rewrites.from_properties(table.snapshot.properties).replacements
     return {
         path
         for r in replacements
@@ -232,17 +233,17 @@ def _arriving(table: TableState) -> set[str]:
     }
 
 
-def _properties(table: TableState, wish: Wish, target: Target) -> dict[str, Any]:
+def _properties(table: TableState, wish: Wish, target: Target) -> TableProperties:
     """The layout to record: the newest that all of the table was asked to have."""
-    known = table.snapshot.properties.get("layout")
+    known = table.snapshot.properties.layout
     if wish.where is not None or (known is not None and not target.cluster_by):
-        return {}
-    return {
-        "layout": {
+        return TableProperties()
+    return TableProperties(
+        layout={
             **target.known,
             **target.shape(),
             "partition_by": [column.name for column in table.partitions],
             "rows_per_file": target.rows_per_file,
             "bytes_per_file": target.bytes_per_file,
         }
-    }
+    )

@@ -22,11 +22,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.selection.cubes import PROPERTY, cubes_of
+from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.rewrite.selection.eligible_files import count_rows
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import published
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import (
     read_publications,
     record_path,
@@ -54,12 +56,12 @@ class Publisher:
         self,
         location: Location,
         cutoff: float,
-        delete: Callable[[Iterable[Found]], None],
+        delete: Callable[[Iterable[FileInfo]], None],
     ) -> None:
         self._location = location
         self._cutoff = cutoff
         self._delete = delete
-        self._places: dict[str, Found | None] = {}
+        self._places: dict[str, FileInfo | None] = {}
         self.links: set[str] = set()
         """Hidden names of files that have visible ones now."""
 
@@ -70,7 +72,7 @@ class Publisher:
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
         """The replacements to publish, and those that are to be given up."""
-        found = Rewrites.of(snapshot.properties).replacements
+        found = Rewrites.from_properties(snapshot.properties).replacements
         there = self._there(found)
         publications = read_publications(self._location)
         taken = {
@@ -82,7 +84,7 @@ class Publisher:
         for path in publications.ignored(there):
             del there[path]
         open_ = [r for r in found if not r.publishing]
-        void = [r for r in open_ if r.misfit(there)]
+        void = [r for r in open_ if r.first_mismatch(there)]
         due = [
             r
             for r in found
@@ -143,7 +145,7 @@ class Publisher:
         )
         self._location.delete(record_path(name))
 
-    def _there(self, replacements: Sequence[Replacement]) -> dict[str, Found]:
+    def _there(self, replacements: Sequence[Replacement]) -> dict[str, FileInfo]:
         """Those of their files that are there, hidden and visible."""
         paths = {f.path for r in replacements for f in (*r.old, *r.new)}
         paths |= {published(f.path) for r in replacements for f in r.new}
@@ -153,13 +155,14 @@ class Publisher:
     def _being_published(self) -> list[Replacement]:
         """What the newest commit of all says, for nothing else may be deleted."""
         snapshot = newest_for_writer(self._location)
-        replacements = Rewrites.of(snapshot.properties).replacements
+        replacements = Rewrites.from_properties(snapshot.properties).replacements
         return [r for r in replacements if r.publishing]
 
-    def _marked(self, base: Snapshot, name: str) -> Snapshot:
+    def _marked(self, base: Snapshot, name: str) -> tuple[Manifest, TableProperties]:
         due, void = self.due(base)
-        rewrites = Rewrites.of(base.properties)
-        rewrites = rewrites.publishing(due, name).without(void, now=time.time())
+        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = rewrites.with_publication(due, name)
+        rewrites = rewrites.without_replacements(void, now=time.time())
         return _committed(base, rewrites, {f.path: None for r in void for f in r.new})
 
     def _end(self, name: str, mine: Sequence[Replacement]) -> None:
@@ -171,7 +174,7 @@ class Publisher:
                 self._count(replacement)
             return
         there = self._there(mine)
-        fits = [r for r in mine if not r.misfit(there)]
+        fits = [r for r in mine if not r.first_mismatch(there)]
         if fits:
             write_record(self._location, name, fits)
         record = read_publications(self._location).record(name)
@@ -193,7 +196,7 @@ class Publisher:
             else:
                 self._take_back(replacement)
                 # Rows that arrive are nowhere else: they go on to count as hidden.
-                if not replacement.arrival or replacement.misfit(there):
+                if not replacement.arrival or replacement.first_mismatch(there):
                     self._places |= {file.path: None for file in replacement.new}
 
     def _end_without_record(self, replacement: Replacement) -> None:
@@ -211,7 +214,9 @@ class Publisher:
     def _show(self, replacement: Replacement) -> bool:
         """Make the copies visible; whether they can stand for the old files."""
         there = self._there([replacement])
-        if replacement.misfit(there) or not self._has_rows_of(replacement, there):
+        if replacement.first_mismatch(there) or not self._has_rows_of(
+            replacement, there
+        ):
             return False
         if not all(self._show_file(file) for file in replacement.new):
             return False
@@ -219,7 +224,7 @@ class Publisher:
         self._location.sync([published(file.path) for file in replacement.new])
         return True
 
-    def _show_file(self, file: Found) -> bool:
+    def _show_file(self, file: FileInfo) -> bool:
         target = published(file.path)
         if not self._location.owns(file.path):
             return False
@@ -236,7 +241,7 @@ class Publisher:
                 self.links.add(file.path)
 
     def _has_rows_of(
-        self, replacement: Replacement, there: Mapping[str, Found]
+        self, replacement: Replacement, there: Mapping[str, FileInfo]
     ) -> bool:
         """Whether the copies have as many rows as what they replaced, or is left.
 
@@ -277,22 +282,26 @@ class Publisher:
             if is_copy or (is_all_there and target.mtime == file.mtime):
                 self._delete([target])
 
-    def _shown(self, base: Snapshot, done: Sequence[Replacement]) -> Snapshot:
-        rewrites = Rewrites.of(base.properties)
+    def _shown(
+        self, base: Snapshot, done: Sequence[Replacement]
+    ) -> tuple[Manifest, TableProperties]:
+        rewrites = Rewrites.from_properties(base.properties)
         ended = [r for r in done if r in rewrites.replacements]
         if not ended:
             raise CommitConflictError("vacuum: another vacuum was faster")
         places = {f.path: self._places.get(f.path) for r in ended for f in r.new}
-        return _committed(base, rewrites.without(ended, now=time.time()), places)
+        return _committed(
+            base, rewrites.without_replacements(ended, now=time.time()), places
+        )
 
 
 def _committed(
-    base: Snapshot, rewrites: Rewrites, places: Mapping[str, Found | None]
-) -> Snapshot:
+    base: Snapshot, rewrites: Rewrites, places: Mapping[str, FileInfo | None]
+) -> tuple[Manifest, TableProperties]:
     """``base`` with other rewrites, and files at other places, or gone."""
     gone = {path for path, place in places.items() if place is None}
     moved = {path: place for path, place in places.items() if place is not None}
-    properties = rewrites.within(base.properties)
+    properties = rewrites.to_properties(base.properties)
     cubes = [
         replace(
             cube,
@@ -303,6 +312,6 @@ def _committed(
         )
         for cube in cubes_of(base.properties)
     ]
-    properties[PROPERTY] = [cube.to_json() for cube in cubes if cube.paths]
+    left = [cube.to_json() for cube in cubes if cube.paths]
     manifest = with_moved(without_files(base.manifest, gone), moved)
-    return Snapshot(base.version + 1, manifest, properties)
+    return manifest, replace(properties, cubes=left)

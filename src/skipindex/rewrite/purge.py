@@ -14,7 +14,7 @@ from typing import Final
 
 from skipindex.build.merge import rewrite_packs
 from skipindex.errors import CorruptIndexError
-from skipindex.rewrite.selection.cubes import PROPERTY, cubes_of
+from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import is_commit
 from skipindex.storage.log import (
@@ -26,6 +26,7 @@ from skipindex.storage.log import (
 )
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.vanished import without_vanished
 from skipindex.table import open_state
 
@@ -47,9 +48,9 @@ def forget(location: Location) -> list[str]:
     left = impure & {pack.name for pack in table.snapshot.manifest.packs}
     if left:  # unreadable, so nothing says whose values they hold
 
-        def without(base: Snapshot) -> Snapshot:
+        def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
             manifest = _without_packs(base.manifest, left)
-            return Snapshot(base.version + 1, manifest, base.properties)
+            return manifest, base.properties
 
         commit(location, without, operation="purge")
     return notes
@@ -69,27 +70,27 @@ def blank_older_commits(location: Location) -> None:
 def _commit_live(location: Location) -> None:
     """A commit that knows the files that are there, and no others."""
 
-    def live(base: Snapshot) -> Snapshot:
+    def live(base: Snapshot) -> tuple[Manifest, TableProperties]:
         manifest = without_vanished(base.manifest, location)
         there = {file.path for file in location.list()}
-        properties = dict(base.properties)
+        properties = base.properties
         cubes = [
             replace(cube, paths=cube.paths & there).to_json()
             for cube in cubes_of(base.properties)
             if cube.paths & there
         ]
-        if cubes or PROPERTY in properties:
-            properties[PROPERTY] = cubes
-        return Snapshot(base.version + 1, manifest, properties)
+        if cubes or properties.cubes is not None:
+            properties = replace(properties, cubes=cubes)
+        return manifest, properties
 
     base = newest_for_writer(location)
     if base.newest < 0:
         return
-    news = live(base)
+    manifest, properties = live(base)
     if (
         base.damaged is not None
-        or len(news.manifest) < len(base.manifest)
-        or news.properties != base.properties
+        or len(manifest) < len(base.manifest)
+        or properties != base.properties
     ):
         commit(location, live, operation="purge")
 
@@ -114,13 +115,5 @@ def _impure(location: Location) -> set[str]:
 def _without_packs(manifest: Manifest, names: set[str]) -> Manifest:
     """The manifest without these packs."""
     gone = {i for i, pack in enumerate(manifest.packs) if pack.name in names}
-    numbers, slots = [], []
-    for mine, places in zip(
-        manifest.files["packs"].to_pylist(),
-        manifest.files["slots"].to_pylist(),
-        strict=True,
-    ):
-        pairs = [(p, s) for p, s in zip(mine, places, strict=True) if p not in gone]
-        numbers.append([p for p, _ in pairs])
-        slots.append([s for _, s in pairs])
-    return manifest.with_packs(manifest.packs, numbers, slots)
+    refs = [[ref for ref in mine if ref[0] not in gone] for mine in manifest.refs()]
+    return manifest.with_refs(manifest.packs, refs)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from skipindex.errors import CorruptIndexError
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import is_commit, version_of
 from skipindex.storage.log import MANIFESTS, PACKS, Snapshot, read_snapshot
 from skipindex.storage.replacements import Rewrites
@@ -21,7 +21,7 @@ NS: Final = 1_000_000_000
 def referenced(
     location: Location,
     newest: Snapshot,
-    listing: Iterable[Found],
+    listing: Iterable[FileInfo],
     *,
     keep: float,
     since: float,
@@ -35,7 +35,7 @@ def referenced(
         keep: the retention in seconds; with 0 the newest commit alone counts.
         since: when the retention began, in seconds since 1970.
     """
-    rewrites = Rewrites.of(newest.properties)
+    rewrites = Rewrites.from_properties(newest.properties)
     needed = {file.path for r in rewrites.replacements for file in r.new}
     needed |= {path for path, _ in rewrites.trash}
     commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)
@@ -49,7 +49,7 @@ def referenced(
     return needed
 
 
-def parts_of(location: Location, file: Found) -> set[str]:
+def parts_of(location: Location, file: FileInfo) -> set[str]:
     """Manifest and packs of one commit; none if it cannot be read."""
     version = version_of(file.path.rpartition("/")[2])
     try:

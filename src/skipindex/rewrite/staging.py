@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import HIDDEN, is_copy_folder, is_data_file
 
 
@@ -19,7 +19,7 @@ def hide_staged(
     name: str,
     folder_of: Callable[[str], str],
     made: list[str],
-) -> list[tuple[str, Found]]:
+) -> list[tuple[str, FileInfo]]:
     """Move staged files into hidden folders; where each was staged, and where it is.
 
     They are on the disk afterwards, so that a commit may name them.

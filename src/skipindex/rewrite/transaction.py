@@ -17,18 +17,18 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.selection.cubes import PROPERTY, Cube, cubes_of
+from skipindex.rewrite.selection.cubes import Cube, cubes_of
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import STAGING
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import stable_listing
 from skipindex.storage.replacements import Rewrites, without_files
 from skipindex.table import TableState, live_files
@@ -41,7 +41,7 @@ The folder is relative to the table, and does not exist.  Partitions are folders
 it that spell the values as the groups do; names of files ascend along the curve.
 """
 
-Indexer = Callable[[Sequence[Found]], Manifest]
+Indexer = Callable[[Sequence[FileInfo]], Manifest]
 """Indexes files of the table; a manifest of them."""
 
 
@@ -55,7 +55,7 @@ class Rewritten:
     """
 
     group: Group
-    files: tuple[Found, ...]
+    files: tuple[FileInfo, ...]
 
 
 def rewrite(
@@ -65,7 +65,7 @@ def rewrite(
     *,
     write: Writer,
     index: Indexer,
-    properties: Mapping[str, Any],
+    properties: TableProperties,
 ) -> list[Rewritten]:
     """Replace the files of ``groups`` in one commit; what each became.
 
@@ -93,11 +93,13 @@ def rewrite(
         for rewritten in done:
             _check_rows(location, rewritten)
         fresh = index([file for rewritten in done for file in rewritten.files])
-        files = {f.path: Found(f.path, f.size, f.mtime) for f in table.files}
+        files = {f.path: FileInfo(f.path, f.size, f.mtime) for f in table.files}
 
-        def change(base: Snapshot) -> Snapshot:
-            changed = _committed(location, base, files, done, target, run, fresh)
-            return replace(changed, properties={**changed.properties, **properties})
+        def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            manifest, known = _committed(
+                location, base, files, done, target, run, fresh
+            )
+            return manifest, known | properties
 
         commit(location, change, operation="optimize")
     except BaseException:
@@ -120,7 +122,7 @@ def _move_beside(
 ) -> list[Rewritten]:
     """Move staged files beside those that they replace, and tell ``made`` where."""
     group_of = {group.values: group for group in groups}
-    moved: dict[Group, list[Found]] = {group: [] for group in groups}
+    moved: dict[Group, list[FileInfo]] = {group: [] for group in groups}
     for path, file in hide_staged(
         location,
         staged,
@@ -148,13 +150,13 @@ def _check_rows(location: Location, rewritten: Rewritten) -> None:
 def _committed(
     location: Location,
     base: Snapshot,
-    files: Mapping[str, Found],
+    files: Mapping[str, FileInfo],
     done: Sequence[Rewritten],
     target: Target,
     run: str,
     fresh: Manifest,
-) -> Snapshot:
-    rewrites = Rewrites.of(base.properties)
+) -> tuple[Manifest, TableProperties]:
+    rewrites = Rewrites.from_properties(base.properties)
     listing, publications = stable_listing(location, lambda: list(location.list()))
     live, _ = live_files(listing, publications, base)
     there = {file.path: file for file in live}
@@ -185,7 +187,7 @@ def _committed(
         )
         for rewritten in done
     ]
-    properties = rewrites.within(base.properties)
-    properties[PROPERTY] = [cube.to_json() for cube in cubes]
+    properties = rewrites.to_properties(base.properties)
+    properties = replace(properties, cubes=[cube.to_json() for cube in cubes])
     manifest = without_files(base.manifest, gone).merge(fresh)
-    return Snapshot(base.version + 1, manifest, properties)
+    return manifest, properties

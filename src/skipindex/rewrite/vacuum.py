@@ -19,7 +19,7 @@ from skipindex.errors import IndexVersionError, TableError
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
-from skipindex.storage.file_system.location import Found, Location, location_of
+from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import (
     STAGING,
     is_commit,
@@ -35,6 +35,8 @@ from skipindex.storage.log import (
     newest_for_writer,
     warn_of_damage,
 )
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import (
     is_record,
     outcome_path,
@@ -162,7 +164,7 @@ class _Run:
         """Delete hidden files that nobody needs any more."""
         self._snapshot = _newest(self._location)
         cutoff = time.time() - self._keep
-        trash = Rewrites.of(self._snapshot.properties).trash
+        trash = Rewrites.from_properties(self._snapshot.properties).trash
         due = [(path, since) for path, since in trash if since <= cutoff]
         if not due:
             return
@@ -170,11 +172,11 @@ class _Run:
         found = (self._location.stat(path) for path, _ in due if path not in live)
         self._delete(file for file in found if file is not None)
 
-        def without(base: Snapshot) -> Snapshot:
-            rewrites = Rewrites.of(base.properties)
+        def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            rewrites = Rewrites.from_properties(base.properties)
             left = tuple(entry for entry in rewrites.trash if entry not in due)
-            properties = replace(rewrites, trash=left).within(base.properties)
-            return Snapshot(base.version + 1, base.manifest, properties)
+            properties = replace(rewrites, trash=left).to_properties(base.properties)
+            return base.manifest, properties
 
         self._snapshot = commit(self._location, without, operation="vacuum")
 
@@ -184,7 +186,7 @@ class _Run:
             self._location, lambda: list(self._location.list())
         )
         live = {f.path for f in live_files(listing, publications, self._snapshot)[0]}
-        rewrites = Rewrites.of(self._snapshot.properties)
+        rewrites = Rewrites.from_properties(self._snapshot.properties)
         return live | {f.path for r in rewrites.replacements for f in (*r.old, *r.new)}
 
     def sweep(self, *, dry_run: bool, purge: bool) -> None:
@@ -235,12 +237,12 @@ class _Run:
         there = {file.path: file for file in self._location.list()}
         due, _ = self.publisher.due(self._snapshot)
         self.n_due = sum(len(r.new) for r in due)
-        trash = Rewrites.of(self._snapshot.properties).trash
+        trash = Rewrites.from_properties(self._snapshot.properties).trash
         gone = [file.path for r in due for file in r.old]
         gone += [path for path, since in trash if since <= self._cutoff]
         self.deleted |= {path: there[path].size for path in gone if path in there}
 
-    def _delete(self, files: Iterable[Found]) -> None:
+    def _delete(self, files: Iterable[FileInfo]) -> None:
         """Delete files of ours; the only place where vacuum deletes any."""
         for file in files:
             folder, slash, name = file.path.rpartition("/")
@@ -254,10 +256,14 @@ class _Run:
                 self.deleted[file.path] = file.size
 
 
-def _heeded(location: Location, newest: Snapshot, listing: Iterable[Found]) -> set[str]:
+def _heeded(
+    location: Location, newest: Snapshot, listing: Iterable[FileInfo]
+) -> set[str]:
     """Records that the log names, and those that say what of all this is ignored."""
     there = {file.path: file for file in listing}
-    heeded = {r.publication for r in Rewrites.of(newest.properties).replacements}
+    heeded = {
+        r.publication for r in Rewrites.from_properties(newest.properties).replacements
+    }
     heeded |= {
         record.id
         for record in read_publications(location).records
@@ -274,7 +280,7 @@ def _heeded(location: Location, newest: Snapshot, listing: Iterable[Found]) -> s
 class _Others:
     """Tables below and above this one, whose hidden copies look like ours."""
 
-    def __init__(self, location: Location, folders: Iterable[Found]) -> None:
+    def __init__(self, location: Location, folders: Iterable[FileInfo]) -> None:
         self._below = tuple(
             f"{folder.path.removesuffix(FOLDER)}"
             for folder in folders

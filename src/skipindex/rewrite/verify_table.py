@@ -14,7 +14,7 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import parts_of
 from skipindex.storage.damage import damage_of
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import STAGING, is_commit, is_hidden_copy
 from skipindex.storage.log import FOLDER, read_snapshot
 from skipindex.storage.replacements import Rewrites
@@ -90,7 +90,7 @@ def verify(table: TableState | Location | str | os.PathLike[str]) -> TableReport
     )
 
 
-def _log(table: TableState, listing: list[Found]) -> tuple[list[str], set[str]]:
+def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str]]:
     """What is damaged of the log, and all that its commits refer to."""
     damaged = list(table.notes)
     needed: set[str] = set()
@@ -101,7 +101,7 @@ def _log(table: TableState, listing: list[Found]) -> tuple[list[str], set[str]]:
             if table.location.read(file.path) == BLANK:
                 continue
             snapshot = read_snapshot(table.location, version)
-            rewrites = Rewrites.of(snapshot.properties)
+            rewrites = Rewrites.from_properties(snapshot.properties)
         except (CorruptIndexError, OSError, SkipIndexError) as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 continue  # vacuum takes the manifests of older commits
@@ -159,7 +159,7 @@ def _stale(table: TableState) -> Iterator[str]:
             yield f"{path}: known, and gone or changed"
 
 
-def _orphans(listing: list[Found], needed: set[str]) -> Iterator[str]:
+def _orphans(listing: list[FileInfo], needed: set[str]) -> Iterator[str]:
     for file in listing:
         ours = file.path.startswith(f"{FOLDER}/") or is_hidden_copy(file.path)
         if ours and file.path not in needed:

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from skipindex.errors import LayoutError, TableError
-from skipindex.table.stored import ROW_METADATA
+from skipindex.errors import LayoutError, TableError, first_line
+from skipindex.table.spark_json import ROW_METADATA
 
 _BINARY_COLLATION: Final = "UTF8_BINARY"
 _ORDERABLE: Final = (
@@ -85,7 +85,7 @@ def spark_schema(schema: pa.Schema) -> types.StructType:
     try:
         return from_arrow_schema(schema)
     except PySparkException as error:
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         raise TableError(f"Spark has no such schema: {reason}") from error
 
 

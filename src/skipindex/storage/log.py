@@ -20,7 +20,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from crc32c import crc32c
@@ -36,10 +36,9 @@ from skipindex.storage.checks import (
     MAX_COMMIT,
     MAX_MANIFEST,
     READING,
-    first_line,
+    reason,
     sealed,
     unsealed,
-    usable_properties,
     whole,
 )
 from skipindex.storage.file_system.location import Location
@@ -54,6 +53,7 @@ from skipindex.storage.file_system.names import (
     version_of,
 )
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 
 __all__ = [
     "FOLDER",
@@ -88,7 +88,7 @@ class Snapshot:
     Args:
         version: the number of the commit; -1 before the first one.
         manifest: the data files that are known.
-        properties: of the table, as JSON: ``layout`` and ``indexes``.
+        properties: of the table.
         manifest_name: the file that the manifest was read from.
         damaged: the number of the newest commit, if this is an older one because
             those after it cannot be read.
@@ -98,7 +98,7 @@ class Snapshot:
 
     version: int
     manifest: Manifest
-    properties: dict[str, Any] = field(default_factory=dict)
+    properties: TableProperties = NO_PROPERTIES
     manifest_name: str = ""
     damaged: int | None = None
     notes: tuple[str, ...] = ()
@@ -110,8 +110,8 @@ class Snapshot:
         return self.version if self.damaged is None else self.damaged
 
 
-Change = Callable[[Snapshot], Snapshot]
-"""From the newest snapshot to the next one; it may be called again on a conflict."""
+Change = Callable[[Snapshot], tuple[Manifest, TableProperties]]
+"""From the newest snapshot, what the next one has; called again on a conflict."""
 
 
 def latest_version(location: Location) -> int:
@@ -140,13 +140,11 @@ def read_snapshot(location: Location, version: int | None = None) -> Snapshot:
         body = unsealed("commit", location.read(commit_path(version), MAX_COMMIT))
         _check_format(body["format"], name)
         manifest, manifest_name = _manifest(location, body["manifest"])
-        properties, notes = usable_properties(body["properties"])
+        properties, notes = TableProperties.from_json(body["properties"])
     except IndexVersionError:
         raise
     except READING as error:
-        raise CorruptIndexError(
-            f"{name} cannot be read: {first_line(error)}"
-        ) from error
+        raise CorruptIndexError(f"{name} cannot be read: {reason(error)}") from error
     return Snapshot(version, manifest, properties, manifest_name, notes=notes)
 
 
@@ -270,23 +268,19 @@ def commit(location: Location, change: Change, *, operation: str) -> Snapshot:
             warn_of_damage(base)
         if version >= MAX_VERSION:
             raise TableError(f"{location.full(commit_path(base.newest))!r} is the last")
-        target = change(base)
-        manifest = target.manifest.to_bytes()
-        name = hashlib.sha256(manifest).hexdigest()[:32] + ".arrow"
-        location.write(f"{MANIFESTS}/{name}", manifest)
+        manifest, properties = change(base)
+        data = manifest.to_bytes()
+        name = hashlib.sha256(data).hexdigest()[:32] + ".arrow"
+        location.write(f"{MANIFESTS}/{name}", data)
         body = {
             "format": FORMAT,
             "operation": operation,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "manifest": {
-                "name": name,
-                "size": len(manifest),
-                "crc32c": crc32c(manifest),
-            },
-            "properties": target.properties,
+            "manifest": {"name": name, "size": len(data), "crc32c": crc32c(data)},
+            "properties": properties.to_json(),
         }
         if location.write_new(commit_path(version), sealed("commit", body)):
-            return Snapshot(version, target.manifest, target.properties, name)
+            return Snapshot(version, manifest, properties, name)
         time.sleep(random.uniform(0, 0.02 * min(attempt + 1, 10)))
     raise CommitConflictError(
         f"{operation}: other writers committed first {_TRIES} times at "

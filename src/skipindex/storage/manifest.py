@@ -10,7 +10,7 @@ One Arrow IPC file, one row a data file::
     note        string         why an index is missing that was asked for, or null
     packs       list<int32>    positions in the list of packs
     slots       list<int32>    the file's slot in each of them
-    s0, s1, …   struct         statistics of one column (``indexes.minmax``); the
+    s0, s1, …   struct         statistics of one column (``table.statistics``); the
                                field's metadata holds the column and its domain
 
 The schema's metadata holds, as JSON, the packs with their blobs.
@@ -21,13 +21,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Ints
 from skipindex.storage.blobs import BlobUse, PackInfo, spec_key
 from skipindex.storage.checks import (
     READING,
@@ -35,15 +36,17 @@ from skipindex.storage.checks import (
     check_pack,
     check_stats,
     check_unpacked,
-    first_line,
+    reason,
     stream_of,
 )
 from skipindex.storage.pack import BlobEntry
 
 __all__ = [
     "BlobUse",
+    "Identity",
     "Manifest",
     "PackInfo",
+    "Ref",
     "StatsColumn",
     "spec_key",
 ]
@@ -62,6 +65,12 @@ _FILE_FIELDS: Final = pa.schema(
 )
 
 _IDENTITY: Final = ["size", "mtime", "footer_crc"]
+
+Ref: TypeAlias = tuple[int, int]
+"""Where payloads of a data file are: the number of a pack, and a slot in it."""
+
+Identity: TypeAlias = tuple[str, int, int, int]
+"""What tells a data file from all others: path, size, mtime and footer_crc."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +123,16 @@ class Manifest:
         paths: list[str] = self.files["path"].to_pylist()
         return paths
 
+    def identities(self) -> list[Identity]:
+        """The identity of every file."""
+        columns = (self.files[name].to_pylist() for name in ("path", *_IDENTITY))
+        return list(zip(*columns, strict=True))
+
+    def refs(self) -> list[list[Ref]]:
+        """Where the payloads of every file are, newest pack last."""
+        columns = (self.files[name].to_pylist() for name in ("packs", "slots"))
+        return [list(zip(*one, strict=True)) for one in zip(*columns, strict=True)]
+
     def blobs(self) -> list[BlobUse]:
         """Every blob, newest pack last, with the files that it serves."""
         packs = self.files["packs"].combine_chunks()
@@ -160,55 +179,29 @@ class Manifest:
         A file with the same identity in both keeps the statistics and payloads
         that only the older one has; with another identity it keeps nothing.
         """
-        old_row = {path: i for i, path in enumerate(self.paths)}
-        new_rows = np.arange(len(newer))
-        partner = np.array([old_row.get(p, -1) for p in newer.paths], np.int64)
-        same = partner >= 0
+        row_of = {path: row for row, path in enumerate(self.paths)}
+        before = np.array([row_of.get(path, -1) for path in newer.paths], np.int64)
+        left = np.delete(np.arange(len(self)), before[before >= 0])
         for name in _IDENTITY:
-            mine = self.files[name].to_numpy()
-            theirs = newer.files[name].to_numpy()
-            same[same] = mine[partner[same]] == theirs[new_rows[same]]
-        replaced = np.zeros(len(self), bool)
-        replaced[partner[partner >= 0]] = True
-        kept = np.flatnonzero(~replaced)
+            mine, theirs = self.files[name].to_numpy(), newer.files[name].to_numpy()
+            known = np.flatnonzero(before >= 0)
+            before[known[mine[before[known]] != theirs[known]]] = -1
 
-        # Rows of the result: the kept old ones, then all of the newer ones.
-        n_packs = len(self.packs)
-        lists: dict[str, pa.Array] = {}
-        for name, shift in (("packs", n_packs), ("slots", 0)):
-            mine = self.files[name].to_pylist()
-            theirs = newer.files[name].to_pylist()
-            joined = [mine[i] for i in kept]
-            for i, own in enumerate(theirs):
-                before = mine[partner[i]] if same[i] else []
-                joined.append([*before, *(n + shift for n in own)])
-            lists[name] = pa.array(joined, pa.list_(pa.int32()))
-        files = pa.concat_tables([self.files.take(kept), newer.files])
-        for name, values in lists.items():
-            files = _with_column(files, name, values)
-
-        stats = {}
-        before_rows = pa.array(np.where(same, partner, -1))
-        before_rows = pc.if_else(pc.less(before_rows, 0), None, before_rows)
-        for column in {**self.stats, **newer.stats}:
-            old, new = self.stats.get(column), newer.stats.get(column)
-            if old is not None and new is not None and not old.is_like(new):
-                old = None
-            if new is None:
-                assert old is not None
-                both = [old.values.take(kept), old.values.take(before_rows)]
-                stats[column] = replace(old, values=pa.concat_arrays(both))
-            elif old is None:
-                nothing = pa.nulls(len(kept), new.values.type)
-                stats[column] = replace(
-                    new, values=pa.concat_arrays([nothing, new.values])
-                )
-            else:
-                beside = _first_known(new.values, old.values.take(before_rows))
-                both = [old.values.take(kept), beside]
-                stats[column] = replace(new, values=pa.concat_arrays(both))
-        merged = Manifest(files, stats, (*self.packs, *newer.packs))
-        return merged.without_unused_packs()
+        # Rows of the result: the old ones that are left, then all of the newer ones.
+        files = pa.concat_tables([self.files.take(left), newer.files])
+        refs, n_packs = self.refs(), len(self.packs)
+        merged_refs = [refs[row] for row in left]
+        for row, mine in zip(before.tolist(), newer.refs(), strict=True):
+            theirs = refs[row] if row >= 0 else []
+            merged_refs.append([*theirs, *((n_packs + p, slot) for p, slot in mine)])
+        merged_stats = {
+            name: _merged_stats(
+                self.stats.get(name), newer.stats.get(name), left, before
+            )
+            for name in {**self.stats, **newer.stats}
+        }
+        merged = Manifest(files, merged_stats, ())
+        return merged.with_refs((*self.packs, *newer.packs), merged_refs)
 
     def without_blobs(self, drop: set[tuple[str, str]]) -> Manifest:
         """Without the blobs whose (column, spec as JSON) is in ``drop``."""
@@ -244,56 +237,59 @@ class Manifest:
 
     def without_unused_packs(self) -> Manifest:
         """Drop superseded blobs' files, then packs that serve no file."""
+        in_use = self._entries_in_use()
+        number_of: dict[int, int] = {}
+        packs: list[PackInfo] = []
+        for i, pack in enumerate(self.packs):
+            blobs = tuple(blob for blob in pack.blobs if blob in in_use[i])
+            if blobs:
+                number_of[i] = len(packs)
+                packs.append(replace(pack, blobs=blobs))
+        if len(packs) == len(self.packs):
+            return replace(self, packs=tuple(packs))
+        refs = [
+            [(number_of[p], slot) for p, slot in mine if p in number_of]
+            for mine in self.refs()
+        ]
+        return self._with_refs(tuple(packs), refs)
+
+    def _entries_in_use(self) -> list[list[BlobEntry]]:
+        """For every pack, the blobs that are the newest of their index for a file."""
         newest: set[tuple[int, str, str]] = set()
-        useful: list[list[BlobEntry]] = [[] for _ in self.packs]
+        in_use: list[list[BlobEntry]] = [[] for _ in self.packs]
         for use in reversed(self.blobs()):
             key = use.entry.meta.column, spec_key(use.entry.meta.spec)
             fresh = {(int(row), *key) for row in use.rows} - newest
             newest |= fresh
             if fresh:
-                useful[use.number].append(use.entry)
-        renumber: dict[int, int] = {}
-        packs: list[PackInfo] = []
-        for i, pack in enumerate(self.packs):
-            blobs = tuple(b for b in pack.blobs if b in useful[i])
-            if blobs:
-                renumber[i] = len(packs)
-                packs.append(replace(pack, blobs=blobs))
-        if len(packs) == len(self.packs):
-            return replace(self, packs=tuple(packs))
-        numbers, slots = [], []
-        for own, at in zip(
-            self.files["packs"].to_pylist(),
-            self.files["slots"].to_pylist(),
-            strict=True,
-        ):
-            pairs = [
-                (renumber[p], s) for p, s in zip(own, at, strict=True) if p in renumber
-            ]
-            numbers.append([p for p, _ in pairs])
-            slots.append([s for _, s in pairs])
-        return self._with_lists(tuple(packs), numbers, slots)
+                in_use[use.number].append(use.entry)
+        return in_use
 
-    def with_packs(
-        self,
-        packs: tuple[PackInfo, ...],
-        numbers: Sequence[Sequence[int]],
-        slots: Sequence[Sequence[int]],
+    def with_refs(
+        self, packs: tuple[PackInfo, ...], refs: Sequence[Sequence[Ref]]
     ) -> Manifest:
-        """With other packs, and for every file its packs and slots in them."""
-        return self._with_lists(packs, numbers, slots).without_unused_packs()
+        """With other packs, and for every file where its payloads are in them."""
+        return self._with_refs(packs, refs).without_unused_packs()
 
-    def _with_lists(
-        self,
-        packs: tuple[PackInfo, ...],
-        numbers: Sequence[Sequence[int]],
-        slots: Sequence[Sequence[int]],
+    def _with_refs(
+        self, packs: tuple[PackInfo, ...], refs: Sequence[Sequence[Ref]]
     ) -> Manifest:
         files = self.files
-        for name, values in (("packs", numbers), ("slots", slots)):
+        for i, name in enumerate(("packs", "slots")):
+            values = [[ref[i] for ref in mine] for mine in refs]
             column = pa.array(values, pa.list_(pa.int32()))
             files = _with_column(files, name, column)
         return Manifest(files, self.stats, packs)
+
+    def only(self, mask: Sequence[bool]) -> Manifest:
+        """The files where ``mask`` is True, and the packs that serve them."""
+        keep = pa.array(mask, pa.bool_())
+        stats = {
+            name: replace(column, values=column.values.filter(keep))
+            for name, column in self.stats.items()
+        }
+        left = replace(self, files=self.files.filter(keep), stats=stats)
+        return left.without_unused_packs()
 
     def to_bytes(self) -> bytes:
         """The Arrow IPC file."""
@@ -323,8 +319,7 @@ class Manifest:
         except READING as error:
             if isinstance(error, CorruptIndexError):
                 raise
-            reason = first_line(error)
-            raise CorruptIndexError(f"it is no manifest: {reason}") from error
+            raise CorruptIndexError(f"it is no manifest: {reason(error)}") from error
 
     @classmethod
     def _checked(cls, data: bytes) -> Manifest:
@@ -352,10 +347,33 @@ class Manifest:
 
 
 def _with_column(files: pa.Table, name: str, values: pa.Array) -> pa.Table:
-    """``files`` with another column in the place of ``name``."""
+    """``files`` with other values in the column ``name``."""
     field_ = _FILE_FIELDS.field(name)
     at = files.schema.get_field_index(name)
     return files.set_column(at, field_, values.cast(field_.type))
+
+
+def _merged_stats(
+    old: StatsColumn | None, new: StatsColumn | None, left: Ints, before: Ints
+) -> StatsColumn:
+    """The statistics of a column in rows of an older manifest and all of a newer one.
+
+    Args:
+        old: of the older manifest.
+        new: of the newer one.
+        left: the older rows.
+        before: for every newer row, the older one of the same file, or -1; its
+            statistics count where ``new`` has none.
+    """
+    if old is None or (new is not None and not old.is_like(new)):
+        assert new is not None
+        nothing = pa.nulls(len(left), new.values.type)
+        return replace(new, values=pa.concat_arrays([nothing, new.values]))
+    values = old.values.take(pa.array(before, mask=before < 0))
+    if new is not None:
+        values = _first_known(new.values, values)
+    both = [old.values.take(left), values]
+    return replace(old if new is None else new, values=pa.concat_arrays(both))
 
 
 def _first_known(new: pa.StructArray, old: pa.StructArray) -> pa.StructArray:

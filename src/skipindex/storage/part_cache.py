@@ -1,6 +1,6 @@
-"""Parts that were read and checked, kept in memory up to a number of bytes.
+"""A cache of parts that were read and checked, up to a number of bytes.
 
-A part is kept as what it is asked for: its bytes, the bitmap that they are, or what
+A part is cached as what it is asked for: its bytes, the bitmap that they are, or what
 else a kind makes of them.
 """
 
@@ -18,7 +18,7 @@ from skipindex.storage.parts import Decoded
 
 Part: TypeAlias = memoryview | FrozenBitMap | Decoded
 PayloadKey: TypeAlias = tuple[Hashable, int, type]
-"""Whose payload it is, its number there, and as what its parts are kept."""
+"""The owner of a payload, the payload's number there, and the form of its parts."""
 
 _PART_OVERHEAD: Final = 200
 _PLACE_OVERHEAD: Final = 8
@@ -27,20 +27,20 @@ _PLACE_OVERHEAD: Final = 8
 
 @dataclass(slots=True)
 class _Payload:
-    """What is kept of one payload; None is a part that is not."""
+    """The parts of one payload; None is a part that is not cached."""
 
     parts: list[Part | None]
     n_bytes: int
 
 
-class KeptParts:
-    """The payloads that were asked for last; safe to share by threads.
+class PartCache:
+    """The payloads that were asked for last; threads may share it.
 
-    A payload, which is the index of one data file, is kept and let go as a whole, so
-    that a question costs one look-up however many parts it needs.
+    A payload is the index of one data file.  Payloads are evicted whole, so a probe
+    costs one look-up whatever number of parts it reads.
 
     Args:
-        limit: of all that is kept, in bytes, with what Python adds; 0 keeps nothing.
+        limit: in bytes, with what Python adds; 0 caches nothing.
     """
 
     def __init__(self, limit: int) -> None:
@@ -52,22 +52,25 @@ class KeptParts:
 
     @property
     def n_bytes(self) -> int:
-        """What all that is kept takes, rather too much than too little."""
+        """The size of all cached parts; errs upwards."""
         return self._n_bytes
 
     @property
     def limit(self) -> int:
-        """The most that is kept."""
+        """The most bytes that are cached."""
         return self._limit
 
     @limit.setter
     def limit(self, limit: int) -> None:
         with self._lock:
             self._limit = limit
-            self._make_room()
+            self._evict()
 
     def get(self, payload: PayloadKey, start: int, stop: int) -> list[Part | None]:
-        """Parts ``start .. stop - 1``, None for one that is not kept, or no list."""
+        """Parts ``start .. stop - 1``, None for one that is not cached.
+
+        The list is empty if no part of the payload is.
+        """
         with self._lock:
             found = self._payloads.get(payload)
             if found is None:
@@ -75,7 +78,7 @@ class KeptParts:
             self._payloads.move_to_end(payload)
             return found.parts[start:stop]
 
-    def keep(
+    def put(
         self,
         payload: PayloadKey,
         n_parts: int,
@@ -83,37 +86,37 @@ class KeptParts:
         parts: Sequence[Part],
         n_bytes: int,
     ) -> None:
-        """Keep what was read in one piece.
+        """Cache neighbouring parts, unless they alone are above the limit.
 
         Args:
-            payload: that it is of.
+            payload: whose parts they are.
             n_parts: of the whole payload.
-            start: the number of the first.
-            parts: one or more neighbours.
-            n_bytes: that they take.
+            start: the number of the first part.
+            parts: one or more.
+            n_bytes: of these parts.
         """
         n_bytes += _PART_OVERHEAD * len(parts)
         with self._lock:
             if n_bytes > self._limit:
                 return
-            kept = self._payloads.get(payload)
-            if kept is None:
-                kept = _Payload([None] * n_parts, 0)
+            cached = self._payloads.get(payload)
+            if cached is None:
+                cached = _Payload([None] * n_parts, 0)
                 n_bytes += _PLACE_OVERHEAD * n_parts
-                self._payloads[payload] = kept
+                self._payloads[payload] = cached
                 self._keys.setdefault(payload[0], set()).add(payload)
-            kept.parts[start : start + len(parts)] = parts
-            kept.n_bytes += n_bytes
+            cached.parts[start : start + len(parts)] = parts
+            cached.n_bytes += n_bytes
             self._n_bytes += n_bytes
-            self._make_room()
+            self._evict()
 
-    def forget(self, owner: Hashable) -> None:
-        """Let go all payloads of one owner."""
+    def invalidate(self, owner: Hashable) -> None:
+        """Drop all payloads of one owner."""
         with self._lock:
             for payload in self._keys.pop(owner, ()):
                 self._n_bytes -= self._payloads.pop(payload).n_bytes
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         while self._n_bytes > self._limit:
             payload, oldest = self._payloads.popitem(last=False)
             self._n_bytes -= oldest.n_bytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, cast
 
@@ -111,6 +111,37 @@ class Parts(Protocol):
 
         Whoever asks for a part in this way makes the same of it.
         """
+
+
+class MemoryParts:
+    """The parts of a payload in memory, which are not checked; reads are counted."""
+
+    def __init__(self, parts: Sequence[bytes]) -> None:
+        self.count = ReadCount()
+        self._parts = [memoryview(part) for part in parts]
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, i: int, /) -> memoryview:
+        return self.read(i, i + 1)[0]
+
+    def read(self, start: int, stop: int) -> list[memoryview]:
+        """Parts ``start .. stop - 1``."""
+        if not 0 <= start <= stop <= len(self._parts):
+            raise CorruptIndexError(f"no part {stop - 1} (there are {len(self)})")
+        found = self._parts[start:stop]
+        self.count.parts += len(found)
+        self.count.n_bytes += sum(map(len, found))
+        return found
+
+    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
+        """Parts ``start .. stop - 1`` as bitmaps."""
+        return list(map(bitmap_of, self.read(start, stop)))
+
+    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
+        """What ``decode`` makes of part ``i``."""
+        return decode(self[i])
 
 
 def bitmap_of(raw: bytes | memoryview) -> FrozenBitMap:

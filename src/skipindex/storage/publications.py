@@ -33,15 +33,14 @@ from skipindex.errors import CorruptIndexError, TableError
 from skipindex.storage.checks import (
     MAX_COMMIT,
     READING,
-    check_replacements,
-    first_line,
-    is_id,
+    reason,
     sealed,
     unsealed,
     whole,
 )
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import published
+from skipindex.storage.properties import check_replacements, is_id
 from skipindex.storage.replacements import Replacement
 
 PUBLISHING: Final = ".skipindex-publishing"
@@ -68,7 +67,7 @@ class Publication:
     replacements: tuple[Replacement, ...]
     shown: frozenset[int] | None = None
 
-    def ignored(self, there: Mapping[str, Found]) -> Iterator[str]:
+    def ignored(self, there: Mapping[str, FileInfo]) -> Iterator[str]:
         """Paths of visible files that do not count."""
         for i, replacement in enumerate(self.replacements):
             if self.shown is not None and i in self.shown:
@@ -96,7 +95,7 @@ class Publications:
     ended: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
-    def ignored(self, there: Mapping[str, Found]) -> set[str]:
+    def ignored(self, there: Mapping[str, FileInfo]) -> set[str]:
         """Paths of visible files that do not count, of those that are there."""
         visible = {
             published(file.path)
@@ -132,8 +131,8 @@ def read_publications(location: Location) -> Publications:
 
 
 def stable_listing(
-    location: Location, list_all: Callable[[], Sequence[Found]]
-) -> tuple[Sequence[Found], Publications]:
+    location: Location, list_all: Callable[[], Sequence[FileInfo]]
+) -> tuple[Sequence[FileInfo], Publications]:
     """A listing, and the records that stood beside it from its begin to its end.
 
     Raises:
@@ -164,7 +163,7 @@ def _read(location: Location, names: frozenset[str]) -> Publications:
             try:
                 records.append(_record(location, name, decided=decided))
             except READING as error:
-                notes.append(f"{record_path(name)} ignored: {first_line(error)}")
+                notes.append(f"{record_path(name)} ignored: {reason(error)}")
         elif decided:
             ended.add(name)
     return Publications(tuple(records), frozenset(ended), tuple(notes))

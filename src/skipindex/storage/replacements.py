@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
 from skipindex.errors import CommitConflictError
-from skipindex.storage.file_system.location import Found
+from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import HIDDEN, is_hidden_copy, published
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 
 __all__ = [
     "HIDDEN",
@@ -34,8 +35,6 @@ __all__ = [
     "with_moved",
     "without_files",
 ]
-
-_PROPERTY: Final = "rewrites"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,8 @@ class Replacement:
             ones, if there are any, are overwritten.
     """
 
-    old: tuple[Found, ...]
-    new: tuple[Found, ...]
+    old: tuple[FileInfo, ...]
+    new: tuple[FileInfo, ...]
     since: float
     publishing: bool = False
     publication: str | None = None
@@ -64,8 +63,8 @@ class Replacement:
     def from_json(cls, record: Mapping[str, Any]) -> Replacement:
         """The inverse of ``to_json``; ``checks`` has looked at the record."""
         return cls(
-            tuple(Found(*file) for file in record["old"]),
-            tuple(Found(*file) for file in record["new"]),
+            tuple(FileInfo(*file) for file in record["old"]),
+            tuple(FileInfo(*file) for file in record["new"]),
             record["since"],
             record["publishing"],
             record.get("publication"),
@@ -86,7 +85,7 @@ class Replacement:
             record["arrival"] = True
         return record
 
-    def misfit(self, there: Mapping[str, Found]) -> str | None:
+    def first_mismatch(self, there: Mapping[str, FileInfo]) -> str | None:
         """The path of a file that is gone or changed, if there is one.
 
         Rows that arrive do not hang on what they replace.
@@ -112,31 +111,28 @@ class Rewrites:
     trash: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def of(cls, properties: Mapping[str, Any]) -> Rewrites:
-        """What the properties of a commit say."""
-        record = properties.get(_PROPERTY, {})
+    def from_properties(cls, properties: TableProperties) -> Rewrites:
+        """The replacements and the trash of a table."""
+        record = properties.rewrites or {}
         return cls(
             tuple(map(Replacement.from_json, record.get("replacements", ()))),
             tuple((path, since) for path, since in record.get("trash", ())),
         )
 
-    def within(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """The properties with these rewrites in them."""
-        others = {k: v for k, v in properties.items() if k != _PROPERTY}
-        if self == Rewrites():
-            return others
+    def to_properties(self, properties: TableProperties) -> TableProperties:
+        """The properties with these rewrites."""
         record = {
             "replacements": [r.to_json() for r in self.replacements],
             "trash": [list(entry) for entry in self.trash],
         }
-        return {**others, _PROPERTY: record}
+        return replace(properties, rewrites=record if any(record.values()) else None)
 
-    def live(
+    def live_files(
         self,
-        there: Mapping[str, Found],
-        is_visible: Callable[[Found], bool],
+        there: Mapping[str, FileInfo],
+        is_visible: Callable[[FileInfo], bool],
         is_shown: Callable[[Replacement], bool | None] = _no_record,
-    ) -> tuple[list[Found], list[str]]:
+    ) -> tuple[list[FileInfo], list[str]]:
         """The files that hold the table's rows, by path, and remarks on others.
 
         Args:
@@ -155,7 +151,7 @@ class Rewrites:
                 continue
             if shown is None and _take_over(replacement, there, found):
                 continue
-            misfit = replacement.misfit(there)
+            misfit = replacement.first_mismatch(there)
             if misfit is not None:
                 notes.append(
                     f"{len(replacement.new)} rewritten files not used: {misfit!r} is "
@@ -169,7 +165,7 @@ class Rewrites:
         return [found[path] for path in sorted(found)], notes
 
     def with_replaced(
-        self, old: Sequence[Found], new: Sequence[Found], *, now: float
+        self, old: Sequence[FileInfo], new: Sequence[FileInfo], *, now: float
     ) -> Rewrites:
         """These and one more, by which ``new`` holds the rows of ``old``.
 
@@ -203,14 +199,18 @@ class Rewrites:
             (*self.trash, *((path, now) for path in sorted(paths & made))),
         )
 
-    def without(self, gone: Sequence[Replacement], *, now: float) -> Rewrites:
+    def without_replacements(
+        self, gone: Sequence[Replacement], *, now: float
+    ) -> Rewrites:
         """These but some, whose hidden files become trash."""
         return Rewrites(
             tuple(r for r in self.replacements if r not in gone),
             (*self.trash, *((f.path, now) for r in gone for f in r.new)),
         )
 
-    def publishing(self, due: Sequence[Replacement], publication: str) -> Rewrites:
+    def with_publication(
+        self, due: Sequence[Replacement], publication: str
+    ) -> Rewrites:
         """These, where those that are due are being published from now on."""
         marked = tuple(
             replace(r, publishing=True, publication=publication)
@@ -222,7 +222,7 @@ class Rewrites:
 
 
 def _by_hidden_names(
-    replacement: Replacement, there: Mapping[str, Found], found: dict[str, Found]
+    replacement: Replacement, there: Mapping[str, FileInfo], found: dict[str, FileInfo]
 ) -> None:
     """Let visible copies count by their hidden names, which the manifest knows."""
     for file in replacement.new:
@@ -233,7 +233,7 @@ def _by_hidden_names(
 
 
 def _take_over(
-    replacement: Replacement, there: Mapping[str, Found], found: dict[str, Found]
+    replacement: Replacement, there: Mapping[str, FileInfo], found: dict[str, FileInfo]
 ) -> bool:
     """Let the copies count, by their hidden names or the visible ones, if all are.
 
@@ -254,16 +254,10 @@ def _take_over(
 
 def without_files(manifest: Manifest, paths: set[str]) -> Manifest:
     """The manifest without the files at these paths."""
-    mask = pa.array([path not in paths for path in manifest.paths], pa.bool_())
-    stats = {
-        name: replace(column, values=column.values.filter(mask))
-        for name, column in manifest.stats.items()
-    }
-    kept = replace(manifest, files=manifest.files.filter(mask), stats=stats)
-    return kept.without_unused_packs()
+    return manifest.only([path not in paths for path in manifest.paths])
 
 
-def with_moved(manifest: Manifest, moved: Mapping[str, Found]) -> Manifest:
+def with_moved(manifest: Manifest, moved: Mapping[str, FileInfo]) -> Manifest:
     """The manifest with files at other paths, by the path that they have in it.
 
     The rows are in the same order; the content of the files is the same.

@@ -7,10 +7,6 @@ there, so that what was deleted is forgotten, and its packs are not named.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pyarrow as pa
-
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.manifest import Manifest
 
@@ -29,12 +25,7 @@ def without_vanished(manifest: Manifest, location: Location) -> Manifest:
     mask = [mark in there for mark in marks]
     if all(mask):
         return manifest
-    keep = pa.array(mask, pa.bool_())
-    stats = {
-        name: replace(column, values=column.values.filter(keep))
-        for name, column in manifest.stats.items()
-    }
-    # Where no file is left that has a column, nothing is left to be said of it.
-    known = {n: s for n, s in stats.items() if s.values.null_count < len(s.values)}
-    kept = replace(manifest, files=manifest.files.filter(keep), stats=known)
-    return kept.without_unused_packs()
+    left = manifest.only(mask)
+    # A column that no file has any more has no statistics either.
+    gone = {n for n, s in left.stats.items() if s.values.null_count == len(s.values)}
+    return left.without_stats(gone)

@@ -18,15 +18,10 @@ from skipindex.table.formats import other_format, require_plain
 from skipindex.table.listing import live_files
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.schema import ColumnInfo
+from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics import FileStats
 from skipindex.table.status import Status, status_of
-from skipindex.table.stored import (
-    arrow_schema,
-    check_stored,
-    declared_schema,
-    lacks,
-    stored_schema,
-)
+from skipindex.table.stored import check_stored, footer_schema, lacks, stored_schema
 from skipindex.table.table import (
     FileEntry,
     TableState,
@@ -45,11 +40,11 @@ __all__ = [
     "SparkListing",
     "Status",
     "TableState",
-    "arrow_schema",
     "check_folder",
     "check_stored",
     "column_reader",
     "declared_schema",
+    "footer_schema",
     "in_any_zone",
     "is_data_file",
     "lacks",

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skipindex.errors import TableError, UnsupportedTypeError
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_name, is_shown
 from skipindex.table.dictionaries import is_as_written
 from skipindex.table.partitions.hive import partition_folders
@@ -33,14 +33,14 @@ _OPTIONS: Final[Mapping[str, Any]] = {"coerce_int96_timestamp_unit": "us"}
 class SparkListing:
     """Which of all files below a folder Spark reads."""
 
-    def __init__(self, everything: Iterable[Found]) -> None:
+    def __init__(self, everything: Iterable[FileInfo]) -> None:
         """Look at the names of all files below the folder.
 
         Raises:
             TableError: Spark refuses the folders too.
         """
         hidden: dict[str, bool] = {"": False}
-        shown: dict[str, list[Found]] = {}
+        shown: dict[str, list[FileInfo]] = {}
         for found in everything:
             folder, _, name = found.path.rpartition("/")
             if folder not in hidden:
@@ -70,12 +70,12 @@ class SparkListing:
         ]
         """Paths of the files that Spark takes the schema from: summaries too."""
 
-    def is_read(self, found: Found) -> bool:
+    def is_read(self, found: FileInfo) -> bool:
         """Whether Spark reads the file, which is one of them."""
         return found.path in self._read
 
 
-def _name(file: Found) -> str:
+def _name(file: FileInfo) -> str:
     return file.path.rpartition("/")[2]
 
 

@@ -12,8 +12,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from skipindex.errors import IndexVersionError, TableError
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.errors import IndexVersionError, TableError, first_line
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_file
 from skipindex.storage.log import (
     Snapshot,
@@ -31,7 +31,8 @@ from skipindex.table.files import (
     column_reader,
 )
 from skipindex.table.formats import require_plain
-from skipindex.table.stored import arrow_schema, given_schema
+from skipindex.table.spark_json import given_schema
+from skipindex.table.stored import footer_schema
 
 _LOOKS: Final = 20
 """How often a table is listed anew that others rewrite meanwhile."""
@@ -51,7 +52,7 @@ class Observed:
         refused: the columns that are not indexed, and why.
     """
 
-    listing: list[Found]
+    listing: list[FileInfo]
     folders: list[str]
     snapshot: Snapshot
     notes: tuple[str, ...]
@@ -80,7 +81,7 @@ def observe(
             require_plain(location, (file.path for file in everything), insist=True)
         there = _counted(everything, publications)
         shown = SparkListing(there.values())
-        listing, remarks = Rewrites.of(snapshot.properties).live(
+        listing, remarks = Rewrites.from_properties(snapshot.properties).live_files(
             there, shown.is_read, publications.is_shown
         )
         candidates = shown.with_schema or [file.path for file in listing]
@@ -110,8 +111,8 @@ def observe(
 
 
 def live_files(
-    everything: Sequence[Found], publications: Publications, snapshot: Snapshot
-) -> tuple[list[Found], list[str]]:
+    everything: Sequence[FileInfo], publications: Publications, snapshot: Snapshot
+) -> tuple[list[FileInfo], list[str]]:
     """The files that hold the table's rows, by path, and remarks on others.
 
     Raises:
@@ -119,13 +120,13 @@ def live_files(
     """
     there = _counted(everything, publications)
     shown = SparkListing(there.values())
-    rewrites = Rewrites.of(snapshot.properties)
-    return rewrites.live(there, shown.is_read, publications.is_shown)
+    rewrites = Rewrites.from_properties(snapshot.properties)
+    return rewrites.live_files(there, shown.is_read, publications.is_shown)
 
 
 def _counted(
-    everything: Sequence[Found], publications: Publications
-) -> dict[str, Found]:
+    everything: Sequence[FileInfo], publications: Publications
+) -> dict[str, FileInfo]:
     """All files by path, but for those that a publication says to ignore."""
     there = {file.path: file for file in everything}
     for path in publications.ignored(there):
@@ -135,7 +136,7 @@ def _counted(
 
 def _listed(
     location: Location,
-) -> tuple[Sequence[Found], Publications, Snapshot]:
+) -> tuple[Sequence[FileInfo], Publications, Snapshot]:
     """All files and the newest commit, in a state that goes together.
 
     Files that a rewrite replaces come and go with commits, so a listing is good
@@ -148,10 +149,10 @@ def _listed(
             everything, publications = stable_listing(location, lambda: _list(location))
         except OSError as error:
             raise _unlisted(location, error) from error
-        before = Rewrites.of(snapshot.properties)
+        before = Rewrites.from_properties(snapshot.properties)
         if _latest(location) != snapshot.newest:
             snapshot = _newest(location)
-        if Rewrites.of(snapshot.properties) == before:
+        if Rewrites.from_properties(snapshot.properties) == before:
             if snapshot.version >= 0:
                 warn_of_damage(snapshot)
             return everything, publications, snapshot
@@ -165,7 +166,7 @@ def _never_still(location: Location) -> TableError:
     )
 
 
-def _list(location: Location) -> list[Found]:
+def _list(location: Location) -> list[FileInfo]:
     """All files below the folder, by path."""
     check_folder(location)
     return sorted(location.list(), key=lambda found: found.path)
@@ -210,18 +211,18 @@ def read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, 
     try:
         file, close = column_reader(location, path)
         try:
-            return arrow_schema(file)
+            return footer_schema(file)
         finally:
             close()
     except UNREADABLE as error:
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         raise TableError(
             f"{location.full(path)!r} is no readable Parquet file: {reason} "
             "(names that begin with _ or . are left out)"
         ) from error
 
 
-def _nothing_there(location: Location, everything: Sequence[Found]) -> str:
+def _nothing_there(location: Location, everything: Sequence[FileInfo]) -> str:
     where = location.full("")
     if not location.exists():
         return f"no such table: {where!r} does not exist"

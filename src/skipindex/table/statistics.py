@@ -24,12 +24,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
@@ -46,7 +47,6 @@ MAX_BYTES: Final = 64
 _BLOCK: Final = 1 << 15
 """So many files are compared at a time, which the processor's cache holds."""
 
-Mask = np.ndarray
 """One bool for every file."""
 
 
@@ -240,9 +240,9 @@ class FileStats:
     def probe(self, atom: Atom) -> Bounds[Mask]:
         """Files whose every row makes ``atom`` TRUE, and files where some row may."""
         match atom:
-            case IsNull():
+            case NullAtom():
                 return Bounds(~self.can_value, self.can_null)
-            case IsNotNull():
+            case NotNullAtom():
                 return Bounds(~self.can_null, self.can_value)
             case Range(_, low, high):
                 inside, touched = self._range(low, high)

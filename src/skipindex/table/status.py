@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ class Status:
     index_bytes: int
     gaps: dict[str, int]
     columns: tuple[ColumnStatus, ...]
-    layout: dict[str, Any] | None
+    layout: Mapping[str, Any] | None
     notes: tuple[str, ...]
 
     @property
@@ -114,7 +115,7 @@ def status_of(table: TableState) -> Status:
         index_bytes=sum(pack.size for pack in manifest.packs),
         gaps=table.index_gaps,
         columns=tuple(_column(table, column, known) for column in table.leaves),
-        layout=table.snapshot.properties.get("layout"),
+        layout=table.snapshot.properties.layout,
         notes=table.notes,
     )
 

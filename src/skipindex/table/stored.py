@@ -25,7 +25,7 @@ all other               any                                    never
 ======================  =====================================  =======================
 
 The table's types are those of the row metadata that Spark leaves in a footer, else
-those that Spark infers from the Parquet types: ``arrow_schema``.  What a file stores
+those that Spark infers from the Parquet types: ``footer_schema``.  What a file stores
 comes from its Parquet types alone: ``stored_schema``.  Whether values fit is asked of
 the statistics when a plan is made, because the table's types may change under an index.
 """
@@ -33,9 +33,8 @@ the statistics when a plan is made, because the table's types may change under a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -43,24 +42,12 @@ import pyarrow as pa
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions import Reference
 from skipindex.expressions.domain import Domain, domain_of
+from skipindex.table.spark_json import INSTANT, ROW_METADATA, Typed, declared_schema
 
-ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-_CHAR_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _HYBRID: Final = frozenset(
     {b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"}
 )
-_DEFAULTS: Final = frozenset({"EXISTS_DEFAULT", "CURRENT_DEFAULT"})
-_CHAR: Final = re.compile(r"(?<!var)char\(")
-_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
-_INSTANT: Final = pa.timestamp("us", "UTC")
-_FIELD_KEYS: Final = (
-    {"name", "type"},
-    {"name", "type", "nullable"},
-    {"name", "type", "nullable", "metadata"},
-)
-"""Of a field in the row metadata; with others Spark does not read the metadata."""
-
 _PLAIN: Final[Mapping[str, pa.DataType]] = {
     "BOOLEAN": pa.bool_(),
     "INT32": pa.int32(),
@@ -79,26 +66,6 @@ _UNSIGNED: Final = {
     32: pa.int64(),
     64: pa.decimal128(20, 0),
 }
-_DECLARED: Final[Mapping[str, pa.DataType]] = {
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": _INSTANT,
-    "timestamp_ntz": pa.timestamp("us"),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "decimal": pa.decimal128(10, 0),
-}
-"""Types as Spark's JSON names them; others have no index."""
-
-Typed: TypeAlias = tuple[pa.Schema, Mapping[str, str]]
-"""Columns under Spark's types, and which have no index, by name in SQL, and why."""
-
 _KNOWN: Final[WeakKeyDictionary[Any, Typed]] = WeakKeyDictionary()
 """Of open files: each of their columns asks for the types of all."""
 
@@ -119,7 +86,7 @@ class Footer(Protocol):
         """Its schema as Arrow has it."""
 
 
-def arrow_schema(file: Footer) -> Typed:
+def footer_schema(file: Footer) -> Typed:
     """The columns that a table has, if Spark takes its types from this file."""
     stored, refused = stored_schema(file)
     text = (file.metadata.metadata or {}).get(ROW_METADATA)
@@ -188,7 +155,7 @@ def _of_leaf(leaf: Any) -> pa.DataType | None:
     physical, note = leaf.physical_type, json.loads(leaf.logical_type.to_json())
     match physical, note["Type"]:
         case "INT96", _:
-            return _INSTANT
+            return INSTANT
         case _, "None":
             return _PLAIN.get(physical)
         case _, "Int":
@@ -202,91 +169,13 @@ def _of_leaf(leaf: Any) -> pa.DataType | None:
             # Spark fails, or takes the number: spark.sql.legacy.parquet.nanosAsLong.
             return pa.int64()
         case "INT64", "Timestamp":
-            return _INSTANT if note["isAdjustedToUTC"] else pa.timestamp("us")
+            return INSTANT if note["isAdjustedToUTC"] else pa.timestamp("us")
         case "BYTE_ARRAY", "String" | "Enum" | "JSON":
             return pa.string()
         case "BYTE_ARRAY", "BSON":
             return pa.binary()
         case _:
             return None
-
-
-def declared_schema(text: str | bytes) -> Typed | None:
-    """The columns of a schema in Spark's JSON; None where Spark cannot read it."""
-    refused: dict[str, str] = {}
-    try:
-        fields = _fields(json.loads(text), (), refused)
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        return None
-    return pa.schema(fields), refused
-
-
-def given_schema(schema: pa.Schema) -> Typed:
-    """The columns of a schema that a caller gives, as Arrow types or with Spark's JSON.
-
-    The JSON stands in the metadata, where a footer has it too.
-    """
-    text = (schema.metadata or {}).get(ROW_METADATA)
-    return (schema, {}) if text is None else declared_schema(text) or (schema, {})
-
-
-def _fields(
-    struct: Any, path: tuple[str, ...], refused: dict[str, str]
-) -> list[pa.Field]:
-    if struct["type"] != "struct" or not isinstance(struct["fields"], list):
-        raise ValueError("no struct")
-    found = []
-    for field in struct["fields"]:
-        name, notes = field["name"], field.get("metadata", {})
-        if set(field) not in _FIELD_KEYS or not isinstance(name, str):
-            raise ValueError("no field")
-        inner = (*path, name)
-        dtype = _declared(field["type"], inner, refused)
-        if "__COLLATIONS" in notes:
-            refused[str(Reference(inner))] = "the column has a collation"
-        elif _CHAR.search(str(notes.get(_CHAR_TYPE, ""))):
-            refused[str(Reference(inner))] = "Spark pads a CHAR column to compare it"
-        elif _DEFAULTS & notes.keys():
-            why = "files that lack the column have its default"
-            refused[str(Reference(inner))] = why
-        found.append(pa.field(name, dtype))
-    return found
-
-
-def _declared(
-    spelled: Any, path: tuple[str, ...], refused: dict[str, str]
-) -> pa.DataType:
-    """The type that Spark's JSON spells; notes it in ``refused`` if it has no order."""
-    if isinstance(spelled, dict):
-        match spelled["type"]:
-            case "struct":
-                return pa.struct(_fields(spelled, path, refused))
-            case "array":
-                return pa.list_(_declared(spelled["elementType"], path, {}))
-            case "map":
-                key = _declared(spelled["keyType"], path, {})
-                return pa.map_(key, _declared(spelled["valueType"], path, {}))
-            case other:
-                refused[str(Reference(path))] = f"only Spark knows the type {other}"
-                return pa.null()
-    if not isinstance(spelled, str):
-        raise TypeError("no type")
-    if spelled in _DECLARED:
-        return _DECLARED[spelled]
-    if match := _DECIMAL.fullmatch(spelled):
-        precision, scale = map(int, match.groups())
-        if 0 < precision <= 38:
-            return pa.decimal128(precision, scale)
-    if spelled.startswith("varchar("):
-        return pa.string()
-    if "collate" in spelled.lower():
-        why = "the column has a collation"
-    elif spelled.startswith("char("):
-        why = "Spark pads a CHAR column to compare it"
-    else:
-        why = f"type {spelled} has no order that the stored values share"
-    refused[str(Reference(path))] = why
-    return pa.null()
 
 
 def check_stored(

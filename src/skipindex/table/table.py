@@ -21,7 +21,7 @@ from skipindex.errors import PredicateError, TableError
 from skipindex.expressions import name_parts
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.storage.file_system.location import Found, Location, location_of
+from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import BlobUse, Manifest, StatsColumn
 from skipindex.table.freshness import first_counted, fresh_blobs, match, take
@@ -70,7 +70,7 @@ class TableState:
     def __init__(
         self,
         location: Location,
-        listing: list[Found],
+        listing: list[FileInfo],
         schema: pa.Schema,
         refused: Mapping[str, str],
         snapshot: Snapshot,
@@ -95,7 +95,7 @@ class TableState:
         self.declared = declared
         self.plain = plain
         self._given = derived
-        committed = Derived.from_json(snapshot.properties.get("derived"))
+        committed = Derived.from_json(snapshot.properties.derived)
         self.derived = committed if derived is None else derived
         self._folders = folders
         self.partitions = partition_columns(self.paths, partition_types, folders)
@@ -167,7 +167,7 @@ class TableState:
         empty: np.ndarray = self.n_rows == 0
         return empty if empty.any() else None
 
-    def over(self, files: Sequence[Found]) -> TableState:
+    def over(self, files: Sequence[FileInfo]) -> TableState:
         """A table of other files with the same schema; no index knows them."""
         return TableState(
             self.location,
@@ -503,7 +503,7 @@ def _open(
     )
 
 
-def table_of(location: Location, files: Sequence[Found]) -> TableState:
+def table_of(location: Location, files: Sequence[FileInfo]) -> TableState:
     """A table of these files alone, whatever else there is; no index knows them.
 
     Raises:

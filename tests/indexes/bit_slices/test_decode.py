@@ -73,7 +73,7 @@ def test_many_values_are_found_as_few_are(
     wanted = tuple(sorted(set(rng.integers(0, 900, 60).tolist()) | {899}))
     decoded = [index.probe(OneOf("c", wanted)), index.probe(NoneOf("c", wanted))]
     assert count.bitmaps
-    monkeypatch.setattr(slices_module, "_MANY", 10**9)
+    monkeypatch.setattr(slices_module, "_DECODE_FROM_INTERVALS", 10**9)
     walked = [index.probe(OneOf("c", wanted)), index.probe(NoneOf("c", wanted))]
     for one, other in zip(decoded, walked, strict=True):
         assert one is not None

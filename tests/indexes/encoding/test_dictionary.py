@@ -18,7 +18,7 @@ from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
 from skipindex.indexes.encoding.header import Cursor, read_head
-from tests.indexes.memory_parts import MemoryParts
+from skipindex.storage.parts import MemoryParts
 
 chooser = random.Random(0)
 

@@ -1,4 +1,4 @@
-"""Turned filters: they answer as the filters do one by one, and read little."""
+"""Transposed filters: they answer as the filters do one by one, and read little."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from hypothesis import strategies as st
 from skipindex.errors import CorruptIndexError, IndexVersionError
 from skipindex.expressions.atoms import (
     Atom,
-    IsNull,
     Matches,
     NoneOf,
+    NullAtom,
     OneOf,
     Range,
     Wildcard,
 )
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import IndexSpec, index_type
-from skipindex.indexes.encoding.bit_matrix import turn
+from skipindex.indexes.encoding.bit_matrix import transpose
 from skipindex.indexes.filters.hashing import scheme_of
 from skipindex.indexes.filters.payload import capacity_for
-from skipindex.indexes.interface import GatheringType
+from skipindex.indexes.interface import PackableType
 from skipindex.indexes.kinds.bloom import Bloom
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.token_bloom import TokenBloom
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
-from tests.indexes.memory_parts import MemoryParts
 
 STRING, INT = Domain("string"), Domain("int", bits=64)
 SPECS = [Bloom(), Bloom(error_rate=1e-6), NGramBloom(), NGramBloom(n=5), TokenBloom()]
 Payloads = list[list[bytes]]
 
 
-def kind_of(spec: IndexSpec) -> GatheringType:
+def kind_of(spec: IndexSpec) -> PackableType:
     kind = index_type(spec.kind)
-    assert isinstance(kind, GatheringType)
+    assert isinstance(kind, PackableType)
     return kind
 
 
@@ -67,7 +67,7 @@ def patterns_of(text: str) -> list[Atom]:
         Range("c", text.encode(), text.encode() + b"\0"),
         Range("c", b"a", b"z"),
         NoneOf("c", (text.encode(),)),
-        IsNull("c"),
+        NullAtom("c"),
     ]
 
 
@@ -78,11 +78,11 @@ def test_they_answer_as_each_filter_does(spec: IndexSpec, n_files: int) -> None:
     payloads = filters_of(spec, columns)
     payloads[3] = []
     kind = kind_of(spec)
-    shared, slots = kind.gather(payloads, STRING)
+    shared, slots = kind.pack_together(payloads, STRING)
     assert slots
     assert 3 not in slots
-    turned = kind.open_pack(MemoryParts(shared), STRING, n_files)
-    assert set(np.flatnonzero(turned.covered).tolist()) == slots
+    transposed = kind.open_pack(MemoryParts(shared), STRING, n_files)
+    assert set(np.flatnonzero(transposed.covered).tolist()) == slots
     indexes = {
         slot: kind.open(MemoryParts(payloads[slot]), STRING, len(columns[slot]))
         for slot in slots
@@ -91,7 +91,7 @@ def test_they_answer_as_each_filter_does(spec: IndexSpec, n_files: int) -> None:
     for slot in list(slots)[:5]:
         for atom in patterns_of(str(columns[slot][7])):
             one_by_one = {s for s, index in indexes.items() if not index.probe(atom)}
-            found = turned.ask(atom)
+            found = transposed.ask(atom)
             if found is None:
                 assert one_by_one == slots, atom
                 continue
@@ -112,12 +112,12 @@ def test_no_value_is_lost(data: st.DataObject) -> None:
         )
     )
     payloads = [Bloom().build(encoded(column, pa.int64())) for column in columns]
-    shared, slots = kind_of(Bloom()).gather(payloads, INT)
+    shared, slots = kind_of(Bloom()).pack_together(payloads, INT)
     if not slots:
         return
-    turned = kind_of(Bloom()).open_pack(MemoryParts(shared), INT, len(columns))
+    transposed = kind_of(Bloom()).open_pack(MemoryParts(shared), INT, len(columns))
     wanted = data.draw(st.lists(st.integers(-5, 60), min_size=1, unique=True))
-    found = turned.ask(OneOf("c", tuple(wanted)))
+    found = transposed.ask(OneOf("c", tuple(wanted)))
     assert found is not None
     for slot in slots:
         assert found[0][slot] or not set(columns[slot]) & set(wanted)
@@ -127,8 +127,8 @@ def test_no_value_is_lost(data: st.DataObject) -> None:
 def test_taken_apart_they_are_as_before(spec: IndexSpec) -> None:
     columns = [texts_of(i, 3 + i % 4) for i in range(70)]
     payloads = filters_of(spec, columns)
-    shared, slots = kind_of(spec).gather(payloads, STRING)
-    found = kind_of(spec).scatter(MemoryParts(shared), STRING, len(payloads))
+    shared, slots = kind_of(spec).pack_together(payloads, STRING)
+    found = kind_of(spec).unpack(MemoryParts(shared), STRING, len(payloads))
     assert found == {slot: payloads[slot] for slot in slots}
 
 
@@ -148,7 +148,7 @@ def test_taken_apart_they_are_as_before(spec: IndexSpec) -> None:
 )
 def test_no_eighth_of_the_bits_is_wasted(n_files: int, n_together: int) -> None:
     payloads = filters_of(Bloom(), [texts_of(i, 2000) for i in range(n_files)])
-    shared, slots = kind_of(Bloom()).gather(payloads, STRING)
+    shared, slots = kind_of(Bloom()).pack_together(payloads, STRING)
     assert len(slots) == n_together
     assert slots == set(range(n_together)), "the last ones stay"
     alone = sum(len(parts[1]) for parts in payloads[:n_together])
@@ -158,12 +158,12 @@ def test_no_eighth_of_the_bits_is_wasted(n_files: int, n_together: int) -> None:
 def test_few_sizes_are_together_and_a_lone_one_is_not() -> None:
     columns = [texts_of(i, 100 if i % 2 else 1000) for i in range(32)]
     columns[5] = texts_of(5, 3000)
-    shared, slots = kind_of(Bloom()).gather(filters_of(Bloom(), columns), STRING)
+    shared, slots = kind_of(Bloom()).pack_together(filters_of(Bloom(), columns), STRING)
     assert slots == set(range(32)) - {5}
-    turned = kind_of(Bloom()).open_pack(MemoryParts(shared), STRING, 32)
+    transposed = kind_of(Bloom()).open_pack(MemoryParts(shared), STRING, 32)
     for slot in slots:
         value = str(columns[slot][9]).encode()
-        found = turned.ask(OneOf("c", (value,)))
+        found = transposed.ask(OneOf("c", (value,)))
         assert found is not None
         assert found[0][slot]
         assert np.count_nonzero(found[0]) < 6
@@ -172,32 +172,32 @@ def test_few_sizes_are_together_and_a_lone_one_is_not() -> None:
 def test_a_key_takes_k_rows_of_any_number_of_files() -> None:
     columns = [texts_of(i, 20_000) for i in range(64)]
     payloads = filters_of(Bloom(), columns)
-    shared, _ = kind_of(Bloom()).gather(payloads, STRING)
+    shared, _ = kind_of(Bloom()).pack_together(payloads, STRING)
     parts = MemoryParts(shared)
-    turned = kind_of(Bloom()).open_pack(parts, STRING, 64)
+    transposed = kind_of(Bloom()).open_pack(parts, STRING, 64)
     before = parts.count.parts, parts.count.n_bytes
-    turned.ask(OneOf("c", (b"no such value",)))
+    transposed.ask(OneOf("c", (b"no such value",)))
     assert parts.count.parts - before[0] <= 7
     assert parts.count.n_bytes - before[1] <= 7 * 8192
     assert sum(map(len, shared)) > 1_000_000
     before = parts.count.parts, parts.count.n_bytes
-    turned.ask(OneOf("c", tuple(b"%d" % i for i in range(500))))
+    transposed.ask(OneOf("c", tuple(b"%d" % i for i in range(500))))
     assert parts.count.parts - before[0] <= len(shared), "no part is read twice"
 
 
 def test_so_many_values_that_some_will_seem_to_be_there_are_not_asked() -> None:
     columns = [texts_of(i, 10) for i in range(8)]
-    shared, _ = kind_of(Bloom()).gather(filters_of(Bloom(), columns), STRING)
-    turned = kind_of(Bloom()).open_pack(MemoryParts(shared), STRING, 8)
-    assert turned.ask(OneOf("c", tuple(b"%d" % i for i in range(10_000)))) is None
+    shared, _ = kind_of(Bloom()).pack_together(filters_of(Bloom(), columns), STRING)
+    transposed = kind_of(Bloom()).open_pack(MemoryParts(shared), STRING, 8)
+    assert transposed.ask(OneOf("c", tuple(b"%d" % i for i in range(10_000)))) is None
 
 
 def test_turning_is_the_transpose_of_eight_by_eight_bits() -> None:
     rng = np.random.default_rng(1)
     eight = rng.integers(0, 256, (50, 8), np.uint8)
     bits = np.unpackbits(eight, axis=1, bitorder="little").reshape(50, 8, 8)
-    turned = np.packbits(bits.transpose(0, 2, 1).reshape(50, 64), bitorder="little")
-    assert np.array_equal(turn(eight), turned)
+    transposed = np.packbits(bits.transpose(0, 2, 1).reshape(50, 64), bitorder="little")
+    assert np.array_equal(transpose(eight), transposed)
 
 
 def test_capacities_have_room_and_few_sizes() -> None:
@@ -211,7 +211,7 @@ def test_capacities_have_room_and_few_sizes() -> None:
 def test_a_foreign_scheme_is_no_index(spec: IndexSpec) -> None:
     payloads = filters_of(spec, [texts_of(i, 10) for i in range(16)])
     kind = kind_of(spec)
-    shared, _ = kind.gather(payloads, STRING)
+    shared, _ = kind.pack_together(payloads, STRING)
     k, m = struct.unpack_from("<IQ", shared[0], 8 + len(STRING.tag) + 4)
     ours = scheme_of(k, m).encode()
     assert shared[0].count(ours) == 1
@@ -220,7 +220,7 @@ def test_a_foreign_scheme_is_no_index(spec: IndexSpec) -> None:
         kind.open_pack(MemoryParts([foreign, *shared[1:]]), STRING, 16)
     # Such filters by themselves are left alone.
     payloads[4][0] = payloads[4][0].replace(ours, b"MD5" + ours[3:])
-    _, slots = kind.gather(payloads, STRING)
+    _, slots = kind.pack_together(payloads, STRING)
     assert 4 not in slots
 
 
@@ -228,7 +228,7 @@ def test_a_foreign_scheme_is_no_index(spec: IndexSpec) -> None:
 def test_a_header_that_makes_no_sense_is_no_index(spec: IndexSpec) -> None:
     payloads = filters_of(spec, [texts_of(i, 10) for i in range(16)])
     kind = kind_of(spec)
-    shared, _ = kind.gather(payloads, STRING)
+    shared, _ = kind.pack_together(payloads, STRING)
     whole = kind.open_pack(MemoryParts(shared), STRING, 16)
     atom = OneOf("c", (b"disk abc full",))
     expected = whole.ask(atom)
@@ -250,8 +250,10 @@ def test_a_header_that_makes_no_sense_is_no_index(spec: IndexSpec) -> None:
         with pytest.raises(CorruptIndexError):
             kind.open_pack(broken, STRING, 16)
         try:
-            turned = kind.open_pack(MemoryParts([bytes(head), *shared[1:]]), STRING, 16)
-            turned.ask(atom)
+            transposed = kind.open_pack(
+                MemoryParts([bytes(head), *shared[1:]]), STRING, 16
+            )
+            transposed.ask(atom)
         except (CorruptIndexError, IndexVersionError):
             pass
 
@@ -259,10 +261,10 @@ def test_a_header_that_makes_no_sense_is_no_index(spec: IndexSpec) -> None:
 def test_rows_of_a_wrong_length_are_no_index() -> None:
     payloads = filters_of(Bloom(), [texts_of(i, 10) for i in range(16)])
     kind = kind_of(Bloom())
-    shared, _ = kind.gather(payloads, STRING)
+    shared, _ = kind.pack_together(payloads, STRING)
     cut = [*shared[:2], *(part[:-1] for part in shared[2:])]
-    turned = kind.open_pack(MemoryParts(cut), STRING, 16)
+    transposed = kind.open_pack(MemoryParts(cut), STRING, 16)
     with pytest.raises(CorruptIndexError, match="cut off"):
-        turned.ask(OneOf("c", (b"x",)))
+        transposed.ask(OneOf("c", (b"x",)))
     with pytest.raises(CorruptIndexError, match="cut off"):
-        kind.scatter(MemoryParts(cut), STRING, 16)
+        kind.unpack(MemoryParts(cut), STRING, 16)

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
-from skipindex.expressions.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.expressions.atoms import NoneOf, NotNullAtom, NullAtom, OneOf, Range
 from skipindex.indexes import index_type
 from skipindex.indexes.bit_slices.digits import Shape, pack_slices
 from skipindex.indexes.bit_slices.slices import Slices
 from skipindex.indexes.encoding.column import NULL_CODE
 from skipindex.indexes.kinds.bit_sliced import BitSliced
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import opened
 
 SHAPES = [(base, ranged) for base in (2, 3, 7, 10, 16) for ranged in (True, False)]
 
@@ -133,8 +134,8 @@ def test_trap_c24_rows_of_null_are_in_no_slice_and_no_answer() -> None:
         assert list(index.probe(NoneOf("c", (1, 2, 3))).upper) == [0, 2, 4]
         assert list(index.probe(Range("c", None, None)).upper) == [0, 2, 4]
         assert list(index.probe(Range("c", None, 6)).upper) == [0, 4]
-        assert list(index.probe(IsNull("c")).lower) == [1, 3]
-        assert list(index.probe(IsNotNull("c")).lower) == [0, 2, 4]
+        assert list(index.probe(NullAtom("c")).lower) == [1, 3]
+        assert list(index.probe(NotNullAtom("c")).lower) == [0, 2, 4]
 
 
 def test_one_bitmap_a_digit_is_read_where_it_decides() -> None:
@@ -148,7 +149,7 @@ def test_one_bitmap_a_digit_is_read_where_it_decides() -> None:
     index.probe(OneOf("c", (77,)))
     assert count.bitmaps <= 10
     count.bitmaps = 0
-    index.probe(IsNotNull("c"))
+    index.probe(NotNullAtom("c"))
     assert count.bitmaps == 0, "no row is NULL"
 
 
@@ -245,8 +246,8 @@ def test_top_slices_never_hide_a_null_or_a_value() -> None:
     column = encoded([None, *range(3000), None], pa.int64())
     index, _ = opened(BitSliced(max_slices=2), column)
     for atom, rows in (
-        (IsNull("c"), {0, 3001}),
-        (IsNotNull("c"), {*range(1, 3001)}),
+        (NullAtom("c"), {0, 3001}),
+        (NotNullAtom("c"), {*range(1, 3001)}),
         (Range("c", None, None), {*range(1, 3001)}),
     ):
         bounds = index.probe(atom)

@@ -11,7 +11,7 @@ import pytest
 from pyroaring import BitMap
 
 from skipindex.errors import UnknownIndexError
-from skipindex.expressions.atoms import IsNull, NoneOf, OneOf, Range
+from skipindex.expressions.atoms import NoneOf, NullAtom, OneOf, Range
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.bloom import Bloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
@@ -146,7 +146,7 @@ def test_each_way_to_pack_the_rows(n: int, n_values: int, order: str) -> None:
         found = index.probe(Range("c", low, high)).lower
         expected = ~null & (values >= low) & (values < high)
         assert found == BitMap(np.flatnonzero(expected).tolist())
-    assert index.probe(IsNull("c")).lower == BitMap(np.flatnonzero(null).tolist())
+    assert index.probe(NullAtom("c")).lower == BitMap(np.flatnonzero(null).tolist())
 
 
 def test_one_value_reads_one_part_of_rows() -> None:

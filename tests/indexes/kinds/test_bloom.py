@@ -13,15 +13,16 @@ import pytest
 from pybloom_live import BloomFilter
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
-from skipindex.expressions.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.expressions.atoms import NoneOf, NotNullAtom, NullAtom, OneOf, Range
 from skipindex.expressions.domain import Domain, domain_of, float_key
 from skipindex.indexes.filters import hashing
 from skipindex.indexes.filters import payload as payload_module
 from skipindex.indexes.filters.hashing import fill, scheme_of
 from skipindex.indexes.filters.payload import bloom_key
 from skipindex.indexes.kinds.bloom import INDEX_TYPE, Bloom
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import opened
 
 STRING = Domain("string")
 
@@ -103,8 +104,8 @@ def test_only_equality_is_answered() -> None:
     index, count = opened(Bloom(), encoded([1, 5, None], pa.int64()))
     assert index.probe(Range("c", 2, 4)) is None
     assert index.probe(NoneOf("c", (2, 3))) is None
-    assert index.probe(IsNull("c")) is None
-    assert index.probe(IsNotNull("c")) is None
+    assert index.probe(NullAtom("c")) is None
+    assert index.probe(NotNullAtom("c")) is None
     assert count.parts == 0
     absent = index.probe(OneOf("c", (2, 3)))
     assert absent is not None

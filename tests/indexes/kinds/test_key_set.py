@@ -17,15 +17,16 @@ from skipindex.errors import CorruptIndexError, PredicateError, UnsupportedTypeE
 from skipindex.expressions import In, to_sql
 from skipindex.expressions.atoms import (
     IntegerSet,
-    IsNotNull,
-    IsNull,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
 )
 from skipindex.indexes.kinds.key_set import INDEX_TYPE, KeySet
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import column_of, encoded
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import opened
 from tests.tables import build, put_all
 
 WIDE = [-(2**63), -(2**40) - 5, -1, 0, 7, 2**32 - 1, 2**32, 2**40, 2**63 - 1]
@@ -57,8 +58,8 @@ def test_keys_are_known_exactly(values: list[int]) -> None:
         inside = any(low <= v < high for v in values)
         assert possible(values, Range("c", low, high)) == inside
     assert possible(values, Range("c", None, None)) == bool(values)
-    assert possible(values, IsNotNull("c")) == bool(values)
-    assert possible(values, IsNull("c"))
+    assert possible(values, NotNullAtom("c")) == bool(values)
+    assert possible(values, NullAtom("c"))
 
 
 @pytest.mark.parametrize("values", LAYOUTS)

@@ -7,12 +7,13 @@ import pyarrow as pa
 import pytest
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.atoms import IsNotNull, IsNull, OneOf, Range
+from skipindex.expressions.atoms import NotNullAtom, NullAtom, OneOf, Range
 from skipindex.indexes import index_type
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.run_length import RunLength
+from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import column_of, encoded
-from tests.indexes.memory_parts import MemoryParts, opened
+from tests.indexes.memory_parts import opened
 
 N_ROWS = 60_000
 
@@ -59,8 +60,8 @@ def test_null_is_a_run_of_its_own(null_every: int) -> None:
     values = [None if i // 3 % null_every == 0 else i // 3 for i in range(300)]
     index, _ = opened(RunLength(), encoded(list(values), pa.int64()))
     null = {row for row, value in enumerate(values) if value is None}
-    assert set(index.probe(IsNull("c")).upper) == null
-    assert set(index.probe(IsNotNull("c")).lower) == set(range(300)) - null
+    assert set(index.probe(NullAtom("c")).upper) == null
+    assert set(index.probe(NotNullAtom("c")).lower) == set(range(300)) - null
     assert not null & set(index.probe(Range("c", None, 10**6)).upper)
 
 

@@ -13,11 +13,19 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.atoms import Atom, IsNotNull, IsNull, NoneOf, OneOf, Range
+from skipindex.expressions.atoms import (
+    Atom,
+    NoneOf,
+    NotNullAtom,
+    NullAtom,
+    OneOf,
+    Range,
+)
 from skipindex.expressions.domain import domain_of
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.kinds.bit_sliced import BitSliced
-from tests.indexes.memory_parts import MemoryParts, opened
+from skipindex.storage.parts import MemoryParts
+from tests.indexes.memory_parts import opened
 
 SPECS = (
     BitSliced(),
@@ -63,8 +71,8 @@ def test_some_rows_are_judged_as_all_are(
         Range("c", low, high),
         OneOf("c", listed),
         NoneOf("c", listed),
-        IsNull("c"),
-        IsNotNull("c"),
+        NullAtom("c"),
+        NotNullAtom("c"),
     ):
         check(index, atom, within)
 

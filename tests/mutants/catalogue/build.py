@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 BUILD: Final = (
     Mutant(
         "failed-column-served",
-        "build.builder._missing",
+        "build.missing.missing_of",
         "per_file[i] = list(requests)",
         "per_file.setdefault(i, list(requests))",
         "what could not be read is not built anew, and its empty payload is there",

@@ -42,8 +42,8 @@ INDEXES: Final = (
         ("tests/indexes/bit_slices/test_decode.py",),
     ),
     Mutant(
-        "turned-all",
-        "indexes.filters.transposed.Transposed._among",
+        "transposed-all",
+        "indexes.filters.transposed.TransposedFilters._among",
         "found |= functools.reduce(operator.and_, [have[key] for key in alternative])",
         "found &= functools.reduce(operator.and_, [have[key] for key in alternative])",
         "a file is kept only if it seems to hold every value of a list",
@@ -53,8 +53,8 @@ INDEXES: Final = (
         ),
     ),
     Mutant(
-        "turned-column",
-        "indexes.filters.transposed.Transposed._among",
+        "transposed-column",
+        "indexes.filters.transposed.TransposedFilters._among",
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="little")',
         'bits = np.unpackbits(raw, count=len(block.slots), bitorder="big")',
         "the answer of one file is taken for that of another",
@@ -65,16 +65,16 @@ INDEXES: Final = (
     ),
     Mutant(
         "complement-with-nulls",
-        "indexes.positional._answer",
+        "indexes.positional.PositionalIndex._probe",
         "return Bounds(every - some.upper, every - some.lower)",
-        "every = BitMap(range(index.head.n_rows))\n"
+        "every = BitMap(range(self.head.n_rows))\n"
         "return Bounds(every - some.upper, every - some.lower)",
         "NOT IN is the complement over all rows: trap C-24, Lance 4756",
         _KINDS,
     ),
     Mutant(
         "complement-of-lower",
-        "indexes.positional._answer",
+        "indexes.positional.PositionalIndex._probe",
         "return Bounds(every - some.upper, every - some.lower)",
         "return Bounds(every - some.lower, every - some.upper)",
         "the complement of a superset is taken for a superset: trap C-23",

@@ -11,7 +11,7 @@ _LIMITS: Final = ("tests/planner/stages/test_limit.py",)
 
 STAGES: Final = (
     Mutant(
-        "turned-identity",
+        "transposed-identity",
         "planner.stages.index_reader.IndexReader._ask",
         "files, slots = files[fits], slots[fits]",
         "files, slots = files, slots",

@@ -11,7 +11,7 @@ _DAMAGE: Final = ("tests/traps/test_damage.py", "tests/storage/test_pack.py")
 STORAGE: Final = (
     Mutant(
         "part-crc",
-        "storage.pack.Blob._fetch",
+        "storage.pack.reader.Blob._fetch",
         "crc32c(part) != self._crc[i]",
         "len(part) != self._length[i]",
         "damaged bytes are read: trap C-52",
@@ -19,15 +19,15 @@ STORAGE: Final = (
     ),
     Mutant(
         "kept-neighbour",
-        "storage.pack.Blob._get",
-        "kept.keep(key, payload.n_parts, start + first, found, n_kept)",
-        "kept.keep(key, payload.n_parts, start, found, n_kept)",
-        "a part is kept in the place of another",
+        "storage.pack.reader.Blob._get",
+        "cache.put(key, payload.n_parts, first, read, n_decoded)",
+        "cache.put(key, payload.n_parts, start, read, n_decoded)",
+        "a part is cached as another part",
         ("tests/storage/test_part_cache.py",),
     ),
     Mutant(
         "blob-identity",
-        "storage.pack.Blob.check_identity",
+        "storage.pack.reader.Blob.check_identity",
         "self.identity[slot] != footer_crc or not same_rows",
         "not same_rows",
         "the index of another file of as many rows is read: trap C-42",
@@ -35,9 +35,9 @@ STORAGE: Final = (
     ),
     Mutant(
         "unknown-after-merge",
-        "storage.manifest.Manifest.merge",
-        "nothing = pa.nulls(len(kept), new.values.type)",
-        "nothing = new.values.take(pa.array([0] * len(kept), pa.int64()))",
+        "storage.manifest._merged_stats",
+        "nothing = pa.nulls(len(left), new.values.type)",
+        "nothing = new.values.take(pa.array([0] * len(left), pa.int64()))",
         "what is known of new files is taken to hold of old ones: trap C-48",
         ("tests/traps/test_upgrades.py",),
     ),

@@ -124,7 +124,7 @@ TABLE: Final = (
     ),
     Mutant(
         "row-metadata",
-        "table.stored.arrow_schema",
+        "table.stored.footer_schema",
         "return declared_schema(text) or (stored, refused)",
         "return stored, refused",
         "a column is read as Parquet types it, and not as Spark does",

@@ -13,6 +13,8 @@ from skipindex.errors import CorruptIndexError
 from skipindex.indexes.file_map import FILE_MAP, FileMap
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from tests.tables import build, flip, forget_open_packs, packs, put, put_all, set_mtime
 
 N_FILES = 24
@@ -86,14 +88,14 @@ def test_a_map_of_other_data_files_is_not_believed(folder: Path) -> None:
     """The manifest names another footer for every file than the map has."""
     one_pack(folder, {"a": "bitmap"})
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         files = base.manifest.files
         at = files.schema.get_field_index("footer_crc")
         crcs = [(crc + 1) % (1 << 32) for crc in files["footer_crc"].to_pylist()]
         field = files.schema.field(at)
         changed = files.set_column(at, field, pa.array(crcs, field.type))
         manifest = replace(base.manifest, files=changed)
-        return Snapshot(base.version + 1, manifest, base.properties)
+        return manifest, base.properties
 
     commit(location_of(folder), change, operation="test")
     plan = sx.plan_files("a = 35", table=folder)

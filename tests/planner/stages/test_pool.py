@@ -14,7 +14,8 @@ from loky import get_reusable_executor
 
 import skipindex as sx
 from skipindex.indexes import IndexType, index_types, registry
-from skipindex.indexes.kinds.bitmap import BitmapType
+from skipindex.indexes.kinds.bitmap import Bitmap, BitmapIndex
+from skipindex.indexes.positional import PositionalKind
 from skipindex.planner.stages import pool as pool_module
 from skipindex.planner.stages.pack_cache import OPENED
 from tests.tables import build, edit_blobs, forget_open_packs, packs, put_all
@@ -145,7 +146,7 @@ def test_few_files_start_no_workers(
     assert not told(table, CONDITIONS["and"], workers=2)["notes"]
 
 
-class OwnBitmapType(BitmapType):
+class OwnKind(PositionalKind):
     """A kind that this process alone knows by that name."""
 
     __slots__ = ()
@@ -155,9 +156,8 @@ def test_a_kind_of_this_process_alone_stays_here(
     table: sx.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = told(table, CONDITIONS["and"], workers=1)
-    mine: Mapping[str, IndexType] = MappingProxyType(
-        {**index_types(), "bitmap": OwnBitmapType()}
-    )
+    own = OwnKind(name="bitmap", version=1, spec=Bitmap, index=BitmapIndex)
+    mine: Mapping[str, IndexType] = MappingProxyType({**index_types(), "bitmap": own})
     monkeypatch.setattr(registry, "index_types", lambda: mine)
     together = told(table, CONDITIONS["and"], workers=2)
     (note,) = together.pop("notes")

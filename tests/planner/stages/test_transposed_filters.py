@@ -13,6 +13,8 @@ import skipindex as sx
 from skipindex.planner.stages.records import Stage
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import PACKS, Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from tests.tables import build, flip, forget_open_packs, put, put_all
 
 N_FILES = 40
@@ -140,14 +142,14 @@ def test_slots_that_are_mixed_up_are_noticed(folder: Path) -> None:
     condition = f"id = {key(11, 700)}"
     assert len(table.plan(condition).paths) < N_FILES
 
-    def change(base: Snapshot) -> Snapshot:
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         files = base.manifest.files
         at = files.schema.get_field_index("slots")
         slots = [[N_FILES - 1 - s for s in own] for own in files["slots"].to_pylist()]
         field = files.schema.field(at)
         mixed = files.set_column(at, field, pa.array(slots, field.type))
         manifest = replace(base.manifest, files=mixed)
-        return Snapshot(base.version + 1, manifest, base.properties)
+        return manifest, base.properties
 
     commit(location_of(folder), change, operation="test")
     plan = sx.plan_files(condition, table=folder)

@@ -156,7 +156,7 @@ def test_the_sql_form_is_the_same_call(
     )
     assert isinstance(report, sx.OptimizeReport)
     assert report.files_in == 3
-    cubes = report.table.snapshot.properties["cubes"]
+    cubes = report.table.snapshot.properties.to_json()["cubes"]
     assert [cube["shape"]["curve"] for cube in cubes] == ["zorder"]
     told = sx.sql(spark, f"VACUUM '{path}' RETAIN 0 HOURS DRY RUN")
     assert isinstance(told, sx.VacuumReport)
@@ -288,11 +288,11 @@ def test_a_query_tree_stays_the_layout(
     few = df.select("id", "a", "b")
     work = sx.Workload(["a > 100", "b BETWEEN 5 AND 9", "id < 50"], method="tree")
     table = sx.write_table(few, tmp_path / "t", cluster_by=work, rows_per_file=60)
-    layout = table.snapshot.properties["layout"]
+    layout = table.snapshot.properties.to_json()["layout"]
     sx.append(few.limit(90), tmp_path / "t")
     report = sx.optimize(spark, tmp_path / "t")
     assert report.n_rows == N_ROWS + 90
-    after = report.table.snapshot.properties["layout"]
+    after = report.table.snapshot.properties.to_json()["layout"]
     assert after.items() >= layout.items()
     assert "tree" in after
     assert max(report.table.n_rows) <= 120
@@ -311,7 +311,10 @@ def test_an_order_alone_stays_the_layout(
         sx.append(few.limit(50).coalesce(1), tmp_path / "t")
     report = sx.optimize(spark, tmp_path / "t")
     assert (report.files_in, report.files_out) == (2, 1)
-    assert report.table.snapshot.properties["layout"]["sort_within"] == ["a", "id"]
+    assert report.table.snapshot.properties.to_json()["layout"]["sort_within"] == [
+        "a",
+        "id",
+    ]
     for name in report.table.paths:
         read = pq.ParquetFile(tmp_path / "t" / name).read(["a", "id"]).to_pydict()
         pairs = list(zip(read["a"], read["id"], strict=True))
@@ -329,7 +332,7 @@ def test_a_size_in_bytes_stays_the_target(
     n_files = len(report.table)
     table = sx.append(few, tmp_path / "t")
     assert n_files <= len(table) - n_files <= 2 * n_files
-    assert table.snapshot.properties["layout"]["bytes_per_file"] == 3000
+    assert table.snapshot.properties.to_json()["layout"]["bytes_per_file"] == 3000
     assert spark.read.parquet(str(tmp_path / "t")).count() == 2 * N_ROWS
 
 

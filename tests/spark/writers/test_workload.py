@@ -58,7 +58,7 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
     assert columns(written) == columns(df)
     assert rows(written) == rows(df)
     assert len(table) == 20
-    layout = table.snapshot.properties["layout"]
+    layout = table.snapshot.properties.to_json()["layout"]
     assert layout["workload"]["queries"] == QUERIES
     assert layout["files_read_on_sample"]["tree"] <= 20
     kept = [len(table.plan(query).paths) for query in QUERIES]
@@ -127,7 +127,7 @@ def test_partition_columns_come_before_the_tree(
         rows_per_file=150,
     )
     assert len(table) <= 24
-    tree = QueryTree.from_json(table.snapshot.properties["layout"]["tree"])
+    tree = QueryTree.from_json(table.snapshot.properties.to_json()["layout"]["tree"])
     assert "region" in tree.columns
     found = spark.read.parquet(str(tmp_path / "t")).select(*df.columns)
     assert rows(found) == rows(df)

@@ -71,7 +71,7 @@ def test_a_clustered_table_skips_files_and_knows_its_layout(
     )
     plan = table.plan("a BETWEEN 10 AND 30")
     assert 0 < len(plan.paths) < len(table)
-    assert table.snapshot.properties["layout"] == {
+    assert table.snapshot.properties.to_json()["layout"] == {
         "cluster_by": ["a", "b"],
         "curve": "hilbert",
         "partition_by": [],
@@ -133,7 +133,7 @@ def test_every_way_to_lay_rows_out_keeps_them(
     table = sx.write_table(df, path, rows_per_file=100, **options)
     assert spark.read.parquet(str(path)).exceptAll(df).isEmpty()
     assert sum(table.n_rows) == N_ROWS
-    layout = table.snapshot.properties["layout"]
+    layout = table.snapshot.properties.to_json()["layout"]
     clustered = options.get("cluster_by") and options.get("curve", "hilbert")
     assert layout["cluster_by"] == list(options.get("cluster_by", []))
     assert layout["curve"] == (clustered or None)

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes.encoding.bit_matrix import turn
+from skipindex.expressions.arrays import Bits
+from skipindex.indexes.encoding.bit_matrix import transpose
 from skipindex.indexes.encoding.roaring import (
     ARRAY_MAX,
     BITS_SIZE,
     NO_RUNS,
-    Bits,
     blank,
     load,
     pack_all,
@@ -55,7 +55,9 @@ def rows_among(
     slices = [dense_bits(raw, n_rows) for raw in zeros]
     wanted = _Wanted.of(intervals, 1 << len(zeros), n_rows)
     found = blank(1, n_rows)[0]
-    for start in range(0, len(found), BITS_SIZE):  # what is turned stays in the cache
+    for start in range(
+        0, len(found), BITS_SIZE
+    ):  # what is transposed stays in the cache
         block = slice(start, start + BITS_SIZE)
         inverted = _inverted_codes([bits[block] for bits in slices])
         found[block] = np.packbits(wanted.among(inverted), bitorder="little")
@@ -107,7 +109,7 @@ def _inverted_codes(slices: Sequence[Bits]) -> _Codes:
         eight = np.zeros((n_bytes, 8), np.uint8)
         for j, bits in enumerate(slices[8 * i : 8 * i + 8]):
             eight[:, j] = bits
-        planes[:, i] = turn(eight)
+        planes[:, i] = transpose(eight)
     codes: _Codes = planes.view(f"<u{width}").reshape(-1)
     return codes
 

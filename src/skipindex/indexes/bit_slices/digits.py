@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from skipindex.expressions.arrays import Bits, Codes
 from skipindex.indexes.encoding.column import NULL_CODE
-from skipindex.indexes.encoding.ranks import Codes
-from skipindex.indexes.encoding.roaring import Bits, blank, pack_all
+from skipindex.indexes.encoding.roaring import blank, pack_all
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Questions to bit slices: the rows whose codes lie between two, or among some.
+"""Evaluating bit slices: the rows whose codes lie in one interval, or in several.
 
 The evaluation is RangeEval-Opt of Chan and Ioannidis (Bitmap Index Design and
-Evaluation, SIGMOD 1998), begun at the lowest digit that decides anything.  How codes
-were cut into slices is said in ``_digits``.
+Evaluation, SIGMOD 1998), begun at the lowest digit that decides anything.  ``digits``
+says how codes are cut into slices.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from skipindex.indexes.encoding.roaring import thawed
 from skipindex.indexes.positional import Interval
 from skipindex.storage.parts import Parts
 
-_MANY: Final = 16
+_DECODE_FROM_INTERVALS: Final = 16
 """From so many intervals on decoding is faster, where slices are dense."""
-_LIKELY: Final = 4
+_SLICES_READ_AHEAD: Final = 4
 """So many slices more than the logarithm of the rows are read at once."""
 
 
@@ -88,33 +88,44 @@ class Slices:
         rows -= below[0]
         return rows
 
-    def inside(self, start: int, stop: int, rows: BitMap, found: BitMap | None) -> int:
+    def inside(self, start: int, stop: int, rows: BitMap) -> BitMap:
         """Those of ``rows`` with a code of ``start .. stop - 1``, in base 2, ranged.
 
-        From the highest bit down, and no further than there are rows that it could
-        decide, so the cost follows the number of ``rows`` and not of the file's.
+        ``rows`` is not changed.  The cost follows their number, not the file's.
+        """
+        found = _Collected()
+        self._descend(start, stop - 1, rows, found)
+        return found.rows
 
-        Args:
-            start: the first code.
-            stop: above the last.
-            rows: that are asked about; they are not changed.
-            found: a bitmap to add them to, or None if they are only counted.
+    def count_inside(self, start: int, stop: int, rows: BitMap) -> int:
+        """As ``inside``, the number of rows alone."""
+        found = _Counted()
+        self._descend(start, stop - 1, rows, found)
+        return found.n
+
+    def _descend(
+        self, low: int, high: int, rows: BitMap, found: _Collected | _Counted
+    ) -> None:
+        """Add those of ``rows`` with a code of ``low .. high`` to ``found``.
+
+        From the highest bit down, and no further than there are rows that it could
+        decide.
         """
         rows = rows.copy() if self.full else rows & self._at(self.shape.n_slices)
-        low, high, i = start, stop - 1, self.shape.n_digits
-        zeros = self._zeros_from_the_top(len(rows).bit_length() + _LIKELY)
+        i = self.shape.n_digits
+        zeros = self._zeros_from_the_top(len(rows).bit_length() + _SLICES_READ_AHEAD)
         while i and rows:
             i -= 1
             zero = next(zeros)
             if low >> i & 1 != high >> i & 1:
-                return _between(rows & zero, rows - zero, low, high, i, zeros, found)
+                # <---[ low ... 0111 ][ 1000 ... high ]--->
+                _descend_apart(rows & zero, rows - zero, low, high, i, zeros, found)
+                return
             if low >> i & 1:
                 rows -= zero
             else:
                 rows &= zero
-        if found is not None:
-            found |= rows
-        return len(rows)
+        found.take(rows)
 
     def _zeros_from_the_top(self, n_likely: int) -> Iterator[FrozenBitMap]:
         """In base 2, the rows whose bit is zero, from the highest bit downwards."""
@@ -146,7 +157,7 @@ class Slices:
             intervals = [*intervals[:-1], (intervals[-1][0], reach)]
         if self.shape.per_digit == 1:
             if (
-                len(intervals) > _MANY
+                len(intervals) > _DECODE_FROM_INTERVALS
                 and (rows := self._decoded(intervals)) is not None
             ):
                 return rows
@@ -159,7 +170,10 @@ class Slices:
         What a walk costs grows with the bytes of the slices and with the intervals.
         """
         raw = self.parts.read(self.first, self.first + self.shape.n_digits)
-        if len(intervals) * sum(map(len, raw)) < _MANY * len(raw) * self.n_rows / 8:
+        if (
+            len(intervals) * sum(map(len, raw))
+            < _DECODE_FROM_INTERVALS * len(raw) * self.n_rows / 8
+        ):
             return None
         self.parts.count.bitmaps += len(raw)
         rows = rows_among(raw, intervals, self.n_rows)
@@ -271,47 +285,85 @@ class Slices:
         return found
 
 
-def _between(
-    above: BitMap,
-    below: BitMap,
+class _Collected:
+    """Rows that are found, as a bitmap; each method changes the rows that it is given.
+
+    Changing a bitmap takes half as long as making one.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self) -> None:
+        self.rows = BitMap()
+
+    def take(self, rows: BitMap) -> None:
+        """All of ``rows`` are found."""
+        self.rows |= rows
+
+    def take_ones(self, rows: BitMap, zero: FrozenBitMap) -> None:
+        """Those of ``rows`` that are not in ``zero`` are found; the others are left."""
+        self.rows |= rows - zero
+        rows &= zero
+
+    def take_zeros(self, rows: BitMap, zero: FrozenBitMap) -> None:
+        """Those of ``rows`` that are in ``zero`` are found; the others are left."""
+        self.rows |= rows & zero
+        rows -= zero
+
+
+class _Counted:
+    """The number of rows that are found; as ``_Collected`` without their bitmap."""
+
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def take(self, rows: BitMap) -> None:
+        """All of ``rows`` are found."""
+        self.n += len(rows)
+
+    def take_ones(self, rows: BitMap, zero: FrozenBitMap) -> None:
+        """Those of ``rows`` that are not in ``zero`` are found; the others are left."""
+        self.n += len(rows)
+        rows &= zero
+        self.n -= len(rows)
+
+    def take_zeros(self, rows: BitMap, zero: FrozenBitMap) -> None:
+        """Those of ``rows`` that are in ``zero`` are found; the others are left."""
+        self.n += len(rows)
+        rows -= zero
+        self.n -= len(rows)
+
+
+def _descend_apart(
+    lower: BitMap,
+    upper: BitMap,
     low: int,
     high: int,
     i: int,
     zeros: Iterator[FrozenBitMap],
-    found: BitMap | None,
-) -> int:
-    """Rows of ``above`` from code ``low`` on, of ``below`` up to ``high``.
+    found: _Collected | _Counted,
+) -> None:
+    """Add the rows of ``lower`` from code ``low`` on, of ``upper`` up to ``high``.
 
-    Only the bits lower than ``i`` are compared.  Both sets are used up: changing one
-    takes half as long as making one.  Gives the number of rows, and adds them to
-    ``found``.
+    Only the bits lower than ``i`` are compared.  Both sets are used up.
     """
-    n_found = 0
-    while i and (above or below):
+    while i and (lower or upper):
         i -= 1
         zero = next(zeros)
-        if above:
+        if lower:
             if low >> i & 1:
-                above -= zero
+                lower -= zero
             else:
-                if found is not None:
-                    found |= above - zero
-                n_found += len(above)
-                above &= zero
-                n_found -= len(above)
-        if below:
+                found.take_ones(lower, zero)
+        if upper:
             if high >> i & 1:
-                if found is not None:
-                    found |= below & zero
-                n_found += len(below)
-                below -= zero
-                n_found -= len(below)
+                found.take_zeros(upper, zero)
             else:
-                below &= zero
-    if found is not None:
-        found |= above
-        found |= below
-    return n_found + len(above) + len(below)
+                upper &= zero
+    found.take(lower)
+    found.take(upper)
 
 
 def _below(code: int, zeros: Sequence[FrozenBitMap], lowest: int) -> BitMap:

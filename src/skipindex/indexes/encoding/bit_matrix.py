@@ -1,4 +1,4 @@
-"""Bits of many filters turned into rows of one bit a filter, and back.
+"""Bits of many filters transposed into rows of one bit a filter, and back.
 
 Eight filters at a time: a byte of each is a matrix of 8 times 8 bits in one word, and
 three exchanges turn all of these matrices in numpy at once.
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BATCH_BYTES: Final = 1 << 12
-"""Of a filter, turned at once."""
+"""Of a filter, transposed at once."""
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -36,7 +36,7 @@ def pack_rows(
             eight = np.zeros((n_bytes, 8), np.uint8)
             for j, bits in enumerate(arrays[8 * i : 8 * i + 8]):
                 eight[:, j] = bits[start // 8 : start // 8 + n_bytes]
-            rows[:, i] = turn(eight)
+            rows[:, i] = transpose(eight)
         for at in range(0, stop - start, rows_per_part):
             yield rows[at : min(at + rows_per_part, stop - start)].tobytes()
 
@@ -47,13 +47,15 @@ def unpack_columns(raw: bytes, *, n_bits: int, n_columns: int) -> Iterator[bytes
     rows = np.zeros((-(-n_bits // 8) * 8, width), np.uint8)
     rows[:n_bits] = np.frombuffer(raw, np.uint8).reshape(n_bits, width)
     for i in range(width):
-        eight = turn(np.ascontiguousarray(rows[:, i]).reshape(-1, 8)).reshape(-1, 8)
+        eight = transpose(np.ascontiguousarray(rows[:, i]).reshape(-1, 8)).reshape(
+            -1, 8
+        )
         for j in range(min(8, n_columns - 8 * i)):
             yield eight[:, j].tobytes()
 
 
-def turn(eight: Bytes) -> Bytes:
-    """Matrices of 8 times 8 bits, each turned about its diagonal, as one row of bytes.
+def transpose(eight: Bytes) -> Bytes:
+    """Matrices of 8 times 8 bits, each transposed, as one row of bytes.
 
     Bit ``i`` of byte ``j`` becomes bit ``j`` of byte ``i`` (Hacker's Delight, 7-3).
     """

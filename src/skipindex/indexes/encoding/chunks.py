@@ -23,7 +23,7 @@ import pyarrow as pa
 import zstandard
 
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes.encoding.ranks import Ints
+from skipindex.expressions.arrays import Ints
 
 INTS_PER_CHUNK: Final = 2048
 CHUNK_BYTES: Final = 1 << 14

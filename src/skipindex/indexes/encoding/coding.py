@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from skipindex.expressions.arrays import Codes
 from skipindex.indexes.encoding.chunks import (
     INTS_PER_CHUNK,
     pack_ints,
@@ -16,7 +17,7 @@ from skipindex.indexes.encoding.chunks import (
 )
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.header import BYTES, VALUE_MODE, Head
-from skipindex.indexes.encoding.ranks import Codes, Distinct
+from skipindex.indexes.encoding.ranks import Distinct
 
 _BOUND_BYTES: Final = 64
 """Bounds of byte strings that are longer are cut, the upper one upwards."""
@@ -45,6 +46,7 @@ class Coding:
     ) -> bytes:
         """The header of a payload, ready for what its kind adds."""
         head = Head(
+            version=version,
             form=self.form,
             parameter=parameter,
             n_rows=column.n_rows,
@@ -52,7 +54,7 @@ class Coding:
             n_codes=self.n_codes,
             n_chunks=len(self.chunks),
         )
-        return head.to_bytes(version, column.domain) + self.head
+        return head.to_bytes(column.domain) + self.head
 
 
 def rank_coding(column: EncodedColumn) -> Coding:

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions.arrays import Codes, Ints
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import NAN, Domain
 from skipindex.indexes.encoding.ranks import (
-    Codes,
     Distinct,
-    Ints,
     distinct_ints,
     rank_bytes,
     rank_ints,

@@ -43,9 +43,9 @@ from skipindex.storage.parts import Parts
 T = TypeVar("T")
 
 _BOUND_BYTES: Final = 64
-_KEPT_CHUNKS: Final = 2
+_CACHED_CHUNKS: Final = 2
 """Chunks that a dictionary keeps unpacked: a range has two ends."""
-_MANY: Final = 16
+_BULK_LOOKUP_FROM: Final = 16
 """So many values are looked up chunk by chunk, and not one by one."""
 
 
@@ -160,7 +160,7 @@ class _IntDictionary:
         return i * INTS_PER_CHUNK + 1 + at
 
     def find_all(self, values: Values) -> list[int]:
-        if len(values) < _MANY or not self.n_codes:
+        if len(values) < _BULK_LOOKUP_FROM or not self.n_codes:
             return [code for v in values if (code := self.find(v)) is not None]
         fitting = values_between(values, self.firsts[0], self.greatest + 1)
         inside = np.array(fitting, np.int64)
@@ -283,7 +283,7 @@ class _TextDictionary:
 
 def _keep(cache: dict[int, T], i: int, chunk: T) -> None:
     """Keep a chunk in the place of the oldest ones; threads may share the cache."""
-    for old in list(cache)[: len(cache) + 1 - _KEPT_CHUNKS]:
+    for old in list(cache)[: len(cache) + 1 - _CACHED_CHUNKS]:
         cache.pop(old, None)
     cache[i] = chunk
 

@@ -28,9 +28,9 @@ import numpy.typing as npt
 import zstandard
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Ints
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.postings import pack_postings
-from skipindex.indexes.encoding.ranks import Ints
 from skipindex.indexes.encoding.roaring import blank, pack_all
 
 PART_BYTES: Final = 1 << 14

@@ -77,6 +77,7 @@ class Cursor:
 class Head:
     """The fixed fields of a positional payload."""
 
+    version: int
     form: int
     parameter: int
     n_rows: int
@@ -84,11 +85,11 @@ class Head:
     n_codes: int
     n_chunks: int
 
-    def to_bytes(self, version: int, domain: Domain) -> bytes:
+    def to_bytes(self, domain: Domain) -> bytes:
         """The header up to and with the domain's tag."""
         tag = domain.tag.encode()
         fixed = _HEAD.pack(
-            version,
+            self.version,
             self.form,
             len(tag),
             self.parameter,
@@ -134,7 +135,7 @@ def read_head(
     """
     found, form, tag_length, *fields = cursor.unpack(_HEAD)
     check_version(found, version, kind)
-    head = Head(form, *fields)
+    head = Head(found, form, *fields)
     check_tag(cursor.bytes(tag_length), domain, kind)
     n_values = n_rows - head.null_count
     by_value = form == VALUE_MODE

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from skipindex.indexes.encoding.roaring import ARRAY_MAX, BITS_SIZE, NO_RUNS, RUNS, Bits
-
-_Ints: TypeAlias = npt.NDArray[np.int64]
-_Flags: TypeAlias = npt.NDArray[np.bool_]
+from skipindex.expressions.arrays import Bits, Ints, Mask, Words, starts
+from skipindex.indexes.encoding.roaring import ARRAY_MAX, BITS_SIZE, NO_RUNS, RUNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +15,11 @@ class Packed:
     """The bitmaps of many values: that of value ``i`` has ``lengths[i]`` bytes."""
 
     blob: Bits
-    offsets: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    offsets: Ints
+    lengths: Ints
 
 
-def pack_postings(keys: npt.NDArray[np.uint64], n_values: int) -> Packed:
+def pack_postings(keys: Words, n_values: int) -> Packed:
     """The bytes of the bitmaps of all values in one pass.
 
     Args:
@@ -49,31 +45,29 @@ def pack_postings(keys: npt.NDArray[np.uint64], n_values: int) -> Packed:
 class _Containers:
     """Every container of every bitmap, in order."""
 
-    first: _Ints  # key index of its first row
-    card: _Ints
-    key: _Ints
-    size: _Ints
-    is_run: _Flags
-    n_runs: _Ints
-    run_first: _Ints  # key index of the first row of every run
-    owner: _Ints  # its bitmap
-    place: _Ints  # its offset in the body of its bitmap
+    first: Ints  # key index of its first row
+    card: Ints
+    key: Ints
+    size: Ints
+    is_run: Mask
+    n_runs: Ints
+    run_first: Ints  # key index of the first row of every run
+    owner: Ints  # its bitmap
+    place: Ints  # its offset in the body of its bitmap
     # and of every bitmap:
-    opening: _Ints  # its first container
-    value: _Ints
-    n: _Ints  # its number of containers
-    has_runs: _Flags
-    pad: _Ints  # so that containers lie at even addresses
-    head: _Ints
-    body: _Ints
+    opening: Ints  # its first container
+    value: Ints
+    n: Ints  # its number of containers
+    has_runs: Mask
+    pad: Ints  # so that containers lie at even addresses
+    head: Ints
+    body: Ints
 
 
-def _containers(keys: npt.NDArray[np.uint64]) -> _Containers:
+def _containers(keys: Words) -> _Containers:
     n = len(keys)
     group = keys >> np.uint64(16)
-    new = np.empty(n, np.bool_)
-    new[0] = True
-    np.not_equal(group[1:], group[:-1], out=new[1:])
+    new = starts(group)
     first = np.flatnonzero(new)
     card = np.diff(first, append=n)
     value = (keys[first] >> np.uint64(32)).astype(np.int64)
@@ -83,9 +77,7 @@ def _containers(keys: npt.NDArray[np.uint64]) -> _Containers:
     plain = np.where(card > ARRAY_MAX, BITS_SIZE, 2 * card)
     is_run = 2 + 4 * n_runs < plain
     size = np.where(is_run, 2 + 4 * n_runs, plain)
-    opens = np.empty(len(first), np.bool_)
-    opens[0] = True
-    np.not_equal(value[1:], value[:-1], out=opens[1:])
+    opens = starts(value)
     opening = np.flatnonzero(opens)
     count = np.diff(opening, append=len(first))
     has_runs = np.logical_or.reduceat(is_run, opening)
@@ -113,12 +105,12 @@ def _containers(keys: npt.NDArray[np.uint64]) -> _Containers:
     )
 
 
-def _put(blob: Bits, at: _Ints, numbers: _Ints, width: int) -> None:
+def _put(blob: Bits, at: Ints, numbers: Ints, width: int) -> None:
     for i in range(width):
         blob[at + i] = (numbers >> (8 * i)) & 0xFF
 
 
-def _write_headers(blob: Bits, c: _Containers, start: _Ints, payload: _Ints) -> None:
+def _write_headers(blob: Bits, c: _Containers, start: Ints, payload: Ints) -> None:
     plain = ~c.has_runs
     _put(blob, start[plain], np.full(int(plain.sum()), NO_RUNS), 4)
     _put(blob, start[plain] + 4, c.n[plain], 4)
@@ -138,9 +130,7 @@ def _write_headers(blob: Bits, c: _Containers, start: _Ints, payload: _Ints) -> 
     _put(blob, at[located], (payload - start[c.owner])[located], 4)
 
 
-def _write_containers(
-    blob: Bits, c: _Containers, keys: npt.NDArray[np.uint64], payload: _Ints
-) -> None:
+def _write_containers(blob: Bits, c: _Containers, keys: Words, payload: Ints) -> None:
     shorts = blob[: len(blob) & ~1].view("<u2")
     low = keys.astype(np.uint16)
     is_array = ~c.is_run & (c.card <= ARRAY_MAX)

@@ -18,18 +18,16 @@ bytes                                  sort by 8-byte words behind the common
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Codes: TypeAlias = npt.NDArray[np.uint32]
-Ints: TypeAlias = npt.NDArray[np.int64]
+from skipindex.expressions.arrays import Bits, Codes, Ints, Mask, Words, starts
+
 Distinct: TypeAlias = Ints | pa.LargeBinaryArray
-_Keys: TypeAlias = npt.NDArray[np.uint64]
-_Flags: TypeAlias = npt.NDArray[np.bool_]
+"""Sorted distinct values."""
 
 _SMALL_SPAN: Final = 1 << 16
 _SAMPLE: Final = 4096
@@ -43,7 +41,7 @@ def rank_ints(values: Ints) -> tuple[Codes, Ints]:
     if not len(values):
         return np.empty(0, np.uint32), np.empty(0, np.int64)
     if _is_sorted(values):
-        fresh = _fresh(values)
+        fresh = starts(values)
         return _numbered(fresh), values[fresh]
     low = int(values.min())
     span = int(values.max()) - low + 1  # of Python's integers: it cannot overflow
@@ -55,7 +53,7 @@ def rank_ints(values: Ints) -> tuple[Codes, Ints]:
         return _rank_by_hash(values)
     order = np.argsort(values)
     ordered = values[order]
-    fresh = _fresh(ordered)
+    fresh = starts(ordered)
     return _scattered(order, fresh), ordered[fresh]
 
 
@@ -70,7 +68,7 @@ def distinct_ints(values: Ints) -> Ints:
         seen[values - low] = True
         return np.flatnonzero(seen) + low
     ordered = values if _is_sorted(values) else np.sort(values)
-    return ordered[_fresh(ordered)]
+    return ordered[starts(ordered)]
 
 
 def rank_bytes(values: pa.LargeBinaryArray) -> tuple[Codes, pa.LargeBinaryArray]:
@@ -93,21 +91,13 @@ def _is_sorted(values: Ints) -> bool:
     return all(bool((v[1:] >= v[:-1]).all()) for v in (values[:64], values))
 
 
-def _fresh(ordered: npt.NDArray[Any]) -> _Flags:
-    """Where a value differs from the one before; the first always does."""
-    fresh = np.empty(len(ordered), np.bool_)
-    fresh[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    return fresh
-
-
-def _numbered(fresh: _Flags) -> Codes:
+def _numbered(fresh: Mask) -> Codes:
     codes = np.cumsum(fresh, dtype=np.uint32)
     codes -= np.uint32(1)
     return codes
 
 
-def _scattered(order: npt.NDArray[np.int64], fresh: _Flags) -> Codes:
+def _scattered(order: Ints, fresh: Mask) -> Codes:
     codes = np.empty(len(order), np.uint32)
     codes[order] = _numbered(fresh)
     return codes
@@ -128,7 +118,7 @@ def _rank_by_key_sort(values: Ints, low: int) -> tuple[Codes, Ints]:
     keys |= np.arange(len(values), dtype=np.uint64)
     keys.sort()
     offsets = keys >> _32
-    fresh = _fresh(offsets)
+    fresh = starts(offsets)
     codes = np.empty(len(values), np.uint32)
     codes[keys.astype(np.uint32)] = _numbered(fresh)
     return codes, offsets[fresh].view(np.int64) + low
@@ -153,24 +143,24 @@ def _few_distinct(values: pa.Array) -> bool:
 
 def _byte_order(
     values: pa.LargeBinaryArray,
-) -> tuple[npt.NDArray[np.int64], _Flags]:
+) -> tuple[Ints, Mask]:
     """The sorting permutation of byte strings, and where a new value begins in it.
 
     A word is filled up with zeros behind the end of its string, which keeps the
     order of any two strings but for NUL bytes at their ends; what is equal in all
     of its words is told apart by its length.
     """
-    starts, lengths, data = _layout(values)
-    skip, words = _first_words(starts, lengths, data)
+    begins, lengths, data = _layout(values)
+    skip, words = _first_words(begins, lengths, data)
     order = np.argsort(words)
-    fresh = _fresh(words[order])
+    fresh = starts(words[order])
     tied = _tied(fresh)
     at = skip + 8
     for _ in range(_TIE_PASSES):
         rows = order[tied]
         if not tied.size or int(lengths[rows].max()) <= at:
             break
-        words = _words(data, starts[rows] + at, lengths[rows] - at) >> _32
+        words = _words(data, begins[rows] + at, lengths[rows] - at) >> _32
         tied = _refine(order, fresh, tied, words)
         at += 4
     else:
@@ -183,7 +173,7 @@ def _byte_order(
 
 def _layout(
     values: pa.LargeBinaryArray,
-) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+) -> tuple[Ints, Ints, Bits]:
     """Start and length of every string, and all of their bytes, at least 8."""
     _, offset_buffer, data_buffer = values.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)
@@ -194,13 +184,11 @@ def _layout(
     return offsets[:-1], np.diff(offsets), data
 
 
-def _first_words(
-    starts: Ints, lengths: Ints, data: npt.NDArray[np.uint8]
-) -> tuple[int, _Keys]:
+def _first_words(begins: Ints, lengths: Ints, data: Bits) -> tuple[int, Words]:
     """The length of a prefix that all strings share, and the words behind it."""
     skip, longest = 0, int(lengths.max())
     while True:
-        words = _words(data, starts + skip, lengths - skip)
+        words = _words(data, begins + skip, lengths - skip)
         differing = int(np.bitwise_or.reduce(words ^ words[0]))
         if differing or skip >= longest:
             break
@@ -208,11 +196,11 @@ def _first_words(
     shared = (64 - differing.bit_length()) // 8
     if 0 < shared < 8:
         skip += shared
-        words = _words(data, starts + skip, lengths - skip)
+        words = _words(data, begins + skip, lengths - skip)
     return skip, words
 
 
-def _words(data: npt.NDArray[np.uint8], at: Ints, left: Ints) -> _Keys:
+def _words(data: Bits, at: Ints, left: Ints) -> Words:
     """The 8 bytes at ``at`` as a big-endian number; only ``left`` of them count."""
     last = len(data) - 8
     windows = np.ndarray((last + 1,), ">u8", data, 0, (1,))
@@ -226,7 +214,7 @@ def _words(data: npt.NDArray[np.uint8], at: Ints, left: Ints) -> _Keys:
     return words
 
 
-def _tied(fresh: _Flags) -> npt.NDArray[np.int64]:
+def _tied(fresh: Mask) -> Ints:
     """Places whose value is that of a neighbour."""
     alone = fresh.copy()
     alone[:-1] &= fresh[1:]
@@ -234,26 +222,26 @@ def _tied(fresh: _Flags) -> npt.NDArray[np.int64]:
 
 
 def _refine(
-    order: npt.NDArray[np.int64],
-    fresh: _Flags,
-    tied: npt.NDArray[np.int64],
-    words: _Keys,
-) -> npt.NDArray[np.int64]:
+    order: Ints,
+    fresh: Mask,
+    tied: Ints,
+    words: Words,
+) -> Ints:
     """Sort within the ties by 32-bit words; what is tied still."""
     keys = np.cumsum(fresh[tied]).view(np.uint64)
     keys <<= _32
     keys |= words
     places = np.argsort(keys)
     order[tied] = order[tied][places]
-    fresh[tied] = _fresh(keys[places])
+    fresh[tied] = starts(keys[places])
     return tied[_tied(fresh[tied])]
 
 
 def _sort_tails(
     values: pa.LargeBinaryArray,
-    order: npt.NDArray[np.int64],
-    fresh: _Flags,
-    tied: npt.NDArray[np.int64],
+    order: Ints,
+    fresh: Mask,
+    tied: Ints,
 ) -> None:
     rows = order[tied]
     texts = values.take(pa.array(rows)).to_pylist()

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import array
 import struct
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
+from skipindex.expressions.arrays import Bits
 from skipindex.storage.parts import deserialized
-
-Bits: TypeAlias = npt.NDArray[np.uint8]
-"""One bit a row, the lowest first, as ``np.packbits(..., bitorder="little")``."""
 
 EMPTY: Final = struct.pack("<II", 12346, 0)
 """The bytes of the bitmap without rows."""
@@ -31,7 +29,7 @@ BITS_SIZE: Final = 8192
 NO_RUNS: Final = 12346
 RUNS: Final = 12347
 _ONE_CONTAINER: Final = struct.Struct("<IIHHI")
-_FEW: Final = 64
+_SPARSE_FACTOR: Final = 64
 """Below one row in so many, rows are put into a bitmap one at a time."""
 
 
@@ -53,7 +51,7 @@ def from_rows(rows: npt.NDArray[np.unsignedinteger], n_rows: int) -> BitMap:
     """The bitmap of some rows, none twice, of a file of ``n_rows``, in any order."""
     if n_rows <= 1 << 16 and len(rows) <= ARRAY_MAX:
         return from_sorted_u16(np.sort(rows).astype("<u2").tobytes())
-    if len(rows) * _FEW < n_rows:
+    if len(rows) * _SPARSE_FACTOR < n_rows:
         # pyroaring takes an array.array whole, but numpy's one integer at a time.
         buffer = array.array("I")
         buffer.frombytes(np.sort(rows).astype(np.uint32).tobytes())

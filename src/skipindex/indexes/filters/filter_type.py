@@ -8,9 +8,10 @@ it makes an atom TRUE.  There may be several ways to make it TRUE, so a kind giv
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from pyroaring import BitMap
 
@@ -18,15 +19,22 @@ from skipindex.errors import CorruptIndexError
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
+from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.filters.payload import (
     VERSION,
     Filter,
     FilterHead,
-    Wanted,
+    RequiredKeys,
+    check_error_rate,
     check_scheme,
-    hopeless,
+    pack_filter,
+    saturates,
 )
-from skipindex.indexes.filters.transposed import Transposed, gather, scatter
+from skipindex.indexes.filters.transposed import (
+    TransposedFilters,
+    pack_together,
+    unpack,
+)
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.parts import Parts
 
@@ -34,16 +42,53 @@ ROWS: Final = struct.Struct("<Q")
 """The rows of the file, at the end of a header."""
 
 
+class FilterSpec(ABC):
+    """What asks for a filter: a frozen dataclass with an ``error_rate``.
+
+    The field is each spec's own, because the order of fields is that of its parameters.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    error_rate: float
+
+    def __post_init__(self) -> None:
+        check_error_rate(self.error_rate, self.kind)
+
+    @abstractmethod
+    def keys(self, column: EncodedColumn) -> list[bytes]:
+        """The distinct keys of the column's values, as UTF-8.
+
+        Raises:
+            UnsupportedTypeError: this kind cannot hold the column.
+        """
+
+    def own(self, _column: EncodedColumn) -> bytes:
+        """What the kind adds to the header."""
+        return b""
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload.
+
+        Raises:
+            UnsupportedTypeError: this kind cannot hold the column.
+        """
+        return pack_filter(
+            self.keys(column), self.error_rate, column.domain, own=self.own(column)
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class FilterIndex:
     """The filter of one column of one file."""
 
     filter: Filter
-    wanted: Wanted
+    wanted: RequiredKeys
 
     def probe(self, atom: Atom) -> Bounds[BitMap] | None:
         """No row, if no value can have the keys that it takes; else no opinion."""
-        if hopeless(atom, self.filter.head.k):
+        if saturates(atom, self.filter.head.k):
             return None
         alternatives = self.wanted(atom)
         if alternatives is None:
@@ -70,7 +115,7 @@ class FilterType:
 
     name: str
     spec: type[IndexSpec]
-    wanted: Callable[[bytes], Wanted]
+    wanted: Callable[[bytes], RequiredKeys]
     check_domain: Callable[[Domain], None]
     n_own: int = 0
     has_rows: bool = True
@@ -102,23 +147,25 @@ class FilterType:
             )
         return FilterIndex(Filter(head, parts), self.wanted(head.own[: self.n_own]))
 
-    def gather(
+    def pack_together(
         self, payloads: Sequence[Sequence[bytes]], domain: Domain
     ) -> tuple[list[bytes], set[int]]:
-        """The parts of the filters that can be turned together, and their slots."""
-        return gather(
+        """The parts of the filters that can be transposed together, and their slots."""
+        return pack_together(
             payloads, domain, self.name, n_own=self.n_own, n_tail=self._n_tail
         )
 
-    def scatter(
+    def unpack(
         self, shared: Parts, domain: Domain, n_files: int
     ) -> dict[int, list[bytes]]:
-        """By slot, the filters that were turned, as payloads of their own."""
-        return scatter(shared, domain, self.name, n_files, n_tail=self._n_tail)
+        """By slot, the filters that were transposed, as payloads of their own."""
+        return unpack(shared, domain, self.name, n_files, n_tail=self._n_tail)
 
-    def open_pack(self, shared: Parts, domain: Domain, n_files: int) -> Transposed:
-        """Read the header of turned filters; their rows only when asked."""
-        return Transposed.open(shared, domain, self.name, n_files, self.wanted)
+    def open_pack(
+        self, shared: Parts, domain: Domain, n_files: int
+    ) -> TransposedFilters:
+        """Read the header of transposed filters; their rows only when asked."""
+        return TransposedFilters.open(shared, domain, self.name, n_files, self.wanted)
 
     @property
     def _n_tail(self) -> int:

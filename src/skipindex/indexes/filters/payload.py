@@ -48,25 +48,25 @@ FILE_HEAD: Final = struct.Struct("<dQQQQ")
 """What ``BloomFilter.tofile`` writes before the bits."""
 
 _MAX_SLICES: Final = 64
-_HOPELESS: Final = 8
+_MOST_VALUES: Final = 8
 _WITNESS: Final = "skipindex"
 _HEAD: Final = struct.Struct("<BBBBQIIQ")
 _CAPACITY_BITS: Final = 4
 
 
-Alternatives: TypeAlias = Sequence[Sequence[str]]
+KeyAlternatives: TypeAlias = Sequence[Sequence[str]]
 """Lists of keys: a value has all keys of at least one of them."""
 
-Wanted: TypeAlias = Callable[[Atom], Alternatives | None]
+RequiredKeys: TypeAlias = Callable[[Atom], KeyAlternatives | None]
 """The keys of every value that makes an atom TRUE; None is "no opinion"."""
 
 
-def hopeless(atom: Atom, k: int) -> bool:
+def saturates(atom: Atom, k: int) -> bool:
     """Whether a filter of ``k`` slices surely seems to hold one of so many values.
 
     Half of the bits are set, so of absent values one in ``2 ** k`` seems to be there.
     """
-    return isinstance(atom, OneOf) and len(atom.values) > _HOPELESS << k
+    return isinstance(atom, OneOf) and len(atom.values) > _MOST_VALUES << k
 
 
 def bloom_key(value: Value) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -9,10 +10,37 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions.arrays import Ints
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import Fragment, required
-from skipindex.indexes.encoding.ranks import Ints
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.filters.filter_type import ROWS, FilterSpec
+
+
+class TextFilterSpec(FilterSpec):
+    """What asks for a filter of pieces of text; the header has the rows of the file."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
+        """The distinct keys of some values, as UTF-8."""
+
+    def keys(self, column: EncodedColumn) -> list[bytes]:
+        """The distinct keys of the column's values, as UTF-8.
+
+        Raises:
+            UnsupportedTypeError: the column holds no text.
+        """
+        check_is_text(column.domain, self.kind)
+        values = column.some_distinct
+        assert not isinstance(values, np.ndarray)
+        return self.pieces(values)
+
+    def own(self, column: EncodedColumn) -> bytes:
+        """How many rows the file has."""
+        return ROWS.pack(column.n_rows)
 
 
 def check_is_text(domain: Domain, kind: str) -> None:

@@ -1,6 +1,6 @@
-"""Filters of many files, turned: a row is a bit of the filter, a column is a file.
+"""Filters of many files, transposed: a row is a bit of the filter, a column is a file.
 
-A key has ``k`` bits in every filter of one size.  Of turned filters it takes ``k``
+A key has ``k`` bits in every filter of one size.  Of transposed filters it takes ``k``
 rows of one bit a file, instead of a whole filter a file, to know which files may have
 it; so a point query reads some kilobytes of a pack of any size.
 
@@ -47,19 +47,20 @@ import numpy as np
 import numpy.typing as npt
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.bit_matrix import pack_rows, unpack_columns
 from skipindex.indexes.encoding.header import Cursor, ascend, check_tag, check_version
 from skipindex.indexes.filters.payload import (
     FILE_HEAD,
-    Alternatives,
     FilterHead,
-    Wanted,
+    KeyAlternatives,
+    RequiredKeys,
     check_scheme,
     check_size,
-    hopeless,
     places_of,
+    saturates,
     split_bits,
 )
 from skipindex.indexes.positional import DAMAGE, intervals_of
@@ -72,8 +73,6 @@ _PART_BYTES: Final = 1 << 13
 _TAIL: Final = 8
 _WASTE: Final = 8
 """An incomplete eight is taken where it adds at most one bit in so many."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ def _width(n_filters: int) -> int:
     return (n_filters + 7) // 8
 
 
-def gather(
+def pack_together(
     payloads: Sequence[Sequence[bytes]],
     domain: Domain,
     kind: str,
@@ -184,10 +183,10 @@ def gather(
     return [header, b"".join(tails), *rows], together
 
 
-def scatter(
+def unpack(
     shared: Parts, domain: Domain, kind: str, n_files: int, *, n_tail: int
 ) -> dict[int, list[bytes]]:
-    """By slot, the payloads that ``gather`` put together, as they were.
+    """By slot, the payloads that ``pack_together`` put together, as they were.
 
     Raises:
         CorruptIndexError: a part makes no sense.
@@ -201,7 +200,9 @@ def scatter(
         raw = b"".join(shared.read(first, first + block.n_parts))
         first += block.n_parts
         if len(raw) != size.k * size.m * block.width:
-            raise CorruptIndexError(f"the rows of turned {kind} filters are cut off")
+            raise CorruptIndexError(
+                f"the rows of transposed {kind} filters are cut off"
+            )
         columns = unpack_columns(raw, n_bits=size.k * size.m, n_columns=n)
         for slot, n_keys, ends, bits in zip(
             block.slots.tolist(), counts, own, columns, strict=True
@@ -218,12 +219,14 @@ def _read_blocks(
     shared: Parts, domain: Domain, kind: str, n_files: int
 ) -> Iterator[Block]:
     raw = shared[0]
-    check_version(raw[0] if len(raw) else 0, _VERSION, f"turned {kind}")
+    check_version(raw[0] if len(raw) else 0, _VERSION, f"transposed {kind}")
     cursor = Cursor(raw)
     _, n_tag, n_blocks, found = cursor.unpack(_HEAD)
     check_tag(cursor.bytes(n_tag), domain, kind)
     if found != n_files:
-        raise CorruptIndexError(f"turned filters of {found} files are not of {n_files}")
+        raise CorruptIndexError(
+            f"transposed filters of {found} files are not of {n_files}"
+        )
     n_parts = 2
     for _ in range(n_blocks):
         n, k, m, witness, per_part, error_rate, capacity, n_scheme, n_own = (
@@ -234,10 +237,12 @@ def _read_blocks(
         size = FilterHead(0, k, m, scheme, witness, own)
         check_size(size, kind)
         if not n or not ascend(slots.tolist()) or slots[-1] >= n_files:
-            raise CorruptIndexError(f"the slots of turned {kind} filters make no sense")
+            raise CorruptIndexError(
+                f"the slots of transposed {kind} filters make no sense"
+            )
         if not per_part or per_part % 8:
             raise CorruptIndexError(
-                f"turned {kind} filters have {per_part} rows a part"
+                f"transposed {kind} filters have {per_part} rows a part"
             )
         block = Block(size, error_rate, capacity, slots, per_part)
         n_parts += block.n_parts
@@ -245,14 +250,14 @@ def _read_blocks(
     cursor.end()
     if n_parts != len(shared):
         raise CorruptIndexError(
-            f"turned {kind} filters have {len(shared)} parts, and their header says "
-            f"{n_parts}"
+            f"transposed {kind} filters have {len(shared)} parts, and their header "
+            f"says {n_parts}"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Transposed:
-    """The turned filters of a pack, ready to be asked.
+class TransposedFilters:
+    """The transposed filters of a pack, ready to be asked.
 
     Args:
         covered: the slots of which they speak.
@@ -262,7 +267,7 @@ class Transposed:
     """
 
     covered: Mask
-    blocks: Sequence[tuple[Block, int, Wanted]]
+    blocks: Sequence[tuple[Block, int, RequiredKeys]]
     parts: Parts
 
     @classmethod
@@ -272,8 +277,8 @@ class Transposed:
         domain: Domain,
         kind: str,
         n_files: int,
-        wanted: Callable[[bytes], Wanted],
-    ) -> Transposed:
+        wanted: Callable[[bytes], RequiredKeys],
+    ) -> TransposedFilters:
         """Read part 0.
 
         Raises:
@@ -300,7 +305,7 @@ class Transposed:
         possible, opinion = self.covered.copy(), False
         try:
             for block, first, wanted in self.blocks:
-                if hopeless(atom, block.size.k):
+                if saturates(atom, block.size.k):
                     continue
                 alternatives = wanted(atom)
                 if alternatives is not None:
@@ -310,11 +315,12 @@ class Transposed:
             raise
         except DAMAGE as error:
             raise CorruptIndexError(
-                f"the turned filters of column {atom.column!r} are damaged ({error})"
+                f"the transposed filters of column {atom.column!r} are damaged "
+                f"({error})"
             ) from error
         return (possible, np.zeros_like(possible)) if opinion else None
 
-    def _among(self, block: Block, first: int, alternatives: Alternatives) -> Mask:
+    def _among(self, block: Block, first: int, alternatives: KeyAlternatives) -> Mask:
         """Of a block's filters, those that may have all keys of an alternative."""
         k, m = block.size.k, block.size.m
         keys = {key for alternative in alternatives for key in alternative}
@@ -348,7 +354,7 @@ class Transposed:
             for number, raw in enumerate(parts, start):
                 n_rows = min(per_part, block.size.k * block.size.m - number * per_part)
                 if len(raw) != n_rows * width:
-                    raise CorruptIndexError("a part of turned filters is cut off")
+                    raise CorruptIndexError("a part of transposed filters is cut off")
                 for place in by_part[number]:
                     at = (place - number * per_part) * width
                     found[place] = int.from_bytes(raw[at : at + width], "little")

@@ -25,29 +25,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
-from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds
-from skipindex.expressions.domain import Domain
 from skipindex.indexes.bit_slices.digits import Shape, pack_slices
 from skipindex.indexes.bit_slices.slices import Slices
 from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
-from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
-from skipindex.indexes.encoding.header import Cursor, Head, read_head
-from skipindex.indexes.interface import IndexSpec
-from skipindex.indexes.positional import (
-    Interval,
-    answer,
-    answer_within,
-    count_within,
-    distinct,
-)
+from skipindex.indexes.encoding.dictionary import Codebook
+from skipindex.indexes.encoding.header import Cursor, Head
+from skipindex.indexes.positional import Interval, NestedIndex, PositionalKind
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bit_sliced"
@@ -75,6 +66,7 @@ class BitSliced:
     base: int = 2
     encoding: Literal["range", "equality"] = "range"
     max_slices: int | None = None
+    kind: ClassVar[str] = _KIND
 
     def __post_init__(self) -> None:
         if self.base not in range(2, 17):
@@ -91,11 +83,6 @@ class BitSliced:
                 f"no bit_sliced index keeps {self.max_slices!r} slices "
                 "(accepted: 1 or more, or None)"
             )
-
-    @property
-    def kind(self) -> str:
-        """``bit_sliced``."""
-        return _KIND
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""
@@ -172,43 +159,43 @@ def _dictionary_bytes(n_distinct: int, span: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class BitSlicedIndex:
+class BitSlicedIndex(NestedIndex):
     """The bit slices of one column of one file.
 
     Args:
-        head: the counts of the column.
-        book: what the codes mean.
         shape: of the digits that are there.
         unit: how many codes make a bin; 1 if no digit was dropped.
-        parts: the payload.
     """
 
-    head: Head
-    book: Codebook
     shape: Shape
     unit: int
-    parts: Parts
+
+    @classmethod
+    def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
+        """The shape of the digits, and how many of them were dropped."""
+        base, ranged = head.parameter & ~_RANGED, bool(head.parameter & _RANGED)
+        if base not in range(2, 17):
+            raise CorruptIndexError(f"a bit_sliced payload has base {base}")
+        shape = Shape.of(base, head.n_codes, ranged=ranged)
+        if head.version == _ALL_DIGITS:
+            return cls(head, book, parts, shape, 1)
+        (dropped,) = cursor.bytes(1)
+        if not 0 < dropped < shape.n_digits:
+            raise CorruptIndexError(
+                f"a bit_sliced payload of {shape.n_digits} digits says that "
+                f"{dropped} of them were dropped"
+            )
+        return cls(head, book, parts, _coarse(shape, dropped), base**dropped)
 
     @property
     def n_bitmaps(self) -> int:
-        """How many bitmaps the payload has, empty ones too."""
+        """Those of all digits, and the existence bitmap if range-encoded."""
         return self.shape.n_bitmaps
 
-    def probe(self, atom: Atom) -> Bounds[BitMap]:
-        """The rows for which ``atom`` is TRUE: exactly, if no digit was dropped."""
-        return answer(self, atom)
-
-    def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
-        """Those of ``rows`` for which ``atom`` is TRUE: as exactly as ``probe``."""
-        return answer_within(self, atom, rows)
-
-    def count_within(self, atom: Atom, rows: BitMap) -> int | None:
-        """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``probe_within``."""
-        return count_within(self, atom, rows)
-
-    def distinct(self, limit: int) -> list[Value] | None:
-        """Every value of the column, if there are not more than ``limit``."""
-        return distinct(self, limit)
+    @property
+    def n_parts(self) -> int:
+        """The header, the dictionary, and the bitmaps."""
+        return 1 + self.head.n_chunks + self.shape.n_bitmaps
 
     def existence(self) -> BitMap:
         """The rows that have a value."""
@@ -216,17 +203,13 @@ class BitSlicedIndex:
 
     def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
         """Those of ``rows`` with a code of the interval, if slices know codes."""
-        if not self._looks_inside:
-            return None
-        found = BitMap()
-        self._slices().inside(*interval, rows, found)
-        return found
+        return self._slices().inside(*interval, rows) if self._looks_inside else None
 
     def count_inside(self, interval: Interval, rows: BitMap) -> int | None:
         """How many of ``rows`` have a code of the interval, if slices know codes."""
         if not self._looks_inside:
             return None
-        return self._slices().inside(*interval, rows, None)
+        return self._slices().count_inside(*interval, rows)
 
     @property
     def _looks_inside(self) -> bool:
@@ -239,7 +222,7 @@ class BitSlicedIndex:
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
         """The rows with a code of the intervals, by the bins they are in."""
         if self.unit == 1:
-            rows = self._among(intervals)
+            rows = self._in_bins(intervals)
             return Bounds(rows, rows)
         # <---[ bin ]--[ bin start ]--[ bin ]--[ stop bin ]--->
         #                  touched  inside  touched
@@ -251,9 +234,9 @@ class BitSlicedIndex:
             # No row is beyond the last code, so its bin may be taken as full.
             end = self.shape.n_codes if stop == n_codes else stop // unit
             _append(inside, -(-start // unit), end)
-        return Bounds(self._among(inside), self._among(touched))
+        return Bounds(self._in_bins(inside), self._in_bins(touched))
 
-    def _among(self, bins: Sequence[Interval]) -> BitMap:
+    def _in_bins(self, bins: Sequence[Interval]) -> BitMap:
         """The rows whose bin is in one of the intervals."""
         if not bins:
             return BitMap()
@@ -280,48 +263,6 @@ def _append(intervals: list[Interval], start: int, stop: int) -> None:
     intervals.append((start, stop))
 
 
-@dataclass(frozen=True, slots=True)
-class BitSlicedType:
-    """The kind ``bit_sliced``."""
-
-    name: str = _KIND
-    version: int = _VERSION
-    positional: bool = True
-    spec: type[IndexSpec] = BitSliced
-
-    def check(self, domain: Domain) -> None:
-        """Accept every domain: all that it takes is an order."""
-
-    def open(self, parts: Parts, domain: Domain, n_rows: int) -> BitSlicedIndex:
-        """Read the header; a dictionary and bitmaps only when asked."""
-        if not len(parts):
-            raise CorruptIndexError("a bit_sliced payload has no part")
-        first = parts[0]
-        cursor = Cursor(first)
-        head = read_head(
-            cursor, kind=_KIND, version=_VERSION, domain=domain, n_rows=n_rows
-        )
-        base, ranged = head.parameter & ~_RANGED, bool(head.parameter & _RANGED)
-        if base not in range(2, 17):
-            raise CorruptIndexError(f"a bit_sliced payload has base {base}")
-        book = open_codebook(head, cursor, parts)
-        shape, unit = Shape.of(base, head.n_codes, ranged=ranged), 1
-        if first[0] > _ALL_DIGITS:
-            (dropped,) = cursor.bytes(1)
-            if not 0 < dropped < shape.n_digits:
-                raise CorruptIndexError(
-                    f"a bit_sliced payload of {shape.n_digits} digits says that "
-                    f"{dropped} of them were dropped"
-                )
-            shape, unit = _coarse(shape, dropped), base**dropped
-        cursor.end()
-        expected = 1 + head.n_chunks + shape.n_bitmaps
-        if len(parts) != expected:
-            raise CorruptIndexError(
-                f"a bit_sliced payload has {len(parts)} parts, and its header says "
-                f"{expected}"
-            )
-        return BitSlicedIndex(head, book, shape, unit, parts)
-
-
-INDEX_TYPE: Final = BitSlicedType()
+INDEX_TYPE: Final = PositionalKind(
+    name=_KIND, version=_VERSION, spec=BitSliced, index=BitSlicedIndex
+)

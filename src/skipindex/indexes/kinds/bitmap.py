@@ -19,18 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds
-from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
-from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
+from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.entries import (
     Entries,
     pack_entries,
@@ -39,7 +37,7 @@ from skipindex.indexes.encoding.entries import (
     read_rows,
     row_bytes,
 )
-from skipindex.indexes.encoding.header import Cursor, Head, ascend, read_head
+from skipindex.indexes.encoding.header import Cursor, Head, ascend
 from skipindex.indexes.encoding.roaring import (
     ARRAY_MAX,
     from_rows,
@@ -47,8 +45,7 @@ from skipindex.indexes.encoding.roaring import (
     pack_dense,
     thawed,
 )
-from skipindex.indexes.interface import IndexSpec
-from skipindex.indexes.positional import Interval, answer, distinct, load
+from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind, load
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bitmap"
@@ -59,10 +56,7 @@ _VERSION: Final = 1
 class Bitmap:
     """The rows of every value."""
 
-    @property
-    def kind(self) -> str:
-        """``bitmap``."""
-        return _KIND
+    kind: ClassVar[str] = _KIND
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""
@@ -78,26 +72,34 @@ class Bitmap:
 
 
 @dataclass(frozen=True, slots=True)
-class BitmapIndex:
+class BitmapIndex(PositionalIndex):
     """The rows of every value of one column of one file."""
 
-    head: Head
-    book: Codebook
     firsts: Sequence[int]
-    parts: Parts
+    """The first code of every part of entries."""
+
+    @classmethod
+    def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
+        """Where the entries of every code are."""
+        (n_parts,) = cursor.numbers("I", 1)
+        firsts = cursor.numbers("I", n_parts)
+        if (
+            (n_parts > 0) != (head.n_codes > 0)
+            or not ascend((-1, *firsts, head.n_codes))
+            or (firsts and firsts[0])
+        ):
+            raise CorruptIndexError("the parts of a bitmap payload are out of order")
+        return cls(head, book, parts, firsts)
 
     @property
     def n_bitmaps(self) -> int:
-        """One for every value, and one of the rows that have any if some have not."""
+        """One for every value, and the existence bitmap if some row is NULL."""
         return self.head.n_codes + bool(self.head.null_count)
 
-    def probe(self, atom: Atom) -> Bounds[BitMap]:
-        """Exactly the rows for which ``atom`` is TRUE."""
-        return answer(self, atom)
-
-    def distinct(self, limit: int) -> list[Value] | None:
-        """Every value of the column, if there are not more than ``limit``."""
-        return distinct(self, limit)
+    @property
+    def n_parts(self) -> int:
+        """The header, the dictionary, the entries, and the existence bitmap."""
+        return 1 + self.head.n_chunks + len(self.firsts) + bool(self.head.null_count)
 
     def existence(self) -> BitMap:
         """The rows that have a value."""
@@ -180,43 +182,6 @@ class BitmapIndex:
             read[i] = read_entries(raw, end - begin, width)
 
 
-@dataclass(frozen=True, slots=True)
-class BitmapType:
-    """The kind ``bitmap``."""
-
-    name: str = _KIND
-    version: int = _VERSION
-    positional: bool = True
-    spec: type[IndexSpec] = Bitmap
-
-    def check(self, domain: Domain) -> None:
-        """Accept every domain: all that it takes is an order."""
-
-    def open(self, parts: Parts, domain: Domain, n_rows: int) -> BitmapIndex:
-        """Read the header; a dictionary and entries only when asked."""
-        if not len(parts):
-            raise CorruptIndexError("a bitmap payload has no part")
-        cursor = Cursor(parts[0])
-        head = read_head(
-            cursor, kind=_KIND, version=_VERSION, domain=domain, n_rows=n_rows
-        )
-        book = open_codebook(head, cursor, parts)
-        (n_parts,) = cursor.numbers("I", 1)
-        firsts = cursor.numbers("I", n_parts)
-        cursor.end()
-        if (
-            (n_parts > 0) != (head.n_codes > 0)
-            or not ascend((-1, *firsts, head.n_codes))
-            or (firsts and firsts[0])
-        ):
-            raise CorruptIndexError("the parts of a bitmap payload are out of order")
-        expected = 1 + head.n_chunks + n_parts + bool(head.null_count)
-        if len(parts) != expected:
-            raise CorruptIndexError(
-                f"a bitmap payload has {len(parts)} parts, and its header says "
-                f"{expected}"
-            )
-        return BitmapIndex(head, book, firsts, parts)
-
-
-INDEX_TYPE: Final = BitmapType()
+INDEX_TYPE: Final = PositionalKind(
+    name=_KIND, version=_VERSION, spec=Bitmap, index=BitmapIndex
+)

@@ -9,7 +9,7 @@ The payload is drawn in ``_filter``; a key is the text of a value (``bloom_key``
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,20 +17,18 @@ import pyarrow as pa
 from skipindex.expressions.atoms import Atom, OneOf
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.indexes.filters.filter_type import FilterType
+from skipindex.indexes.filters.filter_type import FilterSpec, FilterType
 from skipindex.indexes.filters.payload import (
-    Alternatives,
-    Wanted,
+    KeyAlternatives,
+    RequiredKeys,
     bloom_key,
-    check_error_rate,
-    pack_filter,
 )
 
 _KIND: Final = "bloom"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bloom:
+class Bloom(FilterSpec):
     """A Bloom filter of the distinct values.
 
     Args:
@@ -38,40 +36,28 @@ class Bloom:
     """
 
     error_rate: float = 0.01
+    kind: ClassVar[str] = _KIND
 
-    def __post_init__(self) -> None:
-        check_error_rate(self.error_rate, _KIND)
-
-    @property
-    def kind(self) -> str:
-        """``bloom``."""
-        return _KIND
-
-    def build(self, column: EncodedColumn) -> list[bytes]:
-        """The parts of the payload."""
-        return pack_filter(_keys(column), self.error_rate, column.domain)
-
-
-def _keys(column: EncodedColumn) -> list[bytes]:
-    """The ``bloom_key`` of every distinct value, as UTF-8."""
-    distinct = column.distinct
-    if isinstance(distinct, np.ndarray):
-        return [b"%d" % value for value in distinct.tolist()]
-    keys: list[bytes] = distinct.to_pylist()
-    try:
-        distinct.cast(pa.large_string())  # checks that all are UTF-8, and faster
-    except pa.ArrowInvalid:
-        return [bloom_key(value).encode() for value in keys]
-    return keys
+    def keys(self, column: EncodedColumn) -> list[bytes]:
+        """The ``bloom_key`` of every distinct value, as UTF-8."""
+        distinct = column.distinct
+        if isinstance(distinct, np.ndarray):
+            return [b"%d" % value for value in distinct.tolist()]
+        keys: list[bytes] = distinct.to_pylist()
+        try:
+            distinct.cast(pa.large_string())  # checks that all are UTF-8, and faster
+        except pa.ArrowInvalid:
+            return [bloom_key(value).encode() for value in keys]
+        return keys
 
 
-def _wanted(atom: Atom) -> Alternatives | None:
+def _wanted(atom: Atom) -> KeyAlternatives | None:
     if isinstance(atom, OneOf):
         return [[bloom_key(value)] for value in atom.values]
     return None
 
 
-def _wanted_by(_own: bytes) -> Wanted:
+def _wanted_by(_own: bytes) -> RequiredKeys:
     return _wanted
 
 

@@ -21,18 +21,19 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError, UnsupportedTypeError
+from skipindex.expressions.arrays import Ints, starts
 from skipindex.expressions.atoms import (
     Atom,
     IntegerSet,
-    IsNotNull,
     NoneOf,
+    NotNullAtom,
     OneOf,
     Range,
     Values,
@@ -43,19 +44,18 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.header import Cursor, ascend, check_tag, check_version
 from skipindex.indexes.encoding.postings import pack_postings
-from skipindex.indexes.encoding.ranks import Ints
 from skipindex.indexes.encoding.roaring import load
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "key_set"
-_HALF: Final = 1 << 63
+_BEYOND_INT64: Final = 1 << 63
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<BBHIQQ")
 _KEYS_PER_BUCKET: Final = 8
 """With fewer in a bucket, its header would outweigh them."""
-_LOW: Final = 0xFFFF_FFFF
-_FEW: Final = 64
+_LOW_32_BITS: Final = 0xFFFF_FFFF
+_MAX_SINGLE_LOOKUPS: Final = 64
 """So many values are looked up one by one."""
 
 
@@ -63,10 +63,7 @@ _FEW: Final = 64
 class KeySet:
     """The set of the distinct values of an integer column."""
 
-    @property
-    def kind(self) -> str:
-        """``key_set``."""
-        return _KIND
+    kind: ClassVar[str] = _KIND
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload.
@@ -79,7 +76,7 @@ class KeySet:
         assert isinstance(keys, np.ndarray)
         tag = column.domain.tag.encode()
         high = keys >> 32
-        first = np.flatnonzero(np.diff(high, prepend=high[:1] - 1))
+        first = np.flatnonzero(starts(high))
         if len(first) * _KEYS_PER_BUCKET > len(keys) and len(first) > 1:
             buckets, body = b"", keys.astype("<i8").tobytes()
             first = first[:0]
@@ -93,7 +90,9 @@ class KeySet:
 def _pack(keys: Ints, first: Ints) -> tuple[npt.NDArray[np.int64], bytes]:
     """The bitmaps of all buckets, and where each ends."""
     number = np.repeat(np.arange(len(first)), np.diff(first, append=len(keys)))
-    coded = number.astype(np.uint64) << np.uint64(32) | (keys & _LOW).astype(np.uint64)
+    coded = number.astype(np.uint64) << np.uint64(32) | (keys & _LOW_32_BITS).astype(
+        np.uint64
+    )
     packed = pack_postings(coded, len(first))
     raw = [
         packed.blob[at : at + n].tobytes()
@@ -107,11 +106,11 @@ def _wanted(keys: IntegerSet) -> dict[int, BitMap]:
     """The buckets of a set that many files are asked about."""
     buckets = {}
     high = keys.array >> 32
-    first = np.flatnonzero(np.diff(high, prepend=high[:1] - 1))
+    first = np.flatnonzero(starts(high))
     for at, stop in zip(first.tolist(), [*first[1:].tolist(), len(keys)], strict=True):
         # pyroaring takes an array.array whole, but numpy's one integer at a time.
         low = array.array("I")
-        low.frombytes((keys.array[at:stop] & _LOW).astype(np.uint32).tobytes())
+        low.frombytes((keys.array[at:stop] & _LOW_32_BITS).astype(np.uint32).tobytes())
         buckets[int(high[at])] = BitMap(low)
     return buckets
 
@@ -141,7 +140,7 @@ class KeySetIndex:
                 assert not isinstance(low, bytes)
                 assert not isinstance(high, bytes)
                 possible = self._reaches(low, high)
-            case IsNotNull():
+            case NotNullAtom():
                 possible = self.n_keys > 0
             case _:
                 return None
@@ -151,12 +150,16 @@ class KeySetIndex:
         """How many of ``values`` are keys; at least one, if any is enough."""
         if not self.highs:
             keys = self._plain()
-            small = [v for v in values if isinstance(v, int) and -_HALF <= v < _HALF]
+            small = [
+                v
+                for v in values
+                if isinstance(v, int) and -_BEYOND_INT64 <= v < _BEYOND_INT64
+            ]
             wanted = np.array(small, np.int64)
             at = np.minimum(keys.searchsorted(wanted), max(0, len(keys) - 1))
             return int(np.count_nonzero(keys[at] == wanted)) if len(keys) else 0
         found = 0
-        if isinstance(values, IntegerSet) and len(values) > _FEW:
+        if isinstance(values, IntegerSet) and len(values) > _MAX_SINGLE_LOOKUPS:
             asked = _wanted(values)
             for high, bitmap in self._bitmaps(set(asked)):
                 if any_is_enough and bitmap.intersect(asked[high]):
@@ -167,7 +170,7 @@ class KeySetIndex:
         split: dict[int, list[int]] = {}
         for value in values:
             assert isinstance(value, int)
-            split.setdefault(value >> 32, []).append(value & _LOW)
+            split.setdefault(value >> 32, []).append(value & _LOW_32_BITS)
         for high, bitmap in self._bitmaps(set(split)):
             found += sum(low in bitmap for low in split[high])
         return found

@@ -14,18 +14,20 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.expressions.arrays import starts
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.indexes.filters.filter_type import ROWS, FilterType
-from skipindex.indexes.filters.payload import Wanted, check_error_rate, pack_filter
+from skipindex.indexes.filters.filter_type import FilterSpec, FilterType
+from skipindex.indexes.filters.payload import RequiredKeys
 from skipindex.indexes.filters.text_keys import (
+    TextFilterSpec,
     check_is_text,
     text_layout,
     wanted_by_text,
@@ -43,7 +45,7 @@ _Numbers = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NGramBloom:
+class NGramBloom(TextFilterSpec):
     """A Bloom filter of the pieces of ``n`` bytes of a string column.
 
     Args:
@@ -54,6 +56,7 @@ class NGramBloom:
 
     n: int = 3
     error_rate: float = 0.01
+    kind: ClassVar[str] = _KIND
 
     def __post_init__(self) -> None:
         if self.n not in _LENGTHS:
@@ -61,25 +64,15 @@ class NGramBloom:
                 f"no ngram_bloom index has pieces of {self.n!r} bytes "
                 "(accepted: 2 to 8)"
             )
-        check_error_rate(self.error_rate, _KIND)
+        FilterSpec.__post_init__(self)  # super() does not know a class with slots
 
-    @property
-    def kind(self) -> str:
-        """``ngram_bloom``."""
-        return _KIND
+    def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
+        """The distinct pieces, as decimal numbers."""
+        return [b"%d" % number for number in _pieces(values, self.n).tolist()]
 
-    def build(self, column: EncodedColumn) -> list[bytes]:
-        """The parts of the payload.
-
-        Raises:
-            UnsupportedTypeError: the column holds no text.
-        """
-        check_is_text(column.domain, _KIND)
-        values = column.some_distinct
-        assert not isinstance(values, np.ndarray)
-        keys = [b"%d" % number for number in _pieces(values, self.n).tolist()]
-        own = _OWN.pack(self.n) + ROWS.pack(column.n_rows)
-        return pack_filter(keys, self.error_rate, column.domain, own=own)
+    def own(self, column: EncodedColumn) -> bytes:
+        """The length of a piece, and how many rows the file has."""
+        return _OWN.pack(self.n) + TextFilterSpec.own(self, column)
 
 
 def _pieces(values: pa.LargeBinaryArray, n: int) -> _Numbers:
@@ -97,9 +90,7 @@ def _pieces(values: pa.LargeBinaryArray, n: int) -> _Numbers:
 def _distinct(numbers: _Numbers) -> _Numbers:
     # Sorted and compared: np.unique hashes, which takes ten times as long.
     numbers.sort()
-    fresh = np.ones(len(numbers), np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=fresh[1:])
-    return numbers[fresh]
+    return numbers[starts(numbers)]
 
 
 def _windows(values: pa.LargeBinaryArray, n: int) -> _Numbers:
@@ -119,7 +110,7 @@ def _windows(values: pa.LargeBinaryArray, n: int) -> _Numbers:
     return pieces
 
 
-def _wanted_by(own: bytes) -> Wanted:
+def _wanted_by(own: bytes) -> RequiredKeys:
     """What an atom requires of a filter whose header has these own bytes."""
     (n,) = _OWN.unpack(own)
     if n not in _LENGTHS:

@@ -24,33 +24,30 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap, FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
-from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.arrays import Codes
 from skipindex.expressions.bounds import Bounds
-from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
-from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
-from skipindex.indexes.encoding.header import Cursor, Head, ascend, read_head
-from skipindex.indexes.encoding.ranks import Codes
+from skipindex.indexes.encoding.dictionary import Codebook
+from skipindex.indexes.encoding.header import Cursor, Head, ascend
 from skipindex.indexes.encoding.roaring import BITS_SIZE, blank, pack_all, thawed
-from skipindex.indexes.interface import IndexSpec
-from skipindex.indexes.positional import Interval, answer, distinct
+from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "range_bitmap"
 _VERSION: Final = 1
 _BYTES_PER_ROW: Final = 3
-_BUDGET: Final = 1 << 14
+_SMALL_FILE_BYTES: Final = 1 << 14
 """What a small file may cost whatever its rows."""
 _HEADER_BYTES: Final = 16
-_MOST: Final = 1024
+_MAX_BITMAPS: Final = 1024
 """Building takes a pass over the rows for every bitmap, however small it is."""
 _BATCH_BYTES: Final = 1 << 23
 
@@ -69,6 +66,7 @@ class RangeBitmap:
     """
 
     max_bitmaps: int | None = None
+    kind: ClassVar[str] = _KIND
 
     def __post_init__(self) -> None:
         if self.max_bitmaps is not None and self.max_bitmaps < 1:
@@ -76,11 +74,6 @@ class RangeBitmap:
                 f"no range_bitmap index has {self.max_bitmaps!r} bitmaps "
                 "(accepted: 1 or more)"
             )
-
-    @property
-    def kind(self) -> str:
-        """``range_bitmap``."""
-        return _KIND
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""
@@ -109,8 +102,8 @@ def _fitting(codes: Codes, n_codes: int) -> int:
     steps = int(np.abs(np.diff(valid)).sum())
     in_runs = _HEADER_BYTES + 2 * steps / max(1, n_codes)
     in_bits = min(len(codes), BITS_SIZE * (len(codes) + 0xFFFF >> 16))
-    budget = max(_BUDGET, _BYTES_PER_ROW * len(codes))
-    return min(_MOST, max(1, int(budget / max(1.0, min(in_runs, in_bits)))))
+    budget = max(_SMALL_FILE_BYTES, _BYTES_PER_ROW * len(codes))
+    return min(_MAX_BITMAPS, max(1, int(budget / max(1.0, min(in_runs, in_bits)))))
 
 
 def _equi_depth(column: EncodedColumn, n_bins: int) -> _Ends:
@@ -143,22 +136,32 @@ def _pack_cumulative(codes: Codes, n_bitmaps: int) -> list[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeBitmapIndex:
+class RangeBitmapIndex(PositionalIndex):
     """The cumulative bitmaps of one column of one file."""
 
-    head: Head
-    book: Codebook
-    n_bitmaps: int
     ends: Sequence[int] | None
-    parts: Parts
+    """The end of every bin, the codes before it; None if each code has a bitmap."""
 
-    def probe(self, atom: Atom) -> Bounds[BitMap]:
-        """The rows for which ``atom`` is TRUE: exactly, if every value has a bitmap."""
-        return answer(self, atom)
+    @classmethod
+    def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
+        """The bins."""
+        (n_bitmaps,) = cursor.numbers("I", 1)
+        if n_bitmaps == head.n_codes:
+            return cls(head, book, parts, None)
+        ends = cursor.numbers("I", n_bitmaps)
+        if not ends or not ascend((0, *ends)) or ends[-1] != head.n_codes:
+            raise CorruptIndexError("the bins of a range_bitmap are out of order")
+        return cls(head, book, parts, ends)
 
-    def distinct(self, limit: int) -> list[Value] | None:
-        """Every value of the column, if there are not more than ``limit``."""
-        return distinct(self, limit)
+    @property
+    def n_bitmaps(self) -> int:
+        """One for every bin; the last is the existence bitmap."""
+        return self.head.n_codes if self.ends is None else len(self.ends)
+
+    @property
+    def n_parts(self) -> int:
+        """The header, the dictionary, and the bitmaps."""
+        return 1 + self.head.n_chunks + self.n_bitmaps
 
     def existence(self) -> BitMap:
         """The rows that have a value."""
@@ -209,41 +212,6 @@ class RangeBitmapIndex:
         return self.parts.bitmaps(part, part + 1)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class RangeBitmapType:
-    """The kind ``range_bitmap``."""
-
-    name: str = _KIND
-    version: int = _VERSION
-    positional: bool = True
-    spec: type[IndexSpec] = RangeBitmap
-
-    def check(self, domain: Domain) -> None:
-        """Accept every domain: all that it takes is an order."""
-
-    def open(self, parts: Parts, domain: Domain, n_rows: int) -> RangeBitmapIndex:
-        """Read the header; a dictionary and bitmaps only when asked."""
-        if not len(parts):
-            raise CorruptIndexError("a range_bitmap payload has no part")
-        cursor = Cursor(parts[0])
-        head = read_head(
-            cursor, kind=_KIND, version=_VERSION, domain=domain, n_rows=n_rows
-        )
-        book = open_codebook(head, cursor, parts)
-        (n_bitmaps,) = cursor.numbers("I", 1)
-        ends: tuple[int, ...] | None = None
-        if n_bitmaps != head.n_codes:
-            ends = cursor.numbers("I", n_bitmaps)
-            if not ends or not ascend((0, *ends)) or ends[-1] != head.n_codes:
-                raise CorruptIndexError("the bins of a range_bitmap are out of order")
-        cursor.end()
-        expected = 1 + head.n_chunks + n_bitmaps
-        if len(parts) != expected:
-            raise CorruptIndexError(
-                f"a range_bitmap payload has {len(parts)} parts, and its header says "
-                f"{expected}"
-            )
-        return RangeBitmapIndex(head, book, n_bitmaps, ends, parts)
-
-
-INDEX_TYPE: Final = RangeBitmapType()
+INDEX_TYPE: Final = PositionalKind(
+    name=_KIND, version=_VERSION, spec=RangeBitmap, index=RangeBitmapIndex
+)

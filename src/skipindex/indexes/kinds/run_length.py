@@ -26,43 +26,36 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.arrays import Bits, Codes, starts
 from skipindex.expressions.bounds import Bounds
-from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
-from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
-from skipindex.indexes.encoding.header import Cursor, Head, read_head
-from skipindex.indexes.encoding.roaring import Bits, from_rows
-from skipindex.indexes.interface import IndexSpec
-from skipindex.indexes.positional import Interval, answer, distinct
+from skipindex.indexes.encoding.dictionary import Codebook
+from skipindex.indexes.encoding.header import Cursor, Head
+from skipindex.indexes.encoding.roaring import from_rows
+from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "run_length"
 _VERSION: Final = 1
-_BITS: Final = 0
-_NUMBERS: Final = 1
-_MANY: Final = 8
+_AS_BITS: Final = 0
+_AS_NUMBERS: Final = 1
+_DECODE_FROM_INTERVALS: Final = 8
 """From so many intervals on, the codes are put together and looked up."""
-
-Ints = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLength:
     """Bit slices over runs of equal neighbours."""
 
-    @property
-    def kind(self) -> str:
-        """``run_length``."""
-        return _KIND
+    kind: ClassVar[str] = _KIND
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""
@@ -72,10 +65,10 @@ class RunLength:
         if column.null_count:
             codes = np.where(codes == NULL_CODE, np.uint32(coding.n_codes), codes)
         width = _width(coding.n_codes, has_null=column.null_count > 0)
-        form = _NUMBERS if 32 * len(begins) < column.n_rows else _BITS
+        form = _AS_NUMBERS if 32 * len(begins) < column.n_rows else _AS_BITS
         header = coding.header(column, version=_VERSION)
         header += np.array([len(begins)], "<u4").tobytes() + bytes([width, form])
-        if form == _NUMBERS:
+        if form == _AS_NUMBERS:
             places = begins.astype("<u4").tobytes()
         else:
             begun = np.zeros(column.n_rows, np.bool_)
@@ -88,10 +81,7 @@ class RunLength:
 
 def _beginnings(column: EncodedColumn) -> npt.NDArray[np.intp]:
     """The first row of every run."""
-    codes = column.codes
-    if not len(codes):
-        return np.zeros(0, np.intp)
-    return np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+    return np.flatnonzero(starts(column.codes))
 
 
 def _width(n_codes: int, *, has_null: bool) -> int:
@@ -120,28 +110,41 @@ def _choose_coding(column: EncodedColumn, n_runs: int) -> Coding:
 
 
 @dataclass(frozen=True, slots=True)
-class RunLengthIndex:
+class RunLengthIndex(PositionalIndex):
     """The runs of one column of one file."""
 
-    head: Head
-    book: Codebook
     n_runs: int
     width: int
     form: int
-    parts: Parts
+
+    @classmethod
+    def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
+        """How many runs and slices there are."""
+        (n_runs,) = cursor.numbers("I", 1)
+        width, form = cursor.bytes(2)
+        expected = _width(head.n_codes, has_null=head.null_count > 0)
+        if (
+            (n_runs > 0) != (head.n_rows > 0)
+            or n_runs > head.n_rows
+            or width != expected
+            or form not in (_AS_BITS, _AS_NUMBERS)
+        ):
+            raise CorruptIndexError(
+                f"a run_length payload cannot have {n_runs} runs, {width} slices and "
+                f"form {form} (expected {expected} slices, form 0 or 1, and no more "
+                f"runs than rows: {head})"
+            )
+        return cls(head, book, parts, n_runs, width, form)
 
     @property
     def n_bitmaps(self) -> int:
         """The slices, and where runs begin."""
         return self.width + 1
 
-    def probe(self, atom: Atom) -> Bounds[BitMap]:
-        """Exactly the rows for which ``atom`` is TRUE."""
-        return answer(self, atom)
-
-    def distinct(self, limit: int) -> list[Value] | None:
-        """Every value of the column, if there are not more than ``limit``."""
-        return distinct(self, limit)
+    @property
+    def n_parts(self) -> int:
+        """The header, the dictionary, the beginnings of the runs, and the slices."""
+        return 3 + self.head.n_chunks
 
     def existence(self) -> BitMap:
         """The rows that have a value."""
@@ -154,7 +157,7 @@ class RunLengthIndex:
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
         """Exactly the rows with a code of the intervals."""
         slices = self._slices()
-        if len(intervals) < _MANY:
+        if len(intervals) < _DECODE_FROM_INTERVALS:
             found = np.zeros(slices.shape[1], np.uint8)
             for start, stop in intervals:
                 found |= self._between(start, stop, slices)
@@ -223,10 +226,10 @@ class RunLengthIndex:
         rows = (steps + np.arange(len(steps))).astype(np.uint32)
         return from_rows(rows, self.head.n_rows)
 
-    def _begins(self) -> Ints:
+    def _begins(self) -> Codes:
         raw = self.parts[1 + self.head.n_chunks]
         self.parts.count.bitmaps += 1
-        if self.form == _NUMBERS:
+        if self.form == _AS_NUMBERS:
             begins = np.frombuffer(raw, "<u4")
         else:
             bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little")
@@ -241,43 +244,6 @@ class RunLengthIndex:
         return begins
 
 
-@dataclass(frozen=True, slots=True)
-class RunLengthType:
-    """The kind ``run_length``."""
-
-    name: str = _KIND
-    version: int = _VERSION
-    positional: bool = True
-    spec: type[IndexSpec] = RunLength
-
-    def check(self, domain: Domain) -> None:
-        """Accept every domain: all that it takes is an order."""
-
-    def open(self, parts: Parts, domain: Domain, n_rows: int) -> RunLengthIndex:
-        """Read the header; a dictionary and the runs only when asked."""
-        if not len(parts):
-            raise CorruptIndexError("a run_length payload has no part")
-        cursor = Cursor(parts[0])
-        head = read_head(
-            cursor, kind=_KIND, version=_VERSION, domain=domain, n_rows=n_rows
-        )
-        book = open_codebook(head, cursor, parts)
-        (n_runs,) = cursor.numbers("I", 1)
-        width, form = cursor.bytes(2)
-        cursor.end()
-        sensible = (
-            (n_runs > 0) == (n_rows > 0)
-            and n_runs <= n_rows
-            and width == _width(head.n_codes, has_null=head.null_count > 0)
-            and form in (_BITS, _NUMBERS)
-            and len(parts) == 3 + head.n_chunks
-        )
-        if not sensible:
-            raise CorruptIndexError(
-                f"a run_length payload of {len(parts)} parts makes no sense: {n_runs} "
-                f"runs, {width} slices, form {form} ({head})"
-            )
-        return RunLengthIndex(head, book, n_runs, width, form, parts)
-
-
-INDEX_TYPE: Final = RunLengthType()
+INDEX_TYPE: Final = PositionalKind(
+    name=_KIND, version=_VERSION, spec=RunLength, index=RunLengthIndex
+)

@@ -15,21 +15,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
 
 from skipindex.expressions.patterns import Fragment
-from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.indexes.filters.filter_type import ROWS, FilterType
+from skipindex.indexes.filters.filter_type import FilterType
 from skipindex.indexes.filters.payload import (
-    Wanted,
+    RequiredKeys,
     bloom_key,
-    check_error_rate,
-    pack_filter,
 )
 from skipindex.indexes.filters.text_keys import (
+    TextFilterSpec,
     check_is_text,
     text_layout,
     wanted_by_text,
@@ -43,7 +41,7 @@ _IN_TOKEN: Final = np.array(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenBloom:
+class TokenBloom(TextFilterSpec):
     """A Bloom filter of the words of a string column.
 
     Args:
@@ -51,29 +49,13 @@ class TokenBloom:
     """
 
     error_rate: float = 0.01
+    kind: ClassVar[str] = _KIND
 
-    def __post_init__(self) -> None:
-        check_error_rate(self.error_rate, _KIND)
-
-    @property
-    def kind(self) -> str:
-        """``token_bloom``."""
-        return _KIND
-
-    def build(self, column: EncodedColumn) -> list[bytes]:
-        """The parts of the payload.
-
-        Raises:
-            UnsupportedTypeError: the column holds no text.
-        """
-        check_is_text(column.domain, _KIND)
-        values = column.some_distinct
-        assert not isinstance(values, np.ndarray)
+    def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
+        """The distinct words."""
         # Words of bytes that are no UTF-8 may share a text with others.
         keys = sorted({bloom_key(word) for word in _tokens(values)})
-        encoded = [key.encode() for key in keys]
-        own = ROWS.pack(column.n_rows)
-        return pack_filter(encoded, self.error_rate, column.domain, own=own)
+        return [key.encode() for key in keys]
 
 
 def _tokens(values: pa.LargeBinaryArray) -> list[bytes]:
@@ -107,7 +89,7 @@ def _keys(fragment: Fragment) -> list[str]:
     ]
 
 
-def _wanted_by(_own: bytes) -> Wanted:
+def _wanted_by(_own: bytes) -> RequiredKeys:
     return lambda atom: wanted_by_text(atom, _keys)
 
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
 )
@@ -153,9 +153,9 @@ class WhatIf:
         low, high = boxes.low[row], boxes.high[row]
         found: Mask
         match atom:
-            case IsNull():
+            case NullAtom():
                 found = boxes.nulls[row]
-            case IsNotNull() | Matches():  # bounds say nothing of patterns
+            case NotNullAtom() | Matches():  # bounds say nothing of patterns
                 found = high > 0
             case Range(_, first, stop):
                 found = high >= (1 if first is None else steps.code_of(first))

@@ -19,6 +19,7 @@ from skipindex.expressions import (
     Comparison,
     Constant,
     In,
+    IsNull,
     Like,
     Literal,
     Not,
@@ -33,7 +34,6 @@ from skipindex.expressions import (
     size,
     to_sql,
 )
-from skipindex.expressions import IsNull as IsNullPredicate
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.expressions.not_judged import SESSION_VALUES, NotJudgedError
@@ -84,14 +84,14 @@ class Binder:
                 return Known(value is True)
             case Unsupported(text, reason):
                 return Unknown(text, reason)
-            case Comparison() | In() | IsNullPredicate() | Like():
+            case Comparison() | In() | IsNull() | Like():
                 return self._atom(node)
             case Not():
                 raise AssertionError("push_not has removed every NOT")
             case _:
                 assert_never(node)
 
-    def _atom(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+    def _atom(self, node: Comparison | In | IsNull | Like) -> Bound:
         try:
             with budget(STEPS_PER_NODE * size(node)):
                 return self._asked(node)
@@ -100,13 +100,13 @@ class Binder:
         except (UnsureError, ArithmeticError):
             return Unknown(to_sql(node), "only Spark can tell the value")
 
-    def _asked(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+    def _asked(self, node: Comparison | In | IsNull | Like) -> Bound:
         text = to_sql(node)
         image, problem = self._image(node.column)
         match node:
             case Comparison(_, operator, None) if operator in NULL_SAFE:
                 negated = operator is Operator.NULL_SAFE_NE
-                node = IsNullPredicate(node.column, negated)
+                node = IsNull(node.column, negated)
             case Comparison(_, _, None):
                 return Known(value=False)
             case In(_, (), negated):  # true of NULL too
@@ -186,7 +186,7 @@ def _hidden(reference: Reference) -> str:
     return "a value of the session" if first in _NAMED_VALUES else ""
 
 
-def _beyond_bigint(node: Comparison | In | IsNullPredicate | Like) -> bool:
+def _beyond_bigint(node: Comparison | In | IsNull | Like) -> bool:
     """Whether Spark may put TRUE or FALSE in the place of the comparison."""
     return (
         isinstance(node, Comparison)

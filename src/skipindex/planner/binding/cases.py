@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from skipindex.expressions.atoms import Atom, IsNotNull, IsNull, Value
+from skipindex.expressions.atoms import Atom, NotNullAtom, NullAtom, Value
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.scalar import judged
@@ -110,16 +110,16 @@ class CoalesceImage:
     def pull(self, question: Atom, text: str) -> Bound:
         """Argument by argument: those before it are NULL, and it is not."""
         spend()
-        if isinstance(question, IsNull | IsNotNull):
+        if isinstance(question, NullAtom | NotNullAtom):
             if any(map(_is_there, self.arguments)):
-                return Known(isinstance(question, IsNotNull))
-            kind = AllOf if isinstance(question, IsNull) else AnyOf
+                return Known(isinstance(question, NotNullAtom))
+            kind = AllOf if isinstance(question, NullAtom) else AnyOf
             return kind(tuple(a.pull(question, text) for a in self.arguments))
         *some, last = self.arguments
         branches = [
             _Branch(
                 Known(value=True),
-                argument.pull(IsNull(""), text),
+                argument.pull(NullAtom(""), text),
                 _pulled(argument, question, self.domain, text),
             )
             for argument in some

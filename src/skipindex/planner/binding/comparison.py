@@ -15,15 +15,14 @@ from typing import Final, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from skipindex.expressions import Comparison, In, Like, Literal, Operator
-from skipindex.expressions import IsNull as IsNullPredicate
+from skipindex.expressions import Comparison, In, IsNull, Like, Literal, Operator
 from skipindex.expressions.atoms import (
     Atom,
     IntegerSet,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
@@ -66,7 +65,7 @@ class ColumnBinding:
         """Of its values."""
         return self.image.domain
 
-    def ask(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+    def ask(self, node: Comparison | In | IsNull | Like) -> Bound:
         """The leaf over atoms; no NULL is compared with."""
         match node:
             case Comparison(_, operator, value):
@@ -76,8 +75,8 @@ class ColumnBinding:
                     return self.keys(values, negated=negated)
                 listed = [value for value in values if value is not None]
                 return self.membership(listed, negated=negated)
-            case IsNullPredicate(_, negated):
-                return self._leaf((IsNotNull if negated else IsNull)(self.name))
+            case IsNull(_, negated):
+                return self._leaf((NotNullAtom if negated else NullAtom)(self.name))
             case Like():
                 return self.like(node)
             case _:
@@ -109,11 +108,11 @@ class ColumnBinding:
                     assert at.ge is not None
                     return self._leaf(NoneOf(self.name, (at.ge,)))
                 if at.ge == at.gt:  # no value equals it
-                    return self._leaf(IsNotNull(self.name))
+                    return self._leaf(NotNullAtom(self.name))
                 return AnyOf((self._range(None, at.ge), self._least(at.gt)))
             case Operator.NULL_SAFE_NE:
                 # Only a literal that is cut is none that Spark casts to NULL.
-                null = self._leaf(IsNull(self.name))
+                null = self._leaf(NullAtom(self.name))
                 return AnyOf((null, self.comparison(Operator.NE, value)))
             case _:
                 assert_never(operator)
@@ -181,7 +180,7 @@ class ColumnBinding:
             elif at.ge is not None and at.ge != at.gt:
                 return Unknown(self.text, "several values equal one of the list")
         if not exact:  # no row equals any of them
-            return self._leaf(IsNotNull(self.name)) if negated else Known(value=False)
+            return self._leaf(NotNullAtom(self.name)) if negated else Known(value=False)
         ordered = tuple(sorted(exact))
         kind = NoneOf if negated else OneOf
         return self._leaf(kind(self.name, ordered))
@@ -242,7 +241,7 @@ class ColumnBinding:
         if high in {INT64_MIN, b""}:
             return Known(value=False)
         if low is None and high is None:
-            return self._leaf(IsNotNull(self.name))
+            return self._leaf(NotNullAtom(self.name))
         return self._leaf(Range(self.name, low, high))
 
     def _nearly(self, operator: Operator, at: Cut) -> Bound:
@@ -260,7 +259,7 @@ class ColumnBinding:
             case Operator.NE:
                 return unknown
             case Operator.NULL_SAFE_NE:
-                return AnyOf((self._leaf(IsNull(self.name)), unknown))
+                return AnyOf((self._leaf(NullAtom(self.name)), unknown))
             case _:
                 assert_never(operator)
 

@@ -8,10 +8,10 @@ from itertools import chain
 
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
@@ -53,9 +53,9 @@ class ExtremeImage:
         """Some value reaches the bound, and none is beyond the other one."""
         spend()
         match question:
-            case IsNull():
+            case NullAtom():
                 return AllOf(tuple(a.pull(question, text) for a in self.arguments))
-            case IsNotNull():
+            case NotNullAtom():
                 return AnyOf(tuple(a.pull(question, text) for a in self.arguments))
             case Range(_, low, high):
                 return self._between((low, high), text)
@@ -79,7 +79,7 @@ class ExtremeImage:
         if within == Range("", None, None):
             return some
         every = [
-            AnyOf((a.pull(within, text), a.pull(IsNull(""), text)))
+            AnyOf((a.pull(within, text), a.pull(NullAtom(""), text)))
             for a in self.arguments
         ]
         return AllOf((some, *every))

@@ -17,10 +17,10 @@ from typing import Final
 
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
@@ -147,7 +147,7 @@ class CallImage:
             return self._pull_nearly(child, question, text)
         if not function.direction or isinstance(question, Matches):
             return computed(self, question, text)
-        if isinstance(question, IsNull | IsNotNull):
+        if isinstance(question, NullAtom | NotNullAtom):
             known: Bound = child.pull(question, text)
             beyond = [
                 child.pull(Range("", *interval), text) for interval in self._beyond
@@ -155,7 +155,7 @@ class CallImage:
             if not beyond:
                 return known
             unknown = Unknown(text, "the function may overflow")
-            if isinstance(question, IsNull):
+            if isinstance(question, NullAtom):
                 return AnyOf((known, AllOf((AnyOf(tuple(beyond)), unknown))))
             inside = child.pull(Range("", *self._sure), text)
             return AnyOf((inside, AllOf((AnyOf(tuple(beyond)), unknown))))
@@ -164,7 +164,7 @@ class CallImage:
     def _pull_range(self, child: Image, question: Atom, text: str) -> Bound:
         match question:
             case OneOf(_, values) | NoneOf(_, values) if len(values) > MANY:
-                hull: Bound = child.pull(IsNotNull(""), text)
+                hull: Bound = child.pull(NotNullAtom(""), text)
                 if isinstance(question, OneOf):
                     span = Range("", values[0], successor(values[-1]))
                     hull = self._pull_range(child, span, text)
@@ -206,7 +206,7 @@ class CallImage:
         unknown = Unknown(text, self.function.reason)
         slack = self.function.slack
         match question:
-            case IsNull() | IsNotNull():
+            case NullAtom() | NotNullAtom():
                 return child.pull(question, text)
             case Range(_, low, high):
                 pass

@@ -10,10 +10,10 @@ from typing import assert_never
 
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
@@ -42,9 +42,9 @@ def answer(question: Atom, domain: Domain | None, plain: Plain | None) -> bool |
 def holds(atom: Atom, value: Value | None) -> bool | None:
     """Whether ``atom`` is TRUE for one value of its column; None is "may be"."""
     match atom:
-        case IsNull():
+        case NullAtom():
             return value is None
-        case IsNotNull():
+        case NotNullAtom():
             return value is not None
         case _ if value is None:
             return False

@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol, assert_never
 
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
     Value,
@@ -103,10 +103,10 @@ class ColumnImage:
                 return Leaf(OneOf(self.name, values), text)
             case NoneOf(_, values):
                 return Leaf(NoneOf(self.name, values), text)
-            case IsNull():
-                return Leaf(IsNull(self.name), text)
-            case IsNotNull():
-                return Leaf(IsNotNull(self.name), text)
+            case NullAtom():
+                return Leaf(NullAtom(self.name), text)
+            case NotNullAtom():
+                return Leaf(NotNullAtom(self.name), text)
             case Matches(_, pattern, negated):
                 return Leaf(Matches(self.name, pattern, negated), text)
             case _:
@@ -150,7 +150,7 @@ def _ranged(
     if low is not None and high == successor(low):
         return Leaf(OneOf(column.name, (low,)), text)
     if low is None and high is None:
-        return Leaf(IsNotNull(column.name), text)
+        return Leaf(NotNullAtom(column.name), text)
     return Leaf(Range(column.name, low, high), text)
 
 

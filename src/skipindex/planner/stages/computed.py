@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from skipindex.expressions.atoms import IsNull, OneOf, Value
+from skipindex.expressions.atoms import NullAtom, OneOf, Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import Dictionary, Index
 from skipindex.planner.bound_predicate import Computed, Leaf
@@ -65,7 +65,7 @@ def _rows(
     if values:
         found = index.probe(OneOf(column, tuple(values)))
     if null and found is not None:
-        nulls = index.probe(IsNull(column))
+        nulls = index.probe(NullAtom(column))
         found = None if nulls is None else found | nulls
     return found
 

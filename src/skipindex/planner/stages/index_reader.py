@@ -14,7 +14,7 @@ from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP, FileMap
-from skipindex.indexes.interface import GatheringType, Index, IndexType, PackIndex
+from skipindex.indexes.interface import Index, IndexType, PackableType, PackIndex
 from skipindex.planner.stages.pack_cache import OPENED, OpenPack
 from skipindex.storage.manifest import BlobUse
 from skipindex.storage.pack import Blob
@@ -150,7 +150,7 @@ class IndexReader(Opener):
         """
         for source in self._of(column):
             kind = source.kind
-            if kind.positional or not isinstance(kind, GatheringType):
+            if kind.positional or not isinstance(kind, PackableType):
                 continue
             blob = self.blob(source.use)
             if blob is None or not blob.has_shared:

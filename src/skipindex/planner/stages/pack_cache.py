@@ -18,10 +18,11 @@ from typing import Any, Final
 
 from skipindex.errors import PlanError
 from skipindex.indexes.interface import Index, PackIndex
-from skipindex.storage.file_system.location import ByteSource, Location
+from skipindex.storage.file_system.byte_source import ByteSource
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.log import PACKS
 from skipindex.storage.pack import Blob, BlobEntry
-from skipindex.storage.part_cache import KeptParts
+from skipindex.storage.part_cache import PartCache
 
 MAX_PACKS: Final = 2048
 """Each is the directories of its blobs, and no open file.
@@ -41,9 +42,9 @@ CACHE_VARIABLE: Final = "SKIPINDEX_CACHE_BYTES"
 class OpenPack:
     """One pack, and its directories as far as they were asked for."""
 
-    def __init__(self, source: ByteSource, kept: KeptParts) -> None:
+    def __init__(self, source: ByteSource, kept: PartCache) -> None:
         self._source = source
-        self._kept: KeptParts | None = kept
+        self._kept: PartCache | None = kept
         self._blobs: dict[int, Blob] = {}
 
     def blob(self, entry: BlobEntry) -> Blob:
@@ -78,13 +79,13 @@ class PackCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._parts: KeptParts | None = None
+        self._parts: PartCache | None = None
         self._packs: OrderedDict[tuple[Any, ...], OpenPack] = OrderedDict()
         self._indexes: dict[tuple[Blob, int], Index] = {}
         self._pack_indexes: dict[Blob, PackIndex] = {}
 
     @property
-    def parts(self) -> KeptParts:
+    def parts(self) -> PartCache:
         """The parts that are kept.
 
         Raises:
@@ -92,14 +93,14 @@ class PackCache:
         """
         with self._lock:
             if self._parts is None:
-                self._parts = KeptParts(_limit_of_environment())
+                self._parts = PartCache(_limit_of_environment())
             return self._parts
 
     def limit_parts(self, limit: int) -> None:
         """Keep parts of so many bytes, whatever the environment says."""
         with self._lock:
             if self._parts is None:
-                self._parts = KeptParts(limit)
+                self._parts = PartCache(limit)
             self._parts.limit = limit
 
     def pack(self, location: Location, name: str) -> OpenPack:

@@ -14,10 +14,10 @@ import numpy as np
 
 from skipindex.expressions.atoms import (
     Atom,
-    IsNotNull,
-    IsNull,
     Matches,
     NoneOf,
+    NotNullAtom,
+    NullAtom,
     OneOf,
     Range,
 )
@@ -69,9 +69,9 @@ def _of_atom(
     table: TableState, atom: Atom, column: ColumnInfo, files: np.ndarray
 ) -> float:
     match atom:
-        case IsNull():
+        case NullAtom():
             return _RARE
-        case IsNotNull() | NoneOf():
+        case NotNullAtom() | NoneOf():
             return 1.0 - _RARE
         case Matches(negated=negated):
             return 1.0 - _BETWEEN if negated else _BETWEEN

@@ -8,13 +8,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from skipindex.rewrite.selection.target import Target
+from skipindex.storage.properties import TableProperties
 from skipindex.table.partitions.hive import partition_values
-
-PROPERTY: Final = "cubes"
-"""Of the table, in every commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +57,9 @@ class Cube:
         return bool(self.shape["cluster_by"])
 
 
-def cubes_of(properties: Mapping[str, Any]) -> list[Cube]:
-    """The cubes that the properties of a commit tell of."""
-    return [Cube.from_json(record) for record in properties.get(PROPERTY, ())]
+def cubes_of(properties: TableProperties) -> list[Cube]:
+    """The cubes of a table."""
+    return [Cube.from_json(record) for record in properties.cubes or ()]
 
 
 def cubes_of_write(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from skipindex.build.builder import Request, requested
 from skipindex.build.requested import wanted_of
-from skipindex.errors import LayoutError, PredicateError, TableError
+from skipindex.errors import LayoutError, PredicateError, TableError, first_line
 from skipindex.expressions import (
     And,
     Call,
@@ -29,7 +29,7 @@ from skipindex.expressions import (
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.selection.target import DataFile
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table import (
     UNREADABLE,
     TableState,
@@ -61,7 +61,7 @@ def choose(
                 f"columns alone, and {str(part)!r} is none (there are: {names})"
             )
     # What the indexes know does not matter: a partition is taken whole or not.
-    bare = table.over([Found(f.path, f.size, f.mtime) for f in table.files])
+    bare = table.over([FileInfo(f.path, f.size, f.mtime) for f in table.files])
     plan = plan_files(tree, table=bare, timezone=timezone)
     for task in plan.tasks:
         if task.verdict is not Verdict.ALL:
@@ -158,7 +158,7 @@ def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
         finally:
             close()
     except UNREADABLE as error:
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         raise TableError(f"cannot rewrite {location.full(path)!r}: {reason}") from error
 
 

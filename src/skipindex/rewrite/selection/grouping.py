@@ -13,13 +13,12 @@ from enum import Enum
 
 from skipindex.errors import LayoutError
 from skipindex.rewrite.selection.bin_packing import pack, runs
-from skipindex.rewrite.selection.cubes import PROPERTY, Cube, cubes_of, cubes_of_write
+from skipindex.rewrite.selection.cubes import Cube, cubes_of, cubes_of_write
 from skipindex.rewrite.selection.target import CUBE_SIZE, DataFile, Target
 from skipindex.storage.replacements import is_hidden_copy, published
 
 __all__ = [
     "CUBE_SIZE",
-    "PROPERTY",
     "Cube",
     "DataFile",
     "Group",

@@ -20,8 +20,9 @@ from skipindex.spark.placement.cluster import apply_clustering, cluster
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import sorted_within, tree_limit, write_counted
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.table import TableState, open_state
 
 
@@ -36,8 +37,8 @@ def append(
     """See ``skipindex.append``."""
     opened = open_state(table, fresh=True)
     location = opened.location
-    layout = opened.snapshot.properties.get("layout")
-    if not isinstance(layout, dict):
+    layout = opened.snapshot.properties.layout
+    if layout is None:
         raise LayoutError(
             f"{location.full('')!r} has no layout of its own (append to it "
             "with Spark, and call build_indexes)"
@@ -51,10 +52,11 @@ def append(
     size = _rows_per_file(opened, layout)
     laid_out, limit = _laid_out(rows, layout, parts, size)
 
-    def index(files: Sequence[Found]) -> tuple[Manifest, Mapping[str, Any]]:
+    def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         runner = SparkRunner(df.sparkSession)
         new = opened.over(files)
-        return index_files(new, request, runner=runner, progress=progress), {}
+        manifest = index_files(new, request, runner=runner, progress=progress)
+        return manifest, NO_PROPERTIES
 
     arrive(
         location,

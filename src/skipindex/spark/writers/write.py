@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -18,14 +18,16 @@ from skipindex.errors import LayoutError, TableError
 from skipindex.layout import Workload, n_files_for
 from skipindex.layout import curve as named_curve
 from skipindex.rewrite.arrival import Mode, arrive, is_leftover
-from skipindex.rewrite.selection.grouping import PROPERTY, Target, cubes_of_write
+from skipindex.rewrite.optimize import ROWS_PER_FILE
+from skipindex.rewrite.selection.grouping import Target, cubes_of_write
 from skipindex.spark.columns import arrow_schema
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.writing import sorted_within, write_counted
-from skipindex.storage.file_system.location import Found, Location, location_of
+from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
 from skipindex.table import (
     TableState,
     check_folder,
@@ -33,8 +35,6 @@ from skipindex.table import (
     require_plain,
     table_of,
 )
-
-ROWS_PER_FILE: Final = 1_000_000
 
 
 def write_table(
@@ -110,14 +110,14 @@ def write_table(
     order = tuple(sort_within or ())
     target = Target(by, layout.get("curve") or "linear", order, rows_per_file)
 
-    def index(files: Sequence[Found]) -> tuple[Manifest, Mapping[str, Any]]:
+    def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)
         wanted = wished(new, indexes, Wish())
         runner = SparkRunner(df.sparkSession)
         manifest = index_files(new, wanted.request, runner=runner, progress=progress)
         cubes = cubes_of_write(new.paths, new.sizes.tolist(), target)
-        laid = {"layout": layout, PROPERTY: [cube.to_json() for cube in cubes]}
-        return manifest, {**wanted.properties, **laid}
+        laid = TableProperties(layout=layout, cubes=[cube.to_json() for cube in cubes])
+        return manifest, wanted.properties | laid
 
     arrive(
         location,
@@ -142,7 +142,7 @@ def _planned(
     hive = "/".join(f"{name}=0" for name in partition_by)
     return TableState(
         location,
-        [Found(f"{hive}/0.parquet", 1, 0)],
+        [FileInfo(f"{hive}/0.parquet", 1, 0)],
         pa.schema([_arrow_field(field) for field in fields]),
         {},
         Snapshot(-1, Manifest.empty()),

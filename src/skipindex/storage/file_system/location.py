@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
 import re
 import shutil
 import stat
-import uuid
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,8 +17,20 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from skipindex.errors import StorageError, TableError
-from skipindex.storage.file_system.descriptors import OPEN, OpenFile
-from skipindex.storage.file_system.walk import is_plain, open_regular, walk
+from skipindex.storage.file_system.byte_source import (
+    ByteSource,
+    local_source,
+    remote_source,
+)
+from skipindex.storage.file_system.permissions import (
+    deny,
+    make_folder,
+    narrow_to,
+    sync_file,
+    sync_folder,
+    temporary,
+)
+from skipindex.storage.file_system.walk import is_plain, walk
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 _USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
@@ -33,7 +42,7 @@ MAX_READ = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileInfo:
     """One file of a listing; ``path`` is relative, ``mtime`` in nanoseconds."""
 
     path: str
@@ -79,15 +88,15 @@ class Location:
         base = without_secrets(self.uri).rstrip("/")
         return f"{base}/{path}" if path else base
 
-    def list(self, folder: str = "") -> Iterator[Found]:
+    def list(self, folder: str = "") -> Iterator[FileInfo]:
         """All files below ``folder``, in no order; links to data are followed."""
         return self._below(folder, pafs.FileType.File, links=True)
 
-    def list_own(self) -> Iterator[Found]:
+    def list_own(self) -> Iterator[FileInfo]:
         """All files that are in this very folder: nothing that a link leads to."""
         return self._below("", pafs.FileType.File, links=False)
 
-    def list_folders(self) -> Iterator[Found]:
+    def list_folders(self) -> Iterator[FileInfo]:
         """All folders, none through a link; their size means nothing."""
         return self._below("", pafs.FileType.Directory, links=False)
 
@@ -111,12 +120,12 @@ class Location:
 
     def _below(
         self, folder: str, kind: pafs.FileType, *, links: bool
-    ) -> Iterator[Found]:
+    ) -> Iterator[FileInfo]:
         if self.is_local:
             is_folder = kind == pafs.FileType.Directory
             for path, there in walk(self.root, folder, links=links):
                 if stat.S_ISDIR(there.st_mode) == is_folder:
-                    yield Found(path, there.st_size, there.st_mtime_ns)
+                    yield FileInfo(path, there.st_size, there.st_mtime_ns)
             return
         selector = pafs.FileSelector(
             self.full(folder), recursive=True, allow_not_found=True
@@ -125,7 +134,7 @@ class Location:
         for info in self.filesystem.get_file_info(selector):
             if info.type == kind:
                 mtime = info.mtime_ns or 0
-                yield Found(info.path[start:], info.size or 0, mtime)
+                yield FileInfo(info.path[start:], info.size or 0, mtime)
 
     def owns(self, path: str) -> bool:
         """Whether a file is there, in this very folder and not through a link."""
@@ -145,12 +154,12 @@ class Location:
                     return False
         return True
 
-    def stat(self, path: str) -> Found | None:
+    def stat(self, path: str) -> FileInfo | None:
         """The file as it is now, or None if there is none."""
         info = self.filesystem.get_file_info(self.full(path))
         if info.type != pafs.FileType.File:
             return None
-        return Found(path, info.size, info.mtime_ns or 0)
+        return FileInfo(path, info.size, info.mtime_ns or 0)
 
     def exists(self) -> bool:
         """Whether there is anything at the root."""
@@ -175,8 +184,8 @@ class Location:
     def view(self, path: str) -> ByteSource:
         """The file as a source of byte ranges."""
         if self.is_local:
-            return _FileBytes(partial(_LocalFile, self.full(path)))
-        return _FileBytes(lambda: _RemoteFile(self.open_input(path)))
+            return local_source(self.full(path))
+        return remote_source(partial(self.open_input, path))
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that nobody can see before it is whole, and on the disk.
@@ -188,7 +197,7 @@ class Location:
             if self.is_local:
                 with self._beside(path, data) as hidden:
                     hidden.replace(self.full(path))
-                    _sync_folder(hidden.parent)
+                    sync_folder(hidden.parent)
             else:
                 self._upload(path, data)
 
@@ -227,7 +236,7 @@ class Location:
                     shutil.copymode(hidden, target)
             except FileExistsError:
                 return False
-            _sync_folder(target.parent)
+            sync_folder(target.parent)
             return True
 
     def delete(self, path: str) -> None:
@@ -259,7 +268,7 @@ class Location:
             if not self.is_local:
                 self.filesystem.copy_file(self.full(path), self.full(target))
                 return
-            hidden = _temporary(Path(self.full(target)).parent)
+            hidden = temporary(Path(self.full(target)).parent)
             try:
                 try:
                     os.link(self.full(path), hidden)
@@ -286,12 +295,12 @@ class Location:
         for path in paths:
             full = Path(self.full(path))
             with _storage_errors("sync", str(full)):
-                _sync(full)
+                sync_file(full)
             # A new folder has a name in the folder above it, up to the table's.
             above = full.parents
             folders.update(above[: len(above) - len(Path(self.root).parents)])
         for folder in folders:
-            _sync_folder(folder)
+            sync_folder(folder)
 
     def restrict(self, folder: str, paths: Iterable[str]) -> None:
         """Let only those look into ``folder`` who may read all the files.
@@ -303,8 +312,8 @@ class Location:
             return
         target = Path(self.full(folder))
         with _storage_errors("make", str(target)):
-            _make_folder(target)
-            _deny(target, self._denied(paths))
+            make_folder(target)
+            deny(target, self._denied(paths))
 
     def narrow(self, files: Iterable[str], paths: Iterable[str]) -> None:
         """Let only those read ``files`` who may read all files at ``paths``."""
@@ -312,7 +321,7 @@ class Location:
             return
         denied = self._denied(paths)
         for file in files:
-            _deny(Path(self.full(file)), denied)
+            deny(Path(self.full(file)), denied)
 
     def _denied(self, paths: Iterable[str]) -> int:
         """The permissions of all who may not read one of the files."""
@@ -339,11 +348,11 @@ class Location:
     def _beside(self, path: str, data: bytes | memoryview) -> Iterator[Path]:
         """A synced file in the folder of ``path``, gone again at the end."""
         folder = Path(self.full(path)).parent
-        _make_folder(folder)
-        hidden = _temporary(folder)
+        make_folder(folder)
+        hidden = temporary(folder)
         try:
             with hidden.open("xb") as file:
-                _narrow(hidden, folder)
+                narrow_to(hidden, folder)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -359,7 +368,7 @@ class Location:
     def _make_folder_of(self, path: str) -> None:
         folder = self.full(path).rpartition("/")[0]
         if self.is_local:
-            _make_folder(Path(folder))
+            make_folder(Path(folder))
         else:
             self.filesystem.create_dir(folder, recursive=True)
 
@@ -393,129 +402,6 @@ def _storage_errors(verb: str, path: str) -> Iterator[None]:
             raise
         reason = error.strerror or str(error)
         raise StorageError(f"cannot {verb} {path!r}: {reason}") from error
-
-
-def _temporary(folder: Path) -> Path:
-    return folder / f".skipindex-{uuid.uuid4().hex}.tmp"
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder, open to no more people than the one that it is in."""
-    try:
-        folder.mkdir()
-    except FileExistsError:
-        return
-    except FileNotFoundError:
-        _make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-    _narrow(folder, folder.parent)
-
-
-def _narrow(path: Path, folder: Path) -> None:
-    """Take those permissions from what is new that its folder does not give."""
-    _deny(path, ~(stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU))
-
-
-def _deny(path: Path, denied: int) -> None:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & denied:
-        path.chmod(mode & ~denied)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Let the names in a folder be on the disk; not every file system can."""
-    with contextlib.suppress(OSError):
-        _sync(folder)
-
-
-class ByteSource:
-    """Random access to the bytes of one immutable file."""
-
-    def __len__(self) -> int:
-        """The size of the file."""
-        raise NotImplementedError
-
-    def read(self, offset: int, length: int) -> memoryview:
-        """Exactly ``length`` bytes, or fewer where the file ends before."""
-        raise NotImplementedError
-
-
-_OWNERS = itertools.count()
-
-
-class _FileBytes(ByteSource):
-    """A file that is open while it is read, and for a while after that.
-
-    Args:
-        open_file: opens it.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
-
-    def __init__(self, open_file: Callable[[], OpenFile]) -> None:
-        self._open_file = open_file
-        self._owner = next(_OWNERS)
-        weakref.finalize(self, OPEN.abandon, self._owner)
-        OPEN.borrow(self._owner, open_file)
-        OPEN.give_back(self._owner)
-
-    def __len__(self) -> int:
-        file = OPEN.borrow(self._owner, self._open_file)
-        try:
-            return file.size()
-        finally:
-            OPEN.give_back(self._owner)
-
-    def read(self, offset: int, length: int) -> memoryview:
-        file = OPEN.borrow(self._owner, self._open_file)
-        try:
-            return file.read(offset, length)
-        finally:
-            OPEN.give_back(self._owner)
-
-
-class _LocalFile:
-    """An open file, not mapped into memory.
-
-    Where a mapped file is cut off, reading what is gone kills the process.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._file = open_regular(path)
-
-    def size(self) -> int:
-        return os.fstat(self._file).st_size
-
-    def read(self, offset: int, length: int) -> memoryview:
-        return memoryview(os.pread(self._file, length, offset))
-
-    def close(self) -> None:
-        os.close(self._file)
-
-
-class _RemoteFile:
-    def __init__(self, source: pa.NativeFile) -> None:
-        self._source = source
-        self._size: int = source.size()
-
-    def size(self) -> int:
-        return self._size
-
-    def read(self, offset: int, length: int) -> memoryview:
-        length = max(0, min(length, self._size - offset))
-        return memoryview(self._source.read_at(length, offset) if length else b"")
-
-    def close(self) -> None:
-        self._source.close()
 
 
 def location_of(path: str | os.PathLike[str]) -> Location:

@@ -1,0 +1,95 @@
+"""What users ask for, as columns and specs that can be built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from skipindex.build.requested import EVERY, column_named, indexable_columns
+from skipindex.build.task import ColumnRequest
+from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions.domain import ACCEPTED, Domain
+from skipindex.indexes import MinMax, index_type, parse_spec, spec_to_json
+from skipindex.indexes.interface import IndexSpec
+from skipindex.storage.manifest import spec_key
+from skipindex.table import ColumnInfo, TableState
+
+SpecLike: TypeAlias = str | IndexSpec | MinMax
+"""A spec, or the name of a kind with its defaults."""
+Request: TypeAlias = Mapping[str, SpecLike | Sequence[SpecLike] | None]
+"""By column, or ``*`` for all others, what to build; None is not even statistics."""
+
+
+def requested(
+    table: TableState, indexes: Request
+) -> list[tuple[ColumnInfo, SpecLike | Sequence[SpecLike]]]:
+    """The columns of a request, and what each is to have.
+
+    Columns that are not named have what ``*`` says, or else statistics; None, for one
+    column or ``*``, is not even these.
+
+    Raises:
+        PredicateError: a column does not exist.
+    """
+    named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
+    found = [(column_named(table, name), wanted) for name, wanted in named.items()]
+    taken = {column.name for column, _ in found}
+    rest = [column for column in indexable_columns(table) if column.name not in taken]
+    every = indexes.get(EVERY, MinMax())
+    found += [(column, every) for column in rest]
+    return [(column, wanted) for column, wanted in found if wanted is not None]
+
+
+def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
+    """The columns to index, and what to build on each.
+
+    Raises:
+        PredicateError: a column does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+    """
+    requests = []
+    for column, wanted in requested(table, indexes):
+        single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
+        wishes: Sequence[SpecLike] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
+        specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
+        domain = domain_to_index(column)
+        for spec in specs:
+            kind = index_type(spec.kind)
+            try:
+                kind.check(domain)
+            except UnsupportedTypeError as error:
+                raise UnsupportedTypeError(
+                    f"cannot build a {spec.kind} index on column {column.name!r}: "
+                    f"{error}"
+                ) from error
+        distinct = {spec_key(spec_to_json(spec)): spec for spec in specs}
+        requests.append(
+            ColumnRequest(
+                column.name,
+                domain,
+                tuple(distinct.values()),
+                column.path,
+                alone=table.is_alone(column),
+            )
+        )
+    return requests
+
+
+def domain_to_index(column: ColumnInfo) -> Domain:
+    """The domain of a column that can have an index.
+
+    Raises:
+        UnsupportedTypeError: it cannot, and why.
+    """
+    if column.is_partition:
+        raise UnsupportedTypeError(
+            f"cannot index column {column.name!r}: it is a partition column, whose "
+            "values are known from the paths"
+        )
+    if column.domain is None:
+        raise UnsupportedTypeError(
+            f"cannot index column {column.name!r}: {column.reason} "
+            f"(accepted: {ACCEPTED})"
+        )
+    return column.domain

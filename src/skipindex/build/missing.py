@@ -1,0 +1,108 @@
+"""What a build has to read: files by what they lack, dealt out to tasks."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from skipindex.build.repair import Repair
+from skipindex.build.task import BuildTask, ColumnRequest
+from skipindex.indexes import spec_to_json
+from skipindex.storage.manifest import spec_key
+from skipindex.table import TableState
+
+
+def missing_of(
+    table: TableState, requests: Sequence[ColumnRequest], repairs: Repair
+) -> dict[tuple[ColumnRequest, ...], list[int]]:
+    """Files by what has to be built on them.
+
+    Where a column could not be read, all of the file is built anew: what a pack has
+    of that column is empty, and a part of the note would be lost.
+    """
+    per_file: dict[int, list[ColumnRequest]] = {}
+    damaged = repairs.mask(len(table))
+    known = {request.name for request in requests}
+    noted = np.append(table.snapshot.manifest.files["note"].is_valid(), [False])
+    noted = noted.astype(np.bool_)[table.rows] & (table.rows >= 0)
+    failed = np.zeros(len(table), np.bool_)
+    others = [
+        ColumnRequest(column.name, column.domain, (), column.path)
+        for column in table.leaves
+        if column.name in repairs.specs.keys() - known and column.domain
+    ]
+    for request in (*requests, *others):
+        counted = _counted(table, request)
+        served = _served(table, request, repairs)
+        again = tuple(
+            spec
+            for spec in repairs.specs.get(request.name, ())
+            if spec not in request.specs
+        )
+        nowhere = np.zeros(len(table), np.bool_)
+        missing = [
+            (spec, ~served.get(spec_key(spec_to_json(spec)), nowhere) & where)
+            for specs, where in ((request.specs, ~nowhere), (again, damaged))
+            for spec in specs
+        ]
+        if request.name in known:
+            failed |= ~counted & noted
+        needed = ~counted if request.name in known else nowhere.copy()
+        for _, mask in missing:
+            needed |= mask
+        for i in np.flatnonzero(needed).tolist():
+            mine = tuple(spec for spec, mask in missing if mask[i])
+            per_file.setdefault(i, []).append(replace(request, specs=mine))
+    for i in np.flatnonzero(failed).tolist():
+        per_file[i] = list(requests)
+    groups: dict[tuple[ColumnRequest, ...], list[int]] = {}
+    for i in sorted(per_file):
+        groups.setdefault(tuple(per_file[i]), []).append(i)
+    return groups
+
+
+def _counted(table: TableState, request: ColumnRequest) -> np.ndarray:
+    """Which files have statistics of a column."""
+    stats = table.snapshot.manifest.stats.get(request.name)
+    found: np.ndarray = table.rows >= 0
+    if stats is None or stats.domain != request.domain.tag:
+        return np.zeros_like(found)
+    valid = np.append(np.asarray(stats.values.is_valid()), [False])
+    found &= valid[table.rows]
+    return found
+
+
+def _served(
+    table: TableState, request: ColumnRequest, repairs: Repair
+) -> dict[str, np.ndarray]:
+    """By spec, which files have that index on a column, and whole."""
+    found: dict[str, np.ndarray] = {}
+    for use in table.built(table.resolve(request.name, case_sensitive=True)):
+        key = spec_key(use.entry.meta.spec)
+        mask = found.setdefault(key, np.zeros(len(table), np.bool_))
+        mask[np.setdiff1d(use.rows, repairs.packs.get(use.number, ()))] = True
+    return found
+
+
+def deal(
+    table: TableState,
+    groups: Mapping[tuple[ColumnRequest, ...], list[int]],
+    n_tasks: int,
+) -> list[BuildTask]:
+    """Tasks of nearly equal size: the largest file goes to the lightest task."""
+    tasks = []
+    n_files = sum(map(len, groups.values()))
+    for columns, files in groups.items():
+        share = max(1, min(len(files), -(-n_tasks * len(files) // n_files)))
+        heap: list[tuple[int, int, list[int]]] = [(0, i, []) for i in range(share)]
+        for file in sorted(files, key=lambda i: -int(table.sizes[i])):
+            size, i, mine = heap[0]
+            mine.append(file)
+            heapq.heapreplace(heap, (size + int(table.sizes[file]), i, mine))
+        for _, _, mine in sorted(heap, key=lambda entry: entry[1]):
+            paths = tuple(table.paths[i] for i in sorted(mine))
+            tasks.append(BuildTask(table.location, paths, columns))
+    return tasks

@@ -1,0 +1,109 @@
+"""Payloads that are packed together, where their kind can do that.
+
+A kind of index builds a payload for every data file.  When a pack is written, a
+``PackableType`` may pack the payloads together.  When packs are merged, the payloads
+are unpacked first, so that the larger pack has all of them together again.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from skipindex.errors import UnknownIndexError
+from skipindex.expressions.domain import Domain
+from skipindex.indexes import index_type
+from skipindex.indexes.file_map import FileMap, ValueSpans
+from skipindex.indexes.interface import PackableType
+from skipindex.storage.file_system.byte_source import ByteSource
+from skipindex.storage.pack import Blob, BlobBuilder, BlobEntry
+from skipindex.storage.parts import ReadCount
+
+
+def packed_together(builder: BlobBuilder, domain: Domain) -> BlobBuilder:
+    """The same payloads, packed together as far as their kind can do that."""
+    kind = _packable(builder.meta.kind)
+    if kind is None:
+        return builder
+    payloads = builder.payloads()
+    shared, slots = kind.pack_together(payloads, domain)
+    if not slots:
+        return builder
+    made = BlobBuilder(builder.meta, shared)
+    for slot, (parts, (n_rows, identity)) in enumerate(
+        zip(payloads, builder.marks(), strict=True)
+    ):
+        own = [] if slot in slots else parts
+        made.add(own, n_rows=n_rows, identity=identity)
+    return made
+
+
+class BlobReader:
+    """A blob of a pack that is merged: the payload of every slot, packed or not.
+
+    It is opened when it is asked for the first time.  Each method may raise
+    ``CorruptIndexError`` and what the file system raises.
+
+    Args:
+        source: the pack.
+        entry: the blob.
+        domain: of its column; None if the table has the column no more.
+        forget_bins: a file map whose bins may be values of lost files says nothing.
+    """
+
+    def __init__(
+        self,
+        source: ByteSource,
+        entry: BlobEntry,
+        domain: Domain | None,
+        *,
+        forget_bins: bool,
+    ) -> None:
+        self._source = source
+        self._entry = entry
+        self._domain = domain
+        self._forget_bins = forget_bins
+
+    def payload(self, slot: int) -> list[bytes] | None:
+        """The parts of the payload in ``slot``; None if the blob has none there."""
+        parts = self._blob.payload(slot, ReadCount())
+        if parts is not None:
+            return [bytes(part) for part in parts.read(0, len(parts))]
+        return self._unpacked.get(slot)
+
+    def span(self, slot: int) -> ValueSpans | None:
+        """The values in ``slot``, if the blob is a file map that knows them."""
+        return self._spans[slot] if slot < len(self._spans) else None
+
+    @cached_property
+    def _blob(self) -> Blob:
+        return Blob(self._source, self._entry)
+
+    @cached_property
+    def _unpacked(self) -> dict[int, list[bytes]]:
+        """By slot, the payloads that are packed together, as they were before."""
+        kind = _packable(self._entry.meta.kind)
+        if kind is None or self._domain is None or not self._blob.has_shared:
+            return {}
+        shared = self._blob.shared(ReadCount())
+        return kind.unpack(shared, self._domain, len(self._blob.n_rows))
+
+    @cached_property
+    def _spans(self) -> list[ValueSpans | None]:
+        if self._domain is None:
+            return []
+        shared = self._blob.shared(ReadCount())
+        opened = FileMap.open(shared, self._domain, len(self._blob.n_rows))
+        return [] if opened.binned and self._forget_bins else opened.spans()
+
+
+def is_packable(name: str) -> bool:
+    """Whether payloads of that kind can be packed together and unpacked."""
+    return _packable(name) is not None
+
+
+def _packable(name: str) -> PackableType | None:
+    try:
+        kind = index_type(name)
+    except UnknownIndexError:
+        return None
+    return kind if isinstance(kind, PackableType) else None

@@ -1,0 +1,310 @@
+"""Reading packs: the directory of a blob, and its parts on demand."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar, cast
+
+import numpy as np
+from crc32c import crc32c
+from pyroaring import FrozenBitMap
+
+from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.storage.file_system.byte_source import ByteSource
+from skipindex.storage.pack.format import (
+    CONTAINER,
+    COUNTS,
+    HEADER,
+    MAGIC,
+    MAX_U32,
+    PUFFIN,
+    TAIL,
+    BlobEntry,
+)
+from skipindex.storage.part_cache import Part, PartCache
+from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of
+
+P = TypeVar("P", bound=Part)
+
+_GUESS: Final = 1 << 14
+"""How much of a blob's end is read first; most directories fit."""
+
+
+def blob_offsets(source: ByteSource) -> set[int]:
+    """Where every blob of a pack begins, those that no manifest names among them.
+
+    Raises:
+        CorruptIndexError: it has no footer.
+    """
+    size = len(source)
+    tail = bytes(source.read(max(0, size - 12), 12))
+    try:
+        length, _ = struct.unpack("<iI", tail[:8])
+        if tail[8:] != PUFFIN or not 0 <= length <= size - 12:
+            raise CorruptIndexError("the pack has no Puffin footer at its end")
+        footer = json.loads(bytes(source.read(size - 12 - length, length)))
+        return {int(blob["offset"]) for blob in footer["blobs"]}
+    except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise CorruptIndexError(f"the pack's footer cannot be read: {error}") from error
+
+
+class Blob:
+    """An opened blob: its directory is in memory, its parts are read when asked for."""
+
+    def __init__(
+        self, source: ByteSource, entry: BlobEntry, cache: PartCache | None = None
+    ) -> None:
+        """Read and check the directory.
+
+        Args:
+            source: the pack.
+            entry: where the blob lies in it.
+            cache: has the parts that were read and checked.
+
+        Raises:
+            CorruptIndexError: these bytes are not the blob that ``entry`` names.
+            IndexVersionError: a newer library wrote them.
+        """
+        self.entry = entry
+        self._cache = cache
+        self._source = source
+        self._base = entry.offset
+        self._check_header()
+        raw = self._directory()
+        n_files, n_parts, n_meta, _ = COUNTS.unpack_from(raw)
+        expected = COUNTS.size + 4 * (3 * n_files + 1) + 16 * n_parts + n_meta
+        if expected != len(raw):
+            raise CorruptIndexError(f"{self._name}: directory of a wrong size")
+        at = COUNTS.size
+        columns = []
+        for code, n in (
+            ("<u4", n_files + 1),
+            ("<u4", n_files),
+            ("<u4", n_files),
+            ("<u8", n_parts),
+            ("<u4", n_parts),
+            ("<u4", n_parts),
+        ):
+            columns.append(np.frombuffer(raw, code, n, at))
+            at += columns[-1].nbytes
+        self.n_rows, self.identity = columns[1], columns[2]
+        self._has_parts = columns[0][1:] > columns[0][:-1]
+        # Looked up one at a time, where lists are several times faster than arrays.
+        lists: list[list[int]] = [columns[i].tolist() for i in (0, 3, 4, 5)]
+        self._first, self._start, self._length, self._crc = lists
+        try:
+            meta = json.loads(bytes(raw[at:]))
+        except (ValueError, RecursionError) as error:
+            raise CorruptIndexError(f"{self._name}: it does not say what") from error
+        if meta != entry.meta.to_json():
+            raise CorruptIndexError(f"{self._name}: it holds another index")
+
+    @property
+    def _name(self) -> str:
+        meta = self.entry.meta
+        return f"index blob {meta.kind!r} of column {meta.column!r}"
+
+    def payload_bytes(self) -> np.ndarray:
+        """About what every slot takes, its share of what is of all files included."""
+        ends: np.ndarray = np.concatenate(
+            [[0], np.cumsum(self._length, dtype=np.int64)]
+        )
+        own = np.diff(ends[self._first])
+        shared: np.ndarray = own + int(ends[self._first[0]]) // max(1, len(own))
+        return shared
+
+    def payload(self, slot: int, count: ReadCount) -> BlobParts | None:
+        """The payload of the data file in ``slot``; None if it has no index."""
+        if not 0 <= slot < len(self.n_rows):
+            raise CorruptIndexError(f"{self._name}: no slot {slot}")
+        first, stop = self._first[slot], self._first[slot + 1]
+        return BlobParts(self, first, stop - first, count) if stop > first else None
+
+    def shared(self, count: ReadCount) -> BlobParts:
+        """The parts that are of no data file, but of all of them."""
+        return BlobParts(self, 0, self._first[0], count)
+
+    @property
+    def has_shared(self) -> bool:
+        """Whether some parts are of all data files."""
+        return bool(self._first[0])
+
+    def has_payload(self, slots: np.ndarray) -> np.ndarray:
+        """For each slot, whether there is a payload of its own, or no such slot."""
+        found: np.ndarray = np.ones(len(slots), np.bool_)
+        inside = (slots >= 0) & (slots < len(self._has_parts))
+        found[inside] = self._has_parts[slots[inside]]
+        return found
+
+    def fits(
+        self, slots: np.ndarray, n_rows: np.ndarray, footer_crcs: np.ndarray
+    ) -> np.ndarray:
+        """For each slot, whether it is of the data file with these marks."""
+        inside = (slots >= 0) & (slots < len(self.n_rows))
+        found: np.ndarray = inside.copy()
+        at = slots[inside]
+        same_rows = self.n_rows[at] == (n_rows[inside] & MAX_U32)
+        found[inside] = same_rows & (self.identity[at] == footer_crcs[inside])
+        return found
+
+    def check_identity(self, slot: int, *, n_rows: int, footer_crc: int) -> None:
+        """Raise ``CorruptIndexError`` unless ``slot`` is of that data file."""
+        same_rows = self.n_rows[slot] == n_rows & MAX_U32
+        if self.identity[slot] != footer_crc or not same_rows:
+            raise CorruptIndexError(f"{self._name}: it is of another data file")
+
+    def forget(self) -> None:
+        """Cache no parts from now on, and drop those that are cached."""
+        cache, self._cache = self._cache, None
+        if cache is not None:
+            cache.invalidate(self)
+
+    def read(self, payload: BlobParts, start: int, stop: int) -> list[memoryview]:
+        """Parts ``start .. stop - 1`` of a payload, each checked when it was read."""
+        return self._get(memoryview, payload, start, stop, _as_it_is)
+
+    def bitmaps(self, payload: BlobParts, start: int, stop: int) -> list[FrozenBitMap]:
+        """The same as bitmaps."""
+        return self._get(FrozenBitMap, payload, start, stop, bitmap_of)
+
+    def decoded(
+        self, payload: BlobParts, i: int, decode: Callable[[memoryview], D]
+    ) -> D:
+        """What ``decode`` makes of part ``i``."""
+        return self._get(Decoded, payload, i, i + 1, decode)[0]
+
+    def _get(
+        self,
+        form: type,
+        payload: BlobParts,
+        start: int,
+        stop: int,
+        decode: Callable[[memoryview], P],
+    ) -> list[P]:
+        """Parts of a payload: those that are not in the cache come in one read.
+
+        Args:
+            form: what ``decode`` makes.
+            payload: whose parts.
+            start: the first part.
+            stop: above the last part.
+            decode: makes a part of its bytes.
+        """
+        if start >= stop:
+            return []
+        at, count, cache = payload.first, payload.count, self._cache
+        n_bytes = self._span(at + start, at + stop)
+        count.parts += stop - start
+        count.n_bytes += n_bytes
+        if cache is None or not cache.limit:
+            return list(map(decode, self._fetch(at + start, at + stop)))
+        key = (self, at, form)
+        cached = cast(list[P | None], cache.get(key, start, stop))
+        found = [part for part in cached if part is not None]
+        if len(found) == stop - start:
+            count.cached_bytes += n_bytes
+            return found
+        missing = [i for i, part in enumerate(cached, start) if part is None]
+        first, end = (missing[0], missing[-1] + 1) if missing else (start, stop)
+        read = list(map(decode, self._fetch(at + first, at + end)))
+        n_read = self._span(at + first, at + end)
+        n_decoded = getattr(read[0], "n_bytes", n_read)
+        cache.put(key, payload.n_parts, first, read, n_decoded)
+        count.cached_bytes += n_bytes - n_read
+        # Outside of first .. end - 1 all parts are cached.
+        return [*found[: first - start], *read, *found[len(found) - (stop - end) :]]
+
+    def _span(self, start: int, stop: int) -> int:
+        """Bytes from the beginning of a part to the end of another."""
+        return self._start[stop - 1] + self._length[stop - 1] - self._start[start]
+
+    def _fetch(self, start: int, stop: int) -> list[memoryview]:
+        """Parts ``start .. stop - 1`` of the blob in one read, each checked."""
+        begin = self._start[start]
+        raw = self._source.read(self._base + begin, self._span(start, stop))
+        parts = []
+        for i in range(start, stop):
+            at = self._start[i] - begin
+            part = raw[at : at + self._length[i]]
+            if crc32c(part) != self._crc[i]:
+                raise CorruptIndexError(f"{self._name}: part {i} fails its crc32c")
+            parts.append(part)
+        return parts
+
+    def _check_header(self) -> None:
+        if len(self._source) < self._base + self.entry.length:
+            raise CorruptIndexError(f"{self._name}: the pack is cut off")
+        raw = self._source.read(self._base, HEADER.size)
+        magic, container, version, _ = HEADER.unpack(raw)
+        if magic != MAGIC:
+            raise CorruptIndexError(f"{self._name}: no blob begins there")
+        if container > CONTAINER:
+            raise IndexVersionError(
+                f"{self._name}: container version {container} is newer than ours "
+                f"({CONTAINER})"
+            )
+        if version != self.entry.meta.version:
+            raise CorruptIndexError(f"{self._name}: payload version {version}")
+
+    def _directory(self) -> memoryview:
+        end = self._base + self.entry.length
+        n_guess = min(_GUESS, self.entry.length - HEADER.size)
+        guess = self._source.read(end - n_guess, n_guess)
+        if len(guess) < TAIL.size:
+            raise CorruptIndexError(f"{self._name}: too short")
+        start, length, crc = TAIL.unpack(guess[-TAIL.size :])
+        if start + length + TAIL.size != self.entry.length:
+            raise CorruptIndexError(f"{self._name}: the tail points nowhere")
+        inside = n_guess - TAIL.size - length
+        if inside >= 0:
+            raw = guess[inside : inside + length]
+        else:
+            raw = self._source.read(self._base + start, length)
+        header = self._source.read(self._base, HEADER.size)
+        if crc32c(raw, crc32c(header)) != crc or length < COUNTS.size:
+            raise CorruptIndexError(f"{self._name}: directory fails its crc32c")
+        if crc != self.entry.crc:
+            raise CorruptIndexError(f"{self._name}: another blob is in its place")
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class BlobParts:
+    """The ``Parts`` of one data file's index, out of a blob."""
+
+    blob: Blob
+    first: int
+    n_parts: int
+    count: ReadCount
+
+    def __len__(self) -> int:
+        return self.n_parts
+
+    def __getitem__(self, i: int) -> memoryview:
+        return self.read(i, i + 1)[0]
+
+    def read(self, start: int, stop: int) -> list[memoryview]:
+        """Parts ``start .. stop - 1`` in at most one contiguous read."""
+        self._check(start, stop)
+        return self.blob.read(self, start, stop)
+
+    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
+        """Parts ``start .. stop - 1`` as bitmaps, in at most one contiguous read."""
+        self._check(start, stop)
+        return self.blob.bitmaps(self, start, stop)
+
+    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
+        """What ``decode`` makes of part ``i``, now or when it was asked for before."""
+        self._check(i, i + 1)
+        return self.blob.decoded(self, i, decode)
+
+    def _check(self, start: int, stop: int) -> None:
+        if not 0 <= start <= stop <= self.n_parts:
+            raise CorruptIndexError(f"no part {stop - 1} (there are {self.n_parts})")
+
+
+def _as_it_is(raw: memoryview) -> memoryview:
+    return raw

@@ -1,0 +1,164 @@
+"""Writing packs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from crc32c import crc32c
+
+from skipindex.storage.pack.format import (
+    CONTAINER,
+    COUNTS,
+    HEADER,
+    MAGIC,
+    MAX_U32,
+    PUFFIN,
+    TAIL,
+    BlobEntry,
+    BlobMeta,
+)
+
+
+@dataclass(slots=True)
+class BlobBuilder:
+    """Collects the payloads of one column and spec, one data file after another.
+
+    Args:
+        meta: what the blob holds.
+        shared: parts that are of all data files together.
+    """
+
+    meta: BlobMeta
+    shared: list[bytes] = field(default_factory=list)
+    _first: list[int] = field(default_factory=lambda: [0])
+    _rows: list[int] = field(default_factory=list)
+    _identity: list[int] = field(default_factory=list)
+    _parts: list[bytes] = field(default_factory=list)
+
+    def add(self, parts: list[bytes], *, n_rows: int, identity: int) -> None:
+        """Append the payload of the next data file; no parts means no index."""
+        self._parts.extend(parts)
+        self._first.append(len(self._parts))
+        self._rows.append(n_rows & MAX_U32)
+        self._identity.append(identity)
+
+    def payloads(self) -> list[list[bytes]]:
+        """The parts of every data file."""
+        return [self._parts[a:b] for a, b in pairwise(self._first)]
+
+    def marks(self) -> list[tuple[int, int]]:
+        """The row count, modulo 2^32, and the identity of every data file."""
+        return list(zip(self._rows, self._identity, strict=True))
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of all parts so far."""
+        return sum(map(len, self.shared)) + sum(map(len, self._parts))
+
+    def finish(self) -> bytes:
+        """The blob."""
+        return b"".join(self.chunks())
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes of the blob, piece by piece; the last one ends with the tail."""
+        header = HEADER.pack(MAGIC, CONTAINER, self.meta.version, 0)
+        yield header
+        parts = [*self.shared, *self._parts]
+        rows = [
+            n_rows if own or self.shared else 0
+            for n_rows, own in zip(self._rows, self.payloads(), strict=True)
+        ]
+        first = [len(self.shared) + i for i in self._first]
+        starts = np.empty(len(parts), "<u8")
+        position = len(header)
+        for i, part in enumerate(parts):
+            starts[i] = position
+            padding = -len(part) % 8
+            yield part
+            yield bytes(padding)
+            position += len(part) + padding
+        meta = json.dumps(self.meta.to_json(), sort_keys=True).encode()
+        directory = b"".join(
+            [
+                COUNTS.pack(len(self._rows), len(parts), len(meta), 0),
+                np.array(first, "<u4").tobytes(),
+                np.array(rows, "<u4").tobytes(),
+                np.array(self._identity, "<u4").tobytes(),
+                starts.tobytes(),
+                np.array([len(p) for p in parts], "<u4").tobytes(),
+                np.array([crc32c(p) for p in parts], "<u4").tobytes(),
+                meta,
+            ]
+        )
+        crc = crc32c(directory, crc32c(header))
+        yield directory + TAIL.pack(position, len(directory), crc)
+
+
+class PackWriter:
+    """Writes a pack blob by blob, so that only one of them is in memory.
+
+    Args:
+        write: takes the bytes, piece by piece.
+    """
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._hash = hashlib.sha256()
+        self.size = 0
+        self.entries: list[BlobEntry] = []
+        self._put(PUFFIN)
+
+    def add(self, builder: BlobBuilder) -> None:
+        """Append a blob."""
+        self._put(bytes(-self.size % 8))
+        offset, last = self.size, b""
+        for last in builder.chunks():
+            self._put(last)
+        (*_, crc) = TAIL.unpack(last[-TAIL.size :])
+        entry = BlobEntry(builder.meta, offset, self.size - offset, crc)
+        self.entries.append(entry)
+
+    def finish(self) -> str:
+        """Append the footer; the pack's name, which is a hash of its content."""
+        footer = json.dumps(_puffin_footer(self.entries), sort_keys=True).encode()
+        self._put(PUFFIN + footer + struct.pack("<iI", len(footer), 0) + PUFFIN)
+        return self._hash.hexdigest()[:32] + ".puffin"
+
+    def _put(self, data: bytes) -> None:
+        self._write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+
+def write_pack(builders: list[BlobBuilder]) -> tuple[str, bytes, list[BlobEntry]]:
+    """The pack's name (a hash of its content), its bytes, and where blobs lie."""
+    pieces: list[bytes] = []
+    writer = PackWriter(pieces.append)
+    for builder in builders:
+        writer.add(builder)
+    name = writer.finish()
+    return name, b"".join(pieces), writer.entries
+
+
+def _puffin_footer(entries: list[BlobEntry]) -> dict[str, Any]:
+    blobs = [
+        {
+            "type": f"skipindex-{entry.meta.kind}-v{entry.meta.version}",
+            "fields": [],
+            # Required by the spec, and meaningless for plain Parquet.
+            "snapshot-id": -1,
+            "sequence-number": -1,
+            "offset": entry.offset,
+            "length": entry.length,
+            "properties": {"column": entry.meta.column, "domain": entry.meta.domain},
+        }
+        for entry in entries
+    ]
+    return {"blobs": blobs, "properties": {"created-by": "skipindex"}}

@@ -1,0 +1,198 @@
+"""What a commit says of a table besides its data files.
+
+A property is checked when it is read.  One that fails its check is ignored with a note,
+and the others stay.  One that this version does not know is written back as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
+
+from skipindex.storage.checks import MAX_INT, READING, reason, require, whole
+from skipindex.storage.file_system.names import (
+    is_data_file,
+    is_hidden_copy,
+    is_plain_path,
+    published,
+)
+
+_MAX_SECONDS: Final = 1e11
+
+
+@dataclass(frozen=True, slots=True)
+class TableProperties:
+    """The properties of a table as JSON values; None is a property that is not there.
+
+    Args:
+        layout: how the rows are distributed over files.
+        indexes: what builds were asked for; its content is not checked.
+        choice: what the advisor chose.
+        derived: what the partition columns were computed from.
+        cubes: files that were clustered together.
+        rewrites: what ``Rewrites.from_properties`` reads.
+        others: properties of other versions of this library.
+    """
+
+    layout: Mapping[str, Any] | None = None
+    indexes: Any = None
+    choice: Mapping[str, Any] | None = None
+    derived: Mapping[str, Any] | None = None
+    cubes: Sequence[Mapping[str, Any]] | None = None
+    rewrites: Mapping[str, Any] | None = None
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: Any) -> tuple[TableProperties, tuple[str, ...]]:
+        """The properties that can be used, and notes on those that are ignored.
+
+        Raises:
+            CorruptIndexError: ``value`` is no object.
+        """
+        require(isinstance(value, dict), "the properties are no object")
+        known: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        notes: list[str] = []
+        for name, content in value.items():
+            try:
+                _check(name, content)
+            except READING as error:
+                notes.append(f"property {name!r} ignored: {reason(error)}")
+            else:
+                mine = name in _NAMES and content is not None
+                (known if mine else others)[name] = content
+        return cls(**known, others=others), tuple(notes)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a commit has them; the inverse of ``from_json``."""
+        return {**self.others, **self._set()}
+
+    def __or__(self, news: TableProperties) -> TableProperties:
+        """These properties, where those that ``news`` has replace their own."""
+        return replace(self, **news._set(), others={**self.others, **news.others})
+
+    def _set(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in _NAMES}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+NO_PROPERTIES: Final = TableProperties()
+"""Those of a table without any."""
+
+_NAMES: Final = [one.name for one in fields(TableProperties) if one.name != "others"]
+
+
+def _check(name: str, content: Any) -> None:
+    check = _CHECKS.get(name)
+    if check is not None:
+        if name != "cubes":
+            _check_object(content)
+        check(content)
+
+
+def _seconds(value: Any) -> None:
+    good = type(value) in {int, float} and 0 <= value < _MAX_SECONDS
+    require(good and math.isfinite(value), "a time is out of range")
+
+
+def _texts(value: Any, what: str) -> None:
+    good = isinstance(value, list) and all(isinstance(v, str) for v in value)
+    require(good, f"{what} is no list of names")
+
+
+def _files(
+    value: Any, is_ours: Callable[[str], bool], what: str, *, or_none: bool = False
+) -> list[str]:
+    some = isinstance(value, list) and (or_none or bool(value))
+    require(some, f"there are no {what} files")
+    for entry in value:
+        require(isinstance(entry, list) and len(entry) == 3, "a file is no triple")
+        path, size, mtime = entry
+        ours = is_plain_path(path) and is_ours(path)
+        require(ours, f"{str(path)[:200]!r} is no {what} file of the table")
+        whole(size, 1)
+        whole(mtime, -MAX_INT)
+    return [entry[0] for entry in value]
+
+
+def check_replacements(records: Any) -> None:
+    """Check the replacements of a table, as ``Rewrites`` writes them.
+
+    Raises:
+        CorruptIndexError: they are none that we would write.
+    """
+    require(isinstance(records, list), "the replacements are no list")
+    old: list[str] = []
+    new: list[str] = []
+    for record in records:
+        require(isinstance(record, dict), "a replacement is no object")
+        arrival = record.get("arrival", False)
+        require(isinstance(arrival, bool), "arrival is no bool")
+        old += _files(record.get("old"), is_data_file, "visible", or_none=arrival)
+        new += _files(record.get("new"), is_hidden_copy, "hidden")
+        _seconds(record.get("since"))
+        require(isinstance(record.get("publishing"), bool), "publishing is no bool")
+        publication = record.get("publication")
+        require(publication is None or is_id(publication), "publication is no id")
+    every = [*old, *new, *map(published, new)]
+    require(len(set(every)) == len(every), "a file is in two replacements")
+    require(all(map(is_data_file, map(published, new))), "a copy cannot be published")
+
+
+def is_id(value: Any) -> bool:
+    """Whether this is an id of a publication."""
+    return (
+        isinstance(value, str)
+        and len(value) == 32
+        and all(letter in "0123456789abcdef" for letter in value)
+    )
+
+
+def _check_rewrites(value: Any) -> None:
+    check_replacements(value.get("replacements", []))
+    trash = value.get("trash", [])
+    require(isinstance(trash, list), "the trash is no list")
+    for entry in trash:
+        require(isinstance(entry, list) and len(entry) == 2, "trash is no pair")
+        path, since = entry
+        ours = is_plain_path(path) and is_hidden_copy(path)
+        require(ours, f"{str(path)[:200]!r} is no hidden file of the table")
+        _seconds(since)
+
+
+def _check_cubes(value: Any) -> None:
+    require(isinstance(value, list), "it is no list")
+    for cube in value:
+        require(isinstance(cube, dict), "a cube is no object")
+        shape = cube.get("shape")
+        require(isinstance(shape, dict), "a shape is no object")
+        _texts(shape.get("cluster_by"), "cluster_by")
+        require(isinstance(cube.get("size"), dict), "a size is no object")
+        require(isinstance(cube.get("run"), str), "a run is no text")
+        require(isinstance(cube.get("sealed"), bool), "sealed is no bool")
+        _texts(cube.get("paths"), "paths")
+
+
+def _check_layout(value: Any) -> None:
+    for name in ("cluster_by", "sort_within", "partition_by"):
+        _texts(value.get(name) or [], name)
+    for name in ("rows_per_file", "bytes_per_file"):
+        if value.get(name) is not None:
+            whole(value[name], 1)
+    curve = value.get("curve")
+    require(curve is None or isinstance(curve, str), "curve is no name")
+
+
+def _check_object(value: Any) -> None:
+    require(isinstance(value, dict), "it is no object")
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
+    "rewrites": _check_rewrites,
+    "cubes": _check_cubes,
+    "layout": _check_layout,
+    "choice": _check_object,
+    "derived": _check_object,
+}

@@ -1,0 +1,59 @@
+"""The properties of a table, as commits have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skipindex.errors import CorruptIndexError
+from skipindex.storage.properties import NO_PROPERTIES, TableProperties
+
+LAYOUT = {"cluster_by": ["x"], "curve": "hilbert", "of a newer version": 1}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"layout": LAYOUT},
+        {"layout": {}, "cubes": [], "derived": {}, "choice": {}, "rewrites": {}},
+        {"indexes": {"a": None}, "more": {"deep": [1, None]}, "others": 3},
+        {"indexes": None, "more": None},
+        {"indexes": 7},
+    ],
+)
+def test_what_is_read_is_written_back(record: dict[str, Any]) -> None:
+    properties, notes = TableProperties.from_json(record)
+    assert properties.to_json() == record
+    assert notes == ()
+
+
+def test_a_damaged_property_is_left_out_with_a_note() -> None:
+    record = {"layout": 3, "derived": {"columns": {}}, "cubes": {}, "more": 1}
+    properties, notes = TableProperties.from_json(record)
+    assert properties.to_json() == {"derived": {"columns": {}}, "more": 1}
+    assert [note.split(":")[0] for note in notes] == [
+        "property 'layout' ignored",
+        "property 'cubes' ignored",
+    ]
+
+
+@pytest.mark.parametrize("value", [None, [], "layout", 3])
+def test_properties_are_an_object(value: object) -> None:
+    with pytest.raises(CorruptIndexError, match="properties are no object"):
+        TableProperties.from_json(value)
+
+
+def test_news_replace_what_they_name_and_nothing_else() -> None:
+    known = TableProperties(layout=LAYOUT, cubes=[], others={"more": 1})
+    news = TableProperties(layout={"curve": None}, indexes={}, others={"new": 2})
+    assert (known | news).to_json() == {
+        "layout": {"curve": None},
+        "cubes": [],
+        "indexes": {},
+        "more": 1,
+        "new": 2,
+    }
+    assert known | NO_PROPERTIES == known
+    assert NO_PROPERTIES | known == known
