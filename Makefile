@@ -47,7 +47,8 @@ test-matrix: $(STAMP)  ## run the tests under other versions (MATRIX="--cell spa
 	@$(BIN)/python -m tests.matrix $(MATRIX)
 
 soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
-	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) --out docs/soundness.md
+	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) \
+		--out docs/soundness.md --matrix build/soundness-matrix.md
 
 months: $(STAMP)  ## a build after each of 1,000 appends, with 256 descriptors (minutes)
 	@$(BIN)/python -m tests.sweeps.months

@@ -34,7 +34,7 @@ class Box:
 def picture(
     tables: Mapping[str, TableState | Location | str | os.PathLike[str]], x: str, y: str
 ) -> str:
-    """Return an SVG picture of tables side by side: their files over two columns.
+    """An SVG picture of tables side by side: their files over two columns.
 
     The axes are the ranks of the files' bounds, so any types can be drawn.  Files
     without known bounds are left out.
@@ -74,7 +74,7 @@ def picture(
 def picture_of_curves(
     rows: pa.Table, x: str, y: str, *, n_files: int, curves: Sequence[str] = CURVES
 ) -> str:
-    """Return an SVG picture of what curves would make of rows; writes no table.
+    """An SVG picture of what curves would make of rows; writes no table.
 
     The axes are the ranks of the values.
 
@@ -100,7 +100,7 @@ def picture_of_curves(
 
 
 def draw(panels: Mapping[str, Sequence[Box]], *, x: str, y: str) -> str:
-    """Return the SVG text of boxes, one panel for each name."""
+    """The SVG text of boxes, one panel for each name."""
     width = len(panels) * (_SIDE + _MARGIN) + _MARGIN
     height = _SIDE + 2 * _MARGIN
     parts = [

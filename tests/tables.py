@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from crc32c import crc32c
 
 import skipindex as sx
+from skipindex import expressions as ex
 from skipindex.expressions.atoms import (
     Atom,
     Matches,
@@ -39,6 +42,7 @@ from skipindex.storage.log import (
 )
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
+from tests import oracle
 
 Columns: TypeAlias = pa.Table | Mapping[str, Any]
 
@@ -136,41 +140,45 @@ def forget_open_packs() -> None:
 
 
 def holds(atom: Atom, value: Value | None) -> bool:
-    """Whether ``atom`` is TRUE for one value of its column's domain."""
+    """Whether ``atom`` is TRUE for one value of its column's domain, by the oracle."""
+    if isinstance(atom, Matches) and isinstance(value, bytes):
+        return oracle.evaluate(_tree(atom), {"v": value.decode()}) is True
+    return oracle.evaluate(_tree(atom), {"v": value}) is True
+
+
+@lru_cache
+def _tree(atom: Atom) -> ex.Predicate:
+    """An atom as a condition on ``v``, a column of values of the domain.
+
+    NULL makes every atom but ``NullAtom`` UNKNOWN, those over no values too.
+    """
+    v = ex.Reference(("v",))
     match atom:
         case NullAtom():
-            return value is None
+            return ex.IsNull(v)
         case NotNullAtom():
-            return value is not None
-        case OneOf(_, values):
+            return ex.IsNull(v, negated=True)
+        case OneOf(_, values) | NoneOf(_, values):
             assert list(values) == sorted(set(values))
-            return value in values
-        case NoneOf(_, values):
-            assert list(values) == sorted(set(values))
-            return value is not None and value not in values
+            # The oracle only compares them: bytes stand for text.
+            literals = cast("tuple[ex.Literal, ...]", tuple(values))
+            listed = ex.In(v, literals, negated=isinstance(atom, NoneOf))
+            return ex.And((ex.IsNull(v, negated=True), listed))
         case Range(_, low, high):
-            if value is None:
-                return False
-            above = low is None or value >= low  # type: ignore[operator]
-            below = high is None or value < high  # type: ignore[operator]
-            return bool(above and below)
+            ends = ((ex.Operator.GE, low), (ex.Operator.LT, high))
+            inside = [ex.Comparison(v, op, end) for op, end in ends if end is not None]
+            return ex.And((ex.IsNull(v, negated=True), *inside))
         case Matches(_, pattern, negated):
-            if value is None:
-                return False
-            assert isinstance(value, bytes)
-            return is_of(pattern, value.decode()) != negated
+            return ex.Like(v, like_text(pattern), negated=negated)
+    raise AssertionError(f"no atom: {atom!r}")
 
 
-def is_of(pattern: Pattern, text: str) -> bool:
-    """Whether ``text`` is of a pattern, one character or piece at a time."""
-    if not pattern:
-        return not text
-    head, rest = pattern[0], pattern[1:]
-    match head:
-        case Wildcard.ANY_TEXT:
-            return any(is_of(rest, text[i:]) for i in range(len(text) + 1))
-        case Wildcard.ANY_CHARACTER:
-            return bool(text) and is_of(rest, text[1:])
-        case _:
-            piece = head.decode()
-            return text.startswith(piece) and is_of(rest, text[len(piece) :])
+def like_text(pattern: Pattern) -> str:
+    """A pattern as LIKE writes it, with a backslash as the escape."""
+    wildcards = {Wildcard.ANY_TEXT: "%", Wildcard.ANY_CHARACTER: "_"}
+    return "".join(
+        wildcards[piece]
+        if isinstance(piece, Wildcard)
+        else re.sub(r"([%_\\])", r"\\\1", piece.decode())
+        for piece in pattern
+    )

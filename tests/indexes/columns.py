@@ -39,7 +39,7 @@ from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
 from skipindex.indexes.kinds.run_length import RunLength
 from skipindex.indexes.kinds.token_bloom import TokenBloom
-from tests.tables import is_of
+from tests import tables
 
 POSITIONAL: list[IndexSpec] = [
     Bitmap(),
@@ -112,7 +112,10 @@ def values_of(array: pa.Array) -> list[Value | None]:
 
 
 def holds(atom: Atom, value: Value | None) -> bool:
-    """Whether ``atom`` is TRUE for a row that has ``value``; UNKNOWN is not TRUE."""
+    """Whether ``atom`` is TRUE for a row that has ``value``; UNKNOWN is not TRUE.
+
+    As the oracle has it (``test_columns.py``), and fast enough for 100,000 rows.
+    """
     if value is None:
         return isinstance(atom, NullAtom)
     match atom:
@@ -126,9 +129,8 @@ def holds(atom: Atom, value: Value | None) -> bool:
             return False
         case NotNullAtom():
             return True
-        case Matches(pattern=pattern, negated=negated):
-            assert isinstance(value, bytes)
-            return is_of(pattern, value.decode()) != negated
+        case Matches():
+            return tables.holds(atom, value)
         case _:
             assert_never(atom)
 

@@ -10,27 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.mutants.catalogue import Mutant
+from tests.mutants.mutant import PACKAGE, ROOT, Mutant, mutated
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-_SOURCE: Final = ROOT / "src"
 _TESTS_FAILED: Final = 1
 """The exit code of pytest; others mean that no test was run to its end."""
-
-
-def mutated(mutant: Mutant) -> str:
-    """The text of the mutant's module.
-
-    Raises:
-        ValueError: what it replaces does not stand exactly once in the module.
-    """
-    text = (_SOURCE / "skipindex" / mutant.module).read_text()
-    if text.count(mutant.old) != 1:
-        raise ValueError(
-            f"mutant {mutant.name!r} is out of date: {mutant.old!r} stands "
-            f"{text.count(mutant.old)} times in {mutant.module}"
-        )
-    return text.replace(mutant.old, mutant.new)
 
 
 def survives(mutant: Mutant) -> str:
@@ -38,8 +21,9 @@ def survives(mutant: Mutant) -> str:
     text = mutated(mutant)
     with tempfile.TemporaryDirectory() as name:
         source = Path(name, "src")
-        shutil.copytree(_SOURCE, source, ignore=shutil.ignore_patterns("*.pyc"))
-        (source / "skipindex" / mutant.module).write_text(text)
+        hidden = shutil.ignore_patterns("*.pyc")
+        shutil.copytree(PACKAGE, source / PACKAGE.name, ignore=hidden)
+        (source / PACKAGE.name / mutant.module).write_text(text)
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header"),

@@ -11,9 +11,9 @@ from ssb.session import local_session
 from tests.soundness.by_spark import SparkResult, sweep_with_spark
 from tests.soundness.foreign import ForeignResult, sweep_foreign
 from tests.soundness.large import sweep_large
-from tests.soundness.matrix import Result, sweep
+from tests.soundness.matrix import sweep
 from tests.soundness.pools import Pool, pools
-from tests.soundness.report import page
+from tests.soundness.report import Sweep, matrix, page
 
 
 def main(arguments: list[str]) -> int:
@@ -29,9 +29,11 @@ def main(arguments: list[str]) -> int:
     add("--settings", type=int, default=2, help="of Spark, for each table of others")
     add("--types", nargs="*", help="only these column types")
     add("--out", type=Path, help="where to write the page")
+    add("--matrix", type=Path, help="where to write every figure")
     options = parser.parse_args(arguments)
     chosen = [p for p in pools() if not options.types or p.name in options.types]
-    result, by_spark, foreign = Result(), SparkResult(), ForeignResult()
+    done = Sweep()
+    result, large = done.by_oracle, done.by_numpy
     for pool in chosen:
         began, before = time.perf_counter(), result.total.verdicts
         sweep(
@@ -43,19 +45,21 @@ def main(arguments: list[str]) -> int:
         )
         verdicts = result.total.verdicts - before
         _say(pool.name, verdicts, began, result.failures)
-    large, began = Result(), time.perf_counter()
+    began = time.perf_counter()
     if options.large:
         sweep_large(n=options.large, seed=options.seed, result=large)
         _say("files of many rows", large.total.verdicts, began, large.failures)
     if options.spark or options.foreign:
-        _ask_spark(chosen, options, by_spark, foreign)
+        _ask_spark(chosen, options, done.by_spark, done.foreign)
     shown = f", seed {options.seed}" if options.out else f" {' '.join(arguments)}"
-    text = page(result, large, by_spark, foreign, arguments=shown)
+    text = page(done, arguments=shown)
     if options.out:
         options.out.write_text(text)
+    if options.matrix:
+        options.matrix.parent.mkdir(parents=True, exist_ok=True)
+        options.matrix.write_text(matrix(done, arguments=shown))
     print(text)
-    every = (result, large, by_spark, foreign)
-    return int(any(found.failures for found in every))
+    return int(bool(done.failures))
 
 
 def _ask_spark(

@@ -1,89 +1,166 @@
-"""The printed matrix: what was checked by cell, as a page of documentation."""
+"""What a sweep has checked: a summary for the documentation, and every figure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from tests.soundness.by_spark import SparkResult
 from tests.soundness.foreign import ForeignResult
 from tests.soundness.matrix import Result, Tally
 
-_HEAD = """\
+_PAGE = """\
 # The soundness matrix
 
 Written by `make soundness`{arguments}; do not edit.
 
 A *verdict* is one file judged for one predicate. Every verdict is held against the
-truth: a skipped file must hold no row for which the predicate is TRUE, in a file of
-which all rows are said to match all must, and the number of matching rows must lie
-within the bounds that the plan gives. Every table also has files that were replaced
-after the build, and files that no index has seen.
+truth: a skipped file holds no row for which the predicate is TRUE, in a file of which
+all rows are said to match all do, and the number of matching rows lies within the
+bounds that the plan gives. A verdict that fails one of these checks is a *breach*.
+Every table also has files that were replaced after the build, and files that no index
+has seen.
+
+{judges}
+
+{failures}## What was swept
+
+{swept}
+
+## What the kinds are worth
 
 *Skipped* is how many of the files without a matching row were skipped, and *full* how
 many of the files in which every row matches were known to be so; both of indexed files
 alone. Each kind is asked on its own, without the statistics, so an exact kind that
 stops helping shows here, although it would lose no row. Trees with conditions that no
 index can judge are in these figures, so 100 % is not to be had.
+
+{kinds}
+
+## How to run it
+
+`make soundness SEED=2` makes other choices, and takes minutes; it also writes the
+figures by type, form, kind, writer and setting into `build/soundness-matrix.md`.
+`python -m tests.soundness --types int8 --spark 0 --foreign 0` checks one type without
+Spark. A part of the matrix runs with every `make test`.
 """
+_MATRIX = """\
+# The soundness matrix, cell by cell
+
+Written by `make soundness`{arguments}. `docs/soundness.md` says what the words mean.
+"""
+_MAX_LISTED = 50
+"""So many breaches are written out."""
 
 
-def page(
-    result: Result,
-    large: Result,
-    spark: SparkResult,
-    foreign: ForeignResult,
-    *,
-    arguments: str,
-) -> str:
-    """The whole page as Markdown."""
-    total = result.total
-    failures = [
-        *result.failures,
-        *large.failures,
-        *spark.failures,
-        *foreign.failures,
-    ]
-    judged = sum(spark.judged.values())
-    lines = [
-        _HEAD.format(arguments=arguments),
-        "| judge | predicates | plans | verdicts | breaches |",
-        "|---|---:|---:|---:|---:|",
-        _judge("row oracle", result.n_predicates, total, len(result.failures)),
-    ]
-    if large.n_predicates:
-        breaches = len(large.failures)
-        lines.append(_judge("numpy", large.n_predicates, large.total, breaches))
-    if spark.judged:
-        by_spark = _sum(spark.tallies.values())
-        lines.append(_judge("Spark", judged, by_spark, len(spark.failures)))
-    if foreign.judged:
-        name, breaches = "Spark, files of others", len(foreign.failures)
-        lines.append(_judge(name, foreign.judged, foreign.total, breaches))
-    lines += ["", *_failures(failures)]
-    lines += ["## Column types by index kinds", "", *_types_by_kinds(result), ""]
-    lines += ["## Index kinds", "", *_table("kind", result.along(2)), ""]
-    lines += ["## Predicate forms", "", *_table("form", result.along(1)), ""]
-    if large.n_predicates:
-        lines += ["## Files of 70,000 rows", "", *_large(large), ""]
-    if spark.judged:
-        lines += ["## Against Spark", "", *_by_spark(spark), ""]
-    if foreign.judged:
-        lines += ["## Files of others", "", *_foreign(foreign), ""]
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class Sweep:
+    """All that one run has checked, by judge.
+
+    Args:
+        by_oracle: every form over every type with every kind.
+        by_numpy: files of many rows.
+        by_spark: the same tables as the oracle's, with Spark as judge.
+        foreign: files of other writers, with Spark as judge.
+    """
+
+    by_oracle: Result = field(default_factory=Result)
+    by_numpy: Result = field(default_factory=Result)
+    by_spark: SparkResult = field(default_factory=SparkResult)
+    foreign: ForeignResult = field(default_factory=ForeignResult)
+
+    @property
+    def failures(self) -> list[str]:
+        """What was wrong, whoever judged."""
+        every = (self.by_oracle, self.by_numpy, self.by_spark, self.foreign)
+        return [failure for result in every for failure in result.failures]
 
 
-def _judge(name: str, n_predicates: int, tally: Tally, n_failures: int) -> str:
-    return (
-        f"| {name} | {n_predicates:,} | {tally.predicates:,} "
-        f"| {tally.verdicts:,} | {n_failures} |"
+def page(sweep: Sweep, *, arguments: str) -> str:
+    """The summary for readers, as Markdown."""
+    failures = sweep.failures
+    shown = [f"* {failure}" for failure in failures[:_MAX_LISTED]]
+    breaches = [f"## Breaches: {len(failures)}", "", *shown, "", ""]
+    return _PAGE.format(
+        arguments=arguments,
+        judges="\n".join(_judges(sweep)),
+        failures="\n".join(breaches) if failures else "",
+        swept="\n".join(_swept(sweep)),
+        kinds="\n".join(_table("kind", _families(sweep.by_oracle))),
     )
 
 
-def _failures(failures: Sequence[str]) -> list[str]:
-    if not failures:
-        return []
-    shown = [f"* {failure}" for failure in failures[:50]]
-    return [f"## Breaches: {len(failures)}", "", *shown, ""]
+def matrix(sweep: Sweep, *, arguments: str) -> str:
+    """Every figure, as Markdown."""
+    result = sweep.by_oracle
+    lines = [_MATRIX.format(arguments=arguments), *_judges(sweep), ""]
+    lines += ["## Column types by index kinds", "", *_types_by_kinds(result), ""]
+    lines += ["## Index kinds", "", *_table("kind", result.along(2)), ""]
+    lines += ["## Predicate forms", "", *_table("form", result.along(1)), ""]
+    if sweep.by_numpy.n_predicates:
+        lines += ["## Files of 70,000 rows", "", *_large(sweep.by_numpy), ""]
+    if sweep.by_spark.judged:
+        lines += ["## Against Spark", "", *_by_spark(sweep.by_spark), ""]
+    if sweep.foreign.judged:
+        lines += ["## Files of others", "", *_foreign(sweep.foreign), ""]
+    return "\n".join(lines)
+
+
+def _judges(sweep: Sweep) -> list[str]:
+    """What each judge has judged, in sum."""
+    oracle, numpy, spark = sweep.by_oracle, sweep.by_numpy, sweep.by_spark
+    foreign = sweep.foreign
+    by_spark = _sum(spark.tallies.values())
+    rows = [
+        ("row oracle", oracle.n_predicates, oracle.total, oracle.failures),
+        ("numpy, files of many rows", numpy.n_predicates, numpy.total, numpy.failures),
+        ("Spark", sum(spark.judged.values()), by_spark, spark.failures),
+        ("Spark, files of others", foreign.judged, foreign.total, foreign.failures),
+    ]
+    return [
+        "| judge | predicates | plans | verdicts | breaches |",
+        "|---|---:|---:|---:|---:|",
+        *(
+            f"| {name} | {n_predicates:,} | {tally.predicates:,} "
+            f"| {tally.verdicts:,} | {len(failures)} |"
+            for name, n_predicates, tally, failures in rows
+            if n_predicates
+        ),
+    ]
+
+
+def _swept(sweep: Sweep) -> list[str]:
+    """The names along each axis."""
+    oracle, foreign = sweep.by_oracle, sweep.foreign
+    settings = sorted(foreign.by_setting)
+    parts = dict.fromkeys(part for name in settings for part in name.split(", "))
+    axes = {
+        "column types": (len(oracle.along(0)), oracle.along(0)),
+        "forms of predicates": (len(oracle.along(1)), oracle.along(1)),
+        "sets of indexes": (len(oracle.along(2)), _families(oracle)),
+        "writers": (len(foreign.files), sorted(foreign.files)),
+        "settings of Spark's readers": (len(settings), parts),
+    }
+    return [
+        textwrap.fill(
+            f"* {n} {what}: {'; '.join(names)}",
+            width=88,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for what, (n, names) in axes.items()
+        if n
+    ]
+
+
+def _families(result: Result) -> dict[str, Tally]:
+    """The tallies by kind, whatever its parameters."""
+    sums: dict[str, Tally] = {}
+    for label, tally in result.along(2).items():
+        sums.setdefault(label.partition("(")[0], Tally()).add(tally)
+    return sums
 
 
 def _types_by_kinds(result: Result) -> list[str]:

@@ -6,10 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.soundness.by_spark import SparkResult, sweep_with_spark
-from tests.soundness.foreign import ForeignResult
-from tests.soundness.matrix import Result, sweep
+from tests.soundness.matrix import sweep
 from tests.soundness.pools import pools
-from tests.soundness.report import page
+from tests.soundness.report import Sweep, matrix, page
 
 POOLS = {pool.name: pool for pool in pools()}
 
@@ -24,9 +23,26 @@ def test_no_breach_by_spark(spark: SparkSession, name: str) -> None:
 
 
 def test_the_page_counts_and_names_breaches() -> None:
-    result = Result()
+    done = Sweep()
+    result = done.by_oracle
     sweep(POOLS["boolean"], each=1, random_files=0, seed=7, result=result)
+    sound = page(done, arguments=", seed 7")
+    assert f"| {result.total.verdicts:,} | 0 |" in sound
+    assert "* 1 column types: boolean\n" in sound
+    assert "seed 7" in sound
+    assert "Breaches" not in sound
+    assert sound.count("\n") < 60
     result.failures.append("boolean, bloom, 1.parquet: what was wrong")
-    text = page(result, Result(), SparkResult(), ForeignResult(), arguments="")
+    text = page(done, arguments="")
     assert f"| {result.total.verdicts:,} | 1 |" in text
     assert "* boolean, bloom, 1.parquet: what was wrong" in text
+
+
+def test_the_matrix_has_every_cell() -> None:
+    done = Sweep()
+    sweep(POOLS["boolean"], each=1, random_files=0, seed=7, result=done.by_oracle)
+    text = matrix(done, arguments="")
+    for name in (*done.by_oracle.along(1), *done.by_oracle.along(2)):
+        assert f" {name} " in text
+    for tally in done.by_oracle.along(2).values():
+        assert f"{tally.verdicts:,} (" in text

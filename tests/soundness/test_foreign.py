@@ -14,11 +14,9 @@ from pyspark.sql import SparkSession
 from skipindex.build import task
 from skipindex.indexes import EncodedColumn
 from skipindex.table.statistics import Summary
-from tests.soundness.by_spark import SparkResult
 from tests.soundness.foreign import ForeignResult, sweep_foreign
-from tests.soundness.matrix import Result
 from tests.soundness.pools import Pool, pools
-from tests.soundness.report import page
+from tests.soundness.report import Sweep, matrix, page
 from tests.soundness.writers import WRITERS
 
 POOLS = {pool.name: pool for pool in pools()}
@@ -57,9 +55,9 @@ def test_the_sweep_sees_a_breach(
     pool = POOLS["int16"]
     sweep_foreign(spark, pool, n=20, n_files=8, n_settings=1, seed=7, result=result)
     assert any("skipped, but holds a match" in failure for failure in result.failures)
-    text = page(Result(), Result(), SparkResult(), result, arguments="")
-    assert "## Files of others" in text
-    assert f"## Breaches: {len(result.failures)}" in text
+    done = Sweep(foreign=result)
+    assert f"## Breaches: {len(result.failures)}" in page(done, arguments="")
+    assert "## Files of others" in matrix(done, arguments="")
 
 
 @pytest.mark.parametrize("name", WRITERS)

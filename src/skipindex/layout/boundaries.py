@@ -8,7 +8,7 @@ type, the scale or the skew of the column.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,22 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import LayoutError
+from skipindex.expressions.domain import NAN
 from skipindex.layout.ordering import (
-    Form,
-    Numbers,
     Positions,
-    comparable,
-    count_bytes_not_above,
     count_not_above,
-    form_of,
-    numbers,
+    order_keys,
     value_type,
 )
 from skipindex.layout.weights import Weights, split_by_weight
 
 RangeNumbers: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
-Splits: TypeAlias = Numbers | tuple[bytes, ...] | pa.Array
+Splits: TypeAlias = npt.NDArray[np.int64] | tuple[bytes, ...]
 
 MAX_RANGES: Final = (1 << 16) - 2
 """With a range for NULL and one for NaN the numbers still fit 16 bits."""
@@ -50,7 +46,7 @@ class Boundaries:
     column: str
     dtype: pa.DataType
     splits: Splits
-    """The lowest value of every range but the first, strictly ascending."""
+    """The least key of every range but the first, strictly ascending."""
     has_null_range: bool
     """Range 0 is for NULL alone."""
 
@@ -63,7 +59,7 @@ class Boundaries:
         max_ranges: int = MAX_RANGES,
         weights: Weights | None = None,
     ) -> Boundaries:
-        """Return boundaries that put nearly equal weight into each range.
+        """The boundaries that put nearly equal weight into each range.
 
         A range begins and ends between two distinct values: one value, however
         frequent, takes one range, and a column of fewer than ``max_ranges``
@@ -79,28 +75,21 @@ class Boundaries:
         Raises:
             LayoutError: if the type has no order.
         """
-        dtype = value_type(sample.type)
-        form = form_of(dtype, column=column)
         if max_ranges < 1:
             raise LayoutError(f"cannot cut {column!r} into {max_ranges} ranges (min 1)")
-        array = comparable(sample, form)
-        if array.null_count:
-            valid = array.is_valid()
-            if weights is not None:
-                weights = weights[valid.to_numpy(zero_copy_only=False)]
-        distinct, counts = _distinct(array.drop_null(), form, weights)
-        n_ordinary = len(distinct) - int(_ends_with_nan(distinct))
+        dtype = value_type(sample.type)
+        keys = order_keys(sample, column=column)
+        if keys.null_count and weights is not None:
+            weights = weights[keys.is_valid().to_numpy(zero_copy_only=False)]
+        distinct, counts = _distinct(keys.drop_null(), weights)
+        has_nan = pa.types.is_floating(dtype) and distinct[-1:].to_pylist() == [NAN]
+        n_ordinary = len(distinct) - int(has_nan)
         starts = split_by_weight(counts[:n_ordinary], max_ranges)
         starts.extend(range(n_ordinary, len(distinct)))
-        chosen = np.asarray(starts[1:], dtype=np.int64)
-        splits: Splits
-        if isinstance(distinct, np.ndarray):
-            splits = distinct[chosen]
-        else:
-            splits = distinct.take(pa.array(chosen))
-            if form is Form.BYTES:
-                splits = tuple(splits.to_pylist())
-        return cls(column, dtype, splits, array.null_count > 0)
+        chosen = distinct.take(pa.array(starts[1:], pa.int64()))
+        integers = pa.types.is_integer(chosen.type)
+        splits = chosen.to_numpy() if integers else tuple(chosen.to_pylist())
+        return cls(column, dtype, splits, keys.null_count > 0)
 
     @property
     def n_ranges(self) -> int:
@@ -108,18 +97,17 @@ class Boundaries:
         return len(self.splits) + 1 + int(self.has_null_range)
 
     def rank(self, values: pa.Array | pa.ChunkedArray) -> RangeNumbers:
-        """Return the number of the range of every value.
+        """The number of the range of every value.
 
         Raises:
             LayoutError: if the values cannot be cast to the column's type.
         """
-        form = form_of(self.dtype, column=self.column)
-        array = comparable(self._cast(values), form)
-        found = self._positions(array, form)
+        keys = order_keys(self._cast(values), column=self.column)
+        found = self._positions(keys)
         if self.has_null_range:
             found += 1
-        if array.null_count:
-            found[array.is_null().to_numpy(zero_copy_only=False)] = 0
+        if keys.null_count:
+            found[keys.is_null().to_numpy(zero_copy_only=False)] = 0
         if self.n_ranges <= 1 << 16:
             return found.astype(np.uint16)
         return found.astype(np.uint32)
@@ -130,59 +118,39 @@ class Boundaries:
         try:
             return values.cast(self.dtype)
         except pa.ArrowException as error:
-            msg = (
+            raise LayoutError(
                 f"cannot rank column {self.column!r}: the boundaries hold "
                 f"{self.dtype}, the values are {values.type}"
-            )
-            raise LayoutError(msg) from error
+            ) from error
 
-    def _positions(self, array: pa.Array, form: Form) -> Positions:
-        match form:
-            case Form.NUMBERS:
-                return np.searchsorted(self.splits, numbers(array), side="right")
-            case Form.DECIMALS:
-                return count_not_above(self.splits, array)
-            case Form.BYTES:
-                assert isinstance(self.splits, tuple)
-                encoded = array.dictionary_encode()
-                known = count_bytes_not_above(self.splits, encoded.dictionary)
-                known = np.append(known, 0)  # for NULL, so that 0 is in range
-                at = encoded.indices.fill_null(len(known) - 1)
-                found: Positions = known[at.to_numpy(zero_copy_only=False)]
-                return found
-            case _:
-                assert_never(form)
+    def _positions(self, keys: pa.Array) -> Positions:
+        """How many splits are <= each key; any number for NULL."""
+        found: Positions
+        if isinstance(self.splits, tuple):
+            encoded = keys.dictionary_encode()
+            known = count_not_above(self.splits, encoded.dictionary)
+            known = np.append(known, 0)  # for NULL, so that 0 is in range
+            codes = encoded.indices.fill_null(len(known) - 1)
+            found = known[codes.to_numpy(zero_copy_only=False)]
+        else:
+            numbers = keys.fill_null(0).to_numpy()
+            found = np.searchsorted(self.splits, numbers, side="right")
+        return found
 
 
-def _distinct(
-    values: pa.Array, form: Form, weights: Weights | None
-) -> tuple[Numbers | pa.Array, Weights]:
-    """Return the distinct values in ascending order, and the weight of each."""
-    distinct: Numbers | pa.Array
-    match form:
-        case Form.NUMBERS:
-            distinct, at = np.unique(numbers(values), return_inverse=True)
-            return distinct, _sum_by(at, weights, len(distinct))
-        case Form.DECIMALS | Form.BYTES:
-            encoded = values.dictionary_encode()
-            distinct = encoded.dictionary
-            counts = _sum_by(encoded.indices.to_numpy(), weights, len(distinct))
-            order = pc.array_sort_indices(distinct)
-            return distinct.take(order), counts[order.to_numpy()]
-        case _:
-            assert_never(form)
+def _distinct(keys: pa.Array, weights: Weights | None) -> tuple[pa.Array, Weights]:
+    """The distinct keys in ascending order, and the weight of each."""
+    if pa.types.is_integer(keys.type):
+        numbers, at = np.unique(keys.to_numpy(), return_inverse=True)
+        return pa.array(numbers), _sum_by(at, weights, len(numbers))
+    encoded = keys.dictionary_encode()
+    distinct = encoded.dictionary
+    counts = _sum_by(encoded.indices.to_numpy(), weights, len(distinct))
+    order = pc.array_sort_indices(distinct)
+    return distinct.take(order), counts[order.to_numpy()]
 
 
 def _sum_by(
     at: npt.NDArray[np.integer[Any]], weights: Weights | None, n: int
 ) -> Weights:
     return np.bincount(at, weights, minlength=n).astype(np.float64, copy=False)
-
-
-def _ends_with_nan(distinct: Numbers | pa.Array) -> bool:
-    return (
-        isinstance(distinct, np.ndarray)
-        and distinct.dtype.kind == "f"
-        and len(distinct) > 0
-        and bool(np.isnan(distinct[-1]))
-    )

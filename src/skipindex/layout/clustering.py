@@ -63,7 +63,7 @@ class Axis:
         return cls(boundaries, _even_cells(boundaries.n_ranges, bits), bits)
 
     def cells_of(self, values: pa.Array | pa.ChunkedArray) -> Cells:
-        """Return the cell of every value."""
+        """The cell of every value."""
         return self.cells[self.boundaries.rank(values)]
 
 
@@ -93,7 +93,7 @@ class Clustering:
         max_ranges: int | Mapping[str, int] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Clustering:
-        """Return the clustering of a table by ``columns``, judged by its sample.
+        """The clustering of a table by ``columns``, judged by its sample.
 
         Args:
             sample: rows of the table; other columns are ignored.
@@ -160,13 +160,13 @@ class Clustering:
         *,
         salt: Salt | None = None,
     ) -> Placement:
-        """Return the key and the file of every row; see ``Layout.assign``."""
+        """The key and the file of every row; see ``Layout.assign``."""
         keys = _keys(self.curve, self.groups, self.axes, arrays)
         return Placement(keys, self.cuts.assign(keys, salt=salt))
 
 
 def cells_by_weight(weight_of_range: Weights, *, bits: int) -> Cells:
-    """Return a cell for every range: it stands in the middle of its rows.
+    """A cell for every range: it stands in the middle of its rows.
 
     So the highest bit halves the rows, not the values, and splits off a value
     that most rows have.  Different ranges get different cells if there are
@@ -193,10 +193,9 @@ def _even_cells(n_ranges: int, bits: int) -> Cells:
 
 
 def n_files_for(n_rows: int, rows_per_file: int) -> int:
-    """Return the fewest files of at most ``rows_per_file`` rows on average, min 1."""
+    """The fewest files of at most ``rows_per_file`` rows on average, min 1."""
     if rows_per_file < 1:
-        msg = f"cannot write files of {rows_per_file} rows (at least 1)"
-        raise LayoutError(msg)
+        raise LayoutError(f"cannot write files of {rows_per_file} rows (at least 1)")
     return max(1, -(-n_rows // rows_per_file))
 
 
@@ -256,8 +255,9 @@ def _fit(
     sample: pa.Table, name: str, max_ranges: int, weights: Weights | None
 ) -> Boundaries:
     if sample.schema.get_field_index(name) < 0:
-        msg = f"cannot cluster by {name!r}: the sample has {sample.column_names!r}"
-        raise LayoutError(msg)
+        raise LayoutError(
+            f"cannot cluster by {name!r}: the sample has {sample.column_names!r}"
+        )
     return Boundaries.fit(
         sample.column(name), column=name, max_ranges=max_ranges, weights=weights
     )

@@ -52,13 +52,13 @@ class Curve:
     seams: Callable[[Sequence[int]], int]
 
     def __call__(self, ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
-        """Return the key of every row."""
+        """The key of every row."""
         return self.function(ranks, bits=bits)
 
     def share_bits(
         self, wanted: Sequence[int], *, total: int = KEY_BITS
     ) -> tuple[int, ...]:
-        """Return the bits of each axis, at most ``wanted``, that fit in ``total``.
+        """The bits of each axis, at most ``wanted``, that fit in ``total``.
 
         What is cut is the low end of the key, so a row is put among coarser
         cells but never on the wrong side of one: only the clustering gets worse.
@@ -68,15 +68,14 @@ class Curve:
         """
         n_axes = sum(bits > 0 for bits in wanted)
         if n_axes > total:
-            msg = (
+            raise LayoutError(
                 f"cannot cluster by {n_axes} columns: their key has {total} bits, "
                 f"one for each is the least (two to four columns work best)"
             )
-            raise LayoutError(msg)
         return self.share(wanted, total)
 
     def seam_bits(self, bits: Sequence[int]) -> int:
-        """Return a mask of the key's bits at whose changes a file had best end.
+        """A mask of the key's bits at whose changes a file had best end.
 
         The bounding boxes of the two neighbours then overlap least; the higher
         the bit, the more it matters.
@@ -85,7 +84,7 @@ class Curve:
 
 
 def interleave(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
-    """Return Z-order keys: the bits of all axes in turn (Morton 1966).
+    """Z-order keys: the bits of all axes in turn (Morton 1966).
 
     The turns go from every axis's highest bit to its lowest; an axis without
     bits left is passed over.
@@ -103,7 +102,7 @@ def interleave(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
 
 
 def linear(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
-    """Return lexicographic keys: all bits of the first axis, then the second."""
+    """Lexicographic keys: all bits of the first axis, then the second."""
     widths = _widths(ranks, bits)
     columns = _columns(ranks, widths)
     keys = np.zeros(np.broadcast_shapes(*(c.shape for c in columns)), np.int64)
@@ -114,7 +113,7 @@ def linear(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
 
 
 def scatter(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
-    """Return keys without any order: neighbours on the grid end up far apart.
+    """Keys without any order: neighbours on the grid end up far apart.
 
     Multiplicative hashing (Knuth, TAOCP 3, 6.4) of the linear key, twice; a
     bijection, since odd numbers have inverses.
@@ -133,7 +132,7 @@ def scatter(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
 
 
 def hilbert(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
-    """Return Hilbert keys: neighbours on the curve are neighbours on the grid.
+    """Hilbert keys: neighbours on the curve are neighbours on the grid.
 
     Skilling's transform (AIP Conf. Proc. 707, 381, 2004) for any number of axes.
     The grid must be a cube, so a narrower axis is widened with low bits of 0: its
@@ -244,7 +243,7 @@ CURVES: Final[Mapping[str, Curve]] = MappingProxyType(
 
 
 def curve(name: str) -> Curve:
-    """Return the curve of that name.
+    """The curve of that name.
 
     Raises:
         LayoutError: if there is none.
@@ -258,8 +257,9 @@ def curve(name: str) -> Curve:
 def _widths(ranks: Ranks, bits: int | Sequence[int]) -> tuple[int, ...]:
     widths = (bits,) * len(ranks) if isinstance(bits, int) else tuple(bits)
     if not widths or len(widths) != len(ranks):
-        msg = f"cannot make keys of {len(ranks)} axes with bits for {len(widths)}"
-        raise LayoutError(msg)
+        raise LayoutError(
+            f"cannot make keys of {len(ranks)} axes with bits for {len(widths)}"
+        )
     if min(widths) < 0 or sum(widths) > KEY_BITS:
         raise LayoutError(_too_wide(sum(widths)))
     return widths
@@ -276,13 +276,15 @@ def _columns(
     for axis, (values, width) in enumerate(zip(ranks, widths, strict=True)):
         column = np.asarray(values)
         if column.dtype.kind not in "iu":
-            msg = f"ranks of axis {axis} must be integers, not {column.dtype}"
-            raise LayoutError(msg)
+            raise LayoutError(
+                f"ranks of axis {axis} must be integers, not {column.dtype}"
+            )
         low, high = (int(column.min()), int(column.max())) if column.size else (0, 0)
         if low < 0 or high >> width:
             worst = low if low < 0 else high
-            msg = f"rank {worst} of axis {axis} does not fit in {width} bits"
-            raise LayoutError(msg)
+            raise LayoutError(
+                f"rank {worst} of axis {axis} does not fit in {width} bits"
+            )
         if column.dtype.itemsize == 1:  # too narrow for the mask of a digit
             column = column.astype(np.uint16)
         columns.append(column)
@@ -298,7 +300,7 @@ def _digit(
 
 @lru_cache(maxsize=64)
 def _spread_tables(widths: tuple[int, ...]) -> tuple[tuple[Keys, ...], ...]:
-    """Return, for each axis and each digit of it, where its bits go in a Z key."""
+    """For each axis and each digit of it, where its bits go in a Z key."""
     turns = [
         (axis, width - 1 - level)
         for level in range(max(widths))

@@ -71,7 +71,7 @@ class FileCuts:
         group_bits: int = 0,
         seam_bits: int = -1,
     ) -> FileCuts:
-        """Return cuts that give each file nearly the same weight of these keys.
+        """Cuts that give each file nearly the same weight of these keys.
 
         A file stays within a quarter of an even share of what was left for it
         unless keys are so heavy that it cannot.  Every file gets something,
@@ -105,11 +105,11 @@ class FileCuts:
 
     @classmethod
     def single(cls) -> FileCuts:
-        """Return the cuts of a single file: none."""
+        """The cuts of a single file: none."""
         return cls.fit(np.zeros(0, np.int64), n_files=1)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the cuts as plain values."""
+        """The cuts as plain values."""
         return {
             "starts": self.starts.tolist(),
             "first_file": self.first_file.tolist(),
@@ -119,7 +119,7 @@ class FileCuts:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FileCuts:
-        """Return the cuts that ``to_json`` wrote."""
+        """The cuts that ``to_json`` wrote."""
         return cls(
             np.array(data["starts"], np.int64),
             np.array(data["first_file"], np.int32),
@@ -133,7 +133,7 @@ class FileCuts:
         return bool((self.files > 1).any())
 
     def assign(self, keys: Keys, *, salt: Salt | None = None) -> FileNumbers:
-        """Return the file of every key.
+        """The file of every key.
 
         Args:
             keys: one a row.
@@ -177,7 +177,7 @@ def _cut_groups(
 
 
 def _cut(keys: Keys, weights: Weights, n_files: int, seam_bits: int) -> list[_Segment]:
-    """Return segments that use every file; ``keys`` are distinct and ascend.
+    """Segments that use every file; ``keys`` are distinct and ascend.
 
     The share is worked out anew after every file from the weight and the files
     that are left, so the last file does not pay for the others' rounding.
@@ -223,7 +223,7 @@ def _cut(keys: Keys, weights: Weights, n_files: int, seam_bits: int) -> list[_Se
 def _end_of_file(
     before: Weights, weights: Weights, seams: Keys, item: int, share: float
 ) -> int:
-    """Return the item before which the file that begins at ``item`` ends.
+    """The item before which the file that begins at ``item`` ends.
 
     At the next overflowing key, if that comes first; else at the coarsest seam
     in reach, and of equal ones at the nearest to an even share.

@@ -46,7 +46,7 @@ class Layout(Protocol):
         *,
         salt: Salt | None = None,
     ) -> Placement:
-        """Return the key and the file of every row.
+        """The key and the file of every row.
 
         Args:
             arrays: one for each of ``columns``, all of one length.

@@ -14,6 +14,7 @@ from skipindex.expressions import Predicate, to_sql
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
+from skipindex.table.partitions.hive import partition_values
 from skipindex.table.statistics import FileStats
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Quality:
     queries: tuple[QueryQuality, ...]
 
     def __str__(self) -> str:
-        """Return all of it as text."""
+        """All of it as text."""
         size = f"{self.n_rows:,} rows known, {self.n_bytes / 1e6:.1f} MB"
         lines = [f"{self.table}: {self.n_files} files, {size}"]
         if self.columns:
@@ -103,7 +104,7 @@ def describe(
     columns: Sequence[str] | None = None,
     spark: SparkSession | None = None,
 ) -> Quality:
-    """Tell how well the files of a table are separated; reads no data file.
+    """How well the files of a table are separated; reads no data file.
 
     Args:
         table: a ``Table``, a path or a URI.
@@ -147,14 +148,11 @@ def _column(table: TableState, info: ColumnInfo) -> ColumnQuality:
     lows, highs = np.sort(low), np.sort(high)
 
     def n_holding(values: Positions) -> Positions:
-        """Return how many ranges hold each value."""
+        """How many ranges hold each value."""
         begun = np.searchsorted(lows, values, side="right")
         found: Positions = begun - np.searchsorted(highs, values, side="left")
         return found
 
-    met = np.searchsorted(lows, high, side="right") - np.searchsorted(
-        highs, low, side="left"
-    )
     # A range is deepest where another one begins, or at its own beginning.
     points = np.unique(low)
     depths = _greatest(
@@ -167,30 +165,70 @@ def _column(table: TableState, info: ColumnInfo) -> ColumnQuality:
         info.name,
         n_files - n_unknown,
         float(depths.mean()) + n_unknown,
-        float(met.mean()) - 1 + n_unknown,
+        float(_n_met(low, high).mean()) - 1 + n_unknown,
         float(asked.mean()) / n_files,
     )
 
 
+def overlap(table: TableState, name: str) -> float | None:
+    """How many files of its partition a file's range meets, on average.
+
+    A file meets itself, so 1 is the best; a file without statistics may hold any
+    value.  None if no file has statistics.
+    """
+    column = table.resolve(name)
+    if column.domain is None or not len(table):
+        return None
+    stats = table.stats(column)
+    known = stats.bounded & stats.can_value
+    if not known.any():
+        return None
+    low, high = positions(stats)
+    numbers: dict[object, int] = {}
+    partition = np.array(
+        [
+            numbers.setdefault(partition_values(path), len(numbers))
+            for path in table.paths
+        ]
+    )
+    n_unknown = np.bincount(
+        partition[stats.can_value & ~stats.bounded], minlength=len(numbers)
+    )
+    # Ranks of their own for each partition: ranges of two of them never meet.
+    apart = partition[known] * (high.max() + 1)
+    met = _n_met(low + apart, high + apart)
+    return float((met + n_unknown[partition[known]]).mean())
+
+
+def _n_met(low: Positions, high: Positions) -> Positions:
+    """How many of the ranges each of them meets, itself included."""
+    begun = np.searchsorted(np.sort(low), high, side="right")
+    found: Positions = begun - np.searchsorted(np.sort(high), low, side="left")
+    return found
+
+
 def positions(*stats: FileStats) -> tuple[Positions, Positions]:
-    """Return the bounds of the files that have any, as ranks among all bounds.
+    """The bounds of the files that have any, as ranks among all bounds.
 
     The bounds of several tables share their ranks and stand one after the other.
     """
-    lows: list[Any] = []
-    highs: list[Any] = []
-    for own in stats:
-        known = np.flatnonzero(own.bounded & own.can_value)
-        lows += [own.low[int(i)] for i in known]
-        highs += [own.high[int(i)] for i in known]
-    bounds = [getattr(bound, "as_py", lambda b=bound: b)() for bound in (*lows, *highs)]
-    rank = {value: i for i, value in enumerate(sorted(set(bounds)))}
-    found = np.array([rank[bound] for bound in bounds], np.int64)
-    return found[: len(lows)], found[len(lows) :]
+    ends = [_known(own, own.low) for own in stats]
+    ends += [_known(own, own.high) for own in stats]
+    ranks = np.unique(np.concatenate(ends), return_inverse=True)[1]
+    low, high = np.split(ranks.astype(np.int64), 2)
+    return low, high
+
+
+def _known(stats: FileStats, bounds: Any) -> npt.NDArray[Any]:
+    """The bounds of files that have some, as numbers or as objects."""
+    known = np.flatnonzero(stats.bounded & stats.can_value)
+    if isinstance(bounds, np.ndarray):
+        return bounds[known]
+    return np.array([bounds[int(i)].as_py() for i in known], object)
 
 
 def _greatest(values: Positions, start: Positions, stop: Positions) -> Positions:
-    """Return the greatest of ``values[start:stop]`` for each pair; none is empty.
+    """The greatest of ``values[start:stop]`` for each pair; none is empty.
 
     Two overlapping runs of a power of two cover every interval.
     """

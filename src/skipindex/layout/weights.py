@@ -12,7 +12,7 @@ Weights: TypeAlias = npt.NDArray[np.float64]
 
 
 def split_by_weight(weights: Weights, n_runs: int) -> list[int]:
-    """Return where each of ``min(n_runs, len(weights))`` runs begins.
+    """Where each of ``min(n_runs, len(weights))`` runs begins.
 
     Every run has an item.  An item that is heavier than a run counts as exactly one
     run, wherever it stands, so the others get as many runs as it does not need.
@@ -35,7 +35,7 @@ def split_by_weight(weights: Weights, n_runs: int) -> list[int]:
 
 
 def _cap(weights: Weights, n_runs: int) -> float:
-    """Return the share of a run when each heavier item has a run for itself."""
+    """The share of a run when each heavier item has a run for itself."""
     descending = np.sort(weights)[::-1][:n_runs]
     taken = np.concatenate(([0.0], np.cumsum(descending)[:-1]))
     shares = (weights.sum() - taken) / np.arange(n_runs, 0, -1)

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-import numpy as np
-
 from skipindex.build.builder import Request, column_requests, index_files
 from skipindex.build.runners import Progress, Runner
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout import curve as named_curve
+from skipindex.layout.quality import overlap
 from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.rewrite.selection.eligible_files import (
     choose,
@@ -31,7 +30,6 @@ from skipindex.rewrite.transaction import Rewritten, Writer, rewrite
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import Rewrites, published
 from skipindex.table import TableState
-from skipindex.table.partitions.hive import partition_values
 
 ROWS_PER_FILE: Final = 1_000_000
 _CURVE: Final = "hilbert"
@@ -249,34 +247,3 @@ def _properties(table: TableState, wish: Wish, target: Target) -> TablePropertie
             "bytes_per_file": target.bytes_per_file,
         }
     )
-
-
-def overlap(table: TableState, name: str) -> float | None:
-    """How many files of a partition overlap with a file, on average.
-
-    A file overlaps with itself, so 1 is the best; files without statistics may hold
-    any value.  None if no file has statistics.
-    """
-    column = table.resolve(name)
-    if column.domain is None or not len(table):
-        return None
-    stats = table.stats(column)
-    if not stats.bounded.any():
-        return None
-    low, high = stats.low, stats.high
-    if not isinstance(low, np.ndarray):
-        texts = [value or b"" for bound in (low, high) for value in bound.to_pylist()]
-        ranks = np.unique(np.array(texts, object), return_inverse=True)[1]
-        low, high = np.split(ranks, 2)
-    groups: dict[object, list[int]] = {}
-    for i, path in enumerate(table.paths):
-        groups.setdefault(partition_values(path), []).append(i)
-    total = 0
-    for group in groups.values():
-        files = np.array(group)
-        known = files[stats.bounded[files]]
-        n_unknown = int((~stats.bounded & stats.can_value)[files].sum())
-        begun = np.searchsorted(np.sort(low[known]), high[known], side="right")
-        ended = np.searchsorted(np.sort(high[known]), low[known], side="left")
-        total += int((begun - ended).sum()) + n_unknown * len(known)
-    return total / int(stats.bounded.sum())

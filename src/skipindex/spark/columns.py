@@ -34,22 +34,22 @@ _ACCEPTED: Final = (
 
 
 def quote(name: str) -> str:
-    """Return the name as SQL reads it back, dots, spaces and backticks included."""
+    """The name as SQL reads it back, dots, spaces and backticks included."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def column(name: str) -> Column:
-    """Return the top-level column of exactly that name."""
+    """The top-level column of exactly that name."""
     return sf.col(quote(name))
 
 
 def is_atomic(dtype: types.DataType) -> bool:
-    """Tell whether values can be compared and hashed."""
+    """Whether values can be compared and hashed."""
     return isinstance(dtype, _ORDERABLE)
 
 
 def arrow_schema(schema: types.StructType) -> pa.Schema:
-    """Return the schema as Arrow types; instants are in UTC."""
+    """The schema as Arrow types; instants are in UTC."""
     # Newer versions of Spark ask for the zone and older ones do not take it.
     asked = inspect.signature(to_arrow_schema).parameters
     if "timezone" in asked:
@@ -90,7 +90,7 @@ def spark_schema(schema: pa.Schema) -> types.StructType:
 
 
 def row_size(schema: types.StructType) -> Column:
-    """Return the bytes of a row before encoding, about; never NULL and above 0.
+    """The bytes of a row before encoding, about; never NULL and above 0.
 
     Nested values count as their JSON does.
     """
@@ -109,10 +109,11 @@ def row_size(schema: types.StructType) -> Column:
 
 
 def resolve(df: DataFrame, names: Sequence[str], *, role: str) -> tuple[str, ...]:
-    """Return the names as the DataFrame spells them."""
+    """The names as the DataFrame spells them."""
     if isinstance(names, str):
-        msg = f"cannot {role} the string {names!r} (accepted: a list of column names)"
-        raise LayoutError(msg)
+        raise LayoutError(
+            f"cannot {role} the string {names!r} (accepted: a list of column names)"
+        )
     is_exact = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     found: list[str] = []
     for name in names:
@@ -123,8 +124,9 @@ def resolve(df: DataFrame, names: Sequence[str], *, role: str) -> tuple[str, ...
         ]
         if len(matches) != 1:
             problem = "no such column" if not matches else "the name is ambiguous"
-            msg = f"cannot {role} {name!r}: {problem} (columns: {df.columns!r})"
-            raise LayoutError(msg)
+            raise LayoutError(
+                f"cannot {role} {name!r}: {problem} (columns: {df.columns!r})"
+            )
         if matches[0] in found:
             raise LayoutError(f"cannot {role} {matches[0]!r} twice")
         found.extend(matches)
@@ -135,13 +137,12 @@ def require_order(field: types.StructField) -> None:
     """Raise LayoutError unless rows can be clustered by the column."""
     dtype = field.dataType
     if not is_atomic(dtype) or _is_collated(dtype):
-        msg = (
+        raise LayoutError(
             f"cannot cluster by column {field.name!r}: type {dtype.simpleString()} "
             f"is not supported (supported: {_ACCEPTED})"
         )
-        raise LayoutError(msg)
 
 
 def _is_collated(dtype: types.DataType) -> bool:
-    """Tell whether strings sort by a language's rules and not by their bytes."""
+    """Whether strings sort by a language's rules and not by their bytes."""
     return getattr(dtype, "collation", _BINARY_COLLATION) != _BINARY_COLLATION

@@ -67,7 +67,7 @@ class Choice:
     scores: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a table keeps of it: the columns, the curve, the tree."""
+        """What a table keeps of it: the columns, the curve, the tree."""
         found: dict[str, Any] = {
             "cluster_by": list(self.curve.columns),
             "curve": self.curve.curve,
@@ -88,7 +88,7 @@ def choose_layout(
     partition_by: Sequence[str] = (),
     weights: npt.ArrayLike | None = None,
 ) -> Choice:
-    """Return the layout that lets the queries skip most files of a sample.
+    """The layout that lets the queries skip most files of a sample.
 
     Of equals it is the curve, which knows nothing of literals and so serves
     other queries on its columns as well.
@@ -143,7 +143,7 @@ def choose_curve(
     n_files: int,
     partition_by: Sequence[str] = (),
 ) -> CurveChoice:
-    """Return the columns, their bits and the curve that let the queries skip most.
+    """The columns, their bits and the curve that let the queries skip most.
 
     Columns are added one at a time while one helps, then columns are made coarser
     while that helps.
@@ -212,7 +212,7 @@ def _is_better(one: CurveChoice, other: CurveChoice) -> bool:
 def _trial(
     sample: pa.Table, workload: BoundWorkload, partition_by: Sequence[str], n: int
 ) -> pa.Table:
-    """Return every so manieth row, and of the columns those that matter."""
+    """Every k-th row, with the relevant columns only."""
     rows = np.arange(0, len(sample), max(1, -(-len(sample) // n)))
     names = dict.fromkeys((*workload.columns, *partition_by))
     missing = [name for name in names if name not in sample.column_names]

@@ -90,7 +90,7 @@ class Grower:
     n_files: int
 
     def grow(self) -> Branch:
-        """Return the tree; columns after those of ``what_if`` are the groups."""
+        """The tree; columns after those of ``what_if`` are the groups."""
         return self._grow(np.arange(self.codes.shape[1]), self.n_files)
 
     def _grow(self, rows: Rows, n_files: int) -> Branch:
@@ -112,7 +112,7 @@ class Grower:
         return self.groups[number - n_asked]
 
     def _between_groups(self, rows: Rows, n_files: int) -> _Cut | None:
-        """Return the cut that halves the rows between two values of a group."""
+        """The cut that halves the rows between two values of a group."""
         for i, column in enumerate(self.groups):
             present = np.flatnonzero(np.bincount(column[rows]))
             if len(present) < 2:
@@ -125,7 +125,7 @@ class Grower:
         return None
 
     def _best_cut(self, rows: Rows, n_files: int) -> _Cut | None:
-        """Return the cut that saves the queries most files, if any saves one."""
+        """The cut that saves the queries most files, if any saves one."""
         codes = self.codes[:, rows]
         whole = self.what_if.hits(Boxes.of_runs(codes, np.zeros(1, np.int64)))[:, 0]
         if not whole.any():

@@ -88,7 +88,7 @@ class QueryTree:
         partition_by: Sequence[str] = (),
         weights: npt.ArrayLike | None = None,
     ) -> QueryTree:
-        """Return the tree for a workload, judged by a sample of the table.
+        """The tree for a workload, judged by a sample of the table.
 
         Args:
             sample: rows of the table; other columns are ignored.
@@ -159,7 +159,7 @@ class QueryTree:
         *,
         salt: Salt | None = None,
     ) -> Placement:
-        """Return the key and the file of every row; see ``Layout.assign``."""
+        """The key and the file of every row; see ``Layout.assign``."""
         codes = [s.codes(a) for s, a in zip(self.steps, arrays, strict=True)]
         keys = _keys(self.curve, self.axes, codes)
         files = np.empty(len(keys), np.int32)
@@ -180,7 +180,7 @@ class QueryTree:
         return Placement(keys, files)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the tree as plain values."""
+        """The tree as plain values."""
         return {
             "format": FORMAT,
             "steps": [steps.to_json() for steps in self.steps],
@@ -192,7 +192,7 @@ class QueryTree:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> QueryTree:
-        """Return the tree that ``to_json`` wrote.
+        """The tree that ``to_json`` wrote.
 
         Raises:
             LayoutError: it is damaged, or was written by a newer library.
@@ -219,7 +219,7 @@ class QueryTree:
 
 
 def _steps_of_values(sample: pa.Table, name: str, n_ranges: int) -> Steps:
-    """Return steps that cut a column into ranges of nearly equal weight."""
+    """Steps that cut a column into ranges of nearly equal weight."""
     if sample.schema.get_field_index(name) < 0:
         raise LayoutError(
             f"cannot lay out by {name!r}: the sample has {sample.column_names!r}"
@@ -238,7 +238,7 @@ def _steps_of_values(sample: pa.Table, name: str, n_ranges: int) -> Steps:
 
 
 def _merged(steps: Sequence[Steps]) -> tuple[Steps, ...]:
-    """Return one entry for each column, with the steps of all of its entries."""
+    """One entry for each column, with the steps of all of its entries."""
     found: dict[str, Steps] = {}
     for own in steps:
         before = found.get(own.column)
@@ -282,7 +282,7 @@ def _numbered(
     place: Mapping[str, int],
     files_of: Callable[[Leaf], FileCuts],
 ) -> tuple[tuple[Node, ...], tuple[TreeLeaf, ...]]:
-    """Return the forks before their branches, and the leaves from low to high."""
+    """The forks before their branches, and the leaves from low to high."""
     nodes: list[Node | None] = []
     leaves: list[TreeLeaf] = []
 
@@ -306,7 +306,7 @@ def _numbered(
 
 
 def _lowest(steps: Steps, fork: Split) -> Value:
-    """Return the least value that goes to the high side."""
+    """The least value that goes to the high side."""
     return steps.values[fork.code - 2]
 
 

@@ -43,7 +43,7 @@ class Steps:
 
     @classmethod
     def of(cls, column: str, domain: Domain, values: Iterable[Value]) -> Steps:
-        """Return the steps at these values, in any order, at most ``MAX_STEPS``."""
+        """The steps at these values, in any order, at most ``MAX_STEPS``."""
         return cls(column, domain, tuple(sorted(set(values))[:MAX_STEPS]))
 
     @property
@@ -52,11 +52,11 @@ class Steps:
         return len(self.values) + 2
 
     def code_of(self, value: Value) -> int:
-        """Return the code of one value."""
+        """The code of one value."""
         return bisect_right(self.values, value) + 1
 
     def codes(self, values: pa.Array | pa.ChunkedArray) -> Codes:
-        """Return the code of every value.
+        """The code of every value.
 
         Raises:
             LayoutError: if the values are of another type than the column.
@@ -94,7 +94,7 @@ class Steps:
         return self.domain.encode(array)
 
     def _codes(self, encoded: pa.Array) -> Codes:
-        """Return the codes of values of the domain."""
+        """The codes of values of the domain."""
         found: npt.NDArray[np.int64]
         if self.domain.is_bytes:
             reached = (
@@ -111,7 +111,7 @@ class Steps:
         return found.astype(np.uint16)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the steps as plain values; bytes as hexadecimal digits."""
+        """The steps as plain values; bytes as hexadecimal digits."""
         return {
             "column": self.column,
             "domain": {
@@ -125,7 +125,7 @@ class Steps:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Steps:
-        """Return the steps that ``to_json`` wrote."""
+        """The steps that ``to_json`` wrote."""
         domain = Domain(**data["domain"])
         values = (bytes.fromhex(v) if domain.is_bytes else v for v in data["values"])
         return cls(data["column"], domain, tuple(values))

@@ -56,7 +56,7 @@ class Boxes:
 
     @classmethod
     def of_runs(cls, codes: CodeMatrix, starts: npt.NDArray[np.integer]) -> Boxes:
-        """Return the extents of runs of rows that begin at ``starts``."""
+        """The extents of runs of rows that begin at ``starts``."""
         lowest = np.minimum.reduceat(codes, starts, axis=1)
         high = np.maximum.reduceat(codes, starts, axis=1)
         nulls = lowest == 0
@@ -67,7 +67,7 @@ class Boxes:
         return cls(low, high, nulls)
 
     def growing(self, *, backwards: bool = False) -> Boxes:
-        """Return the extents of the first one, two, ... sets together.
+        """The extents of the first one, two, ... sets together.
 
         With ``backwards`` those of all sets, of all but the first, and so on.
         """
@@ -81,7 +81,7 @@ class Boxes:
         )
 
     def __getitem__(self, which: slice) -> Boxes:
-        """Return some of the sets."""
+        """Some of the sets."""
         return Boxes(self.low[:, which], self.high[:, which], self.nulls[:, which])
 
 
@@ -107,18 +107,18 @@ class WhatIf:
         }
 
     def codes(self, sample: pa.Table) -> CodeMatrix:
-        """Return the codes of a sample of the table."""
+        """The codes of a sample of the table."""
         return np.stack([s.codes(sample.column(s.column)) for s in self.steps])
 
     def hits(self, boxes: Boxes) -> Mask:
-        """Return, a row for each query, which sets min/max could not skip."""
+        """A row for each query: which sets min/max could not skip."""
         n = boxes.low.shape[1]
         return np.stack(
             [np.broadcast_to(self._possible(tree, boxes), n) for tree in self._trees]
         )
 
     def kept(self, codes: CodeMatrix, files: FileNumbers) -> npt.NDArray[np.int64]:
-        """Return how many files each query would read, if rows were in ``files``."""
+        """How many files each query would read, if rows were in ``files``."""
         order = np.argsort(files, kind="stable")
         ordered = files[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -127,7 +127,7 @@ class WhatIf:
         return counts
 
     def score(self, codes: CodeMatrix, files: FileNumbers) -> float:
-        """Return the files read in all, each query as often as it is asked."""
+        """The files read in all, each query as often as it is asked."""
         return float(self.kept(codes, files) @ self.weights)
 
     def _possible(self, tree: BoundPredicate, boxes: Boxes) -> Mask | np.bool_:

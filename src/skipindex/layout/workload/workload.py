@@ -85,7 +85,7 @@ class Workload:
     def bind(
         self, schema: pa.Schema, *, refused: Mapping[str, str] | None = None
     ) -> BoundWorkload:
-        """Return the queries over the columns of ``schema``.
+        """The queries over the columns of ``schema``.
 
         Args:
             schema: of the table.
@@ -123,7 +123,7 @@ class Workload:
         return BoundWorkload(trees, np.array(self.weights), domains)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the workload as plain values."""
+        """The workload as plain values."""
         return {
             "queries": list(self.queries),
             "weights": list(self.weights),
@@ -133,7 +133,7 @@ class Workload:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Workload:
-        """Return the workload that ``to_json`` wrote."""
+        """The workload that ``to_json`` wrote."""
         return cls(
             data["queries"],
             weights=data["weights"],
@@ -157,7 +157,7 @@ class BoundWorkload:
         return tuple(self.domains)
 
     def literals(self) -> dict[str, list[Value]]:
-        """Return the values at which some atom of each column begins or ends."""
+        """The values at which some atom of each column begins or ends."""
         found: dict[str, list[Value]] = {name: [] for name in self.domains}
         for tree in self.trees:
             for leaf in leaves(tree):

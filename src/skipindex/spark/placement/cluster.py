@@ -55,7 +55,7 @@ def cluster(
     balance: str = "rows",
     max_ranges: Mapping[str, int] | None = None,
 ) -> DataFrame:
-    """Return the same rows in ``n_files`` partitions that follow a curve.
+    """The same rows in ``n_files`` partitions that follow a curve.
 
     Rows, schema, column order, nullability and column metadata are those of
     ``df``.  Written as it is, every partition gives one data file (and one for each
@@ -126,16 +126,15 @@ def fit_clustering(
     balance: str = "rows",
     max_ranges: Mapping[str, int] | None = None,
 ) -> Clustering:
-    """Return the clustering that a sample of ``df`` suggests; see ``cluster``."""
+    """The clustering that a sample of ``df`` suggests; see ``cluster``."""
     named = resolve(df, by, role="cluster by")
     parts = resolve(df, partition_by, role="partition by")
     for name in named:
         if name in parts:
-            msg = (
+            raise LayoutError(
                 f"cannot cluster by partition column {name!r}: "
                 f"a file holds one value of it"
             )
-            raise LayoutError(msg)
     columns = (*named, *parts)
     for name in columns:
         require_order(df.schema[name])
@@ -169,7 +168,7 @@ def fit_workload(
     sample_rows: int = SAMPLE_ROWS,
     balance: str = "rows",
 ) -> Choice:
-    """Return the layout that a sample of ``df`` suggests for a workload.
+    """The layout that a sample of ``df`` suggests for a workload.
 
     Raises:
         PredicateError: a query names a column that is not there.
@@ -201,7 +200,7 @@ def apply_clustering(
     sort_within: Sequence[str] | None = None,
     partition_by: Sequence[str] = (),
 ) -> DataFrame:
-    """Return the rows where the layout puts them; see ``cluster``."""
+    """The rows where the layout puts them; see ``cluster``."""
     ship_package(df.sparkSession)
     first = resolve(df, partition_by, role="partition by")
     inner = resolve(df, sort_within or (), role="sort within files by")
@@ -219,7 +218,7 @@ def apply_clustering(
 
 
 def _refusal(field: types.StructField) -> str:
-    """Return why rows cannot be laid out by the column, or nothing."""
+    """Why rows cannot be laid out by the column, or nothing."""
     try:
         require_order(field)
     except LayoutError as error:
@@ -228,7 +227,7 @@ def _refusal(field: types.StructField) -> str:
 
 
 def _orderly(schema: types.StructType) -> types.StructType:
-    """Return the schema with a stand-in for each column that is refused."""
+    """The schema with a stand-in for each column that is refused."""
     return types.StructType(
         [
             types.StructField(f.name, types.NullType() if _refusal(f) else f.dataType)
@@ -245,7 +244,7 @@ def _sample(
     sample_rows: int,
     balance: str,
 ) -> tuple[pa.Table, np.ndarray | None]:
-    """Return some columns of about ``sample_rows`` rows, and what each row weighs."""
+    """Some columns of about ``sample_rows`` rows, and what each row weighs."""
     if balance not in BALANCES:
         accepted = ", ".join(map(repr, BALANCES))
         raise LayoutError(f"cannot balance {balance!r} (accepted: {accepted})")

@@ -15,7 +15,7 @@ _SPARK_SEED: Final = np.uint32(42)
 
 
 def by_number(df: DataFrame, n_partitions: int, label: Column) -> DataFrame:
-    """Return the rows in ``n_partitions`` partitions, each row where its label says.
+    """The rows in ``n_partitions`` partitions, each row where its label says.
 
     The label of partition p is ``labels(n_partitions)[p]``.  The number of
     partitions is kept by adaptive execution because it is given.
@@ -26,7 +26,7 @@ def by_number(df: DataFrame, n_partitions: int, label: Column) -> DataFrame:
 
 
 def labels(n_partitions: int) -> npt.NDArray[np.int32]:
-    """Return what a row must carry to get to partition 0, 1, ... of ``by_number``.
+    """What a row must carry to get to partition 0, 1, ... of ``by_number``.
 
     That is the number itself, or before Spark 4.1 an int that Spark's hash
     partitioning sends there.
@@ -36,7 +36,7 @@ def labels(n_partitions: int) -> npt.NDArray[np.int32]:
 
 
 def _hashed_to(n_partitions: int) -> npt.NDArray[np.int32]:
-    """Return, for each partition, the smallest int >= 0 that hashes to it."""
+    """For each partition, the smallest int >= 0 that hashes to it."""
     n_tried = 4 * n_partitions
     while True:
         tried = np.arange(n_tried, dtype=np.int32)
@@ -48,7 +48,7 @@ def _hashed_to(n_partitions: int) -> npt.NDArray[np.int32]:
 
 
 def _murmur3(values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return Spark's ``hash(int)``: Murmur3_x86_32 of 4 bytes with seed 42."""
+    """Spark's ``hash(int)``: Murmur3_x86_32 of 4 bytes with seed 42."""
 
     def rotate(words: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
         return (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))

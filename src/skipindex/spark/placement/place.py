@@ -25,7 +25,7 @@ _PLACE_TYPE: Final = "struct<key: bigint, label: int>"
 
 
 def place_column(df: DataFrame, router: Router) -> Column:
-    """Return the column of ``Router.place``, a struct of key and label."""
+    """The column of ``Router.place``, a struct of key and label."""
     layout = router.layout
     salt = [sf.xxhash64(*_salt_columns(df))] if layout.needs_salt else []
     if HAS_ARROW_UDF:
@@ -70,7 +70,7 @@ def _pandas_function(
 
 
 def _for_pandas(df: DataFrame, name: str) -> Column:
-    """Return the column in a form that pandas does not spoil.
+    """The column in a form that pandas does not spoil.
 
     Dates and timestamps as integers since 1970, because they would become slow
     objects or end in the year 2262; NaN as infinity, because it would become NULL.
@@ -91,7 +91,7 @@ def _for_pandas(df: DataFrame, name: str) -> Column:
 
 
 def _from_pandas(series: pd.Series, dtype: pa.DataType) -> pa.Array:
-    """Return the series as Arrow, from what ``_for_pandas`` made of the column.
+    """The series as Arrow, from what ``_for_pandas`` made of the column.
 
     pandas holds integers with NULLs as floats: beyond 2**53 they lose digits, and a
     row may go to a neighbouring cell.
@@ -102,7 +102,7 @@ def _from_pandas(series: pd.Series, dtype: pa.DataType) -> pa.Array:
 
 
 def _salt_columns(df: DataFrame) -> list[Column]:
-    """Return the columns whose hash tells rows of one key apart."""
+    """The columns whose hash tells rows of one key apart."""
     seen = Counter(name.casefold() for name in df.columns)
     return [
         column(field.name)

@@ -20,7 +20,7 @@ class Router:
     labels: npt.NDArray[np.int32]
 
     def place(self, columns: Sequence[pa.Array]) -> pa.StructArray:
-        """Return key and partition label of every row.
+        """Key and partition label of every row.
 
         The columns are those of the layout, then the salt if it needs one.
         """

@@ -17,8 +17,8 @@ from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError
 from skipindex.expressions import Predicate
 from skipindex.layout import QueryTree, Workload
+from skipindex.layout.quality import overlap
 from skipindex.rewrite.optimize import OptimizeReport, Wish, optimize_files, target_of
-from skipindex.rewrite.optimize import overlap as overlap_of
 from skipindex.rewrite.selection.eligible_files import data_files, present_indexes
 from skipindex.rewrite.selection.grouping import CUBE_SIZE, DataFile, Group, Target
 from skipindex.spark.placement.cluster import apply_clustering, cluster
@@ -276,7 +276,7 @@ def _copy(
         n_rows=n_rows,
         files_left=0,
         sealed=0,
-        overlap_before={n: overlap_of(table, n) for n in target.cluster_by},
-        overlap_after={n: overlap_of(written, n) for n in target.cluster_by},
+        overlap_before={n: overlap(table, n) for n in target.cluster_by},
+        overlap_after={n: overlap(written, n) for n in target.cluster_by},
         seconds=time.perf_counter() - began,
     )

@@ -1,0 +1,19 @@
+"""Deliberately broken variants of the library: each must fail one of its tests.
+
+Nearly every one is a mistake that another system has shipped, with the number of the
+trap or the project in ``why``.  A module here has the mutants of one package.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.catalogue.build import BUILD
+from tests.mutants.catalogue.expressions import EXPRESSIONS
+from tests.mutants.catalogue.indexes import INDEXES
+from tests.mutants.catalogue.planner import PLANNER
+from tests.mutants.catalogue.stages import STAGES
+from tests.mutants.catalogue.storage import STORAGE
+from tests.mutants.catalogue.table import TABLE
+
+MUTANTS: Final = (*EXPRESSIONS, *STORAGE, *INDEXES, *TABLE, *BUILD, *PLANNER, *STAGES)

@@ -1,0 +1,107 @@
+"""Mutants of ``indexes``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_KINDS: Final = ("tests/indexes/test_contract.py", "tests/planner/test_soundness.py")
+
+INDEXES: Final = (
+    Mutant(
+        "bloom-negated",
+        "indexes.kinds.bloom._wanted",
+        "isinstance(atom, OneOf)",
+        'hasattr(atom, "values")',
+        "a filter is asked for NOT IN: trap C-23",
+        ("tests/indexes/kinds/test_bloom.py", *_KINDS),
+    ),
+    Mutant(
+        "bloom-any",
+        "indexes.filters.filter_type.FilterIndex.probe",
+        "any(all(may_hold(bits, key) for key in keys) for keys in alternatives)",
+        "all(all(may_hold(bits, key) for key in keys) for keys in alternatives)",
+        "one absent value of a list is enough to skip: OAP 764",
+        ("tests/indexes/kinds/test_bloom.py", *_KINDS),
+    ),
+    Mutant(
+        "decoded-nulls",
+        "indexes.bit_slices.slices.Slices._decoded",
+        "return rows if self.full else rows & self._at(self.shape.n_slices)",
+        "return rows",
+        "a row without a value is taken for one of the highest code: not tight",
+        ("tests/indexes/bit_slices/test_decode.py",),
+    ),
+    Mutant(
+        "decoded-table",
+        "indexes.bit_slices.decode._Wanted.of",
+        "table[n_codes - stop : n_codes - start] = True",
+        "table[n_codes - stop + 1 : n_codes - start] = True",
+        "the last code of an interval is not looked for",
+        ("tests/indexes/bit_slices/test_decode.py",),
+    ),
+    Mutant(
+        "transposed-all",
+        "indexes.filters.transposed.TransposedFilters._among",
+        "found |= functools.reduce(operator.and_, [have[key] for key in alternative])",
+        "found &= functools.reduce(operator.and_, [have[key] for key in alternative])",
+        "a file is kept only if it seems to hold every value of a list",
+        (
+            "tests/indexes/filters/test_transposed.py",
+            "tests/planner/stages/test_transposed_filters.py",
+        ),
+    ),
+    Mutant(
+        "transposed-column",
+        "indexes.filters.transposed.TransposedFilters._among",
+        'bits = np.unpackbits(raw, count=len(block.slots), bitorder="little")',
+        'bits = np.unpackbits(raw, count=len(block.slots), bitorder="big")',
+        "the answer of one file is taken for that of another",
+        (
+            "tests/indexes/filters/test_transposed.py",
+            "tests/planner/stages/test_transposed_filters.py",
+        ),
+    ),
+    Mutant(
+        "complement-with-nulls",
+        "indexes.positional.PositionalIndex._probe",
+        "return Bounds(every - some.upper, every - some.lower)",
+        "every = BitMap(range(self.head.n_rows))\n"
+        "return Bounds(every - some.upper, every - some.lower)",
+        "NOT IN is the complement over all rows: trap C-24, Lance 4756",
+        _KINDS,
+    ),
+    Mutant(
+        "complement-of-lower",
+        "indexes.positional.PositionalIndex._probe",
+        "return Bounds(every - some.upper, every - some.lower)",
+        "return Bounds(every - some.lower, every - some.upper)",
+        "the complement of a superset is taken for a superset: trap C-23",
+        _KINDS,
+    ),
+    Mutant(
+        "bins-exact",
+        "indexes.kinds.range_bitmap.RangeBitmapIndex._between",
+        "exact = not begins_inside and not ends_inside",
+        "exact = bool(upper)",
+        "rows of a bin that a range only touches are certain",
+        _KINDS,
+    ),
+    Mutant(
+        "cumulative-end",
+        "indexes.kinds.range_bitmap._pack_cumulative",
+        "mask = narrow <= narrow.dtype.type(number)",
+        "mask = narrow < narrow.dtype.type(number)",
+        "a cumulative bitmap lacks its own value",
+        _KINDS,
+    ),
+    Mutant(
+        "inside-bins",
+        "indexes.kinds.bit_sliced.BitSlicedIndex._looks_inside",
+        "return self.shape.per_digit == 1 and self.unit == 1",
+        "return self.shape.per_digit == 1",
+        "codes are compared with bins, inside of few rows",
+        ("tests/indexes/kinds/test_within.py",),
+    ),
+)

@@ -1,0 +1,104 @@
+"""Mutants of ``planner.stages``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
+_LIMITS: Final = ("tests/planner/stages/test_limit.py",)
+
+STAGES: Final = (
+    Mutant(
+        "transposed-identity",
+        "planner.stages.index_reader.IndexReader._ask",
+        "files, slots = files[fits], slots[fits]",
+        "files, slots = files, slots",
+        "what a pack says of another data file is believed",
+        (
+            "tests/planner/stages/test_transposed_filters.py",
+            "tests/planner/stages/test_file_maps.py",
+        ),
+    ),
+    Mutant(
+        "last-child-lower",
+        "planner.stages.rows.RowEvaluator._counted",
+        "return bounds.lower.intersection_cardinality(lower), n_upper",
+        "return bounds.lower.intersection_cardinality(upper), n_upper",
+        "rows that may match the first child surely match the AND",
+        ("tests/planner/stages/test_row_counts.py",),
+    ),
+    Mutant(
+        "workers-other-files",
+        "planner.stages.pool._joined",
+        "mine = files[len(joined.verdicts) :].tolist()",
+        "mine = files.tolist()",
+        "what a worker found is said of other files",
+        ("tests/planner/stages/test_pool.py",),
+    ),
+    Mutant(
+        "rows-full-by-upper",
+        "planner.stages.planning_stages._look_at_rows",
+        "verdict.lower == found.table.n_rows[file]",
+        "verdict.upper == found.table.n_rows[file]",
+        "all rows match where all rows may",
+        _PLANS,
+    ),
+    Mutant(
+        "rows-empty-by-lower",
+        "planner.stages.planning_stages._look_at_rows",
+        "not verdict.upper",
+        "not verdict.lower",
+        "a file is skipped where no row is certain",
+        _PLANS,
+    ),
+    Mutant(
+        "counts-of-possible",
+        "planner.stages.row_counts.row_counts",
+        "lower[file], upper[file] = verdict.lower, verdict.upper",
+        "lower[file], upper[file] = verdict.upper, verdict.upper",
+        "rows that may match are counted as rows that do",
+        _PLANS,
+    ),
+    Mutant(
+        "counts-unknown-as-zero",
+        "planner.stages.row_counts.RowCounts.total",
+        "return lower, None if (self.upper < 0).any() else int(self.upper.sum())",
+        "return lower, int(self.upper.clip(0).sum())",
+        "a file of unknown size has no rows: trap C-55",
+        _PLANS,
+    ),
+    Mutant(
+        "limit-by-possible",
+        "planner.stages.limit.needed",
+        "lower = np.where(possible, counts.lower, 0)",
+        "lower = np.where(possible, counts.upper.clip(0), 0)",
+        "LIMIT counts on rows that only may match",
+        _LIMITS,
+    ),
+    Mutant(
+        "top-k-by-worst",
+        "planner.stages.limit._first_rows",
+        "after(span[best])",
+        "after(span[worst])",
+        "a file is left out although its best row is among the first: trap C-50",
+        _LIMITS,
+    ),
+    Mutant(
+        "top-k-nulls",
+        "planner.stages.limit._first_rows",
+        "key.nulls_first != key.descending",
+        "key.nulls_first",
+        "NULL stands at the wrong end of a descending order",
+        _LIMITS,
+    ),
+    Mutant(
+        "top-k-too-few",
+        "planner.stages.limit._first_rows",
+        "int(np.searchsorted(total, limit))",
+        "int(np.searchsorted(total, limit - 1))",
+        "one row less than the limit is enough",
+        _LIMITS,
+    ),
+)
