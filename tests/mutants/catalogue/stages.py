@@ -12,7 +12,7 @@ _LIMITS: Final = ("tests/planner/stages/test_limit.py",)
 STAGES: Final = (
     Mutant(
         "transposed-identity",
-        "planner.stages.index_reader.IndexReader._ask",
+        "planner.stages.index_reader.IndexReader._probe_shared",
         "files, slots = files[fits], slots[fits]",
         "files, slots = files, slots",
         "what a pack says of another data file is believed",
