@@ -134,8 +134,10 @@ def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
         packs.append(replace(move.pack, blobs=blobs))
         for row, identity in enumerate(identities):
             slot = move.slots.get(identity)
+            if slot is None:
+                continue
             old = {(names[p], s) for p, s in refs[row] if names[p] in move.old}
-            if slot is not None and old and old <= move.refs[identity]:
+            if old and old <= move.refs[identity]:
                 left = [(p, s) for p, s in refs[row] if names[p] not in move.old]
                 refs[row] = [*left, (len(packs) - 1, slot)]
     return base.with_refs(tuple(packs), refs)

@@ -353,7 +353,10 @@ def _with_column(files: pa.Table, name: str, values: pa.Array) -> pa.Table:
 
 
 def _merged_stats(
-    old: StatsColumn | None, new: StatsColumn | None, left: np.ndarray, before: np.ndarray
+    old: StatsColumn | None,
+    new: StatsColumn | None,
+    left: np.ndarray,
+    before: np.ndarray,
 ) -> StatsColumn:
     """The statistics of a column in rows of an older manifest and all of a newer one.
 

@@ -27,7 +27,7 @@ _SLICES_READ_AHEAD: Final = 4
 
 @dataclass(slots=True)
 class Slices:
-    """The bitmaps of one payload during one question.
+    """The bitmaps of one payload during one probe.
 
     Args:
         parts: the payload.
@@ -73,7 +73,7 @@ class Slices:
         return rows
 
     def _between_in_base_2(self, start: int, stop: int) -> BitMap:
-        """As ``between``, range-encoded: the form that is asked most often.
+        """As ``between``, range-encoded: the most frequent probe.
 
         A code is below ``c`` if its bits are, and the bits of ``c`` from its lowest
         one upwards decide that, by one AND or OR each.
