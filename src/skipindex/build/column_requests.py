@@ -51,8 +51,8 @@ def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
     requests = []
     for column, wanted in requested(table, indexes):
         single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
-        wishes: Sequence[SpecLike] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
-        specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
+        likes: Sequence[SpecLike] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
+        specs = [s for s in map(parse_spec, likes) if not isinstance(s, MinMax)]
         domain = domain_to_index(column)
         for spec in specs:
             kind = index_type(spec.kind)

@@ -1,7 +1,7 @@
-"""Merging: the payloads of many small packs, in few large ones.
+"""Merging the payloads of many small packs into few large ones.
 
-A build after every append leaves a pack each time, and a plan opens all of them.  Here
-is which packs are merged, and the commit; ``merged_packs`` writes them.
+A build after every append leaves a pack each time, and a plan opens all of them.  This
+module chooses the packs and commits; ``merged_packs`` writes them.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def merge(
 def merge_crowded(
     table: TableState, shrunk: Collection[str]
 ) -> tuple[TableState, list[str]]:
-    """The table with those packs merged that have too many of their size beside them.
+    """The table after packs are merged of which there are too many of one size.
 
-    What a build does of itself.  Notes say what could not be merged.
+    Every build ends with this.  The notes say what could not be merged.
 
     Args:
         table: the table.
-        shrunk: names of packs that are written anew if less than half is of use.
+        shrunk: names of packs that are rewritten if less than half is in use.
     """
     notes: list[str] = []
     refused: set[str] = set()
@@ -81,7 +81,7 @@ def merge_crowded(
 def rewrite_packs(
     table: TableState, names: Collection[str], *, forget_bins: bool
 ) -> tuple[TableState, list[str]]:
-    """The table with the packs of these names written anew, of what is in use alone."""
+    """The table after these packs are rewritten with what is in use alone."""
     manifest = without_vanished(table.snapshot.manifest, table.location)
     merger = Merger(
         table,

@@ -200,7 +200,7 @@ class Merger:
                 self.refused[error.number] = str(error)
 
     def _check(self, use: BlobUse, sizes: dict[int, np.ndarray]) -> None:
-        """See that all of a blob can be read, and add up the sizes of its payloads."""
+        """Check that a blob can be read, and add up the sizes of its payloads."""
         location = self._table.location
         for damage in damage_of_blob(use, self.manifest, location, deep=True):
             self.refused[use.number] = damage.reason

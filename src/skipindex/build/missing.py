@@ -20,8 +20,8 @@ def missing_of(
 ) -> dict[tuple[ColumnRequest, ...], list[int]]:
     """Files by what has to be built on them.
 
-    Where a column could not be read, all of the file is built anew: what a pack has
-    of that column is empty, and a part of the note would be lost.
+    If a column could not be read, all of the file is built again: the payload of that
+    column is empty, and a part of the note would be lost.
     """
     per_file: dict[int, list[ColumnRequest]] = {}
     damaged = repairs.mask(len(table))

@@ -150,17 +150,17 @@ def without_asked(
     return replace(left, indexes=to_json(asked)) if asked else left
 
 
-def to_json(wishes: Mapping[str, Sequence[Spec] | None]) -> dict[str, Any]:
-    """SpecsByColumn as a property says them."""
+def to_json(request: Mapping[str, Sequence[Spec] | None]) -> dict[str, Any]:
+    """A request as the property ``indexes`` has it."""
     return {
         name: None if specs is None else [spec_to_json(spec) for spec in specs]
-        for name, specs in wishes.items()
+        for name, specs in request.items()
     }
 
 
-def spec_keys(wishes: SpecsByColumn) -> set[SpecKey]:
-    """The columns and specs of wishes, ``*`` left out."""
-    return {(name, _key(s)) for name, specs in wishes.items() for s in specs or ()}
+def spec_keys(request: SpecsByColumn) -> set[SpecKey]:
+    """The columns and specs of a request, ``*`` left out."""
+    return {(name, _key(s)) for name, specs in request.items() for s in specs or ()}
 
 
 def _key(spec: Spec) -> str:
@@ -183,9 +183,9 @@ def _read(record: Mapping[str, Any]) -> SpecsByColumn:
     return found
 
 
-def _add(wishes: SpecsByColumn, name: str, specs: Sequence[Spec]) -> None:
-    mine = wishes.get(name) or []
-    wishes[name] = [*mine, *(spec for spec in specs if spec not in mine)]
+def _add(request: SpecsByColumn, name: str, specs: Sequence[Spec]) -> None:
+    mine = request.get(name) or []
+    request[name] = [*mine, *(spec for spec in specs if spec not in mine)]
 
 
 def _present(table: TableState) -> Iterator[tuple[str, Spec]]:

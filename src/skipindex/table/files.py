@@ -80,7 +80,7 @@ def _name(file: FileInfo) -> str:
 
 
 def check_folder(location: Location) -> None:
-    """Raise ``TableError`` if there is a file in the place of the folder."""
+    """Raise ``TableError`` if the path is a file."""
     if location.stat("") is not None:
         raise TableError(
             f"{location.full('')!r} is a file (expected the folder of a table)"
