@@ -1,7 +1,7 @@
 """One build task: read some data files, write their payloads into packs.
 
-What cannot be indexed (a damaged file, a column of another type) is noted in the
-manifest and left to be read; it never fails the build.
+A file or column that cannot be indexed (a damaged file, a column of another type) gets
+a note in the manifest, and plans read it; it never fails the build.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class _PendingPack:
         return self.n_files - 1
 
     def write(self, location: Location) -> PackInfo | None:
-        """Write the pack and begin a new one; None if there is nothing in it."""
+        """Write the pack and begin a new one; None if it is empty."""
         if not self._builders or not self.n_files:
             return None
         domains = {name: column.domain for name, column in self._open.items()}
@@ -221,7 +221,7 @@ def map_blob(
 def _index_file(
     location: Location, path: str, columns: Sequence[ColumnRequest]
 ) -> _Indexed | None:
-    """Index one file.  What cannot be indexed is noted, and left to be read."""
+    """Index one file; a column that cannot be indexed gets a note."""
     found = FileInfo(path, 0, 0)
     note = None
     try:
@@ -241,7 +241,7 @@ def _index_file(
 def _row(
     found: FileInfo, *, footer_crc: int = 0, n_rows: int = -1, note: str | None = None
 ) -> dict[str, Any]:
-    """What a manifest has of a file, but for its packs."""
+    """A file's row of the manifest, without its packs."""
     return {
         "path": found.path,
         "size": found.size,
@@ -275,7 +275,7 @@ def _read_and_index(
 def _index_column(
     file: DataFile, request: ColumnRequest, indexed: _Indexed
 ) -> Iterator[str]:
-    """Add what is built on one column; what cannot be, and why."""
+    """Add what is built on one column; notes on what cannot be built, and why."""
     name = request.name
     try:
         column = read_column(file, name, request.domain, path=request.path)

@@ -2,8 +2,8 @@
 
 Names that begin with ``_`` or ``.`` are hidden (trap C-37), except ``_name=value``.  If
 a folder is named ``name=value``, the table has partitions, and the files in such
-folders are read.  Otherwise it has none, and the files of the folder itself are read:
-what lies in folders below it is not the table's.
+folders are read.  Otherwise it has none, and only the files of the folder itself are
+read.
 """
 
 from __future__ import annotations
