@@ -21,10 +21,10 @@ from skipindex.build.column_requests import (
 from skipindex.build.merge import merge_crowded
 from skipindex.build.merged_packs import files_of_packs
 from skipindex.build.missing import deal, missing_of
+from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.repair import Repair, to_repair, without_packs
 from skipindex.build.requested import SpecKey, indexable_columns, without_asked
 from skipindex.build.runners import Progress, Runner
-from skipindex.build.task import ColumnRequest
 from skipindex.errors import SkipIndexError
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.requested import EVERY, column_named, indexable_columns
-from skipindex.build.task import ColumnRequest
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions.domain import ACCEPTED, Domain
 from skipindex.indexes import MinMax, index_type, parse_spec, spec_to_json

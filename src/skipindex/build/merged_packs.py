@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.build.packable import BlobReader, is_packable, packed_together
-from skipindex.build.task import map_blob
+from skipindex.build.pending_pack import map_blob
 from skipindex.build.tiers import is_small
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.domain import Domain

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.repair import Repair
-from skipindex.build.task import BuildTask, ColumnRequest
+from skipindex.build.task import BuildTask
 from skipindex.indexes import spec_to_json
 from skipindex.storage.manifest import spec_key
 from skipindex.table import TableState
