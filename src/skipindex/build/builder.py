@@ -19,12 +19,12 @@ from skipindex.build.column_requests import (
     requested,
 )
 from skipindex.build.merge import merge_crowded
-from skipindex.build.merged_packs import files_of_packs
 from skipindex.build.missing import deal, missing_of
 from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.repair import Repair, to_repair, without_packs
 from skipindex.build.requested import SpecKey, indexable_columns, without_asked
 from skipindex.build.runners import Progress, Runner
+from skipindex.build.tiers import files_of_packs
 from skipindex.errors import SkipIndexError
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP

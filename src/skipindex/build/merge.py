@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from skipindex.build.merged_packs import (
-    Merger,
-    Move,
+from skipindex.build.merged_packs import Merger, Move
+from skipindex.build.tiers import (
+    MAX_BYTES,
+    MAX_FILES,
+    crowded,
     files_of_packs,
     index_keys,
 )
-from skipindex.build.tiers import MAX_BYTES, MAX_FILES, crowded
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
 from skipindex.storage.properties import TableProperties
