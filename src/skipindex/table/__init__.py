@@ -1,4 +1,4 @@
-"""A table: Parquet files below one folder, and what our indexes know of them.
+"""A table: Parquet files below one folder, and what indexes know of them.
 
 The files are those that Spark would read (``table/files.py``).  A file that the
 newest commit does not know, or knows with another identity, simply has no index.

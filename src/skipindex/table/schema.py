@@ -41,7 +41,7 @@ class ColumnInfo:
 
     @property
     def leaves(self) -> list[ColumnInfo]:
-        """The column itself, or what is inside of it that is no struct."""
+        """The column itself; a struct is replaced by the fields in it."""
         if not self.fields:
             return [self]
         return [leaf for inner in self.fields for leaf in inner.leaves]
@@ -49,8 +49,8 @@ class ColumnInfo:
     def field(self, name: str) -> ColumnInfo:
         """The field that Spark would take ``name`` for.
 
-        One that is spelled so, else one that is but for capitals: which of the two
-        Spark goes by is the session's affair, and it refuses what it cannot tell.
+        An exact match wins over one in other capitals; Spark itself rejects a name that
+        its session's setting makes ambiguous.
 
         Raises:
             PredicateError: there is none, or more than one.
@@ -127,7 +127,7 @@ class Columns:
         try:
             return self.resolve(text)
         except PredicateError:
-            # Of names that differ in capitals alone, the one that is spelled so.
+            # Among names that differ in capitals alone, the exact match.
             if text in self.by_name:
                 return self.by_name[text]
             first, *inner = name_parts(text)
