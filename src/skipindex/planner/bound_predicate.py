@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Final, TypeAlias, TypeVar, assert_never
 
 from skipindex.expressions.atoms import Atom, Value
@@ -207,7 +207,6 @@ def unknowns(tree: BoundPredicate) -> Iterator[Unknown]:
     return (part for part in _parts(tree) if isinstance(part, Unknown))
 
 
-@lru_cache(maxsize=16)
 def text_of(tree: BoundPredicate) -> str:
     """``tree`` in SQL words."""
     match tree:

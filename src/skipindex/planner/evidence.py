@@ -20,7 +20,6 @@ from skipindex.planner.bound_predicate import (
     fold,
     leaves,
     shorten,
-    text_of,
     unknowns,
 )
 from skipindex.planner.stages.evaluation import Evaluation
@@ -126,7 +125,7 @@ def evidence(found: Evaluation, file: int) -> tuple[Evidence, ...]:
         rows = found.rows[file]
         words = f"no row of the file ({', '.join(rows.kinds)})"
         facts = {"matching_rows": 0, "n_rows": int(found.table.n_rows[file])}
-        return (Evidence(text_of(found.tree), rows.kinds, words, facts),)
+        return (Evidence(found.text, rows.kinds, words, facts),)
     return _refutation(found, file)
 
 

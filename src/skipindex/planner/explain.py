@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from skipindex.errors import PlanError
-from skipindex.planner.bound_predicate import leaves, shorten
+from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
 from skipindex.planner.evidence import ConditionReport, Evidence, SkippedFile
 from skipindex.planner.file_tasks import FileTask
 from skipindex.planner.stages.evaluation import Evaluation
@@ -189,6 +189,10 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         against = skipped.evidence
     found = plan.evaluation
 
+    def of_leaf(leaf: Leaf | Computed) -> tuple[int, int] | None:
+        alone = Evaluation(table, leaf, kinds=plan.kinds, session=found.session)
+        return counted(alone.run(STAGES))
+
     def counted(evaluation: Evaluation) -> tuple[int, int] | None:
         counts = row_counts(evaluation)
         known = counts.upper[i] >= 0
@@ -202,10 +206,6 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         matching=counted(found),
         evidence=against,
         conditions=tuple(
-            (
-                leaf.text,
-                counted(Evaluation(table, leaf, kinds=plan.kinds).run(STAGES)),
-            )
-            for leaf in dict.fromkeys(leaves(found.tree))
+            (leaf.text, of_leaf(leaf)) for leaf in dict.fromkeys(leaves(found.tree))
         ),
     )

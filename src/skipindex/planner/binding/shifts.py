@@ -10,9 +10,9 @@ from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.inversion import BoundCall
 from skipindex.planner.binding.terms import BoundLiteral, BoundTerm, argument_of
 from skipindex.planner.binding.typed_calls import applied, is_of, through
-from skipindex.planner.functions import dates
+from skipindex.planner.functions import FUNCTIONS, dates
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
-from skipindex.planner.functions.registry import FUNCTIONS, Argument, Function, integer
+from skipindex.planner.functions.registry import Argument, Function, integer
 
 _INTERVAL_MONTHS: Final = {"MONTH": 1, "YEAR": 12}
 

@@ -11,19 +11,15 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
 
-import skipindex.planner.functions.casts
-import skipindex.planner.functions.dates
-import skipindex.planner.functions.numbers
-import skipindex.planner.functions.rounding
-import skipindex.planner.functions.text  # noqa: F401 (they register functions)
 from skipindex.expressions import Literal, argument_sql
 from skipindex.expressions.domain import EPOCH, INT64_MAX, INT64_MIN, Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.inversion import BoundCall
 from skipindex.planner.binding.literal_cuts import Refusal, cut
 from skipindex.planner.binding.terms import BoundLiteral, BoundTerm, argument_of
+from skipindex.planner.functions import FUNCTIONS
 from skipindex.planner.functions.decimals import CAST_DIGITS, decimal_type
-from skipindex.planner.functions.registry import FUNCTIONS, Function, integer
+from skipindex.planner.functions.registry import Function, integer
 
 UNTYPED: Final = Domain("decimal")
 """Of a decimal literal, whose type depends on what it meets."""

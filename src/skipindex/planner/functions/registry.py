@@ -1,4 +1,4 @@
-"""What a built-in function of Spark is to the planner, and the registry of them.
+"""What a built-in function of Spark is to the planner, and tables of them.
 
 A function is listed only if it gives the same value in every version of Spark that
 we support, with ANSI mode and without.  For the rest there is ``UnsureError``: a
@@ -93,20 +93,20 @@ class Function:
 Resolver: TypeAlias = Callable[[Sequence[Argument]], Function | None]
 """The function for these arguments, or None if only Spark can say."""
 
-FUNCTIONS: Final[dict[str, Resolver]] = {}
-"""By Spark's name in lower case; operators by their sign."""
 
+class FunctionTable(dict[str, Resolver]):
+    """Resolvers by Spark's name in lower case; operators by their sign."""
 
-def function(*names: str) -> Callable[[Resolver], Resolver]:
-    """Register a resolver under Spark's names for it."""
+    def named(self, *names: str) -> Callable[[Resolver], Resolver]:
+        """Add a resolver under Spark's names for it."""
 
-    def register(resolver: Resolver) -> Resolver:
-        for name in names:
-            assert name not in FUNCTIONS, name
-            FUNCTIONS[name] = resolver
-        return resolver
+        def add(resolver: Resolver) -> Resolver:
+            for name in names:
+                assert name not in self, name
+                self[name] = resolver
+            return resolver
 
-    return register
+        return add
 
 
 def whole(domain: Domain) -> tuple[int, int]:

@@ -11,11 +11,13 @@ from skipindex.expressions.domain import Domain
 from skipindex.planner.functions.registry import (
     Argument,
     Function,
+    FunctionTable,
     UnsureError,
-    function,
     in_bits,
     integer,
 )
+
+FUNCTIONS: Final = FunctionTable()
 
 STRING: Final = Domain("string")
 _INT: Final = integer(32)
@@ -49,14 +51,14 @@ def ascii_only(text: str) -> str:
     return text
 
 
-@function("upper", "ucase")
+@FUNCTIONS.named("upper", "ucase")
 def _upper(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string"):
         return None
     return Function(STRING, lambda s: ascii_only(s).upper())
 
 
-@function("lower", "lcase")
+@FUNCTIONS.named("lower", "lcase")
 def _lower(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string"):
         return None
@@ -66,7 +68,7 @@ def _lower(arguments: Sequence[Argument]) -> Function | None:
 def _register_trim(name: str, strip: Callable[[str, str], str]) -> None:
     """A function that drops spaces, or the characters of a text, at the ends."""
 
-    @function(name)
+    @FUNCTIONS.named(name)
     def resolver(arguments: Sequence[Argument]) -> Function | None:
         if _takes(arguments, "string"):
             return Function(STRING, lambda s: strip(s, " "))
@@ -83,38 +85,38 @@ _register_trim("ltrim", str.lstrip)
 _register_trim("rtrim", str.rstrip)
 
 
-@function("reverse")
+@FUNCTIONS.named("reverse")
 def _reverse(arguments: Sequence[Argument]) -> Function | None:
     return Function(STRING, lambda s: s[::-1]) if _takes(arguments, "string") else None
 
 
-@function("length", "char_length", "character_length", "len")
+@FUNCTIONS.named("length", "char_length", "character_length", "len")
 def _length(arguments: Sequence[Argument]) -> Function | None:
     return Function(_INT, len) if _takes(arguments, "string") else None
 
 
-@function("octet_length")
+@FUNCTIONS.named("octet_length")
 def _octet_length(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string"):
         return None
     return Function(_INT, lambda s: len(s.encode()))
 
 
-@function("||", "concat")
+@FUNCTIONS.named("||", "concat")
 def _concat(arguments: Sequence[Argument]) -> Function | None:
     if not arguments or not all(argument.is_a("string") for argument in arguments):
         return None
     return Function(STRING, lambda *pieces: "".join(pieces))
 
 
-@function("replace")
+@FUNCTIONS.named("replace")
 def _replace(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "string", "string"):
         return None
     return Function(STRING, lambda s, a, b: s.replace(a, b) if a else s)
 
 
-@function("repeat")
+@FUNCTIONS.named("repeat")
 def _repeat(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "int"):
         return None
@@ -127,28 +129,28 @@ def _repeat(arguments: Sequence[Argument]) -> Function | None:
     return Function(STRING, repeated)
 
 
-@function("instr")
+@FUNCTIONS.named("instr")
 def _instr(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "string"):
         return None
     return Function(_INT, lambda text, piece: text.find(piece) + 1)
 
 
-@function("locate", "position", "charindex")
+@FUNCTIONS.named("locate", "position", "charindex")
 def _locate(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "string"):
         return None
     return Function(_INT, lambda piece, text: text.find(piece) + 1)
 
 
-@function("right")
+@FUNCTIONS.named("right")
 def _right(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "int"):
         return None
     return Function(STRING, lambda s, n: s[max(len(s) - n, 0) :] if n > 0 else "")
 
 
-@function("left")
+@FUNCTIONS.named("left")
 def _left(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "int"):
         return None
@@ -156,7 +158,7 @@ def _left(arguments: Sequence[Argument]) -> Function | None:
     return replace(piece, apply=lambda text, n: substring(text, 1, n))
 
 
-@function("substring", "substr")
+@FUNCTIONS.named("substring", "substr")
 def _substring(arguments: Sequence[Argument]) -> Function | None:
     if _takes(arguments, "string", "int"):
         text, position = arguments
@@ -225,21 +227,21 @@ _WIDER: Final = (0xC2, 0xE0, 0xF0)
 """The least first bytes of characters of two, three and four bytes."""
 
 
-@function("ascii")
+@FUNCTIONS.named("ascii")
 def _ascii(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string"):
         return None
     return Function(_INT, lambda s: ord(ascii_only(s)[0]) if s else 0)
 
 
-@function("lpad")
+@FUNCTIONS.named("lpad")
 def _pad_left(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "int", "string"):
         return None
     return Function(STRING, lambda s, n, pad: _padding(s, n, pad) + s[: max(n, 0)])
 
 
-@function("rpad")
+@FUNCTIONS.named("rpad")
 def _pad_right(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "int", "string"):
         return None
@@ -255,7 +257,7 @@ def _padding(text: str, length: int, pad: str) -> str:
     return (pad * (missing // len(pad) + 1))[:missing]
 
 
-@function("bit_length")
+@FUNCTIONS.named("bit_length")
 def _bit_length(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string"):
         return None

@@ -15,7 +15,7 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP, FileMap
 from skipindex.indexes.interface import GatheringType, Index, IndexType, PackIndex
-from skipindex.planner.stages.pack_cache import PACK_CACHE, PackReader
+from skipindex.planner.stages.pack_cache import PackCache, PackReader
 from skipindex.storage.manifest import BlobUse
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts
@@ -42,10 +42,12 @@ class IndexOpener:
 
     Args:
         n_rows: of every file.
+        cache: holds what is opened.
     """
 
-    def __init__(self, n_rows: np.ndarray) -> None:
+    def __init__(self, n_rows: np.ndarray, cache: PackCache) -> None:
         self.notes: dict[str, int] = {}
+        self.cache = cache
         self._n_rows = n_rows
 
     def open(
@@ -53,7 +55,7 @@ class IndexOpener:
     ) -> Index | None:
         """The index of one file, or None if it has none that is fit for use."""
         kind, blob, slot = location
-        index = PACK_CACHE.index(blob, slot)
+        index = self.cache.index(blob, slot)
         if index is not None:
             return index
         assert column.domain is not None
@@ -65,13 +67,13 @@ class IndexOpener:
         except UNUSABLE as error:
             self.refuse(error, blob)
             return None
-        PACK_CACHE.keep(blob, slot, index)
+        self.cache.keep(blob, slot, index)
         return index
 
     def refuse(self, error: Exception, blob: Blob, what: str = "index") -> None:
         """Note that what was read of a blob is no index."""
         self.note(f"{what} not used: {error}")
-        PACK_CACHE.forget(blob)
+        self.cache.forget(blob)
 
     def note(self, reason: str) -> None:
         """Count one more reason why an index was not used."""
@@ -84,10 +86,13 @@ class IndexReader(IndexOpener):
     Args:
         table: the table.
         kinds: names of the kinds that may be used; None is all.
+        cache: holds what is opened.
     """
 
-    def __init__(self, table: TableState, kinds: Collection[str] | None) -> None:
-        super().__init__(table.n_rows)
+    def __init__(
+        self, table: TableState, kinds: Collection[str] | None, cache: PackCache
+    ) -> None:
+        super().__init__(table.n_rows, cache)
         self._table = table
         self._kinds = kinds
         self._packs: dict[str, PackReader | None] = {}
@@ -181,11 +186,11 @@ class IndexReader(IndexOpener):
         if blob is None:
             return None
         try:
-            index = PACK_CACHE.pack_index(blob)
+            index = self.cache.pack_index(blob)
             if index is None:
                 parts, n_files = blob.shared(READS), len(blob.n_rows)
                 index = open_shared(parts, column.domain, n_files)
-                PACK_CACHE.keep_pack_index(blob, index)
+                self.cache.keep_pack_index(blob, index)
             found = index.ask(atom)
         except UNUSABLE as error:
             self.refuse(error, blob, what)
@@ -229,7 +234,7 @@ class IndexReader(IndexOpener):
                     self._blobs[key] = pack.blob(use.entry)
                 except UNUSABLE as error:
                     self.note(f"pack {use.pack.name} not used: {error}")
-                    PACK_CACHE.forget(pack)
+                    self.cache.forget(pack)
         return self._blobs[key]
 
     def pack_names(self) -> dict[Blob, str]:
@@ -240,7 +245,7 @@ class IndexReader(IndexOpener):
     def _pack(self, name: str) -> PackReader | None:
         if name not in self._packs:
             try:
-                self._packs[name] = PACK_CACHE.pack(self._table.location, name)
+                self._packs[name] = self.cache.pack(self._table.location, name)
             except UNUSABLE as error:
                 self.note(f"pack {name} not used: {error}")
                 self._packs[name] = None

@@ -29,7 +29,7 @@ from skipindex.planner.stages.index_reader import (
     IndexOpener,
     IndexReader,
 )
-from skipindex.planner.stages.pack_cache import PACK_CACHE
+from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from skipindex.planner.stages.rows import LeafBounds, RowEvaluator, RowVerdict
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.pack import Blob, BlobEntry
@@ -188,7 +188,7 @@ def _tasks_of(
                 table.n_rows[mine],
                 [_BlobName(names[b], b.entry, type(kinds[b])) for b in sources],
                 located,
-                PACK_CACHE.parts.limit // workers,
+                reader.cache.parts.limit // workers,
             )
         )
     return made
@@ -226,9 +226,10 @@ def look(task: _Task) -> _Result:
     Raises:
         UnknownIndexError: this process does not know a kind as the other does.
     """
-    PACK_CACHE.limit_parts(task.cache_bytes)
+    cache = DEFAULT_SESSION.packs  # of this worker
+    cache.resize(task.cache_bytes)
     before = reads_so_far()
-    opener = IndexOpener(task.n_rows)
+    opener = IndexOpener(task.n_rows, cache)
     blobs = [_opened(task.location, source, opener) for source in task.sources]
     locations = {
         column: {
@@ -255,7 +256,7 @@ def _opened(
             f"{source.kind.__qualname__!r})"
         )
     try:
-        return kind, PACK_CACHE.pack(location, source.pack).blob(source.entry)
+        return kind, opener.cache.pack(location, source.pack).blob(source.entry)
     except UNUSABLE as error:
         opener.note(f"pack {source.pack} not used: {error}")
         return None
