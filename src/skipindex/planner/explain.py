@@ -19,7 +19,7 @@ from skipindex.table import TableState
 
 
 class Explainable(Protocol):
-    """What is told of a plan."""
+    """The parts of a plan that are explained."""
 
     where: str
     row_limit: RowLimit
@@ -119,7 +119,7 @@ class FileExplanation:
 
     Args:
         path: relative to the table.
-        verdict: what became of it, and in which stage.
+        verdict: whether it is read, or the stage that skipped it.
         reason: the proof, or what must still be checked.
         index: whether its index fits it, or why not.
         matching: between how many and how many rows match; None if not known.
@@ -166,7 +166,7 @@ def _rows(matching: tuple[int, int] | None) -> str:
 
 
 def file_explanation(plan: Explainable, path: str) -> FileExplanation:
-    """What ``plan`` knows of one file; each condition is asked anew, alone.
+    """What ``plan`` knows of one file; each condition is evaluated anew, alone.
 
     Raises:
         PlanError: the table has no such file.

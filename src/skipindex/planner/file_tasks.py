@@ -24,7 +24,7 @@ from skipindex.planner.stages.row_counts import RowCounts
 
 
 class Verdict(Enum):
-    """What is known of a file that is read."""
+    """Whether every row of a file that is read matches."""
 
     ALL = "all rows match"
     READ = "some rows may match"

@@ -48,8 +48,8 @@ class Violation:
     """A claim of a plan that does not hold.
 
     Args:
-        path: of the file, relative to the table.
-        claim: what the plan says of it.
+        path: the file's, relative to the table.
+        claim: what the plan says about it.
         found: what is true.
     """
 
@@ -108,7 +108,7 @@ def verify_plan(
         sample: so many files, or such a share of them below 1, skipped ones first;
             by default all.
         spark: a session that counts, instead of pyarrow here.
-        seed: of the sample.
+        seed: for drawing the sample.
 
     Raises:
         PlanError: ``sample`` is no number of files, or the session's settings are

@@ -167,7 +167,7 @@ def _trunc(arguments: Sequence[Argument]) -> Function | None:
 
 @FUNCTIONS.named("date_trunc")
 def _date_trunc(arguments: Sequence[Argument]) -> Function | None:
-    """Of wall clocks; the caller turns instants into them and back."""
+    """A wall clock, truncated; the caller converts instants to it and back."""
     if len(arguments) != 2 or not arguments[1].is_a("timestamp_ntz"):
         return None
     word = _word(arguments[0])

@@ -17,6 +17,7 @@ from skipindex.planner.functions.registry import (
     UnsureError,
     in_bits,
     integer,
+    least_integer,
     whole,
 )
 
@@ -131,27 +132,17 @@ def _sure_span(
     middle = min(max(_root(operation, constant), low), high)
     if not fits(middle):
         return None
-    return _edge(fits, middle, low), _edge(fits, middle, high)
+    least = least_integer(low, middle, fits)
+    past = least_integer(middle, high, lambda value: not fits(value))
+    assert least is not None
+    return least, high if past is None else past - 1
 
 
 def _root(operation: Callable[[int, int], int], constant: int) -> int:
-    """Where the operation is about 0."""
+    """An argument for which the result is near 0."""
     if operation is mul:
         return 0
     return -constant if operation is add else constant
-
-
-def _edge(fits: Callable[[int], bool], inside: int, outside: int) -> int:
-    """The value nearest to ``outside`` that fits; those between do, up to it."""
-    if fits(outside):
-        return outside
-    while abs(outside - inside) > 1:
-        middle = (inside + outside) // 2
-        if fits(middle):
-            inside = middle
-        else:
-            outside = middle
-    return inside
 
 
 @FUNCTIONS.named("+")

@@ -27,7 +27,7 @@ _SHOWN_ALIKE: Final = 15
 
 @FUNCTIONS.named("sign", "signum")
 def _sign(arguments: Sequence[Argument]) -> Function | None:
-    """Of doubles, and of what Spark makes doubles of."""
+    """The sign of a number, which Spark converts to a double."""
     if len(arguments) != 1 or not arguments[0].is_a("int", "float", "decimal"):
         return None
     return Function(DOUBLE, _signum, 1)
@@ -88,7 +88,7 @@ def _rounded_type(domain: Domain, places: int) -> tuple[Domain, int]:
 
 
 def _round_double(value: float, places: int) -> float:
-    """As Java does it, by the decimal digits that it shows of a double.
+    """Round as Java does, by the decimal digits that it shows of a double.
 
     Versions of Java differ in the seventeenth digit, so what is near to a half is
     Spark's to say, unless few digits are shown.

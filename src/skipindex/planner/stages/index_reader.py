@@ -1,4 +1,4 @@
-"""Opening indexes for a plan: whatever is wrong with one, it is only not used."""
+"""Opening indexes for a plan; one that cannot be read is noted and not used."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ IndexLocation = tuple[IndexType, Blob, int]
 
 
 class IndexOpener:
-    """Opens indexes, and notes those that are not fit for use.
+    """Opens indexes, and notes those that cannot be used.
 
     Args:
-        n_rows: of every file.
+        n_rows: the row count of every file.
         cache: holds what is opened.
     """
 
@@ -53,7 +53,7 @@ class IndexOpener:
     def open(
         self, location: IndexLocation, file: int, column: ColumnInfo
     ) -> Index | None:
-        """The index of one file, or None if it has none that is fit for use."""
+        """The index of one file, or None if it has none that can be used."""
         kind, blob, slot = location
         index = self.cache.index(blob, slot)
         if index is not None:
@@ -141,9 +141,9 @@ class IndexReader(IndexOpener):
     def probe_map(
         self, use: BlobUse, atom: Atom, column: ColumnInfo, wanted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Of the ``wanted`` files, those that a map rules out, and surely not.
+        """The ``wanted`` files that a map rules out, and those with a matching row.
 
-        A file of which the map is not, or that has changed, is in neither.
+        A file that the map does not cover, or that has changed, is in neither.
         None is "no opinion".
         """
         return self._probe_shared(use, FileMap.open, "file map", atom, column, wanted)
@@ -177,7 +177,7 @@ class IndexReader(IndexOpener):
         column: ColumnInfo,
         wanted: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """What a pack knows of its files: as ``probe_map``."""
+        """The answer of a pack about its files, as for ``probe_map``."""
         assert column.domain is not None
         mine = wanted[use.rows]
         if not mine.any():
@@ -224,7 +224,7 @@ class IndexReader(IndexOpener):
         return True
 
     def blob(self, use: BlobUse) -> Blob | None:
-        """The opened blob, or None if it is not fit for use."""
+        """The opened blob, or None if it cannot be used."""
         key = use.pack.name, use.entry.offset
         if key not in self._blobs:
             self._blobs[key] = None
