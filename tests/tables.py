@@ -30,7 +30,7 @@ from skipindex.expressions.atoms import (
     Value,
     Wildcard,
 )
-from skipindex.planner.stages.pack_cache import PACK_CACHE
+from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import (
     LOG,
@@ -136,7 +136,7 @@ def set_mtime(path: Path, seconds: float) -> None:
 
 def forget_open_packs() -> None:
     """Let the next plan open its packs anew."""
-    PACK_CACHE.clear()
+    DEFAULT_SESSION.clear()
 
 
 def holds(atom: Atom, value: Value | None) -> bool:

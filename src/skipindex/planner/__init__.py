@@ -2,8 +2,8 @@
 
 ::
 
-    text ──sql.parse──▶ Predicate ──push_not──▶ ──bind──▶ Bound ──simplify──▶ Bound
-        └─ evaluation: all files at once, then the rows of the files left ──▶ Plan
+    text ──sql.parse──▶ Predicate ──push_not, bind──▶ BoundPredicate ──simplify──▶
+        ──stages: all files at once, then the rows of the files left──▶ Plan
 
 The one law: a file is left out only if it is proved that the predicate is TRUE
 for none of its rows.  WHERE keeps TRUE alone, and after ``push_not`` only AND and
@@ -12,5 +12,5 @@ one atom with ``Bounds``, rows (or files) that are certainly and possibly TRUE, 
 with None, "no opinion".  Nothing here ever takes the complement of a set.
 
 "This comparison is NULL" and "this statistic is missing" are different things:
-the first makes a row not match, the second makes a file stay.
+the first rules a row out, the second rules nothing out.
 """

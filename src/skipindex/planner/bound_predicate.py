@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Final, TypeAlias, TypeVar, assert_never
 
 from skipindex.expressions.atoms import Atom, Value
@@ -18,7 +18,7 @@ S = TypeVar("S", bound=SetLike)
 T = TypeVar("T")
 
 _SHOWN: Final = 400
-"""Characters of a condition that are shown whole."""
+"""Longer conditions are shown shortened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +37,29 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One question to the indexes, and the words of the user that it stands for."""
+    """One question to the indexes, and the condition as the user wrote it."""
 
     atom: Atom
     text: str
 
     @property
     def column(self) -> str:
-        """The column that is asked about."""
+        """The column that it asks about."""
         return self.atom.column
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A question to a function of one column: no index knows, but a value tells.
+    """A question to a function of one column, answered by a value of the column.
 
     Args:
-        column: the only one that the function takes.
+        column: the only column that the function takes.
         expression: the function, in SQL.
-        question: to its value.
-        text: the words of the user that it stands for.
+        question: the question to its value.
+        text: the condition as the user wrote it.
         test: the answer for a value of the column, in its domain; None is "may be
             TRUE or not".
-        key: what the function is, to know it again; None is like no other.
+        key: equal for equal functions; None equals no other.
     """
 
     column: str
@@ -96,10 +96,10 @@ def evaluate(
     everything: S,
     is_empty: Callable[[S], bool],
 ) -> Bounds[S]:
-    """What ``tree`` says of a universe, given what is known of its leaves.
+    """The bounds of ``tree`` over a universe, from those of its leaves.
 
-    An AND is left as soon as nothing can be TRUE any more, so what would follow
-    is never asked for.
+    An AND stops as soon as nothing can be TRUE any more, and the rest of its parts
+    is not asked.
 
     Args:
         tree: any bound tree.
@@ -150,10 +150,10 @@ def fold(
     Args:
         tree: any bound tree.
         leaf: the value of a leaf.
-        all_of: that of an AND.
-        any_of: that of an OR.
-        constant: that of what is TRUE for every row, or for none.
-        unknown: that of a condition that no index can judge.
+        all_of: the value of an AND, of those of its parts.
+        any_of: the value of an OR, of those of its parts.
+        constant: the value of what is TRUE for every row, or for none.
+        unknown: the value of a condition that no index can judge.
     """
 
     def walk(node: BoundPredicate) -> T:
@@ -207,7 +207,6 @@ def unknowns(tree: BoundPredicate) -> Iterator[Unknown]:
     return (part for part in _parts(tree) if isinstance(part, Unknown))
 
 
-@lru_cache(maxsize=16)
 def text_of(tree: BoundPredicate) -> str:
     """``tree`` in SQL words."""
     match tree:

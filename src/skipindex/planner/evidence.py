@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
-import pyarrow as pa
-
 from skipindex.errors import UnknownIndexError
 from skipindex.expressions.atoms import OneOf
-from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.bound_predicate import (
@@ -20,9 +17,9 @@ from skipindex.planner.bound_predicate import (
     fold,
     leaves,
     shorten,
-    text_of,
     unknowns,
 )
+from skipindex.planner.stages.computed import bound_of
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import LIMIT
 from skipindex.planner.stages.records import DERIVED, ROWS, VALUES, LeafRecord
@@ -32,13 +29,13 @@ _STATISTICS: Final = frozenset({"minmax", "partition"})
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is stored of a file and contradicts a condition.
+    """Index data of a file that contradict a condition.
 
     Args:
-        condition: in the user's words.
+        condition: the condition as the user wrote it.
         kinds: the index kinds that say so; ``minmax`` and ``partition`` are the
             statistics and the path.
-        words: what they say, for people.
+        words: the contradiction, for people.
         facts: the same as plain values: bounds as Spark would show them.
     """
 
@@ -71,7 +68,7 @@ class SkippedFile:
         size: in bytes; with ``mtime`` and ``footer_crc`` the identity that the
             proof is about.
         mtime: modification mark in nanoseconds.
-        stage: that skipped it.
+        stage: the stage that skipped it.
         reason: the atom, or the conjunction, and the evidence against it.
         footer_crc: crc32c of the Parquet footer when it was indexed; None if no
             index knows the file.
@@ -119,14 +116,14 @@ def skipped_file(found: Evaluation, file: int, *, limit: str) -> SkippedFile:
 
 
 def evidence(found: Evaluation, file: int) -> tuple[Evidence, ...]:
-    """What proves that ``file`` holds no matching row."""
+    """The proof that ``file`` holds no matching row."""
     if found.table.n_rows[file] == 0:
         return (Evidence("", ("minmax",), "the file has no rows", {"n_rows": 0}),)
     if found.stage_of[file] == ROWS:
         rows = found.rows[file]
         words = f"no row of the file ({', '.join(rows.kinds)})"
         facts = {"matching_rows": 0, "n_rows": int(found.table.n_rows[file])}
-        return (Evidence(text_of(found.tree), rows.kinds, words, facts),)
+        return (Evidence(found.text, rows.kinds, words, facts),)
     return _refutation(found, file)
 
 
@@ -183,16 +180,12 @@ def _by_statistics(
     if not stats.bounded[file]:
         words = "only NULL" if stats.can_null[file] else "no rows"
         return Evidence(text, (kind,), f"{kind}: {words}", {**facts, "values": False})
-    low, high = shown(stats.low[file], domain), shown(stats.high[file], domain)
+    low, high = (
+        domain.show(bound_of(bounds, file)) for bounds in (stats.low, stats.high)
+    )
     null = "" if facts["null"] else ", no NULL"
     facts |= {"low": low, "high": high, "exact": bool(stats.exact[file])}
     return Evidence(text, (kind,), f"{kind}: values in {low} .. {high}{null}", facts)
-
-
-def shown(value: object, domain: Domain) -> str:
-    """A bound of the statistics as a person would write it."""
-    plain = value.as_py() if isinstance(value, pa.Scalar) else int(value)  # type: ignore[call-overload]
-    return domain.show(plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +193,8 @@ class ConditionReport:
     """One condition, and what the indexes did about it.
 
     Args:
-        text: in the user's words.
-        column: that it is about; empty if no index can judge it.
+        text: the condition as the user wrote it.
+        column: the column that it asks about; empty if no index can judge it.
         removed: how many files each kind ruled out by this condition alone.
         unused: kinds that ruled out none, and why.
         reason: why no index can judge it; empty if one could.

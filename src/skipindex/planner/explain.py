@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from skipindex.errors import PlanError
-from skipindex.planner.bound_predicate import leaves, shorten
+from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
 from skipindex.planner.evidence import ConditionReport, Evidence, SkippedFile
 from skipindex.planner.file_tasks import FileTask
 from skipindex.planner.stages.evaluation import Evaluation
@@ -19,7 +19,7 @@ from skipindex.table import TableState
 
 
 class Explainable(Protocol):
-    """What is told of a plan."""
+    """The parts of a plan that are explained."""
 
     where: str
     row_limit: RowLimit
@@ -119,7 +119,7 @@ class FileExplanation:
 
     Args:
         path: relative to the table.
-        verdict: what became of it, and in which stage.
+        verdict: whether it is read, or the stage that skipped it.
         reason: the proof, or what must still be checked.
         index: whether its index fits it, or why not.
         matching: between how many and how many rows match; None if not known.
@@ -166,7 +166,7 @@ def _rows(matching: tuple[int, int] | None) -> str:
 
 
 def file_explanation(plan: Explainable, path: str) -> FileExplanation:
-    """What ``plan`` knows of one file; each condition is asked anew, alone.
+    """What ``plan`` knows of one file; each condition is evaluated anew, alone.
 
     Raises:
         PlanError: the table has no such file.
@@ -189,6 +189,10 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         against = skipped.evidence
     found = plan.evaluation
 
+    def of_leaf(leaf: Leaf | Computed) -> tuple[int, int] | None:
+        alone = Evaluation(table, leaf, kinds=plan.kinds, session=found.session)
+        return counted(alone.run(STAGES))
+
     def counted(evaluation: Evaluation) -> tuple[int, int] | None:
         counts = row_counts(evaluation)
         known = counts.upper[i] >= 0
@@ -202,10 +206,6 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         matching=counted(found),
         evidence=against,
         conditions=tuple(
-            (
-                leaf.text,
-                counted(Evaluation(table, leaf, kinds=plan.kinds).run(STAGES)),
-            )
-            for leaf in dict.fromkeys(leaves(found.tree))
+            (leaf.text, of_leaf(leaf)) for leaf in dict.fromkeys(leaves(found.tree))
         ),
     )

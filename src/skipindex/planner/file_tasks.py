@@ -5,6 +5,7 @@ A residual is TRUE for the same rows of its file as the whole predicate.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -23,7 +24,7 @@ from skipindex.planner.stages.row_counts import RowCounts
 
 
 class Verdict(Enum):
-    """What is known of a file that is read."""
+    """Whether every row of a file that is read matches."""
 
     ALL = "all rows match"
     READ = "some rows may match"
@@ -55,15 +56,31 @@ class FileTask:
         return {**plain, "verdict": self.verdict.value}
 
 
-def task_of(found: Evaluation, counts: RowCounts, file: int) -> FileTask:
-    """The task of reading ``file``, by its position in the table.
+def tasks_of(
+    found: Evaluation, counts: RowCounts, files: Iterable[int]
+) -> list[FileTask]:
+    """The tasks of reading ``files``, by their positions in the table.
 
     Args:
         found: what the stages found out.
         counts: between how many and how many rows of every file match.
-        file: one that is read.
+        files: those that are read.
     """
+    texts: dict[BoundPredicate, str] = {}
+    return [_task_of(found, counts, file, texts) for file in files]
+
+
+def _task_of(
+    found: Evaluation, counts: RowCounts, file: int, texts: dict[BoundPredicate, str]
+) -> FileTask:
+    """The task of reading ``file``; files of one residual share its text."""
     table, certain = found.table, bool(found.certain[file])
+    residual = "TRUE"
+    if not certain:
+        tree = _residual(found, file)
+        if tree not in texts:
+            texts[tree] = text_of(tree)
+        residual = texts[tree]
     n_rows = int(table.n_rows[file])
     matching = int(counts.lower[file]), int(counts.upper[file])
     return FileTask(
@@ -71,7 +88,7 @@ def task_of(found: Evaluation, counts: RowCounts, file: int) -> FileTask:
         size=int(table.sizes[file]),
         n_rows=n_rows if n_rows >= 0 else None,
         verdict=Verdict.ALL if certain else Verdict.READ,
-        residual="TRUE" if certain else text_of(_residual(found, file)),
+        residual=residual,
         matching=matching if n_rows >= 0 else None,
     )
 

@@ -25,7 +25,7 @@ from skipindex.planner.evidence import (
     skipped_file,
 )
 from skipindex.planner.explain import as_dict, explain, file_explanation
-from skipindex.planner.file_tasks import FileTask, Verdict, task_of
+from skipindex.planner.file_tasks import FileTask, Verdict, tasks_of
 from skipindex.planner.functions.zones import instants
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
@@ -37,6 +37,7 @@ from skipindex.planner.stages.limit import (
     SortKey,
     limited,
 )
+from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
 from skipindex.planner.stages.planning_stages import STAGES, count_deferred_rows
 from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import RowCounts, row_counts
@@ -83,7 +84,7 @@ class Plan:
         kinds: the index kinds that may be used; None is all.
         row_limit: how many of the matching rows are wanted, and in which order.
         condition: the PySpark ``Column`` that ``where`` was made of, if it was one.
-        columns: those that the predicate and the order name.
+        columns: the columns that the predicate and the order name.
         evaluation: what every stage and every condition found.
 
     >>> plan = table.plan("city = 'Rome' AND price < 4")
@@ -160,8 +161,8 @@ class Plan:
     @cached_property
     def tasks(self) -> list[FileTask]:
         """The files to read, with what is known of them."""
-        found, counts = self.evaluation, self.row_counts
-        return [task_of(found, counts, int(i)) for i in np.flatnonzero(self._is_read)]
+        files = np.flatnonzero(self._is_read).tolist()
+        return tasks_of(self.evaluation, self.row_counts, files)
 
     @cached_property
     def skipped(self) -> list[SkippedFile]:
@@ -323,6 +324,7 @@ def plan_files(
     order_by: str | Sequence[str] | None = None,
     workers: int | None = None,
     plain: bool = False,
+    session: CacheSession | None = None,
 ) -> Plan:
     """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -333,11 +335,11 @@ def plan_files(
         predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
             PySpark ``Column``.
         table: a ``Table``, a path or a URI.
-        timezone: of the session that will read; without it, timestamps that are
-            written without a zone prune nothing.
+        timezone: the time zone of the session that will read; without it, timestamps
+            that are written without a zone prune nothing.
         case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
         kinds: names of the index kinds that may be used (``"minmax"``,
-            ``"bloom"`` …, ``"file_map"`` for the maps), and are asked at any price; by
+            ``"bloom"`` …, ``"file_map"`` for the maps), and are always asked; by
             default all that there are, where asking them can be worth it.
         without: names of the kinds that may not.
         limit: so many matching rows are enough, so other files are not read.
@@ -347,6 +349,8 @@ def plan_files(
         workers: processes that look at rows, where that takes one of them seconds;
             1 is this one alone, None is one for every core.
         plain: as for ``open_table``.
+        session: a ``CacheSession``, which holds what is read of indexes for later
+            plans; None is that of the process (``set_cache_bytes``).
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
@@ -387,13 +391,17 @@ def plan_files(
 
     bound = simplify(Binder(resolve, timezone).bind(tree))
     evaluation = Evaluation(
-        opened, bound, kinds=usable, forced=kinds and usable, workers=workers
+        opened,
+        bound,
+        kinds=usable,
+        forced=kinds and usable,
+        workers=workers,
+        session=session or DEFAULT_SESSION,
     ).run(STAGES)
-    session = SessionRules(timezone, case_sensitive)
     return Plan(
         where,
         evaluation,
-        session=session,
+        session=SessionRules(timezone, case_sensitive),
         kinds=usable,
         row_limit=row_limit,
         condition=condition,

@@ -68,8 +68,8 @@ class Violation:
     """A claim of a plan that does not hold.
 
     Args:
-        path: of the file, relative to the table.
-        claim: what the plan says of it.
+        path: the file's, relative to the table.
+        claim: what the plan says about it.
         found: what is true.
     """
 

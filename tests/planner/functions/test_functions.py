@@ -26,7 +26,7 @@ from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.scalar import answer, judged
 from skipindex.planner.binding.terms import BoundColumn
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, unknowns
-from skipindex.planner.functions import calendar
+from skipindex.planner.functions import FUNCTIONS, TABLES, calendar
 from skipindex.planner.functions.registry import UnsureError, from_plain
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
@@ -312,3 +312,7 @@ def test_a_long_list_of_a_function_is_bounded_and_computed() -> None:
     assert judged(tree, 9_999) is True
     assert judged(tree, 9_998) is False
     assert judged(bind(Comparison(call, Operator.NULL_SAFE_EQ, None)), None) is True
+
+
+def test_every_function_is_in_one_table() -> None:
+    assert len(FUNCTIONS) == sum(map(len, TABLES))

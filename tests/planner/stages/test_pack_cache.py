@@ -14,8 +14,9 @@ import pytest
 
 import skipindex as sx
 from skipindex.api import set_cache_bytes
+from skipindex.errors import PlanError
 from skipindex.planner.stages import pack_cache
-from skipindex.planner.stages.pack_cache import PACK_CACHE, PackCache
+from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession, PackCache
 from skipindex.storage.parts import ReadCount
 from tests.tables import build, forget_open_packs, packs, put_all
 
@@ -64,9 +65,9 @@ def test_little_room_changes_no_answer(
     for name in ("MAX_PACKS", "MAX_INDEXES", "MAX_PACK_INDEXES"):
         monkeypatch.setattr(pack_cache, name, 2)
     assert [answer(table) for _ in range(3)] == [expected] * 3
-    assert len(PACK_CACHE._indexes) <= 2
-    assert len(PACK_CACHE._packs) <= 2
-    assert len(PACK_CACHE._pack_indexes) <= 2
+    assert len(DEFAULT_SESSION.packs._indexes) <= 2
+    assert len(DEFAULT_SESSION.packs._packs) <= 2
+    assert len(DEFAULT_SESSION.packs._pack_indexes) <= 2
 
 
 def test_a_pack_that_was_replaced_is_opened_anew(
@@ -86,7 +87,7 @@ def test_a_pack_that_was_replaced_is_opened_anew(
 @pytest.fixture
 def own_limit() -> Iterator[None]:
     """The limit of the process, put back at the end."""
-    before = PACK_CACHE.parts.limit
+    before = DEFAULT_SESSION.packs.parts.limit
     yield
     set_cache_bytes(before)
 
@@ -105,7 +106,7 @@ def test_a_warm_plan_reads_nothing_and_counts_the_same(table: sx.Table) -> None:
     record = table.plan(CONDITION, without="file_map").to_dict()["stages"][-1]
     assert record["cached_bytes"] == record["index_bytes"] == warm.n_bytes
     set_cache_bytes(0)
-    assert PACK_CACHE.parts.n_bytes == 0
+    assert DEFAULT_SESSION.packs.parts.n_bytes == 0
     read = reads(table)
     assert read.cached_bytes == 0
     assert replace(read, cached_bytes=warm.cached_bytes) == warm
@@ -119,27 +120,58 @@ def test_any_room_for_parts_changes_no_answer(table: sx.Table, limit: int) -> No
     set_cache_bytes(limit)
     for _ in range(3):
         assert answer(table) == expected
-        assert PACK_CACHE.parts.n_bytes <= limit
+        assert DEFAULT_SESSION.packs.parts.n_bytes <= limit
 
 
 def test_a_pack_that_is_let_go_takes_its_parts_with_it(
     table: sx.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = answer(table)
-    assert PACK_CACHE.parts.n_bytes > 0
+    assert DEFAULT_SESSION.packs.parts.n_bytes > 0
     forget_open_packs()
-    assert PACK_CACHE.parts.n_bytes == 0
+    assert DEFAULT_SESSION.packs.parts.n_bytes == 0
     monkeypatch.setattr(pack_cache, "MAX_PACKS", 0)
     assert answer(table) == expected
-    assert PACK_CACHE.parts.n_bytes == 0
+    assert DEFAULT_SESSION.packs.parts.n_bytes == 0
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, "256MB", None])
 def test_no_number_of_bytes_is_refused(limit: Any) -> None:
-    before = PACK_CACHE.parts.limit
+    before = DEFAULT_SESSION.packs.parts.limit
     with pytest.raises(sx.PlanError, match=re.escape(repr(limit))):
         set_cache_bytes(limit)
-    assert PACK_CACHE.parts.limit == before
+    assert DEFAULT_SESSION.packs.parts.limit == before
+
+
+def test_a_session_holds_what_its_plans_read_and_no_other(table: sx.Table) -> None:
+    expected = answer(table)
+    forget_open_packs()
+    with CacheSession(cache_bytes=1 << 20) as session:
+        plan = sx.plan_files(CONDITION, table=table, session=session)
+        assert (plan.paths, plan.count_bounds) == expected[:2]
+        held = session.packs.parts.n_bytes
+        assert held > 0
+        assert DEFAULT_SESSION.packs.parts.n_bytes == 0
+        again = sx.plan_files(
+            CONDITION, table=table, session=session, without="file_map"
+        )
+        assert again.count_bounds == expected[1]
+        assert again.explain(file=table.paths[0])
+        assert DEFAULT_SESSION.packs.parts.n_bytes == 0, "not by explain either"
+        session.resize(held // 2)
+        assert session.packs.parts.n_bytes <= held // 2
+    assert session.packs.parts.n_bytes == 0
+    plan = sx.plan_files(CONDITION, table=table, session=session)
+    assert (plan.paths, plan.count_bounds) == expected[:2], "it only holds nothing"
+    assert session.packs.parts.n_bytes == 0
+
+
+@pytest.mark.parametrize("n_bytes", [-1, 1.5, "256MB"])
+def test_a_session_of_no_number_of_bytes_is_refused(n_bytes: Any) -> None:
+    with pytest.raises(PlanError, match=re.escape(repr(n_bytes))):
+        CacheSession(n_bytes)
+    with pytest.raises(PlanError, match=re.escape(repr(n_bytes))):
+        CacheSession().resize(n_bytes)
 
 
 def test_the_environment_sets_the_limit(
@@ -151,7 +183,7 @@ def test_the_environment_sets_the_limit(
     assert PackCache().parts.limit == 256 << 20
     for text in ("much", "-5", "1e6", ""):
         monkeypatch.setenv("SKIPINDEX_CACHE_BYTES", text)
-        monkeypatch.setattr(PACK_CACHE, "_parts", None)
+        monkeypatch.setattr(DEFAULT_SESSION.packs, "_parts", None)
         with pytest.raises(sx.PlanError, match="SKIPINDEX_CACHE_BYTES"):
             table.plan(CONDITION)
 
@@ -194,6 +226,6 @@ def test_a_damaged_pack_leaves_the_others_open(tmp_path: Path) -> None:
     assert first.notes == second.notes
     assert first.notes
     assert set(whole.paths) < set(first.paths) == set(second.paths)
-    assert len(PACK_CACHE._packs) == len(others)
+    assert len(DEFAULT_SESSION.packs._packs) == len(others)
     read = second.stages[-1].read
     assert read.cached_bytes == read.n_bytes > 0

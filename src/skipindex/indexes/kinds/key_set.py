@@ -20,8 +20,8 @@ import array
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -108,9 +108,19 @@ def _pack(keys: Ints, first: Ints) -> tuple[npt.NDArray[np.int64], bytes]:
     return np.cumsum(packed.lengths), b"".join(raw)
 
 
-@lru_cache(maxsize=8)
+_BUCKETS: Final[WeakKeyDictionary[IntegerSet, dict[int, BitMap]]] = WeakKeyDictionary()
+"""Of sets that many files are asked about; they go with the predicates."""
+
+
 def _wanted(keys: IntegerSet) -> dict[int, BitMap]:
-    """The buckets of a set of keys, which is probed in many files."""
+    """The buckets of a set, made once."""
+    buckets = _BUCKETS.get(keys)
+    if buckets is None:
+        buckets = _BUCKETS[keys] = _buckets_of(keys)
+    return buckets
+
+
+def _buckets_of(keys: IntegerSet) -> dict[int, BitMap]:
     buckets = {}
     high = keys.array >> 32
     first = np.flatnonzero(starts(high))

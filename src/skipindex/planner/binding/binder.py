@@ -185,7 +185,7 @@ class Binder:
 
 
 def _hidden(reference: Reference) -> str:
-    """What Spark takes a name for that no column has; empty if it refuses the name."""
+    """The meaning that Spark gives a name of no column; empty if it has none."""
     first = reference.parts[0].upper()
     if first == "_METADATA":
         return "a hidden column of Spark"

@@ -15,7 +15,7 @@ from typing import Final
 from skipindex.expressions.not_judged import NotJudgedError
 
 STEPS_PER_NODE: Final = 20
-"""Of a condition; a CASE of a thousand branches takes fewer than one for each."""
+"""A CASE of a thousand branches takes fewer than one step for each node."""
 _left: ContextVar[list[int] | None] = ContextVar("steps left", default=None)
 
 

@@ -52,7 +52,7 @@ class BoundCase:
         return None
 
     def value(self, value: Value | None) -> Plain | None:
-        """That of the branch that this value takes.
+        """The value of the branch that is taken for ``value``.
 
         Conditions in conditions ask for the same value again and again.
         """
@@ -105,7 +105,7 @@ class BoundCoalesce:
         return None
 
     def value(self, value: Value | None) -> Plain | None:
-        """That of the first argument that has one."""
+        """The first value of an argument that is not NULL."""
         for argument in self.arguments:
             found = argument.value(value)
             if found is not None:
@@ -139,7 +139,7 @@ def _is_there(operand: BoundTerm) -> bool:
 
 @dataclass(frozen=True)
 class _Branch:
-    """That it is taken, that it is not, and that its value answers a question."""
+    """Three conditions: it is taken, it is not, and its value answers a question."""
 
     taken: BoundPredicate
     otherwise: BoundPredicate

@@ -1,8 +1,8 @@
 """Conditions on one column as atoms in its domain.
 
 A literal is cut in the column's domain once, and every comparison becomes a range
-between cuts.  What cannot be cut exactly is ``Unknown``, or nearly known: then rows
-are kept and none is certain.
+between cuts.  A literal that cannot be cut exactly makes the condition ``Unknown``, or
+widens it: rows are possible then, and none is certain.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from skipindex.planner.bound_predicate import (
 from skipindex.planner.functions.decimals import fits_decimal
 
 _MANY: Final = 64
-"""So many integers are taken as an array, and not one by one."""
+"""A list of at least so many integers becomes an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +64,16 @@ class ColumnBinding:
 
     @property
     def name(self) -> str:
-        """Of the column; empty for what a function makes of one."""
+        """The column's name; empty for the value of a function."""
         return self.operand.name
 
     @property
     def domain(self) -> Domain:
-        """Of its values."""
+        """The domain of its values."""
         return self.operand.domain
 
     def bind(self, node: Comparison | In | IsNull | Like) -> BoundPredicate:
-        """The leaf over atoms; no NULL is compared with."""
+        """The condition over atoms; it compares with no NULL."""
         match node:
             case Comparison(_, operator, value):
                 return self.comparison(operator, value)

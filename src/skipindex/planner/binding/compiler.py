@@ -23,7 +23,6 @@ from skipindex.expressions.truth import is_not_true
 from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.cases import BoundCase, BoundCoalesce, Choice
 from skipindex.planner.binding.extremes import BoundExtreme
-from skipindex.planner.binding.shifts import moved, shifted
 from skipindex.planner.binding.terms import (
     BoundColumn,
     BoundLiteral,
@@ -36,6 +35,8 @@ from skipindex.planner.binding.typed_calls import (
     bound_moment,
     constant,
     is_of,
+    moved,
+    shifted,
     through,
     with_type,
 )
@@ -48,12 +49,12 @@ _OF_CLOCKS: Final = {
     *("year", "quarter", "month", "day", "dayofmonth", "dayofyear", "dayofweek"),
     *("weekday", "weekofyear", "hour", "minute", "second"),
 }
-"""What takes a wall clock where it is given an instant."""
+"""Functions that convert an instant to the session's wall clock."""
 _OF_DATES: Final = {
     *("last_day", "trunc", "date_add", "dateadd", "date_sub", "add_months"),
     *("datediff", "date_diff", "unix_date"),
 }
-"""What takes a date where it is given an instant or a wall clock."""
+"""Functions that convert an instant or a wall clock to a date."""
 _OF_TEXT: Final = {"substring", "substr", "left", "right"}
 _CLOCK_TARGETS: Final = {"DATE", "STRING", "TIMESTAMP_NTZ"}
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
@@ -69,7 +70,7 @@ class Compiler:
 
     Args:
         column: the bound term of a column; ``NotJudgedError`` if it has no order.
-        column_named: of a column that a bound leaf is about.
+        column_named: the bound term of a column, by the name that a bound leaf has.
         bind: the bound tree of a predicate without NOT.
         zone: the session's time zone, if it is known.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from itertools import chain
 
 from skipindex.expressions.atoms import (
     Atom,
@@ -15,12 +14,17 @@ from skipindex.expressions.atoms import (
     OneOf,
     Range,
     Value,
-    successor,
 )
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.inversion import MANY
-from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval, computed
+from skipindex.planner.binding.terms import (
+    BoundColumn,
+    BoundTerm,
+    Interval,
+    computed,
+    intervals_of,
+)
 from skipindex.planner.bound_predicate import AllOf, AnyOf, BoundPredicate
 from skipindex.planner.functions.registry import Plain, from_plain
 
@@ -59,18 +63,11 @@ class BoundExtreme:
                 return AnyOf(tuple(a.preimage(question, text) for a in self.arguments))
             case Range(_, low, high):
                 return self._between((low, high), text)
-            case OneOf(_, values) if len(values) <= MANY:
-                wanted: list[Interval] = [(v, successor(v)) for v in values]
-            case NoneOf(_, values) if len(values) <= MANY:
-                edges: list[Value | None] = [
-                    None,
-                    *chain(*((v, successor(v)) for v in values)),
-                    None,
-                ]
-                wanted = list(zip(edges[::2], edges[1::2], strict=True))
+            case OneOf(_, values) | NoneOf(_, values) if len(values) <= MANY:
+                wanted = intervals_of(question)
+                return AnyOf(tuple(self._between(one, text) for one in wanted))
             case OneOf() | NoneOf() | Matches():
                 return computed(self, question, text)
-        return AnyOf(tuple(self._between(interval, text) for interval in wanted))
 
     def _between(self, wanted: Interval, text: str) -> BoundPredicate:
         above, below = Range("", wanted[0], None), Range("", None, wanted[1])

@@ -4,7 +4,7 @@ A function that rises or falls with its column is inverted: ``year(d) = 1993`` h
 for one range of ``d``, which every index kind answers, and so does ``floor(x) > 3`` or
 ``CAST(t AS DATE) <= …``.  The ends of the range are found by bisection over the
 column's domain, so there is one definition of every function and no second one of its
-inverse.  Where the function may be unsure (an overflow), the rows are kept.
+inverse.  Where the function may be unsure (an overflow), the rows stay possible.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from skipindex.planner.binding.terms import (
     BoundTerm,
     Interval,
     computed,
+    intervals_of,
     merged_columns,
 )
 from skipindex.planner.bound_predicate import (
@@ -42,11 +43,11 @@ from skipindex.planner.bound_predicate import (
     TruthValue,
     Unknown,
 )
-from skipindex.planner.functions.bisection import least_integer
 from skipindex.planner.functions.registry import (
     Function,
     Plain,
     from_plain,
+    least_integer,
     to_plain,
     whole,
 )
@@ -65,12 +66,12 @@ class BoundCall:
 
     @property
     def domain(self) -> Domain:
-        """Of the function's values."""
+        """The domain of the function's values."""
         return self.function.domain
 
     @cached_property
     def columns(self) -> tuple[BoundColumn, ...]:
-        """Those of the arguments."""
+        """The columns of the arguments."""
         return merged_columns(self.arguments)
 
     @cached_property
@@ -179,11 +180,8 @@ class BoundCall:
                 return AllOf((hull, computed(self, question, text)))
             case Range(_, low, high):
                 wanted: list[Interval] = [(low, high)]
-            case OneOf(_, values):
-                wanted = [(v, successor(v)) for v in values]
-            case NoneOf(_, values):
-                edges = [None, *chain(*((v, successor(v)) for v in values)), None]
-                wanted = list(zip(edges[::2], edges[1::2], strict=True))
+            case OneOf() | NoneOf():
+                wanted = intervals_of(question)
             case _:
                 raise AssertionError("a question about NULL is answered before")
         intervals = [self._interval_of(interval) for interval in wanted]
@@ -248,7 +246,7 @@ class BoundCall:
 
     @cached_property
     def _beyond(self) -> list[Interval]:
-        """Where it is not."""
+        """Where the function is not sure, as intervals of its argument."""
         low, high = self._sure
         below: list[Interval] = [(None, low)] if low is not None else []
         return below + ([(high, None)] if high is not None else [])

@@ -30,9 +30,9 @@ from skipindex.expressions.domain import (
     big_decimal_key,
     float_key,
 )
-from skipindex.planner.functions.bisection import least_integer
 from skipindex.planner.functions.calendar import DAY
 from skipindex.planner.functions.decimals import fits_decimal
+from skipindex.planner.functions.registry import least_integer
 from skipindex.planner.functions.zones import fixed_offset
 
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -76,7 +76,7 @@ def cut(domain: Domain, value: Literal, zone: str | None) -> Cut | Refusal:
     """Where ``value``, which is not NULL, cuts ``domain`` under Spark's rules.
 
     Args:
-        domain: of the column.
+        domain: the column's.
         value: as the user wrote it.
         zone: the session's time zone, if it is known.
     """
@@ -115,7 +115,7 @@ def _at(value: Value) -> Cut:
 
 
 def _clamped(ge: int, gt: int) -> Cut:
-    """Cuts beyond int64 lie outside of all values."""
+    """Cuts beyond int64 lie outside all values."""
 
     def inside(bound: int) -> int | None:
         return None if bound > INT64_MAX else max(bound, INT64_MIN)
@@ -165,7 +165,7 @@ def double_of(text: str) -> float | None:
 
 
 def _truth(value: Literal) -> Cut | None:
-    """Of booleans; without ANSI mode Spark compares them with numbers too."""
+    """A boolean's cut; without ANSI mode Spark compares them with numbers too."""
     match value:
         case str():
             word = value.strip(" ").lower()
@@ -206,7 +206,7 @@ def _float(domain: Domain, value: Literal) -> Cut | None:
 
 
 def _decimal_as_double(domain: Domain, value: float) -> Cut:
-    """Of decimals against a double: Spark makes doubles of them."""
+    """A double's cut of decimals: Spark compares both as doubles."""
     unit: int = 10**domain.scale
     most: int = 10**domain.digits - 1
     ge, gt = _interval_of(value, lambda unscaled: unscaled / unit, (-most, most))

@@ -46,7 +46,7 @@ class BoundTerm(Protocol):
 
     @property
     def domain(self) -> Domain | None:
-        """Of its values; None for the literal NULL."""
+        """The domain of its values; None for the literal NULL."""
 
     @property
     def expression(self) -> str:
@@ -198,6 +198,15 @@ def preimage_of(tree: BoundPredicate, operand: BoundTerm) -> BoundPredicate:
     return with_leaves(tree, of_leaf)
 
 
+def intervals_of(question: OneOf | NoneOf) -> list[Interval]:
+    """The values that a list means, or leaves, one interval after the other."""
+    around = [(value, successor(value)) for value in question.values]
+    if isinstance(question, OneOf):
+        return list(around)
+    edges = [None, *chain(*around), None]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
 def merged_columns(operands: Sequence[BoundTerm]) -> tuple[BoundColumn, ...]:
     """The columns of all of them, each once."""
     every = chain.from_iterable(operand.columns for operand in operands)
@@ -205,7 +214,7 @@ def merged_columns(operands: Sequence[BoundTerm]) -> tuple[BoundColumn, ...]:
 
 
 def argument_of(operand: BoundTerm) -> Argument:
-    """What a resolver may know of ``operand``."""
+    """The argument of a resolver for ``operand``."""
     if operand.columns:
         return Argument(operand.domain)
     return Argument(operand.domain, is_constant=True, value=operand.value(None))

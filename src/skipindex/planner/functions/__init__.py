@@ -1,1 +1,17 @@
-"""Spark's functions, each with its domain, its result and its monotonicity."""
+"""The built-in functions of Spark that the planner knows."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from skipindex.planner.functions import casts, dates, numbers, rounding, text
+from skipindex.planner.functions.registry import Resolver
+
+TABLES: Final = tuple(
+    module.FUNCTIONS for module in (casts, dates, numbers, rounding, text)
+)
+"""No two of them have a name in common."""
+
+FUNCTIONS: Final[Mapping[str, Resolver]] = {
+    name: resolver for table in TABLES for name, resolver in table.items()
+}
+"""By Spark's name in lower case; operators by their sign."""

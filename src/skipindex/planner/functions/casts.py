@@ -22,14 +22,16 @@ from skipindex.planner.functions.numbers import DOUBLE, quotient
 from skipindex.planner.functions.registry import (
     Argument,
     Function,
+    FunctionTable,
     Plain,
     UnsureError,
-    function,
     in_bits,
     integer,
     whole,
 )
 from skipindex.planner.functions.text import STRING
+
+FUNCTIONS: Final = FunctionTable()
 
 INTEGER_BITS: Final = {
     **dict.fromkeys(("TINYINT", "BYTE"), 8),
@@ -42,9 +44,9 @@ _INTEGER_TEXT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
-@function("cast")
+@FUNCTIONS.named("cast")
 def _cast(arguments: Sequence[Argument]) -> Function | None:
-    """``cast(value, 'TYPE')``; the caller turns timestamps into wall clocks."""
+    """``cast(value, 'TYPE')``; the caller converts timestamps to wall clocks."""
     if len(arguments) != 2 or not isinstance(arguments[1].value, str):
         return None
     source, target = arguments[0].domain, arguments[1].value
@@ -54,7 +56,7 @@ def _cast(arguments: Sequence[Argument]) -> Function | None:
     if found is None:
         return None
     apply = found.apply
-    # The name of the type is an argument of no consequence.
+    # The name of the type is an argument too.
     return replace(found, apply=lambda value, _: apply(value))
 
 

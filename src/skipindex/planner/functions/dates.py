@@ -18,12 +18,14 @@ from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY, SECOND
 from skipindex.planner.functions.registry import (
     Argument,
     Function,
+    FunctionTable,
     UnsureError,
-    function,
     in_bits,
     integer,
 )
 from skipindex.planner.functions.zones import fixed_offset
+
+FUNCTIONS: Final = FunctionTable()
 
 DATE: Final = Domain("date")
 WALL_CLOCK: Final = Domain("timestamp_ntz")
@@ -96,7 +98,7 @@ def midnight() -> Function:
 def _part(name: str, read: Callable[[int], int], *, rises: bool = False) -> None:
     """Register an integer that is read off a day."""
 
-    @function(*name.split())
+    @FUNCTIONS.named(*name.split())
     def resolver(arguments: Sequence[Argument]) -> Function | None:
         if len(arguments) != 1:
             return None
@@ -120,7 +122,7 @@ _part("weekofyear", calendar.iso_week)
 def _clock(name: str, unit: int, modulus: int) -> None:
     """Register an integer that is read off a clock."""
 
-    @function(name)
+    @FUNCTIONS.named(name)
     def resolver(arguments: Sequence[Argument]) -> Function | None:
         if len(arguments) != 1 or not arguments[0].is_a("timestamp_ntz"):
             return None
@@ -132,13 +134,13 @@ _clock("minute", 60 * SECOND, 60)
 _clock("second", SECOND, 60)
 
 
-@function("unix_date")
+@FUNCTIONS.named("unix_date")
 def _unix_date(arguments: Sequence[Argument]) -> Function | None:
     ok = len(arguments) == 1 and arguments[0].is_a("date")
     return Function(_INT, lambda d: d, 1) if ok else None
 
 
-@function("last_day")
+@FUNCTIONS.named("last_day")
 def _last_day(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 1 or not arguments[0].is_a("date"):
         return None
@@ -150,7 +152,7 @@ def _last_day(arguments: Sequence[Argument]) -> Function | None:
     return Function(DATE, last, 1, (-(1 << 31), (1 << 31) - 32))
 
 
-@function("trunc")
+@FUNCTIONS.named("trunc")
 def _trunc(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or not arguments[0].is_a("date"):
         return None
@@ -163,9 +165,9 @@ def _trunc(arguments: Sequence[Argument]) -> Function | None:
     )
 
 
-@function("date_trunc")
+@FUNCTIONS.named("date_trunc")
 def _date_trunc(arguments: Sequence[Argument]) -> Function | None:
-    """Of wall clocks; the caller turns instants into them and back."""
+    """A wall clock, truncated; the caller converts instants to it and back."""
     if len(arguments) != 2 or not arguments[1].is_a("timestamp_ntz"):
         return None
     word = _word(arguments[0])
@@ -207,17 +209,17 @@ def _shift(arguments: Sequence[Argument], sign: int) -> Function | None:
     )
 
 
-@function("date_add", "dateadd")
+@FUNCTIONS.named("date_add", "dateadd")
 def _date_add(arguments: Sequence[Argument]) -> Function | None:
     return _shift(arguments, 1)
 
 
-@function("date_sub")
+@FUNCTIONS.named("date_sub")
 def _date_sub(arguments: Sequence[Argument]) -> Function | None:
     return _shift(arguments, -1)
 
 
-@function("add_months")
+@FUNCTIONS.named("add_months")
 def _add_months(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or not arguments[0].is_a("date"):
         return None
@@ -231,7 +233,7 @@ def _add_months(arguments: Sequence[Argument]) -> Function | None:
     return Function(DATE, lambda d, n: in_bits(calendar.add_months(d, n), 32), 1, span)
 
 
-@function("datediff", "date_diff")
+@FUNCTIONS.named("datediff", "date_diff")
 def _datediff(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or not all(a.is_a("date") for a in arguments):
         return None
@@ -246,7 +248,7 @@ def _datediff(arguments: Sequence[Argument]) -> Function | None:
     return Function(_INT, lambda a, b: in_bits(a - b, 32), direction, span)
 
 
-@function("make_date")
+@FUNCTIONS.named("make_date")
 def _make_date(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 3 or not all(map(_is_days, arguments)):
         return None
@@ -279,7 +281,7 @@ ISO_CLOCK_SPAN: Final = (calendar.day_number(1, 1, 1) * DAY, (_LAST + 1) * DAY -
 """The wall clocks whose year has four digits."""
 
 
-@function("date_format")
+@FUNCTIONS.named("date_format")
 def _date_format(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or not isinstance(arguments[1].value, str):
         return None

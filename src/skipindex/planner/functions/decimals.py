@@ -33,7 +33,8 @@ def of_decimals(
     Args:
         arguments: two of them.
         operation: on integers.
-        direction: of the result, as the argument that varies rises.
+        direction: 1 if the result rises with the argument that varies, -1 if it
+            falls, 0 if neither.
     """
     if not any(argument.is_a("decimal", "big_decimal") for argument in arguments):
         return None

@@ -12,13 +12,16 @@ from skipindex.planner.functions.decimals import of_decimals
 from skipindex.planner.functions.registry import (
     Argument,
     Function,
+    FunctionTable,
     Plain,
     UnsureError,
-    function,
     in_bits,
     integer,
+    least_integer,
     whole,
 )
+
+FUNCTIONS: Final = FunctionTable()
 
 DOUBLE: Final = Domain("float", bits=64)
 _INFINITY: Final = float_key(math.inf)
@@ -129,42 +132,32 @@ def _sure_span(
     middle = min(max(_root(operation, constant), low), high)
     if not fits(middle):
         return None
-    return _edge(fits, middle, low), _edge(fits, middle, high)
+    least = least_integer(low, middle, fits)
+    past = least_integer(middle, high, lambda value: not fits(value))
+    assert least is not None
+    return least, high if past is None else past - 1
 
 
 def _root(operation: Callable[[int, int], int], constant: int) -> int:
-    """Where the operation is about 0."""
+    """An argument for which the result is near 0."""
     if operation is mul:
         return 0
     return -constant if operation is add else constant
 
 
-def _edge(fits: Callable[[int], bool], inside: int, outside: int) -> int:
-    """The value nearest to ``outside`` that fits; those between do, up to it."""
-    if fits(outside):
-        return outside
-    while abs(outside - inside) > 1:
-        middle = (inside + outside) // 2
-        if fits(middle):
-            inside = middle
-        else:
-            outside = middle
-    return inside
-
-
-@function("+")
+@FUNCTIONS.named("+")
 def _plus(arguments: Sequence[Argument]) -> Function | None:
     return _linear(arguments, add, lambda a, b: a + b, direction=1)
 
 
-@function("-")
+@FUNCTIONS.named("-")
 def _minus(arguments: Sequence[Argument]) -> Function | None:
     falls = bool(arguments) and arguments[0].is_constant
     direction = -1 if falls else 1
     return _linear(arguments, sub, lambda a, b: a - b, direction=direction)
 
 
-@function("*")
+@FUNCTIONS.named("*")
 def _times(arguments: Sequence[Argument]) -> Function | None:
     constant = next((a.value for a in arguments if a.is_constant), None)
     direction = 0
@@ -173,7 +166,7 @@ def _times(arguments: Sequence[Argument]) -> Function | None:
     return _linear(arguments, mul, lambda a, b: a * b, direction=direction)
 
 
-@function("/")
+@FUNCTIONS.named("/")
 def _divide(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or not all(map(_is_double, arguments)):
         return None
@@ -193,7 +186,7 @@ def _divide(arguments: Sequence[Argument]) -> Function | None:
     return Function(DOUBLE, ratio, direction, span)
 
 
-@function("%", "mod")
+@FUNCTIONS.named("%", "mod")
 def _modulo(arguments: Sequence[Argument]) -> Function | None:
     bits = _bits(arguments)
     if len(arguments) != 2:
@@ -211,7 +204,7 @@ def _modulo(arguments: Sequence[Argument]) -> Function | None:
     return Function(DOUBLE, of_doubles)
 
 
-@function("pmod")
+@FUNCTIONS.named("pmod")
 def _positive_modulo(arguments: Sequence[Argument]) -> Function | None:
     bits = _bits(arguments)
     if len(arguments) != 2 or bits is None:
@@ -225,7 +218,7 @@ def _positive_modulo(arguments: Sequence[Argument]) -> Function | None:
     return Function(integer(bits), positive)
 
 
-@function("div")
+@FUNCTIONS.named("div")
 def _integer_divide(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or _bits(arguments) is None:
         return None
@@ -239,7 +232,7 @@ def _integer_divide(arguments: Sequence[Argument]) -> Function | None:
     return Function(integer(64), exact, 1 if by.value > 0 else -1)
 
 
-@function("negative")
+@FUNCTIONS.named("negative")
 def _negative(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 1 or arguments[0].domain is None:
         return None
@@ -258,7 +251,7 @@ def _negative(arguments: Sequence[Argument]) -> Function | None:
             return None
 
 
-@function("positive")
+@FUNCTIONS.named("positive")
 def _positive(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 1 or not arguments[0].is_a("int", "decimal", "float"):
         return None
@@ -266,7 +259,7 @@ def _positive(arguments: Sequence[Argument]) -> Function | None:
     return Function(arguments[0].domain, lambda a: a, 1)
 
 
-@function("abs")
+@FUNCTIONS.named("abs")
 def _absolute(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 1 or not arguments[0].is_a("int", "decimal", "float"):
         return None
@@ -306,11 +299,11 @@ def _rounded(
             return None
 
 
-@function("floor")
+@FUNCTIONS.named("floor")
 def _floor(arguments: Sequence[Argument]) -> Function | None:
     return _rounded(arguments, math.floor, lambda a, unit: a // unit)
 
 
-@function("ceil", "ceiling")
+@FUNCTIONS.named("ceil", "ceiling")
 def _ceiling(arguments: Sequence[Argument]) -> Function | None:
     return _rounded(arguments, math.ceil, lambda a, unit: -(-a // unit))

@@ -1,4 +1,4 @@
-"""What a built-in function of Spark is to the planner, and the registry of them.
+"""What a built-in function of Spark is to the planner, and tables of them.
 
 A function is listed only if it gives the same value in every version of Spark that
 we support, with ANSI mode and without.  For the rest there is ``UnsureError``: a
@@ -41,7 +41,7 @@ class Argument:
     """An argument as far as it is known before any row is read.
 
     Args:
-        domain: of its values; None for the literal NULL.
+        domain: the domain of its values; None for the literal NULL.
         is_constant: whether ``value`` is the value for every row.
         value: plain; None is NULL.
     """
@@ -63,19 +63,19 @@ class Function:
     where only Spark knows the value.
 
     Args:
-        domain: of the result.
+        domain: the domain of the result.
         apply: the value for plain arguments, none of them NULL; may be unsure.
         direction: 1 if it never falls as its one argument that varies rises, -1 if it
             never rises, 0 if neither.
         span: the least and greatest domain value of that argument between which this
             is so and ``apply`` is sure; None is "all of its type".
-        least: for arguments that are byte strings: the least one whose value is at
-            least the given one, or None if there is none.
-        unsure: for the same: the arguments of which only Spark can tell whether
-            their value is at least the given one.
+        least: if the argument is a byte string, the least one whose value is at least
+            the given one, or None if there is none.
+        unsure: if the argument is a byte string, those of which only Spark can tell
+            whether their value is at least the given one.
         slack: the true value lies within this distance of ``apply``'s; where it is
             not 0, ``apply`` serves for bounds alone.
-        reason: what ``slack`` is for.
+        reason: why there is a ``slack``.
         key: two functions of one key, which is not None, are the same function.
     """
 
@@ -93,20 +93,20 @@ class Function:
 Resolver: TypeAlias = Callable[[Sequence[Argument]], Function | None]
 """The function for these arguments, or None if only Spark can say."""
 
-FUNCTIONS: Final[dict[str, Resolver]] = {}
-"""By Spark's name in lower case; operators by their sign."""
 
+class FunctionTable(dict[str, Resolver]):
+    """Resolvers by Spark's name in lower case; operators by their sign."""
 
-def function(*names: str) -> Callable[[Resolver], Resolver]:
-    """Register a resolver under Spark's names for it."""
+    def named(self, *names: str) -> Callable[[Resolver], Resolver]:
+        """Add a resolver under Spark's names for it."""
 
-    def register(resolver: Resolver) -> Resolver:
-        for name in names:
-            assert name not in FUNCTIONS, name
-            FUNCTIONS[name] = resolver
-        return resolver
+        def add(resolver: Resolver) -> Resolver:
+            for name in names:
+                assert name not in self, name
+                self[name] = resolver
+            return resolver
 
-    return register
+        return add
 
 
 def whole(domain: Domain) -> tuple[int, int]:
@@ -126,6 +126,26 @@ def whole(domain: Domain) -> tuple[int, int]:
             return 1 - limit, limit - 1
         case _:
             return INT64_MIN, INT64_MAX
+
+
+def least_integer(low: int, high: int, reached: Callable[[int], bool]) -> int | None:
+    """The least of ``low .. high`` for which ``reached``, None if there is none.
+
+    Functions are inverted by it, without a second definition.
+
+    Args:
+        low: the first.
+        high: the last; any distance from ``low``, which ``bisect`` does not allow.
+        reached: from some integer on, and for none before it.
+    """
+    stop = high + 1
+    while low < stop:
+        middle = (low + stop) // 2
+        if reached(middle):
+            stop = middle
+        else:
+            low = middle + 1
+    return low if low <= high else None
 
 
 def integer(bits: int) -> Domain:

@@ -13,19 +13,21 @@ from skipindex.planner.functions.numbers import DOUBLE
 from skipindex.planner.functions.registry import (
     Argument,
     Function,
+    FunctionTable,
     UnsureError,
-    function,
     in_bits,
     whole,
 )
+
+FUNCTIONS: Final = FunctionTable()
 
 _SHOWN_ALIKE: Final = 15
 """So many digits of a double are shown alike by every version of Java."""
 
 
-@function("sign", "signum")
+@FUNCTIONS.named("sign", "signum")
 def _sign(arguments: Sequence[Argument]) -> Function | None:
-    """Of doubles, and of what Spark makes doubles of."""
+    """The sign of a number, which Spark converts to a double."""
     if len(arguments) != 1 or not arguments[0].is_a("int", "float", "decimal"):
         return None
     return Function(DOUBLE, _signum, 1)
@@ -35,7 +37,7 @@ def _signum(value: float) -> float:
     return value if value != value else float((value > 0) - (value < 0))  # noqa: PLR0124
 
 
-@function("round")
+@FUNCTIONS.named("round")
 def _round(arguments: Sequence[Argument]) -> Function | None:
     """Half away from zero, to a number of digits that is a literal."""
     if not 1 <= len(arguments) <= 2 or arguments[0].domain is None:
@@ -86,7 +88,7 @@ def _rounded_type(domain: Domain, places: int) -> tuple[Domain, int]:
 
 
 def _round_double(value: float, places: int) -> float:
-    """As Java does it, by the decimal digits that it shows of a double.
+    """Round as Java does, by the decimal digits that it shows of a double.
 
     Versions of Java differ in the seventeenth digit, so what is near to a half is
     Spark's to say, unless few digits are shown.

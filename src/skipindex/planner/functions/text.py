@@ -11,11 +11,14 @@ from skipindex.expressions.domain import Domain
 from skipindex.planner.functions.registry import (
     Argument,
     Function,
+    FunctionTable,
+    Plain,
     UnsureError,
-    function,
     in_bits,
     integer,
 )
+
+FUNCTIONS: Final = FunctionTable()
 
 STRING: Final = Domain("string")
 _INT: Final = integer(32)
@@ -49,24 +52,66 @@ def ascii_only(text: str) -> str:
     return text
 
 
-@function("upper", "ucase")
-def _upper(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string"):
-        return None
-    return Function(STRING, lambda s: ascii_only(s).upper())
+def _add(names: str, takes: str, domain: Domain, apply: Callable[..., Plain]) -> None:
+    """A function of arguments of these domains; it is not inverted."""
+
+    @FUNCTIONS.named(*names.split())
+    def resolver(arguments: Sequence[Argument]) -> Function | None:
+        return Function(domain, apply) if _takes(arguments, *takes.split()) else None
 
 
-@function("lower", "lcase")
-def _lower(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string"):
-        return None
-    return Function(STRING, lambda s: ascii_only(s).lower())
+def _repeated(text: str, times: int) -> str:
+    if len(text) * times > _LONGEST:
+        raise UnsureError
+    return text * times
+
+
+def _padding(text: str, length: int, pad: str) -> str:
+    missing = length - len(text)
+    if missing <= 0 or not pad:
+        return ""
+    if missing > _LONGEST:
+        raise UnsureError
+    return (pad * (missing // len(pad) + 1))[:missing]
+
+
+_add("upper ucase", "string", STRING, lambda s: ascii_only(s).upper())
+_add("lower lcase", "string", STRING, lambda s: ascii_only(s).lower())
+_add("reverse", "string", STRING, lambda s: s[::-1])
+_add("length char_length character_length len", "string", _INT, len)
+_add("octet_length", "string", _INT, lambda s: len(s.encode()))
+_add("bit_length", "string", _INT, lambda s: in_bits(8 * len(s.encode()), 32))
+_add("ascii", "string", _INT, lambda s: ord(ascii_only(s)[0]) if s else 0)
+_add("instr", "string string", _INT, lambda s, piece: s.find(piece) + 1)
+_add("locate position charindex", "string string", _INT, lambda p, s: s.find(p) + 1)
+_add(
+    "right", "string int", STRING, lambda s, n: s[max(len(s) - n, 0) :] if n > 0 else ""
+)
+_add("repeat", "string int", STRING, _repeated)
+_add(
+    "replace",
+    "string string string",
+    STRING,
+    lambda s, old, new: s.replace(old, new) if old else s,
+)
+_add(
+    "lpad",
+    "string int string",
+    STRING,
+    lambda s, n, pad: _padding(s, n, pad) + s[: max(n, 0)],
+)
+_add(
+    "rpad",
+    "string int string",
+    STRING,
+    lambda s, n, pad: s[: max(n, 0)] + _padding(s, n, pad),
+)
 
 
 def _register_trim(name: str, strip: Callable[[str, str], str]) -> None:
     """A function that drops spaces, or the characters of a text, at the ends."""
 
-    @function(name)
+    @FUNCTIONS.named(name)
     def resolver(arguments: Sequence[Argument]) -> Function | None:
         if _takes(arguments, "string"):
             return Function(STRING, lambda s: strip(s, " "))
@@ -83,72 +128,14 @@ _register_trim("ltrim", str.lstrip)
 _register_trim("rtrim", str.rstrip)
 
 
-@function("reverse")
-def _reverse(arguments: Sequence[Argument]) -> Function | None:
-    return Function(STRING, lambda s: s[::-1]) if _takes(arguments, "string") else None
-
-
-@function("length", "char_length", "character_length", "len")
-def _length(arguments: Sequence[Argument]) -> Function | None:
-    return Function(_INT, len) if _takes(arguments, "string") else None
-
-
-@function("octet_length")
-def _octet_length(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string"):
-        return None
-    return Function(_INT, lambda s: len(s.encode()))
-
-
-@function("||", "concat")
+@FUNCTIONS.named("||", "concat")
 def _concat(arguments: Sequence[Argument]) -> Function | None:
     if not arguments or not all(argument.is_a("string") for argument in arguments):
         return None
     return Function(STRING, lambda *pieces: "".join(pieces))
 
 
-@function("replace")
-def _replace(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string", "string", "string"):
-        return None
-    return Function(STRING, lambda s, a, b: s.replace(a, b) if a else s)
-
-
-@function("repeat")
-def _repeat(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string", "int"):
-        return None
-
-    def repeated(text: str, times: int) -> str:
-        if len(text) * times > _LONGEST:
-            raise UnsureError
-        return text * times
-
-    return Function(STRING, repeated)
-
-
-@function("instr")
-def _instr(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string", "string"):
-        return None
-    return Function(_INT, lambda text, piece: text.find(piece) + 1)
-
-
-@function("locate", "position", "charindex")
-def _locate(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string", "string"):
-        return None
-    return Function(_INT, lambda piece, text: text.find(piece) + 1)
-
-
-@function("right")
-def _right(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string", "int"):
-        return None
-    return Function(STRING, lambda s, n: s[max(len(s) - n, 0) :] if n > 0 else "")
-
-
-@function("left")
+@FUNCTIONS.named("left")
 def _left(arguments: Sequence[Argument]) -> Function | None:
     if not _takes(arguments, "string", "int"):
         return None
@@ -156,7 +143,7 @@ def _left(arguments: Sequence[Argument]) -> Function | None:
     return replace(piece, apply=lambda text, n: substring(text, 1, n))
 
 
-@function("substring", "substr")
+@FUNCTIONS.named("substring", "substr")
 def _substring(arguments: Sequence[Argument]) -> Function | None:
     if _takes(arguments, "string", "int"):
         text, position = arguments
@@ -223,40 +210,3 @@ def _ends(text: bytes, n: int) -> list[int]:
 
 _WIDER: Final = (0xC2, 0xE0, 0xF0)
 """The least first bytes of characters of two, three and four bytes."""
-
-
-@function("ascii")
-def _ascii(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string"):
-        return None
-    return Function(_INT, lambda s: ord(ascii_only(s)[0]) if s else 0)
-
-
-@function("lpad")
-def _pad_left(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string", "int", "string"):
-        return None
-    return Function(STRING, lambda s, n, pad: _padding(s, n, pad) + s[: max(n, 0)])
-
-
-@function("rpad")
-def _pad_right(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string", "int", "string"):
-        return None
-    return Function(STRING, lambda s, n, pad: s[: max(n, 0)] + _padding(s, n, pad))
-
-
-def _padding(text: str, length: int, pad: str) -> str:
-    missing = length - len(text)
-    if missing <= 0 or not pad:
-        return ""
-    if missing > _LONGEST:
-        raise UnsureError
-    return (pad * (missing // len(pad) + 1))[:missing]
-
-
-@function("bit_length")
-def _bit_length(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string"):
-        return None
-    return Function(_INT, lambda s: in_bits(8 * len(s.encode()), 32))

@@ -19,7 +19,7 @@ from skipindex.expressions import (
     Term,
 )
 from skipindex.expressions.not_judged import NotJudgedError, reason_of
-from skipindex.planner.functions.registry import FUNCTIONS
+from skipindex.planner.functions import FUNCTIONS
 from skipindex.planner.sql.casts import cast
 from skipindex.planner.sql.comparisons import choice, compare, is_known, truth
 from skipindex.planner.sql.cursor import Cursor

@@ -21,7 +21,7 @@ from skipindex.planner.sql.operands import BooleanOperand, LiteralOperand, Opera
 from skipindex.planner.sql.tokens import Kind, Token
 
 MAX_DEPTH: Final = 30
-"""Of operands inside operands; Python's own stack has an end."""
+"""Operands inside operands; Python's own stack is limited."""
 _IN_CONDITIONS: Final = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE"}
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 _BETWEEN_VALUES: Final = {

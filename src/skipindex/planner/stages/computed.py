@@ -84,7 +84,7 @@ def probe_stats(stats: FileStats, leaf: Leaf | Computed) -> Bounds[Mask]:
     possible, certain = np.ones(n, bool), np.zeros(n, bool)
     known: dict[tuple[Value, Value], tuple[bool, bool]] = {}
     for file in np.flatnonzero(few & stats.can_value).tolist():
-        bounds = _plain(stats.low, file), _plain(stats.high, file)
+        bounds = bound_of(stats.low, file), bound_of(stats.high, file)
         if bounds not in known:
             known[bounds] = _tested(leaf, *bounds)
         certain[file], possible[file] = known[bounds]
@@ -114,7 +114,8 @@ def _between(low: Value, high: Value) -> Iterator[Value]:
         yield low
 
 
-def _plain(bounds: np.ndarray | pa.Array, file: int) -> Value:
+def bound_of(bounds: np.ndarray | pa.Array, file: int) -> Value:
+    """One of the least or greatest values of ``FileStats``, as a domain value."""
     value = bounds[file]
     plain: Value = value.as_py() if isinstance(value, pa.Scalar) else int(value)
     return plain

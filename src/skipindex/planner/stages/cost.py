@@ -31,14 +31,13 @@ from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fo
 from skipindex.table import ColumnInfo, TableState
 
 SECONDS_PER_FILE: Final = 1e-3
-"""To open a Parquet file and begin to read it, in Spark."""
+"""Spark opens a Parquet file and begins to read it."""
 BYTES_PER_SECOND: Final = 2.5e8
-"""That one core decodes and filters."""
+"""One core decodes and filters."""
 SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 5e-5}
-"""To ask one index of one file one condition: one that knows values only, one that
-knows rows."""
+"""Probing one index of one file; the key is whether the index knows rows."""
 SECONDS_PER_ROW: Final = 2e-10
-"""More, for every row of a file: its bitmaps are as long."""
+"""In addition, for every row of a file: its bitmaps are as long."""
 _SAMPLE: Final = 256
 _RARE: Final = 0.01
 """The share of one value among byte strings, or of NULL."""
@@ -50,7 +49,7 @@ def row_seconds(n_rows: np.ndarray, n_questions: int) -> float:
     """About how long one process asks indexes that know rows.
 
     Args:
-        n_rows: of the files that are asked about.
+        n_rows: the row counts of the files.
         n_questions: how many conditions are asked of each.
     """
     n_files = len(n_rows)
@@ -73,7 +72,7 @@ def not_worth_it(
         left: the files that are left to decide.
         n_questions: how many conditions have an index to ask, in each file.
         positional: whether the indexes know rows.
-        kinds: those that the caller names, which are asked at any price; None if
+        kinds: those that the caller names, which are always asked; None if
             the caller names none.
     """
     if kinds is not None:

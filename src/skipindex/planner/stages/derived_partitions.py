@@ -54,10 +54,10 @@ class Derivation:
     """One partition column and what it was made of.
 
     Args:
-        term: in SQL's terms.
+        term: the declared function.
         bound_term: the term, bound; it takes one column.
-        source: that column.
-        values: of every file, in the term's domain; None is "not known".
+        source: this column.
+        values: those of the files, in the term's domain; None is "not known".
     """
 
     term: Term
@@ -67,7 +67,7 @@ class Derivation:
 
 
 def derivations(table: TableState) -> tuple[list[Derivation], list[str]]:
-    """What the table declares, and what of it cannot be used, in words."""
+    """The declarations of the table, and why some of them cannot be used."""
     found, problems = [], []
     for name, text in table.derived.columns.items():
         try:

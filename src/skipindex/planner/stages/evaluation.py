@@ -21,8 +21,10 @@ from skipindex.planner.bound_predicate import (
     Leaf,
     evaluate,
     leaves,
+    text_of,
 )
 from skipindex.planner.stages.index_reader import IndexReader
+from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
 from skipindex.planner.stages.records import LeafRecord, Mask, Stage, StageRun
 from skipindex.planner.stages.rows import RowVerdict
 from skipindex.storage.parts import reads_so_far
@@ -52,8 +54,9 @@ class Evaluation:
         table: the table.
         tree: the predicate.
         kinds: names of the index kinds that may be used; None is all.
-        forced: names of kinds that are asked at any price; None if there are none.
+        forced: names of kinds that are always asked; None if there are none.
         workers: processes that look at rows; None is one for every core.
+        session: holds what is read, for later plans.
 
     Attributes:
         reader: where indexes came from, and why some were not used.
@@ -75,6 +78,7 @@ class Evaluation:
         kinds: Collection[str] | None,
         forced: Collection[str] | None = None,
         workers: int | None = None,
+        session: CacheSession = DEFAULT_SESSION,
     ) -> None:
         n = len(table)
         self.table = table
@@ -82,7 +86,8 @@ class Evaluation:
         self.kinds = kinds
         self.forced = forced
         self.workers = workers
-        self.reader = IndexReader(table, kinds)
+        self.session = session
+        self.reader = IndexReader(table, kinds, session.packs)
         self.no_file, self.every_file = np.zeros(n, bool), np.ones(n, bool)
         unknown = Bounds(self.no_file, self.every_file)
         self.leaves: dict[Leaf | Computed, LeafRecord] = {
@@ -147,6 +152,11 @@ class Evaluation:
     def undecided(self) -> Mask:
         """Files to ask an index of, which are all that have one."""
         return self.possible & ~self.certain & (self.table.n_rows >= 0)
+
+    @cached_property
+    def text(self) -> str:
+        """The predicate in SQL words."""
+        return text_of(self.tree)
 
     @property
     def stages(self) -> Sequence[Stage]:

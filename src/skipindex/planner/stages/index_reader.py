@@ -1,4 +1,4 @@
-"""Opening indexes for a plan: whatever is wrong with one, it is only not used."""
+"""Opening indexes for a plan; one that cannot be read is noted and not used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP, FileMap
 from skipindex.indexes.interface import Index, IndexType, PackableType, PackIndex
-from skipindex.planner.stages.pack_cache import PACK_CACHE, PackReader
+from skipindex.planner.stages.pack_cache import PackCache, PackReader
 from skipindex.storage.manifest import BlobUse
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts
@@ -38,22 +38,24 @@ IndexLocation = tuple[IndexType, Blob, int]
 
 
 class IndexOpener:
-    """Opens indexes, and notes those that are not fit for use.
+    """Opens indexes, and notes those that cannot be used.
 
     Args:
-        n_rows: of every file.
+        n_rows: the row count of every file.
+        cache: holds what is opened.
     """
 
-    def __init__(self, n_rows: np.ndarray) -> None:
+    def __init__(self, n_rows: np.ndarray, cache: PackCache) -> None:
         self.notes: dict[str, int] = {}
+        self.cache = cache
         self._n_rows = n_rows
 
     def open(
         self, location: IndexLocation, file: int, column: ColumnInfo
     ) -> Index | None:
-        """The index of one file, or None if it has none that is fit for use."""
+        """The index of one file, or None if it has none that can be used."""
         kind, blob, slot = location
-        index = PACK_CACHE.index(blob, slot)
+        index = self.cache.index(blob, slot)
         if index is not None:
             return index
         assert column.domain is not None
@@ -65,13 +67,13 @@ class IndexOpener:
         except UNUSABLE as error:
             self.refuse(error, blob)
             return None
-        PACK_CACHE.keep(blob, slot, index)
+        self.cache.keep(blob, slot, index)
         return index
 
     def refuse(self, error: Exception, blob: Blob, what: str = "index") -> None:
         """Note that what was read of a blob is no index."""
         self.note(f"{what} not used: {error}")
-        PACK_CACHE.forget(blob)
+        self.cache.forget(blob)
 
     def note(self, reason: str) -> None:
         """Count one more reason why an index was not used."""
@@ -84,10 +86,13 @@ class IndexReader(IndexOpener):
     Args:
         table: the table.
         kinds: names of the kinds that may be used; None is all.
+        cache: holds what is opened.
     """
 
-    def __init__(self, table: TableState, kinds: Collection[str] | None) -> None:
-        super().__init__(table.n_rows)
+    def __init__(
+        self, table: TableState, kinds: Collection[str] | None, cache: PackCache
+    ) -> None:
+        super().__init__(table.n_rows, cache)
         self._table = table
         self._kinds = kinds
         self._packs: dict[str, PackReader | None] = {}
@@ -136,9 +141,9 @@ class IndexReader(IndexOpener):
     def probe_map(
         self, use: BlobUse, atom: Atom, column: ColumnInfo, wanted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Of the ``wanted`` files, those that a map rules out, and surely not.
+        """The ``wanted`` files that a map rules out, and those with a matching row.
 
-        A file of which the map is not, or that has changed, is in neither.
+        A file that the map does not cover, or that has changed, is in neither.
         None is "no opinion".
         """
         return self._probe_shared(use, FileMap.open, "file map", atom, column, wanted)
@@ -172,7 +177,7 @@ class IndexReader(IndexOpener):
         column: ColumnInfo,
         wanted: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """What a pack knows of its files: as ``probe_map``."""
+        """The answer of a pack about its files, as for ``probe_map``."""
         assert column.domain is not None
         mine = wanted[use.rows]
         if not mine.any():
@@ -181,11 +186,11 @@ class IndexReader(IndexOpener):
         if blob is None:
             return None
         try:
-            index = PACK_CACHE.pack_index(blob)
+            index = self.cache.pack_index(blob)
             if index is None:
                 parts, n_files = blob.shared(READS), len(blob.n_rows)
                 index = open_shared(parts, column.domain, n_files)
-                PACK_CACHE.keep_pack_index(blob, index)
+                self.cache.keep_pack_index(blob, index)
             found = index.ask(atom)
         except UNUSABLE as error:
             self.refuse(error, blob, what)
@@ -219,7 +224,7 @@ class IndexReader(IndexOpener):
         return True
 
     def blob(self, use: BlobUse) -> Blob | None:
-        """The opened blob, or None if it is not fit for use."""
+        """The opened blob, or None if it cannot be used."""
         key = use.pack.name, use.entry.offset
         if key not in self._blobs:
             self._blobs[key] = None
@@ -229,7 +234,7 @@ class IndexReader(IndexOpener):
                     self._blobs[key] = pack.blob(use.entry)
                 except UNUSABLE as error:
                     self.note(f"pack {use.pack.name} not used: {error}")
-                    PACK_CACHE.forget(pack)
+                    self.cache.forget(pack)
         return self._blobs[key]
 
     def pack_names(self) -> dict[Blob, str]:
@@ -240,7 +245,7 @@ class IndexReader(IndexOpener):
     def _pack(self, name: str) -> PackReader | None:
         if name not in self._packs:
             try:
-                self._packs[name] = PACK_CACHE.pack(self._table.location, name)
+                self._packs[name] = self.cache.pack(self._table.location, name)
             except UNUSABLE as error:
                 self.note(f"pack {name} not used: {error}")
                 self._packs[name] = None

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
 from skipindex.errors import PlanError
 from skipindex.expressions import Reference, name_parts
+from skipindex.planner.stages.computed import bound_of
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import RowCounts
@@ -96,11 +96,11 @@ def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
-    """Which of the rows that match are wanted.
+    """How many of the matching rows are wanted, and which.
 
     Args:
-        limit: so many; None is all.
-        order_by: the first in this order; none is any.
+        limit: how many rows; None is all.
+        order_by: which rows come first; empty is any rows.
     """
 
     limit: int | None
@@ -108,7 +108,7 @@ class RowLimit:
 
     @classmethod
     def of(cls, limit: int | None, order_by: str | Sequence[str] | None) -> RowLimit:
-        """What the caller of ``plan_files`` says.
+        """The row limit of the arguments of ``plan_files``.
 
         Raises:
             PlanError: ``limit`` is negative, or ``order_by`` is no order.
@@ -131,7 +131,7 @@ class Needed:
     """The files that LIMIT needs.
 
     Args:
-        mask: of the files that may hold a match, those that are needed.
+        mask: the files that are needed, among those that may hold a match.
         reason: why the others are not.
         note: why none could be left out, or empty.
     """
@@ -150,7 +150,7 @@ def limited(
         found: what the stages before it found out.
         counts: rows that match, file by file.
         row_limit: the rows that are wanted; it has a limit.
-        column: of the first sort key; None if no statistics can be of it.
+        column: the first sort key's; None if it has no statistics.
     """
     assert row_limit.limit is not None
     began = time.perf_counter()
@@ -183,7 +183,7 @@ def needed(
         limit: rows that are wanted.
         key: the first column of ORDER BY; the others only order ties, and a file
             that ties is needed.
-        column: of the key; None if no statistics can be of it.
+        column: the key's; None if it has no statistics.
     """
     possible = found.possible
     if limit == 0:
@@ -245,20 +245,14 @@ def _spans(
     stats = table.stats(column)
     null = _NULL_LOW if nulls_low else _NULL_HIGH
 
-    def plain(bound: Any) -> int | bytes:
-        value: int | bytes = (
-            bound.as_py() if isinstance(bound, pa.Scalar) else int(bound)
-        )
-        return value
-
     spans = []
     for i in files:
         places = [null] if stats.can_null[i] else []
         if stats.can_value[i]:
             if stats.bounded[i]:
                 places += [
-                    _of_value(plain(stats.low[i])),
-                    _of_value(plain(stats.high[i])),
+                    _of_value(bound_of(stats.low, i)),
+                    _of_value(bound_of(stats.high, i)),
                 ]
             else:
                 places += [_BELOW, _ABOVE]

@@ -1,10 +1,10 @@
-"""Opened packs: what planning keeps of them from one plan to the next.
+"""What planning holds in memory from one plan to the next, and who owns it.
 
-Packs are immutable and named by their content, so what was read of one stays true.
-Kept are the directories of its blobs, opened indexes (a header and at most two chunks
-of a dictionary each), and the parts that were read and checked, up to
-``set_cache_bytes``.  The least recently used packs and payloads, and the indexes that
-were opened first, make room for others.
+Packs are immutable and named by their content, so what was read of one stays true.  A
+``CacheSession`` holds the directories of their blobs, opened indexes (a header and at
+most two chunks of a dictionary each), and the parts that were read and verified, up to
+its size in bytes.  The least recently used packs and payloads are evicted, and the
+indexes that were opened first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import threading
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from skipindex.errors import PlanError
 from skipindex.indexes.interface import Index, PackIndex
@@ -35,12 +35,12 @@ MAX_PACK_INDEXES: Final = 4096
 """As large as an opened index, and a few bytes a file."""
 
 CACHE_BYTES: Final = 256 << 20
-"""Of parts that are kept, unless somebody says otherwise."""
+"""Of verified parts in memory, by default."""
 CACHE_VARIABLE: Final = "SKIPINDEX_CACHE_BYTES"
 
 
 class PackReader:
-    """One pack, and its directories as far as they were asked for."""
+    """One pack, and the directories of its blobs that were read."""
 
     def __init__(self, source: ByteSource, kept: PartCache) -> None:
         self._source = source
@@ -51,7 +51,7 @@ class PackReader:
         """The blob of ``entry``.
 
         Raises:
-            CorruptIndexError: there is another one in its place, or none.
+            CorruptIndexError: there is another one at this offset, or none.
         """
         blob = self._blobs.get(entry.offset)
         if blob is None or blob.entry != entry:
@@ -68,36 +68,40 @@ class PackReader:
         return what is self
 
     def forget(self) -> None:
-        """Let go the parts of its blobs; a plan that still uses it reads them anew."""
+        """Evict the parts of its blobs; a plan that still uses it reads them anew."""
         self._kept = None
         for blob in list(self._blobs.values()):
             blob.forget()
 
 
 class PackCache:
-    """The packs and indexes that this process has open; safe to share by threads."""
+    """Packs, opened indexes and verified parts; safe to share by threads.
 
-    def __init__(self) -> None:
+    Args:
+        n_bytes: the most bytes of parts; None is what the environment says.
+    """
+
+    def __init__(self, n_bytes: int | None = None) -> None:
         self._lock = threading.Lock()
-        self._parts: PartCache | None = None
+        self._parts = None if n_bytes is None else PartCache(n_bytes)
         self._packs: OrderedDict[tuple[Any, ...], PackReader] = OrderedDict()
         self._indexes: dict[tuple[Blob, int], Index] = {}
         self._pack_indexes: dict[Blob, PackIndex] = {}
 
     @property
     def parts(self) -> PartCache:
-        """The parts that are kept.
+        """The verified parts.
 
         Raises:
-            PlanError: the environment has no number of bytes to keep.
+            PlanError: ``SKIPINDEX_CACHE_BYTES`` is no number of bytes.
         """
         with self._lock:
             if self._parts is None:
                 self._parts = PartCache(_limit_of_environment())
             return self._parts
 
-    def limit_parts(self, limit: int) -> None:
-        """Keep parts of so many bytes, whatever the environment says."""
+    def resize(self, limit: int) -> None:
+        """Hold parts of at most so many bytes, whatever the environment says."""
         with self._lock:
             if self._parts is None:
                 self._parts = PartCache(limit)
@@ -108,14 +112,14 @@ class PackCache:
 
         Raises:
             OSError: it cannot be opened.
-            PlanError: the environment has no number of bytes to keep.
+            PlanError: ``SKIPINDEX_CACHE_BYTES`` is no number of bytes.
         """
-        kept = self.parts
+        parts = self.parts
         key = (location.root, location.uri, name, _mark(location, name))
         with self._lock:
             pack = self._packs.get(key)
             if pack is None:
-                pack = PackReader(location.view(f"{PACKS}/{name}"), kept)
+                pack = PackReader(location.view(f"{PACKS}/{name}"), parts)
                 self._packs[key] = pack
                 if len(self._packs) > MAX_PACKS:
                     _, oldest = self._packs.popitem(last=False)
@@ -129,7 +133,7 @@ class PackCache:
         return self._indexes.get((blob, slot))
 
     def keep(self, blob: Blob, slot: int, index: Index) -> None:
-        """Keep an opened index, whose reads are counted by the thread."""
+        """Hold an opened index, whose reads are counted by the thread."""
         with self._lock:
             if len(self._indexes) >= MAX_INDEXES:
                 for old in list(self._indexes)[: MAX_INDEXES // 2]:
@@ -141,7 +145,7 @@ class PackCache:
         return self._pack_indexes.get(blob)
 
     def keep_pack_index(self, blob: Blob, index: PackIndex) -> None:
-        """Keep what was opened, whose reads are counted by the thread."""
+        """Hold what was opened, whose reads are counted by the thread."""
         with self._lock:
             while len(self._pack_indexes) >= MAX_PACK_INDEXES:
                 del self._pack_indexes[next(iter(self._pack_indexes))]
@@ -166,7 +170,7 @@ class PackCache:
                 }
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Evict everything."""
         with self._lock:
             for pack in self._packs.values():
                 pack.forget()
@@ -176,30 +180,81 @@ class PackCache:
 
 
 def _mark(location: Location, name: str) -> tuple[int, ...]:
-    """What tells a pack from one that was put in its place, where that is cheap."""
+    """What differs where another file has replaced a pack, if that is cheap to see."""
     if not location.is_local:
         return ()
     found = Path(location.full(f"{PACKS}/{name}")).stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-PACK_CACHE: Final = PackCache()
-"""Of this process."""
+class CacheSession:
+    """Owns what plans hold in memory; safe to share by threads.
+
+    Later plans of a session read less, or nothing; no answer changes.  What a session
+    holds is freed by ``close``, by the end of a ``with`` block, or with the session.
+
+        >>> from skipindex.planner.stages.pack_cache import CacheSession
+        >>> with CacheSession(cache_bytes=64_000_000) as session:
+        ...     session.resize(1_000_000)
+
+    Args:
+        cache_bytes: the most index bytes that are held; 0 holds none.  None is the
+            environment variable ``SKIPINDEX_CACHE_BYTES``, or 256 MiB.
+
+    Attributes:
+        packs: the packs, indexes and parts that are held.
+
+    Raises:
+        PlanError: ``cache_bytes`` is no number of bytes.
+    """
+
+    def __init__(self, cache_bytes: int | None = None) -> None:
+        if cache_bytes is not None:
+            cache_bytes = _checked_limit(cache_bytes, "CacheSession")
+        self.packs = PackCache(cache_bytes)
+
+    def resize(self, n_bytes: int) -> None:
+        """Hold at most so many index bytes, and evict what is over.
+
+        Raises:
+            PlanError: this is no number of bytes.
+        """
+        self.packs.resize(_checked_limit(n_bytes, "resize"))
+
+    def clear(self) -> None:
+        """Evict everything; the size stays."""
+        self.packs.clear()
+
+    def close(self) -> None:
+        """Evict everything, and hold no index bytes any more."""
+        self.packs.resize(0)
+        self.packs.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+DEFAULT_SESSION: Final = CacheSession()
+"""The session of plans that are given no other."""
 
 
 def set_cache_bytes(n_bytes: int) -> None:
-    """Keep index bytes that were read and checked in memory, up to so many.
+    """Hold at most so many verified index bytes in memory, for all later plans.
 
-    Later plans then read less, or nothing; no answer changes.  It is 256 MB, or what
+    Later plans then read less, or nothing; no answer changes.  It is 256 MiB, or what
     the environment variable ``SKIPINDEX_CACHE_BYTES`` says, until this is called.
+    Plans with a ``session`` of their own are not affected.
 
     Args:
-        n_bytes: of this process; 0 keeps none.
+        n_bytes: the most bytes; 0 holds none.
 
     Raises:
         PlanError: this is no number of bytes.
     """
-    PACK_CACHE.limit_parts(_checked_limit(n_bytes, "set_cache_bytes"))
+    DEFAULT_SESSION.packs.resize(_checked_limit(n_bytes, "set_cache_bytes"))
 
 
 def _checked_limit(n_bytes: int, source: str) -> int:

@@ -1,8 +1,8 @@
-"""The rows of many files: looked at here, or by processes of their own.
+"""The rows of many files, counted in this process or in worker processes.
 
 pyroaring holds the interpreter's lock, so threads would not help.  Loky's workers are
 neither forked, as this process may have threads and a JVM, nor do they need an
-``if __name__ == "__main__"``; they stay for a while, for later plans.
+``if __name__ == "__main__"``.  They wait for later plans for a minute.
 
 A worker gets the locations of indexes, not the table, and opens packs itself.  What it
 finds is what this process would have found, notes and counts of bitmaps included.
@@ -29,7 +29,7 @@ from skipindex.planner.stages.index_reader import (
     IndexOpener,
     IndexReader,
 )
-from skipindex.planner.stages.pack_cache import PACK_CACHE
+from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from skipindex.planner.stages.rows import LeafBounds, RowEvaluator, RowVerdict
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.pack import Blob, BlobEntry
@@ -37,11 +37,11 @@ from skipindex.storage.parts import ReadCount, add_reads, reads_so_far
 from skipindex.table import ColumnInfo, TableState
 
 POOL_SECONDS: Final = 3.0
-"""What one process may take; workers take about one to start."""
+"""The time that one process may take; workers take about a second to start."""
 _PIECES: Final = 4
 """For every worker: some files take longer than others."""
 _IDLE_SECONDS: Final = 60
-"""After which a worker goes."""
+"""An idle worker ends after this time."""
 
 IndexLocations: TypeAlias = Mapping[str, Mapping[int, Sequence[IndexLocation]]]
 
@@ -51,8 +51,8 @@ class RowsFound:
     """What was found of some files.
 
     Args:
-        verdicts: of every file, in their order.
-        empty_leaves: of a leaf, the files where no row makes it TRUE.
+        verdicts: one for every file, in their order.
+        empty_leaves: by leaf, the files where no row makes it TRUE.
     """
 
     verdicts: list[RowVerdict]
@@ -81,13 +81,13 @@ class _Task:
     """Some files to look at, which are numbered anew.
 
     Args:
-        location: of the table.
-        tree: in the order in which it is asked.
-        known: of its leaves.
-        n_rows: of the files.
+        location: the table's.
+        tree: the predicate, in the order in which it is probed.
+        known: the bounds of its leaves.
+        n_rows: the row counts of the files.
         sources: the blobs.
-        locations: of every column, for every file, the number and slot of its blobs.
-        cache_bytes: that the worker may keep.
+        locations: by column and file, the numbers and slots of its blobs.
+        cache_bytes: index bytes that the worker may hold in memory.
     """
 
     location: Location
@@ -121,12 +121,12 @@ def look_at_rows(
     """Between how many and how many rows of some files match.
 
     Args:
-        files: to look at.
-        tree: in the order in which it is asked.
+        files: their positions in the table.
+        tree: the predicate, in the order in which it is probed.
         known: what is known of its leaves.
         reader: opens indexes, and takes notes.
-        locations: of every column by name, where the indexes of the files are.
-        table: that the files are of.
+        locations: by column name and file, where the indexes are.
+        table: the table of the files.
         workers: processes; None is one for every core.
     """
     asked = sum(map(bool, locations.values()))
@@ -188,7 +188,7 @@ def _tasks_of(
                 table.n_rows[mine],
                 [_BlobName(names[b], b.entry, type(kinds[b])) for b in sources],
                 located,
-                PACK_CACHE.parts.limit // workers,
+                reader.cache.parts.limit // workers,
             )
         )
     return made
@@ -207,7 +207,7 @@ def _run(tasks: Sequence[_Task], workers: int) -> list[_Result]:
 def _joined(
     files: np.ndarray, results: Sequence[_Result], reader: IndexReader
 ) -> RowsFound:
-    """As if this process had looked at the files one after the other."""
+    """The result as if this process had looked at one file after the other."""
     joined = RowsFound([], {})
     for result in results:
         mine = files[len(joined.verdicts) :].tolist()
@@ -226,9 +226,10 @@ def look(task: _Task) -> _Result:
     Raises:
         UnknownIndexError: this process does not know a kind as the other does.
     """
-    PACK_CACHE.limit_parts(task.cache_bytes)
+    cache = DEFAULT_SESSION.packs  # of this worker
+    cache.resize(task.cache_bytes)
     before = reads_so_far()
-    opener = IndexOpener(task.n_rows)
+    opener = IndexOpener(task.n_rows, cache)
     blobs = [_opened(task.location, source, opener) for source in task.sources]
     locations = {
         column: {
@@ -255,7 +256,7 @@ def _opened(
             f"{source.kind.__qualname__!r})"
         )
     try:
-        return kind, PACK_CACHE.pack(location, source.pack).blob(source.entry)
+        return kind, opener.cache.pack(location, source.pack).blob(source.entry)
     except UNUSABLE as error:
         opener.note(f"pack {source.pack} not used: {error}")
         return None

@@ -1,4 +1,4 @@
-"""What the stages of planning are named, what each achieved, and what it found out."""
+"""Records of planning: stages, what each of them achieved, and the bounds of leaves."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Stage:
     """What one stage achieved.
 
     Args:
-        name: of the stage.
-        n_files: files that are left after it.
+        name: as ``explain`` shows it.
+        n_files: the files that are left after it.
         n_bytes: their size.
-        seconds: that it took.
-        read: what it read of the indexes.
+        seconds: the time that it took.
+        read: the index bytes and bitmaps that it read.
         note: why it was not run, or empty.
     """
 
@@ -59,7 +59,7 @@ class LeafRecord:
     """What the stages found out about one leaf.
 
     Args:
-        column: that it is about.
+        column: the column that it asks about.
         bounds: the files whose every row makes it TRUE, and where some row may.
         holds: files where some row surely makes it TRUE.
     """

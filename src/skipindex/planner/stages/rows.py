@@ -33,11 +33,11 @@ Rows: TypeAlias = tuple[BitMap, BitMap]
 """Rows certainly and possibly TRUE; one object where they are the same."""
 
 RowProbe: TypeAlias = Callable[[int, BitMap | None], Rows]
-"""Of a file, and of some of its rows (None: all): which of them make a node TRUE."""
+"""For a file and some of its rows (None: all), those that make a node TRUE."""
 
 CountProbe: TypeAlias = Callable[[int, BitMap, BitMap], tuple[int, int]]
-"""Of a file, and of rows certainly and possibly TRUE for the rest of an AND, one
-object where they are the same: how many make a node TRUE too, from .. to."""
+"""For a file and the rows certainly and possibly TRUE for the rest of an AND (one
+object if they are equal), the least and the greatest number that make a node TRUE."""
 
 _FEW: Final = 64
 """Below one row in so many, an index is probed for these rows alone."""
@@ -45,7 +45,7 @@ _NONE: Final = (BitMap(),) * 2
 
 
 class RowVerdict(NamedTuple):
-    """What the bitmaps say of one file: the number of rows, from .. to."""
+    """The least and the greatest number of matching rows of one file."""
 
     lower: int
     upper: int
@@ -53,11 +53,11 @@ class RowVerdict(NamedTuple):
 
 
 class LeafBounds(Protocol):
-    """What is known of a leaf in every file before rows are looked at."""
+    """The bounds of a leaf in every file, before rows are looked at."""
 
     @property
     def column(self) -> ColumnInfo:
-        """That it is about."""
+        """The column that it asks about."""
 
     @property
     def bounds(self) -> Bounds[np.ndarray]:
@@ -88,10 +88,10 @@ class RowEvaluator:
 
     Args:
         tree: any bound tree; the first child of an AND is asked first.
-        known: what is known of its leaves.
+        known: the bounds of its leaves.
         opener: opens their indexes.
-        locations: of every column by name, where the indexes of the files are.
-        n_rows: of every file.
+        locations: by column name and file, where the indexes are.
+        n_rows: the row count of every file.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class RowEvaluator:
         lower: BitMap,
         upper: BitMap,
     ) -> tuple[int, int] | None:
-        """Of how many rows an index says that they make a leaf TRUE."""
+        """The least and the greatest number of rows that make a leaf TRUE."""
         if lower is upper and isinstance(leaf, Leaf) and self._are_few(upper, file):
             count_within = getattr(index, "count_within", None)
             n = None if count_within is None else count_within(leaf.atom, upper)
@@ -291,7 +291,7 @@ class RowEvaluator:
         file: int,
         within: BitMap | None,
     ) -> Rows | None:
-        """What one index says of some rows; None if it has no opinion."""
+        """The bounds of some rows by one index; None if it has no opinion."""
         try:
             bounds = self._probe_rows(index, leaf, file, within)
         except UNUSABLE as error:
