@@ -2,7 +2,7 @@
 
 ``skipindex.api.types`` has what the calls return.  ``run_statement`` runs the text of
 an OPTIMIZE or VACUUM, and ``set_cache_bytes`` bounds the memory in which plans of this
-process find indexes again.
+process find indexes again; a ``CacheSession`` is such a memory of its own.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from skipindex.indexes.kinds.run_length import RunLength
 from skipindex.indexes.kinds.token_bloom import TokenBloom
 from skipindex.layout.workload.workload import Workload
 from skipindex.planner.plan import Plan
-from skipindex.planner.stages.pack_cache import set_cache_bytes
+from skipindex.planner.stages.pack_cache import CacheSession, set_cache_bytes
 from skipindex.table import Derived
 
 __all__ = [
     "BitSliced",
     "Bitmap",
     "Bloom",
+    "CacheSession",
     "Clustering",
     "CommitConflictError",
     "Derived",

@@ -29,6 +29,7 @@ from skipindex.layout.workload.workload import Workload
 from skipindex.planner.engine import engine_of, engine_type
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.derived_partitions import derivation
+from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.selection.target import CUBE_SIZE
 from skipindex.rewrite.vacuum import RETENTION, VacuumReport, vacuum
@@ -94,6 +95,7 @@ class Table(TableState):
         limit: int | None = None,
         order_by: str | Sequence[str] | None = None,
         workers: int | None = None,
+        session: CacheSession | None = None,
     ) -> Plan:
         """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -113,6 +115,7 @@ class Table(TableState):
             limit=limit,
             order_by=order_by,
             workers=workers,
+            session=session,
         )
 
     @property

@@ -11,6 +11,7 @@ from skipindex.api.journal import warn_once
 from skipindex.expressions import Predicate
 from skipindex.planner import plan as planner
 from skipindex.planner.plan import Plan
+from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.table import TableState
 
 if TYPE_CHECKING:
@@ -32,11 +33,12 @@ def plan_files(
     order_by: str | Sequence[str] | None = None,
     workers: int | None = None,
     plain: bool = False,
+    session: CacheSession | None = None,
 ) -> Plan:
     """The files that may hold a row for which ``predicate`` is TRUE.
 
     No other file holds one.  A file whose index is missing, stale, damaged or too
-    new is kept, and the plan says so.
+    new is read, and the plan says so.
 
     Args:
         predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
@@ -46,7 +48,7 @@ def plan_files(
             written without a zone prune nothing.
         case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
         kinds: names of the index kinds that may be used (``"minmax"``,
-            ``"bloom"`` …, ``"file_map"`` for the maps), and are asked at any price; by
+            ``"bloom"`` …, ``"file_map"`` for the maps), and are always asked; by
             default all that there are, where asking them can be worth it.
         without: names of the kinds that may not.
         limit: so many matching rows are enough, so other files are not read.
@@ -56,6 +58,8 @@ def plan_files(
         workers: processes that look at rows, where that takes one of them seconds;
             1 is this one alone, None is one for every core.
         plain: as for ``open_table``.
+        session: a ``skipindex.api.CacheSession``, which holds what is read of indexes
+            for later plans; None is that of the process (``set_cache_bytes``).
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
@@ -78,6 +82,7 @@ def plan_files(
         order_by=order_by,
         workers=workers,
         plain=plain,
+        session=session,
     )
     for reason in (*plan.table.notes, *plan.evaluation.reader.notes):
         warn_once(plan.table.location.full(""), reason)
