@@ -27,7 +27,7 @@ from skipindex.expressions.atoms import (
     Value,
     Wildcard,
 )
-from skipindex.planner.stages.pack_cache import OPENED
+from skipindex.planner.stages.pack_cache import PACK_CACHE
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import (
     LOG,
@@ -130,7 +130,7 @@ def set_mtime(path: Path, seconds: float) -> None:
 
 def forget_open_packs() -> None:
     """Let the next plan open its packs anew."""
-    OPENED.clear()
+    PACK_CACHE.clear()
 
 
 def holds(atom: Atom, value: Value | None) -> bool:

@@ -25,7 +25,7 @@ from skipindex.errors import (
 )
 from skipindex.indexes import index_types
 from skipindex.planner.sql.parser import parse
-from skipindex.planner.stages import evaluation
+from skipindex.planner.stages import planning_stages
 from skipindex.storage.file_system.location import location_of
 from tests import oracle
 from tests.strategies import integers_of, predicates, tables, to_arrow, values_of
@@ -169,7 +169,7 @@ def test_the_funnel_narrows_from_stage_to_stage(folder: Path) -> None:
         "bloom",
         "bitmaps",
     ]
-    assert [stage.files for stage in plan.stages] == [3, 2, 2, 2, 0]
+    assert [stage.n_files for stage in plan.stages] == [3, 2, 2, 2, 0]
     sizes = table.sizes
     assert [stage.n_bytes for stage in plan.stages][1] == sizes[0] + sizes[1]
     assert plan.stages[-1].read.bitmaps > 0
@@ -305,7 +305,7 @@ def test_a_file_of_more_rows_than_a_bitmap_numbers_is_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = build(folder, {"b": "bitmap"})
-    monkeypatch.setattr(evaluation, "MAX_ROWS", 9)
+    monkeypatch.setattr(planning_stages, "MAX_ROWS", 9)
     plan = table.plan("b = 3")
     assert plan.paths == table.paths
     assert plan.count_bounds == (0, 30)

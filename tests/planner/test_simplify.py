@@ -12,9 +12,9 @@ from skipindex.expressions.atoms import IsNotNull, IsNull, NoneOf, OneOf, Range
 from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
-    Bound,
-    Known,
+    BoundPredicate,
     Leaf,
+    TruthValue,
     Unknown,
     leaves,
     text_of,
@@ -29,7 +29,7 @@ from skipindex.planner.simplify import (
 )
 from tests.tables import holds
 
-TRUE, FALSE = Known(value=True), Known(value=False)
+TRUE, FALSE = TruthValue(value=True), TruthValue(value=False)
 UNKNOWN = Unknown("f(x)", "a function")
 
 
@@ -57,7 +57,7 @@ LEAVES = st.one_of(
     st.builds(IsNull, NAMES),
     st.builds(IsNotNull, NAMES),
 ).map(leaf)
-TREES: st.SearchStrategy[Bound] = st.recursive(
+TREES: st.SearchStrategy[BoundPredicate] = st.recursive(
     st.one_of(LEAVES, LEAVES, st.sampled_from([TRUE, FALSE, UNKNOWN])),
     lambda nodes: st.one_of(
         st.lists(nodes, min_size=1, max_size=4).map(lambda c: AllOf(tuple(c))),
@@ -68,13 +68,13 @@ TREES: st.SearchStrategy[Bound] = st.recursive(
 ROWS = [{"c": c, "d": d} for c in (None, *range(6)) for d in (None, 0, 2, 4)]
 
 
-def is_true(tree: Bound, row: dict[str, int | None], *, unknown: bool) -> bool:
+def is_true(tree: BoundPredicate, row: dict[str, int | None], *, unknown: bool) -> bool:
     match tree:
         case AllOf(children):
             return all(is_true(c, row, unknown=unknown) for c in children)
         case AnyOf(children):
             return any(is_true(c, row, unknown=unknown) for c in children)
-        case Known(constant):
+        case TruthValue(constant):
             return constant
         case Unknown():
             return unknown
@@ -82,7 +82,7 @@ def is_true(tree: Bound, row: dict[str, int | None], *, unknown: bool) -> bool:
             return holds(atom, row[atom.column])
 
 
-def size(tree: Bound) -> int:
+def size(tree: BoundPredicate) -> int:
     match tree:
         case AllOf(children) | AnyOf(children):
             return 1 + sum(map(size, children))
@@ -90,7 +90,7 @@ def size(tree: Bound) -> int:
 
 
 @given(TREES)
-def test_the_truth_of_every_row_is_kept(tree: Bound) -> None:
+def test_the_truth_of_every_row_is_kept(tree: BoundPredicate) -> None:
     small = simplify(tree)
     for row in ROWS:
         for unknown in (False, True):
@@ -99,7 +99,7 @@ def test_the_truth_of_every_row_is_kept(tree: Bound) -> None:
 
 
 @given(TREES)
-def test_the_tree_becomes_no_larger_and_stays_well_formed(tree: Bound) -> None:
+def test_the_tree_becomes_no_larger_and_stays_well_formed(tree: BoundPredicate) -> None:
     small = simplify(tree)
     assert size(small) <= size(tree)
     check_shape(small)
@@ -112,13 +112,13 @@ def test_the_tree_becomes_no_larger_and_stays_well_formed(tree: Bound) -> None:
                 assert low is None or high is None or low < high  # type: ignore[operator]
 
 
-def check_shape(tree: Bound) -> None:
+def check_shape(tree: BoundPredicate) -> None:
     """No constant inside, no AND in an AND, no AND of one."""
     if not isinstance(tree, AllOf | AnyOf):
         return
     assert len(tree.children) > 1
     for child in tree.children:
-        assert not isinstance(child, Known | type(tree))
+        assert not isinstance(child, TruthValue | type(tree))
         check_shape(child)
 
 
@@ -134,7 +134,7 @@ A, B, C = between(0, 1), between(None, None, "d"), leaf(IsNull("d"))
         (A, A),
     ],
 )
-def test_flatten(tree: Bound, smaller: Bound) -> None:
+def test_flatten(tree: BoundPredicate, smaller: BoundPredicate) -> None:
     assert flatten(tree) == smaller
 
 
@@ -153,7 +153,7 @@ def test_flatten(tree: Bound, smaller: Bound) -> None:
         (AnyOf((UNKNOWN, TRUE)), TRUE),
     ],
 )
-def test_fold_constants(tree: Bound, smaller: Bound) -> None:
+def test_fold_constants(tree: BoundPredicate, smaller: BoundPredicate) -> None:
     assert fold_constants(tree) == smaller
 
 
@@ -177,7 +177,7 @@ def test_fold_constants(tree: Bound, smaller: Bound) -> None:
     ],
     ids=str,
 )
-def test_merge_conjuncts(atoms: list[Bound], merged: list[Any]) -> None:
+def test_merge_conjuncts(atoms: list[BoundPredicate], merged: list[Any]) -> None:
     found = merge_conjuncts(AllOf(tuple(atoms)))
     assert isinstance(found, AllOf)
     assert [c.atom if isinstance(c, Leaf) else c for c in found.children] == merged

@@ -50,7 +50,7 @@ def test_check_12_partitions_then_files_then_row_groups(tmp_path: Path) -> None:
     plan = table.plan(
         "first_name LIKE 'Tho%' AND last_name LIKE 'Frank%' AND birthplace = 'newyork'"
     )
-    by_stage = {stage.name: stage.files for stage in plan.stages}
+    by_stage = {stage.name: stage.n_files for stage in plan.stages}
     assert by_stage["partition values"] == 16
     assert 0 < by_stage["min/max"] <= 4
     wanted = (ds.field("first_name") >= "Tho") & (ds.field("first_name") < "Thp")

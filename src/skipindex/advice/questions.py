@@ -22,7 +22,14 @@ from skipindex.errors import PredicateError
 from skipindex.expressions.atoms import Atom, OneOf, Range, successor
 from skipindex.indexes.encoding.column import NULL_CODE
 from skipindex.planner.binding.binder import Binder
-from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Leaf, leaves, text_of
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    Leaf,
+    leaves,
+    text_of,
+)
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse as parse_condition
 from skipindex.table import TableState
@@ -56,7 +63,7 @@ class Question:
     """One question: a bound tree, and how much it counts."""
 
     text: str
-    tree: Bound
+    tree: BoundPredicate
     weight: float = 1.0
 
 
@@ -174,7 +181,9 @@ def alike(questions: Sequence[Question], sample: Sample) -> list[Question]:
         for _ in range(_VARIANTS):
             place = _place(sample, chooser)
 
-            def varied(node: Bound, place: tuple[int, int] = place) -> Bound:
+            def varied(
+                node: BoundPredicate, place: tuple[int, int] = place
+            ) -> BoundPredicate:
                 if isinstance(node, AllOf | AnyOf):
                     return type(node)(tuple(map(varied, node.children)))
                 if isinstance(node, Leaf) and node.atom.column in sample.columns:

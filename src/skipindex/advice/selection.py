@@ -30,10 +30,10 @@ from skipindex.advice.sample import Sample
 from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
-    Bound,
+    BoundPredicate,
     Computed,
-    Known,
     Leaf,
+    TruthValue,
     Unknown,
     leaves,
 )
@@ -118,7 +118,7 @@ class Board:
     def rows(self, pair: Pair, state: State) -> Rows:
         """The rows of the pair's file that may match under ``state``."""
 
-        def walk(node: Bound) -> Rows:
+        def walk(node: BoundPredicate) -> Rows:
             match node:
                 case AllOf(children):
                     rows: Rows = None
@@ -139,7 +139,7 @@ class Board:
                     return union
                 case Leaf() | Computed():
                     return self._leaf(node, pair.file, state)
-                case Known(value):
+                case TruthValue(value):
                     return None if value else _NO_ROW
                 case Unknown():
                     return None
@@ -170,7 +170,7 @@ class Board:
         """That a row of a file like this one may match."""
         n_rows = self.sample.n_rows[pair.file]
 
-        def share(node: Bound) -> float:
+        def share(node: BoundPredicate) -> float:
             match node:
                 case AllOf(children):
                     return math.prod(map(share, children))
@@ -179,7 +179,7 @@ class Board:
                 case Leaf() | Computed():
                     rows = self._leaf(node, pair.file, state)
                     return 1.0 if rows is None else len(rows) / n_rows
-                case Known(value):
+                case TruthValue(value):
                     return float(value)
                 case Unknown():
                     return 1.0

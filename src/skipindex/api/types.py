@@ -16,7 +16,7 @@ from skipindex.expressions import Predicate
 from skipindex.expressions.builder import Column
 from skipindex.layout.quality import ColumnQuality, Quality, QueryQuality
 from skipindex.planner.plan import (
-    Condition,
+    ConditionReport,
     Evidence,
     FileTask,
     SessionRules,
@@ -43,7 +43,7 @@ __all__ = [
     "ColumnInfo",
     "ColumnQuality",
     "ColumnStatus",
-    "Condition",
+    "ConditionReport",
     "Evidence",
     "FileEntry",
     "FileTask",

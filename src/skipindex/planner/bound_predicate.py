@@ -1,6 +1,6 @@
-"""The bound predicate: atoms under AND and OR, every column and literal settled.
+"""The bound predicate: atoms under AND and OR, over columns and domain values.
 
-NOT is gone (``predicate.push_not``), so the tree is monotone: more rows for which
+NOT is gone (``expressions.push_not``), so the tree is monotone: more rows for which
 an atom may be TRUE never means fewer for the whole.
 """
 
@@ -15,6 +15,7 @@ from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds, SetLike
 
 S = TypeVar("S", bound=SetLike)
+T = TypeVar("T")
 
 _SHOWN: Final = 400
 """Characters of a condition that are shown whole."""
@@ -24,14 +25,14 @@ _SHOWN: Final = 400
 class AllOf:
     """TRUE if all of ``children`` are."""
 
-    children: tuple[Bound, ...]
+    children: tuple[BoundPredicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
     """TRUE if one of ``children`` is."""
 
-    children: tuple[Bound, ...]
+    children: tuple[BoundPredicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TruthValue:
     """TRUE for every row, or for none."""
 
     value: bool
@@ -84,11 +85,11 @@ class Unknown:
     reason: str
 
 
-Bound: TypeAlias = AllOf | AnyOf | Leaf | Computed | Known | Unknown
+BoundPredicate: TypeAlias = AllOf | AnyOf | Leaf | Computed | TruthValue | Unknown
 
 
 def evaluate(
-    tree: Bound,
+    tree: BoundPredicate,
     answer: Callable[[Leaf | Computed], Bounds[S]],
     *,
     nothing: S,
@@ -108,7 +109,7 @@ def evaluate(
         is_empty: whether a set is ``nothing``.
     """
 
-    def walk(node: Bound) -> Bounds[S]:
+    def walk(node: BoundPredicate) -> Bounds[S]:
         match node:
             case AllOf(children):
                 found = walk(children[0])
@@ -121,7 +122,7 @@ def evaluate(
                 return reduce(lambda a, b: a | b, map(walk, children))
             case Leaf() | Computed():
                 return answer(node)
-            case Known(value):
+            case TruthValue(value):
                 one = everything if value else nothing
                 return Bounds(one, one)
             case Unknown():
@@ -132,36 +133,82 @@ def evaluate(
     return walk(tree)
 
 
-def leaves(tree: Bound) -> Iterator[Leaf | Computed]:
+def fold(
+    tree: BoundPredicate,
+    *,
+    leaf: Callable[[Leaf | Computed], T],
+    all_of: Callable[[Iterator[T]], T],
+    any_of: Callable[[Iterator[T]], T],
+    constant: Callable[[bool], T],
+    unknown: Callable[[Unknown], T],
+) -> T:
+    """One value for ``tree``, made of the values of its parts.
+
+    The parts of an AND and an OR come one by one, from left to right: a part that is
+    not taken from the iterator is not folded.
+
+    Args:
+        tree: any bound tree.
+        leaf: the value of a leaf.
+        all_of: that of an AND.
+        any_of: that of an OR.
+        constant: that of what is TRUE for every row, or for none.
+        unknown: that of a condition that no index can judge.
+    """
+
+    def walk(node: BoundPredicate) -> T:
+        match node:
+            case AllOf(children):
+                return all_of(map(walk, children))
+            case AnyOf(children):
+                return any_of(map(walk, children))
+            case Leaf() | Computed():
+                return leaf(node)
+            case TruthValue(value):
+                return constant(value)
+            case Unknown():
+                return unknown(node)
+            case _:
+                assert_never(node)
+
+    return walk(tree)
+
+
+def with_leaves(
+    tree: BoundPredicate, change: Callable[[Leaf | Computed], BoundPredicate]
+) -> BoundPredicate:
+    """``tree`` with each of its leaves replaced by ``change`` of it."""
+    return fold(
+        tree,
+        leaf=change,
+        all_of=lambda parts: AllOf(tuple(parts)),
+        any_of=lambda parts: AnyOf(tuple(parts)),
+        constant=TruthValue,
+        unknown=lambda node: node,
+    )
+
+
+def _parts(tree: BoundPredicate) -> Iterator[Leaf | Computed | TruthValue | Unknown]:
+    """The nodes without children, from left to right."""
+    if isinstance(tree, AllOf | AnyOf):
+        for child in tree.children:
+            yield from _parts(child)
+    else:
+        yield tree
+
+
+def leaves(tree: BoundPredicate) -> Iterator[Leaf | Computed]:
     """Every leaf of ``tree`` from left to right."""
-    match tree:
-        case AllOf(children) | AnyOf(children):
-            for child in children:
-                yield from leaves(child)
-        case Leaf() | Computed():
-            yield tree
-        case Known() | Unknown():
-            pass
-        case _:
-            assert_never(tree)
+    return (part for part in _parts(tree) if isinstance(part, Leaf | Computed))
 
 
-def unknowns(tree: Bound) -> Iterator[Unknown]:
+def unknowns(tree: BoundPredicate) -> Iterator[Unknown]:
     """Every condition of ``tree`` that no index can judge."""
-    match tree:
-        case AllOf(children) | AnyOf(children):
-            for child in children:
-                yield from unknowns(child)
-        case Unknown():
-            yield tree
-        case Leaf() | Computed() | Known():
-            pass
-        case _:
-            assert_never(tree)
+    return (part for part in _parts(tree) if isinstance(part, Unknown))
 
 
 @lru_cache(maxsize=16)
-def text_of(tree: Bound) -> str:
+def text_of(tree: BoundPredicate) -> str:
     """``tree`` in SQL words."""
     match tree:
         case AllOf(children):
@@ -174,14 +221,14 @@ def text_of(tree: Bound) -> str:
             return " OR ".join(map(text_of, children))
         case Leaf(text=text) | Computed(text=text) | Unknown(text=text):
             return text
-        case Known(value):
+        case TruthValue(value):
             return str(value).upper()
         case _:
             assert_never(tree)
 
 
-def brief(text: str) -> str:
-    """A condition as it is shown: a list of a million keys by its two ends."""
+def shorten(text: str) -> str:
+    """A condition for people: of a long one, such as a list of keys, the two ends."""
     if len(text) <= _SHOWN:
         return text
     return f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 4 :]}"

@@ -58,7 +58,7 @@ class Engine(Protocol[PlanT_contra]):
         """
 
     def count_files(self, plan: PlanT_contra, files: Sequence[int]) -> dict[int, int]:
-        """How many rows of each of these files match, by its place in the table.
+        """How many rows of each of these files match, by its position in the table.
 
         Raises:
             PlanError: the session's settings are not those of the plan.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never
+from itertools import chain
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -14,15 +15,11 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
-    Bound,
     Computed,
-    Known,
     Leaf,
-    Unknown,
-    brief,
+    fold,
     leaves,
+    shorten,
     text_of,
     unknowns,
 )
@@ -52,7 +49,7 @@ class Evidence:
 
     def __str__(self) -> str:
         return (
-            f"{brief(self.condition)}: {self.words}" if self.condition else self.words
+            f"{shorten(self.condition)}: {self.words}" if self.condition else self.words
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,11 +95,11 @@ class SkippedFile:
 
 
 def skipped_file(found: Evaluation, file: int, *, limit: str) -> SkippedFile:
-    """The proof that ``file``, by its place in the table, need not be read.
+    """The proof that ``file``, by its position in the table, need not be read.
 
     Args:
         found: what the stages found out.
-        file: one that is not kept.
+        file: one that is not read.
         limit: why LIMIT does not need a file that may hold a match.
     """
     table = found.table
@@ -130,26 +127,29 @@ def evidence(found: Evaluation, file: int) -> tuple[Evidence, ...]:
         words = f"no row of the file ({', '.join(rows.kinds)})"
         facts = {"matching_rows": 0, "n_rows": int(found.table.n_rows[file])}
         return (Evidence(text_of(found.tree), rows.kinds, words, facts),)
-    return _refutation(found, found.tree, file)
+    return _refutation(found, file)
 
 
-def _refutation(found: Evaluation, node: Bound, file: int) -> tuple[Evidence, ...]:
-    match node:
-        case AllOf(children):
-            parts = (_refutation(found, child, file) for child in children)
-            return next(filter(None, parts), ())
-        case AnyOf(children):
-            every = [_refutation(found, child, file) for child in children]
-            return tuple(one for each in every for one in each) if all(every) else ()
-        case Leaf() | Computed():
-            record = found.leaves[node]
-            return () if record.bounds.upper[file] else (_of(found, node, file),)
-        case Known(value):
-            return () if value else (Evidence("", (), "the condition is never true"),)
-        case Unknown():
-            return ()
-        case _:
-            assert_never(node)
+def _refutation(found: Evaluation, file: int) -> tuple[Evidence, ...]:
+    """One piece of evidence against each branch of an OR, and against one of an AND."""
+
+    def of_leaf(leaf: Leaf | Computed) -> tuple[Evidence, ...]:
+        record = found.leaves[leaf]
+        return () if record.bounds.upper[file] else (_of(found, leaf, file),)
+
+    def of_every(parts: Iterator[tuple[Evidence, ...]]) -> tuple[Evidence, ...]:
+        every = list(parts)
+        return tuple(chain(*every)) if all(every) else ()
+
+    never = (Evidence("", (), "the condition is never true"),)
+    return fold(
+        found.tree,
+        leaf=of_leaf,
+        all_of=lambda parts: next(filter(None, parts), ()),
+        any_of=of_every,
+        constant=lambda value: () if value else never,
+        unknown=lambda _: (),
+    )
 
 
 def _of(found: Evaluation, leaf: Leaf | Computed, file: int) -> Evidence:
@@ -196,7 +196,7 @@ def shown(value: object, domain: Domain) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ConditionReport:
     """One condition, and what the indexes did about it.
 
     Args:
@@ -218,7 +218,9 @@ class Condition:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def conditions(found: Evaluation, kinds: Collection[str] | None) -> list[Condition]:
+def conditions(
+    found: Evaluation, kinds: Collection[str] | None
+) -> list[ConditionReport]:
     """The table of conditions, those that no index can judge last.
 
     Args:
@@ -235,9 +237,9 @@ def conditions(found: Evaluation, kinds: Collection[str] | None) -> list[Conditi
             if mask.any()
         }
         unused = _unused(found, record, removed, notes, kinds)
-        listed.append(Condition(leaf.text, record.column.name, removed, unused))
+        listed.append(ConditionReport(leaf.text, record.column.name, removed, unused))
     opaque = dict.fromkeys(unknowns(found.tree))
-    listed += [Condition(u.text, "", {}, {}, u.reason) for u in opaque]
+    listed += [ConditionReport(u.text, "", {}, {}, u.reason) for u in opaque]
     return listed
 
 

@@ -1,4 +1,4 @@
-"""A plan for people and for JSON: the funnel, and the story of one file."""
+"""A plan for people and for JSON: the funnel, and the explanation of one file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from skipindex.errors import PlanError
-from skipindex.planner.bound_predicate import brief, leaves
-from skipindex.planner.evidence import Condition, Evidence, SkippedFile
+from skipindex.planner.bound_predicate import leaves, shorten
+from skipindex.planner.evidence import ConditionReport, Evidence, SkippedFile
 from skipindex.planner.file_tasks import FileTask
 from skipindex.planner.stages.evaluation import Evaluation
-from skipindex.planner.stages.limit import Wish
+from skipindex.planner.stages.limit import RowLimit
+from skipindex.planner.stages.planning_stages import STAGES
 from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import row_counts
 from skipindex.table import TableState
@@ -21,7 +22,7 @@ class Explainable(Protocol):
     """What is told of a plan."""
 
     where: str
-    wish: Wish
+    row_limit: RowLimit
     kinds: Collection[str] | None
     evaluation: Evaluation
 
@@ -34,7 +35,7 @@ class Explainable(Protocol):
     @property
     def skipped(self) -> Sequence[SkippedFile]: ...
     @property
-    def conditions(self) -> Sequence[Condition]: ...
+    def conditions(self) -> Sequence[ConditionReport]: ...
     @property
     def stages(self) -> Sequence[Stage]: ...
     @property
@@ -45,11 +46,12 @@ class Explainable(Protocol):
 
 def explain(plan: Explainable) -> str:
     """The funnel, what answered each condition, and what could not be used."""
+    low, high = plan.count_bounds  # counts rows, which the stages then show
     found = plan.evaluation
     table = plan.table
     total = int(table.sizes.sum())
     lines = [
-        f"{len(plan.paths)} of {len(table)} files for: {brief(plan.where)}",
+        f"{len(plan.paths)} of {len(table)} files for: {shorten(plan.where)}",
         f"  {'stage':<18}{'files':>8}{'MB':>10}{'ms':>9}{'index KB':>10}{'bitmaps':>9}",
         f"  {'all':<18}{len(table):>8}{total / 1e6:>10.1f}",
     ]
@@ -58,12 +60,11 @@ def explain(plan: Explainable) -> str:
             lines.append(f"  {stage.name:<18}{'-':>8}  {stage.note}")
             continue
         lines.append(
-            f"  {stage.name:<18}{stage.files:>8}{stage.n_bytes / 1e6:>10.1f}"
+            f"  {stage.name:<18}{stage.n_files:>8}{stage.n_bytes / 1e6:>10.1f}"
             f"{stage.seconds * 1e3:>9.1f}{stage.read.n_bytes / 1e3:>10.1f}"
             f"{stage.read.bitmaps:>9}"
         )
     certain = int((found.certain & found.possible).sum())
-    low, high = plan.count_bounds
     upto = "unknown" if high is None else f"{high:,}"
     rows = f"{low:,}" if low == high else f"{low:,} to {upto}"
     lines.append(f"  rows that match: {rows}; files where every row does: {certain}")
@@ -79,8 +80,8 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
     """All of the plan as plain values for JSON."""
     return {
         "where": plan.where,
-        "limit": plan.wish.limit,
-        "order_by": list(map(str, plan.wish.order_by)),
+        "limit": plan.row_limit.limit,
+        "order_by": list(map(str, plan.row_limit.order_by)),
         "count_bounds": plan.count_bounds,
         "files": plan.paths,
         "tasks": [task.to_dict() for task in plan.tasks],
@@ -89,7 +90,7 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         "stages": [
             {
                 "name": stage.name,
-                "files": stage.files,
+                "files": stage.n_files,
                 "bytes": stage.n_bytes,
                 "seconds": stage.seconds,
                 "index_bytes": stage.read.n_bytes,
@@ -103,17 +104,17 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
     }
 
 
-def _of_condition(condition: Condition) -> list[str]:
+def _of_condition(condition: ConditionReport) -> list[str]:
     if condition.reason:
-        return [f"  {brief(condition.text)}: not judged, {condition.reason}"]
+        return [f"  {shorten(condition.text)}: not judged, {condition.reason}"]
     removed = [f"{kind} ruled out {n} files" for kind, n in condition.removed.items()]
     unused = [f"    {kind}: {reason}" for kind, reason in condition.unused.items()]
     words = ", ".join(removed) or "ruled out no file alone"
-    return [f"  {brief(condition.text)}: {words}", *unused]
+    return [f"  {shorten(condition.text)}: {words}", *unused]
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class FileExplanation:
     """What a plan knows of one file.
 
     Args:
@@ -144,7 +145,9 @@ class Story:
         ]
         if self.conditions:
             lines.append("  rows for which each condition is true")
-        lines += [f"    {brief(text)}: {_rows(rows)}" for text, rows in self.conditions]
+        lines += [
+            f"    {shorten(text)}: {_rows(rows)}" for text, rows in self.conditions
+        ]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,7 +165,7 @@ def _rows(matching: tuple[int, int] | None) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def story(plan: Explainable, path: str) -> Story:
+def file_explanation(plan: Explainable, path: str) -> FileExplanation:
     """What ``plan`` knows of one file; each condition is asked anew, alone.
 
     Raises:
@@ -191,7 +194,7 @@ def story(plan: Explainable, path: str) -> Story:
         known = counts.upper[i] >= 0
         return (int(counts.lower[i]), int(counts.upper[i])) if known else None
 
-    return Story(
+    return FileExplanation(
         path=path,
         verdict=verdict,
         reason=reason,
@@ -199,7 +202,10 @@ def story(plan: Explainable, path: str) -> Story:
         matching=counted(found),
         evidence=against,
         conditions=tuple(
-            (leaf.text, counted(Evaluation(table, leaf, kinds=plan.kinds)))
+            (
+                leaf.text,
+                counted(Evaluation(table, leaf, kinds=plan.kinds).run(STAGES)),
+            )
             for leaf in dict.fromkeys(leaves(found.tree))
         ),
     )

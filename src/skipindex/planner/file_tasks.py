@@ -10,13 +10,12 @@ from enum import Enum
 from typing import Any
 
 from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
-    Bound,
+    BoundPredicate,
     Computed,
-    Known,
     Leaf,
+    TruthValue,
     text_of,
+    with_leaves,
 )
 from skipindex.planner.simplify import simplify
 from skipindex.planner.stages.evaluation import Evaluation
@@ -57,12 +56,12 @@ class FileTask:
 
 
 def task_of(found: Evaluation, counts: RowCounts, file: int) -> FileTask:
-    """The task of reading ``file``, by its place in the table.
+    """The task of reading ``file``, by its position in the table.
 
     Args:
         found: what the stages found out.
         counts: between how many and how many rows of every file match.
-        file: one that is kept.
+        file: one that is read.
     """
     table, certain = found.table, bool(found.certain[file])
     n_rows = int(table.n_rows[file])
@@ -77,16 +76,13 @@ def task_of(found: Evaluation, counts: RowCounts, file: int) -> FileTask:
     )
 
 
-def _residual(found: Evaluation, file: int) -> Bound:
+def _residual(found: Evaluation, file: int) -> BoundPredicate:
     """The tree without what is certain of the file's every row."""
 
-    def walk(node: Bound) -> Bound:
-        if isinstance(node, AllOf | AnyOf):
-            return type(node)(tuple(map(walk, node.children)))
-        if isinstance(node, Leaf | Computed):
-            bounds = found.leaves[node].bounds
-            if bounds.lower[file] or not bounds.upper[file]:
-                return Known(bool(bounds.lower[file]))
-        return node
+    def of_leaf(leaf: Leaf | Computed) -> BoundPredicate:
+        bounds = found.leaves[leaf].bounds
+        if bounds.lower[file] or not bounds.upper[file]:
+            return TruthValue(bool(bounds.lower[file]))
+        return leaf
 
-    return simplify(walk(found.tree))
+    return simplify(with_leaves(found.tree, of_leaf))

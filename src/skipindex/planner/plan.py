@@ -15,22 +15,29 @@ from skipindex.expressions import Predicate, to_sql
 from skipindex.indexes import index_types, parse_spec
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.binding.binder import Binder
-from skipindex.planner.bound_predicate import Bound
+from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.engine import engine_of, engine_type
 from skipindex.planner.evidence import (
-    Condition,
+    ConditionReport,
     Evidence,
     SkippedFile,
     conditions,
     skipped_file,
 )
-from skipindex.planner.explain import as_dict, explain, story
+from skipindex.planner.explain import as_dict, explain, file_explanation
 from skipindex.planner.file_tasks import FileTask, Verdict, task_of
 from skipindex.planner.functions.zones import instants
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.evaluation import Evaluation
-from skipindex.planner.stages.limit import EVERYTHING, Needed, SortKey, Wish, limited
+from skipindex.planner.stages.limit import (
+    EVERYTHING,
+    Needed,
+    RowLimit,
+    SortKey,
+    limited,
+)
+from skipindex.planner.stages.planning_stages import STAGES, count_deferred_rows
 from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import RowCounts, row_counts
 from skipindex.planner.verify import VerifyReport, verify_plan
@@ -38,7 +45,7 @@ from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
 
 __all__ = [
-    "Condition",
+    "ConditionReport",
     "Evidence",
     "FileTask",
     "Plan",
@@ -74,7 +81,7 @@ class Plan:
         where: the predicate as Spark SQL.
         session: the session settings that the plan relies on.
         kinds: the index kinds that may be used; None is all.
-        wish: the rows that are wanted of those that match.
+        row_limit: how many of the matching rows are wanted, and in which order.
         condition: the PySpark ``Column`` that ``where`` was made of, if it was one.
         columns: those that the predicate and the order name.
         evaluation: what every stage and every condition found.
@@ -93,7 +100,7 @@ class Plan:
         *,
         session: SessionRules,
         kinds: Collection[str] | None = None,
-        wish: Wish = EVERYTHING,
+        row_limit: RowLimit = EVERYTHING,
         condition: SparkColumn | None = None,
         columns: Sequence[ColumnInfo] = (),
     ) -> None:
@@ -101,7 +108,7 @@ class Plan:
         self.where = where
         self.condition = condition
         self.session = session
-        self.wish = wish
+        self.row_limit = row_limit
         self.evaluation = evaluation
         self.kinds = kinds
         self.columns = columns
@@ -115,14 +122,14 @@ class Plan:
         return self.evaluation.table
 
     @property
-    def tree(self) -> Bound:
+    def tree(self) -> BoundPredicate:
         """The predicate over atoms, as the indexes were asked."""
         return self.evaluation.tree
 
     @property
     def paths(self) -> list[str]:
         """The files to read, relative to the table, without duplicates."""
-        return [self.table.paths[i] for i in np.flatnonzero(self._kept)]
+        return [self.table.paths[i] for i in np.flatnonzero(self._is_read)]
 
     @property
     def files(self) -> list[str]:
@@ -131,44 +138,56 @@ class Plan:
 
     @property
     def stages(self) -> list[Stage]:
-        """The funnel: what each stage left, took and read."""
+        """The funnel: what each stage left, took and read so far."""
         stages = list(self.evaluation.stages)
-        if self.wish.limit is not None:
+        if self.row_limit.limit is not None:
             stages.append(self._limit[1])
         return stages
 
     @property
     def notes(self) -> list[str]:
-        """Why indexes were missing or not used, with the number of times."""
+        """Why indexes were missing or not used, with the number of times.
+
+        The rows of all files are counted first, as for ``row_counts``.
+        """
+        count_deferred_rows(self.evaluation)
         table, reader = self.table, self.evaluation.reader
-        kept = [f"{n} files: {reason}" for reason, n in table.index_gaps.items()]
+        gaps = [f"{n} files: {reason}" for reason, n in table.index_gaps.items()]
         unused = [f"{n} times: {reason}" for reason, n in reader.notes.items()]
-        declared = self.evaluation.derived.problems
-        return [*table.notes, *declared, *kept, *unused]
+        declared = self.evaluation.problems
+        return [*table.notes, *declared, *gaps, *unused]
 
     @cached_property
     def tasks(self) -> list[FileTask]:
         """The files to read, with what is known of them."""
         found, counts = self.evaluation, self.row_counts
-        return [task_of(found, counts, int(i)) for i in np.flatnonzero(self._kept)]
+        return [task_of(found, counts, int(i)) for i in np.flatnonzero(self._is_read)]
 
     @cached_property
     def skipped(self) -> list[SkippedFile]:
         """The files that are not read, each with its proof."""
-        beyond = "" if self.wish.limit is None else self._limit[0].reason
+        beyond = "" if self.row_limit.limit is None else self._limit[0].reason
         return [
             skipped_file(self.evaluation, int(i), limit=beyond)
-            for i in np.flatnonzero(~self._kept)
+            for i in np.flatnonzero(~self._is_read)
         ]
 
     @property
-    def conditions(self) -> list[Condition]:
-        """Every condition, what ruled out files by it, and why others did not."""
+    def conditions(self) -> list[ConditionReport]:
+        """Every condition, what ruled out files by it, and why others did not.
+
+        The rows of all files are counted first, as for ``row_counts``.
+        """
+        count_deferred_rows(self.evaluation)
         return conditions(self.evaluation, self.kinds)
 
     @cached_property
     def row_counts(self) -> RowCounts:
-        """Between how many and how many rows of every file match."""
+        """Between how many and how many rows of every file match.
+
+        The first look counts the rows of files that surely hold a match: skipping
+        does not need them.
+        """
         return row_counts(self.evaluation)
 
     @property
@@ -180,7 +199,7 @@ class Plan:
         """The funnel, the conditions and what answered them, for people.
 
         Args:
-            file: tell the story of this one file, named relative to the table.
+            file: explain this one file, by its path relative to the table.
 
         Raises:
             PlanError: the table has no such file.
@@ -189,7 +208,7 @@ class Plan:
         1 of 2 files for: price < 4
         ...
         """
-        return explain(self) if file is None else story(self, file).to_text()
+        return explain(self) if file is None else file_explanation(self, file).to_text()
 
     def count(self, spark: SparkSession | None = None) -> int:
         """How many rows match, reading only the files where that is not known.
@@ -215,7 +234,7 @@ class Plan:
         return engine_of(spark).count(self)
 
     def to_dict(self, *, file: str | None = None) -> dict[str, Any]:
-        """All of the plan, or the story of one file, as plain values for JSON.
+        """All of the plan, or the explanation of one file, as plain values for JSON.
 
         Raises:
             PlanError: the table has no such file.
@@ -224,7 +243,7 @@ class Plan:
         (3, 3)
         """
         if file is not None:
-            return story(self, file).to_dict()
+            return file_explanation(self, file).to_dict()
         return as_dict(self)
 
     def read(self, spark: SparkSession) -> DataFrame:
@@ -270,18 +289,18 @@ class Plan:
         return verify_plan(self, sample=sample, spark=spark, seed=seed)
 
     @property
-    def _kept(self) -> np.ndarray:
-        if self.wish.limit is None:
+    def _is_read(self) -> np.ndarray:
+        if self.row_limit.limit is None:
             return self.evaluation.possible
         return self._limit[0].mask
 
     @cached_property
     def _limit(self) -> tuple[Needed, Stage]:
         """The files that LIMIT needs, and the stage that found out."""
-        first = self.wish.order_by[:1]
+        first = self.row_limit.order_by[:1]
         by_statistics = self.kinds is None or "minmax" in self.kinds
         column = self._column_of(first[0]) if first and by_statistics else None
-        return limited(self.evaluation, self.row_counts, self.wish, column)
+        return limited(self.evaluation, self.row_counts, self.row_limit, column)
 
     def _column_of(self, key: SortKey) -> ColumnInfo | None:
         """The column of a sort key, if it is one with an order of its own."""
@@ -308,7 +327,7 @@ def plan_files(
     """The files that may hold a row for which ``predicate`` is TRUE.
 
     No other file holds one.  A file whose index is missing, stale, damaged or too
-    new is kept, and the plan says so.
+    new is read, and the plan says so.
 
     Args:
         predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
@@ -340,14 +359,14 @@ def plan_files(
     opened.check_names(case_sensitive=case_sensitive)
     if case_sensitive:
         opened = opened.with_exact_names()
-    wish = Wish.of(limit, order_by)
+    row_limit = RowLimit.of(limit, order_by)
     named: dict[str, ColumnInfo] = {}
 
     def resolve(name: str) -> ColumnInfo:
         column = opened.resolve(name, case_sensitive=case_sensitive)
         return named.setdefault(column.name, column)
 
-    for key in wish.order_by:
+    for key in row_limit.order_by:
         resolve(key.column.parts[0])
     usable = _usable(kinds, without)
     if workers is not None and workers < 1:
@@ -369,14 +388,14 @@ def plan_files(
     bound = simplify(Binder(resolve, timezone).bind(tree))
     evaluation = Evaluation(
         opened, bound, kinds=usable, forced=kinds and usable, workers=workers
-    )
+    ).run(STAGES)
     session = SessionRules(timezone, case_sensitive)
     return Plan(
         where,
         evaluation,
         session=session,
         kinds=usable,
-        wish=wish,
+        row_limit=row_limit,
         condition=condition,
         columns=list(named.values()),
     )

@@ -23,10 +23,16 @@ from skipindex.expressions.atoms import (
     successor,
     values_between,
 )
-from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Known, Leaf
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    Leaf,
+    TruthValue,
+)
 
 
-def simplify(tree: Bound) -> Bound:
+def simplify(tree: BoundPredicate) -> BoundPredicate:
     """``tree``, smaller; TRUE for the same rows."""
     if isinstance(tree, AllOf | AnyOf):
         tree = type(tree)(tuple(map(simplify, tree.children)))
@@ -35,41 +41,41 @@ def simplify(tree: Bound) -> Bound:
     return tree
 
 
-def flatten(node: Bound) -> Bound:
+def flatten(node: BoundPredicate) -> BoundPredicate:
     """``a AND (b AND c) = a AND b AND c``, and so for OR."""
     if not isinstance(node, AllOf | AnyOf):
         return node
     kind = type(node)
-    children: list[Bound] = []
+    children: list[BoundPredicate] = []
     for child in node.children:
         children += child.children if isinstance(child, kind) else (child,)
     return kind(tuple(children))
 
 
-def fold_constants(node: Bound) -> Bound:
+def fold_constants(node: BoundPredicate) -> BoundPredicate:
     """``a AND TRUE = a``, ``a AND FALSE = FALSE``; ``a OR FALSE = a``, and so on."""
     if not isinstance(node, AllOf | AnyOf):
         return node
     neutral = isinstance(node, AllOf)
-    if Known(not neutral) in node.children:
-        return Known(not neutral)
-    children = tuple(child for child in node.children if child != Known(neutral))
-    return type(node)(children) if children else Known(neutral)
+    if TruthValue(not neutral) in node.children:
+        return TruthValue(not neutral)
+    children = tuple(child for child in node.children if child != TruthValue(neutral))
+    return type(node)(children) if children else TruthValue(neutral)
 
 
-def merge_conjuncts(node: Bound) -> Bound:
+def merge_conjuncts(node: BoundPredicate) -> BoundPredicate:
     """``low <= c AND c < high`` is one range; ``c IN A AND c IN B = c IN (A & B)``."""
     if not isinstance(node, AllOf):
         return node
     return _merge(node, [(Range, OneOf), (NoneOf,)], _both)
 
 
-def merge_disjuncts(node: Bound) -> Bound:
+def merge_disjuncts(node: BoundPredicate) -> BoundPredicate:
     """``c IN A OR c IN B = c IN (A | B)``."""
     return _merge(node, [(OneOf,)], _either) if isinstance(node, AnyOf) else node
 
 
-def unwrap(node: Bound) -> Bound:
+def unwrap(node: BoundPredicate) -> BoundPredicate:
     """An AND or OR of one child is that child; equal children count once."""
     if not isinstance(node, AllOf | AnyOf):
         return node
@@ -77,7 +83,7 @@ def unwrap(node: Bound) -> Bound:
     return children[0] if len(children) == 1 else type(node)(children)
 
 
-RULES: Final[tuple[Callable[[Bound], Bound], ...]] = (
+RULES: Final[tuple[Callable[[BoundPredicate], BoundPredicate], ...]] = (
     flatten,
     fold_constants,
     merge_conjuncts,
@@ -90,14 +96,14 @@ RULES: Final[tuple[Callable[[Bound], Bound], ...]] = (
 def _merge(
     node: AllOf | AnyOf,
     kinds: Sequence[tuple[type[Atom], ...]],
-    combine: Callable[[Sequence[Atom]], Atom | Known],
-) -> Bound:
+    combine: Callable[[Sequence[Atom]], Atom | TruthValue],
+) -> BoundPredicate:
     """Combine the leaves about one column whose atoms are of one group of kinds.
 
     All at once: two at a time would take as many steps as there are pairs.
     """
     word = " AND " if isinstance(node, AllOf) else " OR "
-    groups: dict[tuple[object, ...], list[Bound]] = {}
+    groups: dict[tuple[object, ...], list[BoundPredicate]] = {}
     for i, child in enumerate(node.children):
         key: tuple[object, ...] = (i,)
         for some in kinds:
@@ -110,20 +116,22 @@ def _merge(
 
 
 def _merged(
-    group: list[Bound], combine: Callable[[Sequence[Atom]], Atom | Known], word: str
-) -> Bound:
+    group: list[BoundPredicate],
+    combine: Callable[[Sequence[Atom]], Atom | TruthValue],
+    word: str,
+) -> BoundPredicate:
     """One leaf instead of several."""
     if len(group) == 1:
         return group[0]
     some = [leaf for leaf in group if isinstance(leaf, Leaf)]
     result = combine([leaf.atom for leaf in some])
-    if isinstance(result, Known):
+    if isinstance(result, TruthValue):
         return result
     text, *others = texts = list(dict.fromkeys(leaf.text for leaf in some))
     return Leaf(result, f"({word.join(texts)})" if others else text)
 
 
-def _both(atoms: Sequence[Atom]) -> Atom | Known:
+def _both(atoms: Sequence[Atom]) -> Atom | TruthValue:
     """All of some ranges and lists of one column, or of what is not listed."""
     column = atoms[0].column
     excluded = [atom.values for atom in atoms if isinstance(atom, NoneOf)]
@@ -137,7 +145,7 @@ def _both(atoms: Sequence[Atom]) -> Atom | Known:
         common = reduce(_intersection, lists)
         return _one_of(column, values_between(common, low, high))
     if low is not None and high is not None and low >= high:  # type: ignore[operator]
-        return Known(value=False)
+        return TruthValue(value=False)
     return Range(column, low, high)
 
 
@@ -147,8 +155,8 @@ def _either(atoms: Sequence[Atom]) -> Atom:
     return OneOf(atoms[0].column, _union(lists))
 
 
-def _one_of(column: str, values: Values) -> OneOf | Known:
-    return OneOf(column, values) if values else Known(value=False)
+def _one_of(column: str, values: Values) -> OneOf | TruthValue:
+    return OneOf(column, values) if values else TruthValue(value=False)
 
 
 def _intersection(values: Values, others: Values) -> Values:

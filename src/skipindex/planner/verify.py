@@ -32,7 +32,7 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.patterns import select
-from skipindex.planner.bound_predicate import Bound, Computed, Leaf, evaluate
+from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, evaluate
 from skipindex.planner.engine import engine_of
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.table import (
@@ -56,7 +56,7 @@ class Verifiable(Protocol):
     @property
     def table(self) -> TableState: ...
     @property
-    def tree(self) -> Bound: ...
+    def tree(self) -> BoundPredicate: ...
     @property
     def paths(self) -> Sequence[str]: ...
     @property
@@ -146,7 +146,7 @@ def verify_plan(
 
 
 def _sample(plan: Verifiable, sample: float | None, seed: int) -> list[int]:
-    """The files to check, by their places in the table."""
+    """The files to check, by their positions in the table."""
     kept = set(plan.paths)
     skipped = [i for i, path in enumerate(plan.table.paths) if path not in kept]
     read = [i for i, path in enumerate(plan.table.paths) if path in kept]

@@ -109,9 +109,9 @@ def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
 
 def _matching(spark: SparkSession, plan: Plan, schema: StructType) -> DataFrame:
     rows = read_files(spark, plan.table, plan.files, schema).where(_condition(plan))
-    if plan.wish.order_by:
-        rows = rows.orderBy(*map(_sort_column, plan.wish.order_by))
-    return rows if plan.wish.limit is None else rows.limit(plan.wish.limit)
+    if plan.row_limit.order_by:
+        rows = rows.orderBy(*map(_sort_column, plan.row_limit.order_by))
+    return rows if plan.row_limit.limit is None else rows.limit(plan.row_limit.limit)
 
 
 def count_plan(spark: SparkSession, plan: Plan) -> int:

@@ -37,10 +37,10 @@ from skipindex.planner.binding.binder import Binder
 from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
-    Bound,
+    BoundPredicate,
     Computed,
-    Known,
     Leaf,
+    TruthValue,
     Unknown,
     evaluate,
     unknowns,
@@ -68,11 +68,11 @@ def binder(columns: dict[str, pa.DataType], zone: str | None = "UTC") -> Binder:
 
 def bind(
     predicate: Predicate, zone: str | None = "UTC", **columns: pa.DataType
-) -> Bound:
+) -> BoundPredicate:
     return simplify(binder(columns, zone).bind(predicate))
 
 
-def rows_of(tree: Bound, column: ColumnData) -> Bounds[Rows]:
+def rows_of(tree: BoundPredicate, column: ColumnData) -> Bounds[Rows]:
     """Rows certainly and possibly TRUE, by asking the values themselves."""
     domain = domain_of(column.dtype)
     values = domain.encode(column.to_arrow()).to_pylist()
@@ -216,9 +216,9 @@ def test_conditions_on_a_bigint(predicate: Predicate, expected: str) -> None:
     assert shape(bind(predicate, c=pa.int64())) == expected
 
 
-def shape(tree: Bound) -> str:
+def shape(tree: BoundPredicate) -> str:
     match tree:
-        case Known(value):
+        case TruthValue(value):
             return str(value).upper()
         case Unknown() | Computed():
             return type(tree).__name__
@@ -372,7 +372,7 @@ def test_conditions_on_columns_without_an_order_are_not_judged(
 )
 def test_what_is_inside_of_lists_and_maps_is_not_judged(dtype: pa.DataType) -> None:
     (unknown,) = unknowns(bind(parse("c.x = 1"), c=dtype))
-    assert unknown.reason == "what is inside of lists and maps has no index"
+    assert unknown.reason == "what is inside lists and maps has no index"
 
 
 def test_one_unknown_condition_leaves_the_others() -> None:

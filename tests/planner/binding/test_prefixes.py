@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from skipindex.planner.binding.binder import Binder
 from skipindex.planner.binding.scalar import judged
-from skipindex.planner.bound_predicate import Bound
+from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.functions.text import substring
 from skipindex.planner.sql.parser import parse
 from skipindex.table.schema import columns_of
@@ -77,7 +77,7 @@ def values_near(prefix: str) -> Iterator[bytes]:
 
 
 @cache
-def bound(text: str) -> Bound:
+def bound(text: str) -> BoundPredicate:
     columns = columns_of(pa.schema({"s": pa.string()}), {}, [])
     return Binder(columns.__getitem__).bind(parse(text))
 

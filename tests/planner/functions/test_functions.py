@@ -24,7 +24,7 @@ from skipindex.expressions.domain import domain_of
 from skipindex.planner.binding.binder import Binder
 from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.scalar import answer, judged
-from skipindex.planner.binding.terms import ColumnImage
+from skipindex.planner.binding.terms import BoundColumn
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, unknowns
 from skipindex.planner.functions import calendar
 from skipindex.planner.functions.registry import UnsureError, from_plain
@@ -92,7 +92,7 @@ def test_an_inverse_holds_where_the_function_says_so(
     domain = domain_of(dtype)
     tree = parse(f"({text}) = 0")
     assert isinstance(tree, Comparison)
-    column = ColumnImage("c", domain, "c")
+    column = BoundColumn("c", domain, "c")
     compiler = Compiler(lambda _: column, lambda _: pytest.fail("no condition"), "UTC")
     image = compiler.compile(tree.column)
     assert image.domain is not None
@@ -118,7 +118,7 @@ def test_an_inverse_holds_where_the_function_says_so(
         OneOf("", some),
         NoneOf("", (at,)),
     ):
-        pulled = image.pull(question, text)
+        pulled = image.preimage(question, text)
         assert not any(isinstance(leaf, Computed) for leaf in leaves(pulled)), text
         for key, plain in found.items():
             if (

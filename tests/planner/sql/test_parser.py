@@ -449,6 +449,8 @@ def test_nan_is_a_literal(text: str) -> None:
         ("a = X'1G'", "no hexadecimal digits: '1G' at line 1, column 5"),
         ("a = DATE '2020-02-30'", "no date: '2020-02-30' at line 1, column 5"),
         ("a = TIMESTAMP '2020-01-01 24:00:00'", "no timestamp: '2020-01-01 24:00:00'"),
+        ("a ::", "expected a type, found the end at line 1, column 5"),
+        ("a = INTERVAL -", "cannot read this condition near '-' at line 1, column 14"),
         ("a LIKE 'x' ESCAPE 'yy'", "no escape for LIKE: 'yy' .* at line 1, column 8"),
     ],
 )
@@ -456,6 +458,14 @@ def test_a_mistake_is_one_sentence_with_its_place(text: str, message: str) -> No
     with pytest.raises(PredicateError, match=message) as caught:
         parse(text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["INTERVAL", "a = INTERVAL", "mod() = 1", "pmod() = 1", "map('a') = b"]
+)
+def test_a_form_without_its_end_is_left_to_spark(text: str) -> None:
+    """They raised errors of Python."""
+    assert isinstance(parse(text), Unsupported)
 
 
 def test_a_long_text_is_quoted_around_the_mistake() -> None:

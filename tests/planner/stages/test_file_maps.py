@@ -43,10 +43,10 @@ def test_one_value_opens_no_index_of_a_file(folder: Path) -> None:
     assert plan.paths == ["5.parquet"]
     assert set(stages(plan).values()) == {"file maps"}
     assert plan.skipped[0].reason == "a = 35: file map has none of the values"
-    (stage,) = [s for s in plan.evaluation._ran if s.name == "file maps"]
+    (stage,) = [s for s in plan.evaluation.runs if s.name == "file maps"]
     assert 0 < stage.read.n_bytes < 2000
     assert stage.read.bitmaps == 1, "one set of files"
-    assert plan.evaluation._ran[-1].read.bitmaps == 0, "no index was opened"
+    assert plan.evaluation.runs[-1].read.bitmaps == 0, "no index was opened"
     assert plan.count_bounds == (1, 1)
     assert plan.stages[-1].read.bitmaps > 0, "but for who asks how many rows match"
 
@@ -169,5 +169,5 @@ def test_bounds_that_match_leave_counting_for_later(tmp_path: Path) -> None:
     assert plan.count_bounds == (15, 15), "without statistics"
     plan = sx.plan_files("a >= 15", table=tmp_path)
     assert plan.paths == ["1.parquet", "2.parquet"]
-    assert plan.evaluation._ran[-1].read.bitmaps == 0
+    assert plan.evaluation.runs[-1].read.bitmaps == 0
     assert plan.count_bounds == (15, 15)

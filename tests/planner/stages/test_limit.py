@@ -42,7 +42,7 @@ def test_a_limit_reads_files_that_certainly_hold_enough(folder: Path) -> None:
     assert left_out.stage == "limit"
     assert left_out.reason == "10 rows of the files that are read certainly match"
     assert plan.stages[-1].name == "limit"
-    assert plan.stages[-1].files == 1
+    assert plan.stages[-1].n_files == 1
 
 
 def test_rows_that_only_may_match_are_not_enough(folder: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import skipindex as sx
 from skipindex.api import set_cache_bytes
 from skipindex.planner.stages import pack_cache
-from skipindex.planner.stages.pack_cache import OPENED, PackCache
+from skipindex.planner.stages.pack_cache import PACK_CACHE, PackCache
 from skipindex.storage.parts import ReadCount
 from tests.tables import build, forget_open_packs, packs, put_all
 
@@ -64,9 +64,9 @@ def test_little_room_changes_no_answer(
     for name in ("MAX_PACKS", "MAX_INDEXES", "MAX_PACK_INDEXES"):
         monkeypatch.setattr(pack_cache, name, 2)
     assert [answer(table) for _ in range(3)] == [expected] * 3
-    assert len(OPENED._indexes) <= 2
-    assert len(OPENED._packs) <= 2
-    assert len(OPENED._pack_indexes) <= 2
+    assert len(PACK_CACHE._indexes) <= 2
+    assert len(PACK_CACHE._packs) <= 2
+    assert len(PACK_CACHE._pack_indexes) <= 2
 
 
 def test_a_pack_that_was_replaced_is_opened_anew(
@@ -86,7 +86,7 @@ def test_a_pack_that_was_replaced_is_opened_anew(
 @pytest.fixture
 def own_limit() -> Iterator[None]:
     """The limit of the process, put back at the end."""
-    before = OPENED.parts.limit
+    before = PACK_CACHE.parts.limit
     yield
     set_cache_bytes(before)
 
@@ -105,7 +105,7 @@ def test_a_warm_plan_reads_nothing_and_counts_the_same(table: sx.Table) -> None:
     record = table.plan(CONDITION, without="file_map").to_dict()["stages"][-1]
     assert record["cached_bytes"] == record["index_bytes"] == warm.n_bytes
     set_cache_bytes(0)
-    assert OPENED.parts.n_bytes == 0
+    assert PACK_CACHE.parts.n_bytes == 0
     read = reads(table)
     assert read.cached_bytes == 0
     assert replace(read, cached_bytes=warm.cached_bytes) == warm
@@ -119,27 +119,27 @@ def test_any_room_for_parts_changes_no_answer(table: sx.Table, limit: int) -> No
     set_cache_bytes(limit)
     for _ in range(3):
         assert answer(table) == expected
-        assert OPENED.parts.n_bytes <= limit
+        assert PACK_CACHE.parts.n_bytes <= limit
 
 
 def test_a_pack_that_is_let_go_takes_its_parts_with_it(
     table: sx.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = answer(table)
-    assert OPENED.parts.n_bytes > 0
+    assert PACK_CACHE.parts.n_bytes > 0
     forget_open_packs()
-    assert OPENED.parts.n_bytes == 0
+    assert PACK_CACHE.parts.n_bytes == 0
     monkeypatch.setattr(pack_cache, "MAX_PACKS", 0)
     assert answer(table) == expected
-    assert OPENED.parts.n_bytes == 0
+    assert PACK_CACHE.parts.n_bytes == 0
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, "256MB", None])
 def test_no_number_of_bytes_is_refused(limit: Any) -> None:
-    before = OPENED.parts.limit
+    before = PACK_CACHE.parts.limit
     with pytest.raises(sx.PlanError, match=re.escape(repr(limit))):
         set_cache_bytes(limit)
-    assert OPENED.parts.limit == before
+    assert PACK_CACHE.parts.limit == before
 
 
 def test_the_environment_sets_the_limit(
@@ -151,7 +151,7 @@ def test_the_environment_sets_the_limit(
     assert PackCache().parts.limit == 256 << 20
     for text in ("much", "-5", "1e6", ""):
         monkeypatch.setenv("SKIPINDEX_CACHE_BYTES", text)
-        monkeypatch.setattr(OPENED, "_parts", None)
+        monkeypatch.setattr(PACK_CACHE, "_parts", None)
         with pytest.raises(sx.PlanError, match="SKIPINDEX_CACHE_BYTES"):
             table.plan(CONDITION)
 
@@ -194,6 +194,6 @@ def test_a_damaged_pack_leaves_the_others_open(tmp_path: Path) -> None:
     assert first.notes == second.notes
     assert first.notes
     assert set(whole.paths) < set(first.paths) == set(second.paths)
-    assert len(OPENED._packs) == len(others)
+    assert len(PACK_CACHE._packs) == len(others)
     read = second.stages[-1].read
     assert read.cached_bytes == read.n_bytes > 0

@@ -16,7 +16,7 @@ import skipindex as sx
 from skipindex.indexes import IndexType, index_types, registry
 from skipindex.indexes.kinds.bitmap import BitmapType
 from skipindex.planner.stages import pool as pool_module
-from skipindex.planner.stages.pack_cache import OPENED
+from skipindex.planner.stages.pack_cache import PACK_CACHE
 from tests.tables import build, edit_blobs, forget_open_packs, packs, put_all
 
 KINDS = ("minmax", "bitmap", "bit_sliced")
@@ -86,7 +86,7 @@ def test_what_workers_read_is_counted(table: sx.Table) -> None:
     forget_open_packs()
     plan = table.plan(CONDITIONS["and"], kinds=KINDS, workers=2)
     assert plan.stages[-1].read.n_bytes > 0
-    assert not OPENED._indexes, "this process opened none"
+    assert not PACK_CACHE._indexes, "this process opened none"
 
 
 def test_damage_is_noted_and_the_files_are_kept(

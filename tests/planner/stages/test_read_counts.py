@@ -20,6 +20,7 @@ def rows_read(table: sx.Table, predicate: str) -> tuple[int, int]:
     """Bitmaps and bytes that the last stage read; a file map would spare it."""
     forget_open_packs()  # what one plan has read, the next does not read again
     plan = table.plan(predicate, without="file_map")
+    assert plan.row_counts.lower.min() >= 0, "rows are counted, of every file"
     stage = plan.stages[-1]
     assert not stage.note
     record = plan.to_dict()["stages"][-1]

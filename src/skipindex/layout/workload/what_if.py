@@ -30,10 +30,10 @@ from skipindex.layout.workload.workload import BoundWorkload
 from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
-    Bound,
+    BoundPredicate,
     Computed,
-    Known,
     Leaf,
+    TruthValue,
     Unknown,
 )
 
@@ -130,7 +130,7 @@ class WhatIf:
         """Return the files read in all, each query as often as it is asked."""
         return float(self.kept(codes, files) @ self.weights)
 
-    def _possible(self, tree: Bound, boxes: Boxes) -> Mask | np.bool_:
+    def _possible(self, tree: BoundPredicate, boxes: Boxes) -> Mask | np.bool_:
         match tree:
             case AllOf(children):
                 masks = [self._possible(child, boxes) for child in children]
@@ -140,7 +140,7 @@ class WhatIf:
                 return _joined(np.logical_or, masks)
             case Leaf(atom):
                 return self._may_hold(atom, boxes)
-            case Known(value):
+            case TruthValue(value):
                 return np.bool_(value)
             case Computed() | Unknown():  # bounds say little of functions
                 return np.bool_(True)

@@ -15,7 +15,7 @@ from skipindex.expressions import Predicate, to_sql
 from skipindex.expressions.atoms import NoneOf, OneOf, Range, Value, successor
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.planner.binding.binder import Binder
-from skipindex.planner.bound_predicate import Bound, Leaf, leaves
+from skipindex.planner.bound_predicate import BoundPredicate, Leaf, leaves
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
 from skipindex.table import ColumnInfo
@@ -146,7 +146,7 @@ class Workload:
 class BoundWorkload:
     """The queries of a workload as atoms under AND and OR."""
 
-    trees: tuple[Bound, ...]
+    trees: tuple[BoundPredicate, ...]
     weights: npt.NDArray[np.float64]
     domains: Mapping[str, Domain]
     """Of every column that a query has an atom on, in the order of the queries."""

@@ -1,6 +1,6 @@
 """Binding: names become columns, literals values of their domains.
 
-What cannot be settled exactly makes that one atom ``Unknown``, never the tree.
+A condition that cannot be bound exactly becomes ``Unknown``, never the whole tree.
 """
 
 from __future__ import annotations
@@ -40,8 +40,14 @@ from skipindex.expressions.not_judged import SESSION_VALUES, NotJudgedError
 from skipindex.planner.binding.budget import STEPS_PER_NODE, budget
 from skipindex.planner.binding.comparison import ColumnBinding
 from skipindex.planner.binding.compiler import Compiler
-from skipindex.planner.binding.terms import ColumnImage, Image, pulled
-from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Known, Unknown
+from skipindex.planner.binding.terms import BoundColumn, BoundTerm, preimage_of
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    TruthValue,
+    Unknown,
+)
 from skipindex.planner.functions.registry import UnsureError
 from skipindex.table import ColumnInfo
 
@@ -63,9 +69,9 @@ class Binder:
 
     resolve: Resolve
     zone: str | None = None
-    seen: dict[str, ColumnImage] = field(default_factory=dict, compare=False)
+    seen: dict[str, BoundColumn] = field(default_factory=dict, compare=False)
 
-    def bind(self, predicate: Predicate) -> Bound:
+    def bind(self, predicate: Predicate) -> BoundPredicate:
         """``predicate`` over atoms; TRUE for the same rows.
 
         Raises:
@@ -73,7 +79,7 @@ class Binder:
         """
         return self._bind(push_not(shallow(predicate)))
 
-    def _bind(self, node: Predicate) -> Bound:
+    def _bind(self, node: Predicate) -> BoundPredicate:
         match node:
             case And(children):
                 return AllOf(tuple(map(self._bind, children)))
@@ -81,7 +87,7 @@ class Binder:
                 return AnyOf(tuple(map(self._bind, children)))
             case Constant(value):
                 # Nothing negates any more, so UNKNOWN may be read as FALSE.
-                return Known(value is True)
+                return TruthValue(value is True)
             case Unsupported(text, reason):
                 return Unknown(text, reason)
             case Comparison() | In() | IsNullPredicate() | Like():
@@ -91,7 +97,7 @@ class Binder:
             case _:
                 assert_never(node)
 
-    def _atom(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+    def _atom(self, node: Comparison | In | IsNullPredicate | Like) -> BoundPredicate:
         try:
             with budget(STEPS_PER_NODE * size(node)):
                 return self._asked(node)
@@ -100,51 +106,51 @@ class Binder:
         except (UnsureError, ArithmeticError):
             return Unknown(to_sql(node), "only Spark can tell the value")
 
-    def _asked(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+    def _asked(self, node: Comparison | In | IsNullPredicate | Like) -> BoundPredicate:
         text = to_sql(node)
-        image, problem = self._image(node.column)
+        operand, problem = self._bound_term(node.column)
         match node:
             case Comparison(_, operator, None) if operator in NULL_SAFE:
                 negated = operator is Operator.NULL_SAFE_NE
                 node = IsNullPredicate(node.column, negated)
             case Comparison(_, _, None):
-                return Known(value=False)
+                return TruthValue(value=False)
             case In(_, (), negated):  # true of NULL too
-                return Known(negated)
+                return TruthValue(negated)
             case In(_, values, negated) if negated and _has_null(values):
-                return Known(value=False)
-        if image is None or image.domain is None:
+                return TruthValue(value=False)
+        if operand is None or operand.domain is None:
             return Unknown(text, problem)
-        if isinstance(image, ColumnImage):
-            return ColumnBinding(image, self.zone, text).ask(node)
+        if isinstance(operand, BoundColumn):
+            return ColumnBinding(operand, self.zone, text).bind(node)
         if _beyond_bigint(node):
             return Unknown(text, "a function is compared with a number beyond bigint")
-        virtual = ColumnImage("", image.domain, "")
-        return pulled(ColumnBinding(virtual, self.zone, text).ask(node), image)
+        virtual = BoundColumn("", operand.domain, "")
+        return preimage_of(ColumnBinding(virtual, self.zone, text).bind(node), operand)
 
-    def _image(self, term: Term) -> tuple[Image | None, str]:
+    def _bound_term(self, term: Term) -> tuple[BoundTerm | None, str]:
         """What ``term`` is, or None and why it cannot be judged."""
         if isinstance(term, Reference):
             column, problem = self._column(term)
             if column is None or column.domain is None:
                 return None, problem
-            image = ColumnImage(column.name, column.domain, str(term))
-            self.seen[column.name] = image
-            return image, ""
+            operand = BoundColumn(column.name, column.domain, str(term))
+            self.seen[column.name] = operand
+            return operand, ""
         self._check_names(term)
         try:
             compiler = Compiler(
-                self._column_image, self._bind, self.zone, self.seen.__getitem__
+                self._bound_column, self._bind, self.zone, self.seen.__getitem__
             )
             return compiler.compile(term), ""
         except NotJudgedError as refused:
             return None, str(refused)
 
-    def _column_image(self, reference: Reference) -> ColumnImage:
-        image, problem = self._image(reference)
-        if not isinstance(image, ColumnImage):
+    def _bound_column(self, reference: Reference) -> BoundColumn:
+        operand, problem = self._bound_term(reference)
+        if not isinstance(operand, BoundColumn):
             raise NotJudgedError(problem)
-        return image
+        return operand
 
     def _check_names(self, term: Term) -> None:
         """Every column exists, also where the function is not judged."""
@@ -173,7 +179,7 @@ class Binder:
             raise
         for part in reference.parts[1:]:
             if column.reason.startswith(_REPEATED):
-                return None, "what is inside of lists and maps has no index"
+                return None, "what is inside lists and maps has no index"
             column = column.field(part)
         return column, column.reason
 
@@ -187,7 +193,7 @@ def _hidden(reference: Reference) -> str:
 
 
 def _beyond_bigint(node: Comparison | In | IsNullPredicate | Like) -> bool:
-    """Whether Spark may put TRUE or FALSE in the place of the comparison."""
+    """Whether Spark may replace the comparison by TRUE or FALSE."""
     return (
         isinstance(node, Comparison)
         and isinstance(node.value, int | Decimal)

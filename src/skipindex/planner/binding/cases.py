@@ -1,4 +1,4 @@
-"""CASE and COALESCE as images: one of several values, the first that is chosen.
+"""CASE and COALESCE as bound terms: the first of several values that is chosen.
 
 The conditions before a branch are not TRUE and its own is, which is a predicate that
 every index kind can be asked.
@@ -13,29 +13,34 @@ from skipindex.expressions.atoms import Atom, IsNotNull, IsNull, Value
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.scalar import judged
-from skipindex.planner.binding.terms import ColumnImage, ConstantImage, Image, settled
-from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Known
+from skipindex.planner.binding.terms import (
+    BoundColumn,
+    BoundLiteral,
+    BoundTerm,
+    constant_answer,
+)
+from skipindex.planner.bound_predicate import AllOf, AnyOf, BoundPredicate, TruthValue
 from skipindex.planner.functions.registry import Plain, UnsureError
 from skipindex.planner.simplify import fold_constants
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One branch of a CASE: its condition, and that it is not TRUE, bound."""
+    """One branch of a CASE: the condition, ``condition IS NOT TRUE``, and the value."""
 
-    condition: Bound
-    otherwise: Bound
-    image: Image
+    condition: BoundPredicate
+    otherwise: BoundPredicate
+    operand: BoundTerm
 
 
 @dataclass(frozen=True)
-class CaseImage:
+class BoundCase:
     """The value of the first branch whose condition is TRUE."""
 
     domain: Domain
     choices: tuple[Choice, ...]
-    default: Image
-    columns: tuple[ColumnImage, ...]
+    default: BoundTerm
+    columns: tuple[BoundColumn, ...]
     expression: str
     _last: dict[Value | None, Plain | UnsureError | None] = field(
         default_factory=dict, compare=False, repr=False
@@ -68,30 +73,30 @@ class CaseImage:
             if taken is None:
                 raise UnsureError
             if taken:
-                return choice.image.value(value)
+                return choice.operand.value(value)
         return self.default.value(value)
 
-    def pull(self, question: Atom, text: str) -> Bound:
+    def preimage(self, question: Atom, text: str) -> BoundPredicate:
         """Branch by branch: the conditions before it are not TRUE, and its own is."""
         spend()
         branches = [
             _Branch(
                 choice.condition,
                 choice.otherwise,
-                _pulled(choice.image, question, self.domain, text),
+                _preimage_as(choice.operand, question, self.domain, text),
             )
             for choice in self.choices
         ]
-        return _first(branches, _pulled(self.default, question, self.domain, text))
+        return _first(branches, _preimage_as(self.default, question, self.domain, text))
 
 
 @dataclass(frozen=True)
-class CoalesceImage:
+class BoundCoalesce:
     """The first of several values that is not NULL."""
 
     domain: Domain
-    arguments: tuple[Image, ...]
-    columns: tuple[ColumnImage, ...]
+    arguments: tuple[BoundTerm, ...]
+    columns: tuple[BoundColumn, ...]
     expression: str
 
     @property
@@ -107,41 +112,41 @@ class CoalesceImage:
                 return found
         return None
 
-    def pull(self, question: Atom, text: str) -> Bound:
+    def preimage(self, question: Atom, text: str) -> BoundPredicate:
         """Argument by argument: those before it are NULL, and it is not."""
         spend()
         if isinstance(question, IsNull | IsNotNull):
             if any(map(_is_there, self.arguments)):
-                return Known(isinstance(question, IsNotNull))
+                return TruthValue(isinstance(question, IsNotNull))
             kind = AllOf if isinstance(question, IsNull) else AnyOf
-            return kind(tuple(a.pull(question, text) for a in self.arguments))
+            return kind(tuple(a.preimage(question, text) for a in self.arguments))
         *some, last = self.arguments
         branches = [
             _Branch(
-                Known(value=True),
-                argument.pull(IsNull(""), text),
-                _pulled(argument, question, self.domain, text),
+                TruthValue(value=True),
+                argument.preimage(IsNull(""), text),
+                _preimage_as(argument, question, self.domain, text),
             )
             for argument in some
         ]
-        return _first(branches, _pulled(last, question, self.domain, text))
+        return _first(branches, _preimage_as(last, question, self.domain, text))
 
 
-def _is_there(image: Image) -> bool:
+def _is_there(operand: BoundTerm) -> bool:
     """Whether it is a literal, and not NULL."""
-    return isinstance(image, ConstantImage) and image.plain is not None
+    return isinstance(operand, BoundLiteral) and operand.plain is not None
 
 
 @dataclass(frozen=True)
 class _Branch:
     """That it is taken, that it is not, and that its value answers a question."""
 
-    taken: Bound
-    otherwise: Bound
-    found: Bound
+    taken: BoundPredicate
+    otherwise: BoundPredicate
+    found: BoundPredicate
 
 
-def _first(branches: Sequence[_Branch], default: Bound) -> Bound:
+def _first(branches: Sequence[_Branch], default: BoundPredicate) -> BoundPredicate:
     """The first branch that is taken, and its value answers.
 
     By halves: a thousand conditions are repeated ten times each, and not a thousand.
@@ -155,20 +160,22 @@ def _first(branches: Sequence[_Branch], default: Bound) -> Bound:
         return _any_of([mine, _all_of([branch.otherwise, default])])
     before = [branch.otherwise for branch in branches[:middle]]
     later = _first(branches[middle:], default)
-    mine = _first(branches[:middle], Known(value=False))
+    mine = _first(branches[:middle], TruthValue(value=False))
     return _any_of([mine, _all_of([*before, later])])
 
 
-def _all_of(parts: list[Bound]) -> Bound:
+def _all_of(parts: list[BoundPredicate]) -> BoundPredicate:
     return fold_constants(AllOf(tuple(parts)))
 
 
-def _any_of(parts: list[Bound]) -> Bound:
+def _any_of(parts: list[BoundPredicate]) -> BoundPredicate:
     return fold_constants(AnyOf(tuple(parts)))
 
 
-def _pulled(image: Image, question: Atom, domain: Domain, text: str) -> Bound:
+def _preimage_as(
+    operand: BoundTerm, question: Atom, domain: Domain, text: str
+) -> BoundPredicate:
     """A question to a branch, whose value has the type of the whole."""
-    if isinstance(image, ConstantImage):
-        return settled(question, domain, image.plain, text)
-    return image.pull(question, text)
+    if isinstance(operand, BoundLiteral):
+        return constant_answer(question, domain, operand.plain, text)
+    return operand.preimage(question, text)

@@ -34,8 +34,15 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN, NAN, Domain
 from skipindex.expressions.patterns import REPLACEMENT, parse_pattern
 from skipindex.planner.binding.literal_cuts import Cut, Refusal, cut
-from skipindex.planner.binding.terms import ColumnImage
-from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Known, Leaf, Unknown
+from skipindex.planner.binding.terms import BoundColumn
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    Leaf,
+    TruthValue,
+    Unknown,
+)
 from skipindex.planner.functions.decimals import fits_decimal
 
 _MANY: Final = 64
@@ -47,26 +54,26 @@ class ColumnBinding:
     """A condition's column, and the words of the condition.
 
     Args:
-        image: the column, or one that stands for the value of a function.
+        operand: the column, or one that stands for the value of a function.
         zone: the session's time zone, if it is known.
         text: the condition in SQL.
     """
 
-    image: ColumnImage
+    operand: BoundColumn
     zone: str | None
     text: str
 
     @property
     def name(self) -> str:
         """Of the column; empty for what a function makes of one."""
-        return self.image.name
+        return self.operand.name
 
     @property
     def domain(self) -> Domain:
         """Of its values."""
-        return self.image.domain
+        return self.operand.domain
 
-    def ask(self, node: Comparison | In | IsNullPredicate | Like) -> Bound:
+    def bind(self, node: Comparison | In | IsNullPredicate | Like) -> BoundPredicate:
         """The leaf over atoms; no NULL is compared with."""
         match node:
             case Comparison(_, operator, value):
@@ -83,7 +90,7 @@ class ColumnBinding:
             case _:
                 assert_never(node)
 
-    def comparison(self, operator: Operator, value: Literal) -> Bound:
+    def comparison(self, operator: Operator, value: Literal) -> BoundPredicate:
         """``column operator value``; the value is not NULL."""
         folded = self._folded(operator, value)
         if folded is not None:
@@ -118,7 +125,7 @@ class ColumnBinding:
             case _:
                 assert_never(operator)
 
-    def _folded(self, operator: Operator, value: Literal) -> Known | None:
+    def _folded(self, operator: Operator, value: Literal) -> TruthValue | None:
         """Spark's own folding: an integer column against a number beyond bigint.
 
         ``i < 9223372036854775808`` is TRUE even where ``i`` is NULL, as Spark's
@@ -130,17 +137,17 @@ class ColumnBinding:
             return None
         match operator:
             case Operator.LT | Operator.LE:
-                return Known(value > 0)
+                return TruthValue(value > 0)
             case Operator.GT | Operator.GE:
-                return Known(value < 0)
+                return TruthValue(value < 0)
             case _:
                 return None
 
-    def keys(self, keys: IntegerSet, *, negated: bool) -> Bound:
+    def keys(self, keys: IntegerSet, *, negated: bool) -> BoundPredicate:
         """``column [NOT] IN (keys)`` of an integer column, whose values they are."""
         return self._leaf((NoneOf if negated else OneOf)(self.name, keys))
 
-    def membership(self, values: Sequence[Literal], *, negated: bool) -> Bound:
+    def membership(self, values: Sequence[Literal], *, negated: bool) -> BoundPredicate:
         """``column [NOT] IN (values)``; no value is NULL."""
         # Spark compares all of them in one common type; where a list mixes
         # numbers with doubles that type is double, for the integers too.
@@ -181,7 +188,9 @@ class ColumnBinding:
             elif at.ge is not None and at.ge != at.gt:
                 return Unknown(self.text, "several values equal one of the list")
         if not exact:  # no row equals any of them
-            return self._leaf(IsNotNull(self.name)) if negated else Known(value=False)
+            return (
+                self._leaf(IsNotNull(self.name)) if negated else TruthValue(value=False)
+            )
         ordered = tuple(sorted(exact))
         kind = NoneOf if negated else OneOf
         return self._leaf(kind(self.name, ordered))
@@ -195,7 +204,7 @@ class ColumnBinding:
                 return None
         return None
 
-    def like(self, node: Like) -> Bound:
+    def like(self, node: Like) -> BoundPredicate:
         """``column [NOT] LIKE pattern``; ``'p%'`` is a range, and a constant ``=``."""
         if self.domain.name != "string":
             return Unknown(self.text, "LIKE on this type needs a cast")
@@ -214,7 +223,9 @@ class ColumnBinding:
                     Operator.NE if node.negated else Operator.EQ, text
                 )
             case (Wildcard.ANY_TEXT,):
-                return Known(value=False) if node.negated else self._range(b"", None)
+                return (
+                    TruthValue(value=False) if node.negated else self._range(b"", None)
+                )
             case (bytes(prefix), Wildcard.ANY_TEXT):
                 stop = after_prefix(prefix)
                 if node.negated:
@@ -225,27 +236,27 @@ class ColumnBinding:
             return AllOf((self._range(pattern[0], after_prefix(pattern[0])), leaf))
         return leaf
 
-    def _equal(self, at: Cut) -> Bound:
+    def _equal(self, at: Cut) -> BoundPredicate:
         if _single(at):
             assert at.ge is not None
             return self._leaf(OneOf(self.name, (at.ge,)))
         if at.ge is None or at.ge == at.gt:
-            return Known(value=False)
+            return TruthValue(value=False)
         return self._range(at.ge, at.gt)
 
-    def _least(self, low: Value | None) -> Bound:
-        return Known(value=False) if low is None else self._range(low, None)
+    def _least(self, low: Value | None) -> BoundPredicate:
+        return TruthValue(value=False) if low is None else self._range(low, None)
 
-    def _range(self, low: Value | None, high: Value | None) -> Bound:
+    def _range(self, low: Value | None, high: Value | None) -> BoundPredicate:
         if low in {INT64_MIN, b""}:
             low = None
         if high in {INT64_MIN, b""}:
-            return Known(value=False)
+            return TruthValue(value=False)
         if low is None and high is None:
             return self._leaf(IsNotNull(self.name))
         return self._leaf(Range(self.name, low, high))
 
-    def _nearly(self, operator: Operator, at: Cut) -> Bound:
+    def _nearly(self, operator: Operator, at: Cut) -> BoundPredicate:
         """The atom, widened by the cut's slack: possible rows, none certain."""
         assert isinstance(at.ge, int)
         low, high = at.ge - at.slack, at.ge + at.slack + 1

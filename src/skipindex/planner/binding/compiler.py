@@ -1,4 +1,4 @@
-"""Terms become images: names are columns, functions are settled for their types."""
+"""Terms become bound terms: names are columns, functions have their types."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from skipindex.expressions.domain import EPOCH, Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.expressions.truth import is_not_true
 from skipindex.planner.binding.budget import spend
-from skipindex.planner.binding.cases import CaseImage, Choice, CoalesceImage
-from skipindex.planner.binding.extremes import ExtremeImage
+from skipindex.planner.binding.cases import BoundCase, BoundCoalesce, Choice
+from skipindex.planner.binding.extremes import BoundExtreme
 from skipindex.planner.binding.shifts import moved, shifted
 from skipindex.planner.binding.terms import (
-    ColumnImage,
-    ConstantImage,
-    Image,
+    BoundColumn,
+    BoundLiteral,
+    BoundTerm,
     merged_columns,
 )
 from skipindex.planner.binding.typed_calls import (
     UNTYPED,
     applied,
+    bound_moment,
     constant,
     is_of,
-    moment_image,
     through,
     with_type,
 )
-from skipindex.planner.bound_predicate import Bound, leaves
+from skipindex.planner.bound_predicate import BoundPredicate, leaves
 from skipindex.planner.functions import dates
 from skipindex.planner.functions.calendar import SECOND
 from skipindex.planner.functions.registry import Function, UnsureError, integer
@@ -59,28 +59,28 @@ _CLOCK_TARGETS: Final = {"DATE", "STRING", "TIMESTAMP_NTZ"}
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
 
 
-def _no_column_named(name: str) -> ColumnImage:
+def _no_column_named(name: str) -> BoundColumn:
     raise NotJudgedError(f"the column {name}")
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Makes images of terms.
+    """Makes bound terms of terms.
 
     Args:
-        column: the image of a column; ``NotJudgedError`` if it has no order.
+        column: the bound term of a column; ``NotJudgedError`` if it has no order.
         column_named: of a column that a bound leaf is about.
         bind: the bound tree of a predicate without NOT.
         zone: the session's time zone, if it is known.
     """
 
-    column: Callable[[Reference], ColumnImage]
-    bind: Callable[[Predicate], Bound]
+    column: Callable[[Reference], BoundColumn]
+    bind: Callable[[Predicate], BoundPredicate]
     zone: str | None = None
-    column_named: Callable[[str], ColumnImage] = _no_column_named
+    column_named: Callable[[str], BoundColumn] = _no_column_named
 
-    def compile(self, term: Term | Literal) -> Image:
-        """The image of ``term``.
+    def compile(self, term: Term | Literal) -> BoundTerm:
+        """The bound term of ``term``.
 
         Raises:
             NotJudgedError: only Spark can say what it is.
@@ -94,11 +94,11 @@ class Compiler:
             case Call(("greatest" | "least") as name, (_, _, *_) as arguments):
                 typed, domain = self._alike(arguments)
                 columns, greatest = merged_columns(typed), name == "greatest"
-                return ExtremeImage(domain, typed, columns, str(term), greatest)
+                return BoundExtreme(domain, typed, columns, str(term), greatest)
             case Call("cast", (datetime() as moment, "TIMESTAMP_NTZ")):
-                return moment_image(moment, "timestamp_ntz", self.zone)
+                return bound_moment(moment, "timestamp_ntz", self.zone)
             case datetime():
-                return moment_image(term, "timestamp", self.zone)
+                return bound_moment(term, "timestamp", self.zone)
             case Call("interval"):
                 raise NotJudgedError("an interval")
             case Call(("+" | "-") as sign, (left, Call("interval") as step)):
@@ -106,135 +106,137 @@ class Compiler:
             case Call("+", (Call("interval") as step, right)):
                 return moved(term, self.compile(right), "+", step, self.zone)
             case Call(name, arguments):
-                images = [self._argument(name, one) for one in arguments]
-                return self._call(name, with_type(images), str(term))
+                operands = [self._argument(name, one) for one in arguments]
+                return self._call(name, with_type(operands), str(term))
             case Case():
                 return self._case(term)
             case _:
                 return constant(term)
 
-    def _argument(self, name: str, argument: Term | Literal) -> Image:
+    def _argument(self, name: str, argument: Term | Literal) -> BoundTerm:
         if name in _ARITHMETIC and isinstance(argument, Decimal):
             # Its type is that of the other operand.
-            return ConstantImage(UNTYPED, float(argument), str(argument))
+            return BoundLiteral(UNTYPED, float(argument), str(argument))
         return self.compile(argument)
 
-    def _call(self, name: str, images: Sequence[Image], text: str) -> Image:
+    def _call(self, name: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
         if name == "cast":
-            return self._cast(images, text)
+            return self._cast(operands, text)
         if name == "date_trunc":
-            return self._date_trunc(images, text)
+            return self._date_trunc(operands, text)
         if name in {"+", "-"}:
-            sum_ = shifted(name, images, text)
+            sum_ = shifted(name, operands, text)
             if sum_ is not None:
                 return sum_
-        if name == "date_format" and images:
-            images = [self._as_existing(images[0]), *images[1:]]
+        if name == "date_format" and operands:
+            operands = [self._as_existing(operands[0]), *operands[1:]]
         elif name in _OF_CLOCKS:
-            images = [self._as_clock(image) for image in images]
+            operands = [self._as_clock(operand) for operand in operands]
         elif name in _OF_DATES:
-            images = [self._as_date(image) for image in images]
+            operands = [self._as_date(operand) for operand in operands]
         elif name in _OF_TEXT:
-            images = [self._as_text(images[0]), *images[1:]] if images else images
-        return applied(name, images, text)
+            operands = (
+                [self._as_text(operands[0]), *operands[1:]] if operands else operands
+            )
+        return applied(name, operands, text)
 
-    def _cast(self, images: Sequence[Image], text: str) -> Image:
-        image, target = images[0], images[1].value(None)
-        domain = image.domain
+    def _cast(self, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
+        operand, target = operands[0], operands[1].value(None)
+        domain = operand.domain
         if domain is None:
             raise NotJudgedError("a cast of NULL")
         if target in {"TIMESTAMP", "TIMESTAMP_LTZ"}:
             if domain.name == "timestamp":
-                return image
+                return operand
             if domain.name == "date":
-                image = through(dates.midnight(), image, text)
+                operand = through(dates.midnight(), operand, text)
             elif domain.name != "timestamp_ntz":
                 raise NotJudgedError("a cast of the column")
-            return through(dates.instant(self.zone), image, text)
+            return through(dates.instant(self.zone), operand, text)
         if domain.name == "timestamp" and target in {"BIGINT", "LONG"}:
             whole_seconds = Function(
                 integer(64), lambda t: t // SECOND, 1, key="seconds"
             )
-            return through(whole_seconds, image, text)
+            return through(whole_seconds, operand, text)
         if target in _CLOCK_TARGETS:
-            image = self._as_clock(image)
+            operand = self._as_clock(operand)
         try:
-            return applied("cast", [image, images[1]], text)
+            return applied("cast", [operand, operands[1]], text)
         except NotJudgedError:
             raise NotJudgedError("a cast of the column") from None
 
-    def _date_trunc(self, images: Sequence[Image], text: str) -> Image:
-        if len(images) != 2 or images[1].domain is None:
+    def _date_trunc(self, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
+        if len(operands) != 2 or operands[1].domain is None:
             raise NotJudgedError("the function date_trunc")
-        moment = self._as_existing(images[1])
-        local = applied("date_trunc", [images[0], moment], text)
+        moment = self._as_existing(operands[1])
+        local = applied("date_trunc", [operands[0], moment], text)
         return through(dates.instant(self.zone), local, text)
 
-    def _case(self, term: Case) -> Image:
+    def _case(self, term: Case) -> BoundTerm:
         values = [self.compile(value) for _, value in term.branches]
         default = self.compile(term.otherwise)
         domain = _common_domain([*values, default])
-        values = [_in_domain(image, domain) for image in values]
+        values = [_in_domain(operand, domain) for operand in values]
         default = _in_domain(default, domain)
         choices, columns = [], list(merged_columns([*values, default]))
-        for (condition, _), image in zip(term.branches, values, strict=True):
+        for (condition, _), operand in zip(term.branches, values, strict=True):
             bound = self.bind(push_not(condition))
             otherwise = self.bind(push_not(is_not_true(condition)))
-            choices.append(Choice(bound, otherwise, image))
+            choices.append(Choice(bound, otherwise, operand))
             columns += self._columns_of(bound) + self._columns_of(otherwise)
         unique = tuple({column.name: column for column in columns}.values())
-        return CaseImage(domain, tuple(choices), default, unique, str(term))
+        return BoundCase(domain, tuple(choices), default, unique, str(term))
 
-    def _columns_of(self, tree: Bound) -> list[ColumnImage]:
+    def _columns_of(self, tree: BoundPredicate) -> list[BoundColumn]:
         names = {leaf.column for leaf in leaves(tree)}
         return [self.column_named(name) for name in sorted(names)]
 
     def _alike(
         self, arguments: Sequence[Term | Literal]
-    ) -> tuple[tuple[Image, ...], Domain]:
+    ) -> tuple[tuple[BoundTerm, ...], Domain]:
         """The arguments but NULL, in the one type that Spark gives them."""
-        images = [self.compile(one) for one in arguments]
-        domain = _common_domain(images)
-        typed = (_in_domain(image, domain) for image in images)
-        return tuple(image for image in typed if image.domain is not None), domain
+        operands = [self.compile(one) for one in arguments]
+        domain = _common_domain(operands)
+        typed = (_in_domain(operand, domain) for operand in operands)
+        return tuple(operand for operand in typed if operand.domain is not None), domain
 
-    def _coalesce(self, arguments: Sequence[Term | Literal], text: str) -> Image:
-        images, domain = self._alike(arguments)
-        some: list[Image] = []
-        for image in images:
-            if isinstance(image, CoalesceImage):
-                some += image.arguments
+    def _coalesce(self, arguments: Sequence[Term | Literal], text: str) -> BoundTerm:
+        operands, domain = self._alike(arguments)
+        some: list[BoundTerm] = []
+        for operand in operands:
+            if isinstance(operand, BoundCoalesce):
+                some += operand.arguments
             else:
-                some.append(image)
-        return CoalesceImage(domain, tuple(some), merged_columns(some), text)
+                some.append(operand)
+        return BoundCoalesce(domain, tuple(some), merged_columns(some), text)
 
-    def _as_clock(self, image: Image) -> Image:
-        if not is_of(image, "timestamp"):
-            return image
-        return through(dates.wall_clock(self.zone), image, image.expression)
+    def _as_clock(self, operand: BoundTerm) -> BoundTerm:
+        if not is_of(operand, "timestamp"):
+            return operand
+        return through(dates.wall_clock(self.zone), operand, operand.expression)
 
-    def _as_existing(self, image: Image) -> Image:
+    def _as_existing(self, operand: BoundTerm) -> BoundTerm:
         """The wall clock of what Spark casts to an instant first."""
-        if is_of(image, "timestamp"):
-            return self._as_clock(image)
-        if is_of(image, "date"):
-            image = through(dates.midnight(), image, image.expression)
+        if is_of(operand, "timestamp"):
+            return self._as_clock(operand)
+        if is_of(operand, "date"):
+            operand = through(dates.midnight(), operand, operand.expression)
         existing = dates.existing(self.zone)
-        if existing is None or not is_of(image, "timestamp_ntz"):
-            return image
-        return through(existing, image, image.expression)
+        if existing is None or not is_of(operand, "timestamp_ntz"):
+            return operand
+        return through(existing, operand, operand.expression)
 
-    def _as_date(self, image: Image) -> Image:
-        image = self._as_clock(image)
-        if is_of(image, "timestamp_ntz"):
-            return through(dates.to_date(), image, image.expression)
-        return image
+    def _as_date(self, operand: BoundTerm) -> BoundTerm:
+        operand = self._as_clock(operand)
+        if is_of(operand, "timestamp_ntz"):
+            return through(dates.to_date(), operand, operand.expression)
+        return operand
 
-    def _as_text(self, image: Image) -> Image:
-        if not is_of(image, "date", "timestamp", "timestamp_ntz"):
-            return image
-        kind = ConstantImage(Domain("string"), "STRING", "'STRING'")
-        return applied("cast", [self._as_clock(image), kind], image.expression)
+    def _as_text(self, operand: BoundTerm) -> BoundTerm:
+        if not is_of(operand, "date", "timestamp", "timestamp_ntz"):
+            return operand
+        kind = BoundLiteral(Domain("string"), "STRING", "'STRING'")
+        return applied("cast", [self._as_clock(operand), kind], operand.expression)
 
 
 def fold(term: Term) -> tuple[Literal, str] | None:
@@ -243,20 +245,20 @@ def fold(term: Term) -> tuple[Literal, str] | None:
     None if only Spark can tell.
     """
 
-    def no_column(_: Reference) -> ColumnImage:
+    def no_column(_: Reference) -> BoundColumn:
         raise NotJudgedError("a column")
 
-    def no_condition(_: Predicate) -> Bound:
+    def no_condition(_: Predicate) -> BoundPredicate:
         raise NotJudgedError("a condition")
 
     try:
-        image = Compiler(no_column, no_condition).compile(term)
-        plain = image.value(None)
+        operand = Compiler(no_column, no_condition).compile(term)
+        plain = operand.value(None)
     except (NotJudgedError, UnsureError):
         return None
-    if plain is None or image.domain is None:
+    if plain is None or operand.domain is None:
         return None
-    domain = image.domain
+    domain = operand.domain
     match domain.name:
         case "int":
             return plain, _INTEGERS.get(domain.bits, "")
@@ -277,9 +279,9 @@ _INTEGERS: Final = {8: "TINYINT", 16: "SMALLINT", 64: "BIGINT"}
 """The types that a number does not have by itself."""
 
 
-def _common_domain(images: Sequence[Image]) -> Domain:
+def _common_domain(operands: Sequence[BoundTerm]) -> Domain:
     """The type of a CASE, where Spark casts no branch but to a wider integer."""
-    domains = [image.domain for image in images if image.domain is not None]
+    domains = [operand.domain for operand in operands if operand.domain is not None]
     if not domains:
         raise NotJudgedError("a CASE of NULLs")
     names = {domain.name for domain in domains}
@@ -288,9 +290,9 @@ def _common_domain(images: Sequence[Image]) -> Domain:
     if names == {"float", "int"}:
         doubles = [domain for domain in domains if domain.name == "float"]
         small = all(
-            not image.columns and abs(int(image.value(None) or 0)) <= 1 << 24
-            for image in images
-            if is_of(image, "int")
+            not operand.columns and abs(int(operand.value(None) or 0)) <= 1 << 24
+            for operand in operands
+            if is_of(operand, "int")
         )
         if small and all(domain.bits == 64 for domain in doubles):
             return doubles[0]
@@ -299,10 +301,10 @@ def _common_domain(images: Sequence[Image]) -> Domain:
     raise NotJudgedError("a CASE whose branches differ in type")
 
 
-def _in_domain(image: Image, domain: Domain) -> Image:
+def _in_domain(operand: BoundTerm, domain: Domain) -> BoundTerm:
     """A branch as a value of the type of its CASE."""
-    if is_of(image, "int") and domain.name == "float":
-        number = image.value(None)
+    if is_of(operand, "int") and domain.name == "float":
+        number = operand.value(None)
         assert isinstance(number, int)
-        return ConstantImage(domain, float(number), image.expression)
-    return image
+        return BoundLiteral(domain, float(number), operand.expression)
+    return operand

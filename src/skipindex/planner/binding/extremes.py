@@ -1,4 +1,4 @@
-"""GREATEST and LEAST as images: the last or the first value that is not NULL."""
+"""GREATEST and LEAST as bound terms: the last or the first value but NULL."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.inversion import MANY
-from skipindex.planner.binding.terms import ColumnImage, Image, Interval, computed
-from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound
+from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval, computed
+from skipindex.planner.bound_predicate import AllOf, AnyOf, BoundPredicate
 from skipindex.planner.functions.registry import Plain, from_plain
 
 
 @dataclass(frozen=True)
-class ExtremeImage:
+class BoundExtreme:
     """The greatest, or the least, of several values; NULL where all are NULL."""
 
     domain: Domain
-    arguments: tuple[Image, ...]
-    columns: tuple[ColumnImage, ...]
+    arguments: tuple[BoundTerm, ...]
+    columns: tuple[BoundColumn, ...]
     expression: str
     greatest: bool
 
@@ -49,14 +49,14 @@ class ExtremeImage:
         pick = max if self.greatest else min
         return pick(there, key=lambda plain: from_plain(self.domain, plain))
 
-    def pull(self, question: Atom, text: str) -> Bound:
+    def preimage(self, question: Atom, text: str) -> BoundPredicate:
         """Some value reaches the bound, and none is beyond the other one."""
         spend()
         match question:
             case IsNull():
-                return AllOf(tuple(a.pull(question, text) for a in self.arguments))
+                return AllOf(tuple(a.preimage(question, text) for a in self.arguments))
             case IsNotNull():
-                return AnyOf(tuple(a.pull(question, text) for a in self.arguments))
+                return AnyOf(tuple(a.preimage(question, text) for a in self.arguments))
             case Range(_, low, high):
                 return self._between((low, high), text)
             case OneOf(_, values) if len(values) <= MANY:
@@ -72,14 +72,16 @@ class ExtremeImage:
                 return computed(self, question, text)
         return AnyOf(tuple(self._between(interval, text) for interval in wanted))
 
-    def _between(self, wanted: Interval, text: str) -> Bound:
+    def _between(self, wanted: Interval, text: str) -> BoundPredicate:
         above, below = Range("", wanted[0], None), Range("", None, wanted[1])
         reached, within = (above, below) if self.greatest else (below, above)
-        some: Bound = AnyOf(tuple(a.pull(reached, text) for a in self.arguments))
+        some: BoundPredicate = AnyOf(
+            tuple(a.preimage(reached, text) for a in self.arguments)
+        )
         if within == Range("", None, None):
             return some
         every = [
-            AnyOf((a.pull(within, text), a.pull(IsNull(""), text)))
+            AnyOf((a.preimage(within, text), a.preimage(IsNull(""), text)))
             for a in self.arguments
         ]
         return AllOf((some, *every))

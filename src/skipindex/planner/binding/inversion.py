@@ -1,4 +1,4 @@
-"""Functions as images: questions to their values become questions to the columns.
+"""Function calls as bound terms: questions to them become questions to the columns.
 
 A function that rises or falls with its column is inverted: ``year(d) = 1993`` holds
 for one range of ``d``, which every index kind answers, and so does ``floor(x) > 3`` or
@@ -29,13 +29,19 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.terms import (
-    ColumnImage,
-    Image,
+    BoundColumn,
+    BoundTerm,
     Interval,
     computed,
     merged_columns,
 )
-from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Known, Unknown
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    TruthValue,
+    Unknown,
+)
 from skipindex.planner.functions.bisection import least_integer
 from skipindex.planner.functions.registry import (
     Function,
@@ -50,11 +56,11 @@ MANY: Final = 64
 
 
 @dataclass(frozen=True)
-class CallImage:
-    """A function of images."""
+class BoundCall:
+    """A function of bound terms."""
 
     function: Function
-    arguments: tuple[Image, ...]
+    arguments: tuple[BoundTerm, ...]
     expression: str
 
     @property
@@ -63,7 +69,7 @@ class CallImage:
         return self.function.domain
 
     @cached_property
-    def columns(self) -> tuple[ColumnImage, ...]:
+    def columns(self) -> tuple[BoundColumn, ...]:
         """Those of the arguments."""
         return merged_columns(self.arguments)
 
@@ -81,14 +87,14 @@ class CallImage:
         return self.function.apply(*found)
 
     @cached_property
-    def composed(self) -> CallImage:
+    def composed(self) -> BoundCall:
         """The same function; a chain of functions that rise or fall as one function.
 
         Each of them asked for itself would ask the next one three questions.
         """
         at = [i for i, argument in enumerate(self.arguments) if argument.columns]
         child = self.arguments[at[0]] if len(at) == 1 else None
-        if not isinstance(child, CallImage) or not _can_compose(self.function):
+        if not isinstance(child, BoundCall) or not _can_compose(self.function):
             return self
         inner = child.composed
         columns = [argument for argument in inner.arguments if argument.columns]
@@ -116,7 +122,7 @@ class CallImage:
         span = inner.reaching(self.function.span)
         direction = self.function.direction * inner.function.direction
         function = Function(self.domain, apply, direction if span else 0, span)
-        return CallImage(function, (columns[0],), self.expression)
+        return BoundCall(function, (columns[0],), self.expression)
 
     def reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
         """The argument's values whose result is sure, and wanted; None if none is."""
@@ -125,7 +131,7 @@ class CallImage:
         low, high = self.function.span or whole(child.domain)
         if wanted is None:
             return low, high
-        found = self._preimage((wanted[0], wanted[1] + 1))
+        found = self._interval_of((wanted[0], wanted[1] + 1))
         if found is None:
             return None
         start, stop = found
@@ -133,41 +139,43 @@ class CallImage:
         assert not isinstance(stop, bytes)
         return (low if start is None else start), (high if stop is None else stop - 1)
 
-    def pull(self, question: Atom, text: str) -> Bound:
+    def preimage(self, question: Atom, text: str) -> BoundPredicate:
         """Through the function, if it can be inverted."""
         spend()
         if self.composed is not self:
-            return self.composed.pull(question, text)
+            return self.composed.preimage(question, text)
         varying = [argument for argument in self.arguments if argument.columns]
         if len(varying) != 1:
             return computed(self, question, text)
         (child,) = varying
         function = self.function
         if function.slack:
-            return self._pull_nearly(child, question, text)
+            return self._rough_preimage(child, question, text)
         if not function.direction or isinstance(question, Matches):
             return computed(self, question, text)
         if isinstance(question, IsNull | IsNotNull):
-            known: Bound = child.pull(question, text)
+            known: BoundPredicate = child.preimage(question, text)
             beyond = [
-                child.pull(Range("", *interval), text) for interval in self._beyond
+                child.preimage(Range("", *interval), text) for interval in self._beyond
             ]
             if not beyond:
                 return known
             unknown = Unknown(text, "the function may overflow")
             if isinstance(question, IsNull):
                 return AnyOf((known, AllOf((AnyOf(tuple(beyond)), unknown))))
-            inside = child.pull(Range("", *self._sure), text)
+            inside = child.preimage(Range("", *self._sure), text)
             return AnyOf((inside, AllOf((AnyOf(tuple(beyond)), unknown))))
-        return self._pull_range(child, question, text)
+        return self._preimage_of_range(child, question, text)
 
-    def _pull_range(self, child: Image, question: Atom, text: str) -> Bound:
+    def _preimage_of_range(
+        self, child: BoundTerm, question: Atom, text: str
+    ) -> BoundPredicate:
         match question:
             case OneOf(_, values) | NoneOf(_, values) if len(values) > MANY:
-                hull: Bound = child.pull(IsNotNull(""), text)
+                hull: BoundPredicate = child.preimage(IsNotNull(""), text)
                 if isinstance(question, OneOf):
                     span = Range("", values[0], successor(values[-1]))
-                    hull = self._pull_range(child, span, text)
+                    hull = self._preimage_of_range(child, span, text)
                 return AllOf((hull, computed(self, question, text)))
             case Range(_, low, high):
                 wanted: list[Interval] = [(low, high)]
@@ -178,19 +186,23 @@ class CallImage:
                 wanted = list(zip(edges[::2], edges[1::2], strict=True))
             case _:
                 raise AssertionError("a question about NULL is answered before")
-        intervals = [self._preimage(interval) for interval in wanted]
+        intervals = [self._interval_of(interval) for interval in wanted]
         pieces = list(_question_of([i for i in intervals if i is not None]))
-        parts = [child.pull(piece, text) for piece in pieces]
+        parts = [child.preimage(piece, text) for piece in pieces]
         unknown = Unknown(text, "the function may overflow")
         for interval in self._beyond:
-            beyond = child.pull(Range("", *interval), text)
+            beyond = child.preimage(Range("", *interval), text)
             parts.append(AllOf((beyond, unknown)))
-        found = AnyOf(tuple(parts)) if parts else Known(value=False)
+        found = AnyOf(tuple(parts)) if parts else TruthValue(value=False)
         return self._but_unsure(found, child, wanted, text)
 
     def _but_unsure(
-        self, found: Bound, child: Image, wanted: Sequence[Interval], text: str
-    ) -> Bound:
+        self,
+        found: BoundPredicate,
+        child: BoundTerm,
+        wanted: Sequence[Interval],
+        text: str,
+    ) -> BoundPredicate:
         """``found``, but for the arguments of which the function is not sure."""
         if self.function.unsure is None:
             return found
@@ -199,15 +211,17 @@ class CallImage:
         if not values:
             return found
         unknown = Unknown(text, "a text that ends in a part of a character")
-        rest = AllOf((child.pull(NoneOf("", values), text), found))
-        return AnyOf((rest, AllOf((child.pull(OneOf("", values), text), unknown))))
+        rest = AllOf((child.preimage(NoneOf("", values), text), found))
+        return AnyOf((rest, AllOf((child.preimage(OneOf("", values), text), unknown))))
 
-    def _pull_nearly(self, child: Image, question: Atom, text: str) -> Bound:
+    def _rough_preimage(
+        self, child: BoundTerm, question: Atom, text: str
+    ) -> BoundPredicate:
         unknown = Unknown(text, self.function.reason)
         slack = self.function.slack
         match question:
             case IsNull() | IsNotNull():
-                return child.pull(question, text)
+                return child.preimage(question, text)
             case Range(_, low, high):
                 pass
             case OneOf(_, values):
@@ -219,7 +233,7 @@ class CallImage:
             low = low - slack if low - slack > least else None
         if isinstance(high, int):
             high = high + slack if high + slack <= most else None
-        return AllOf((child.pull(Range("", low, high), text), unknown))
+        return AllOf((child.preimage(Range("", low, high), text), unknown))
 
     @cached_property
     def _sure(self) -> Interval:
@@ -239,7 +253,7 @@ class CallImage:
         below: list[Interval] = [(None, low)] if low is not None else []
         return below + ([(high, None)] if high is not None else [])
 
-    def _preimage(self, wanted: Interval) -> Interval | None:
+    def _interval_of(self, wanted: Interval) -> Interval | None:
         """The argument's values whose result is wanted, None if there is none."""
         low, high = wanted
         if self.function.direction > 0:

@@ -130,7 +130,7 @@ def _integer(domain: Domain, value: Literal) -> Cut | None:
         case int():
             return _clamped(value, value + 1)
         case float():
-            return Cut(*_preimage(value, float))
+            return Cut(*_interval_of(value, float))
         case Decimal():
             if not fits_decimal(domain, [value]):
                 return None
@@ -144,7 +144,7 @@ def _integer(domain: Domain, value: Literal) -> Cut | None:
             return None
 
 
-def _preimage(
+def _interval_of(
     value: float,
     to_double: Callable[[int], float],
     ends: tuple[int, int] = (INT64_MIN, INT64_MAX),
@@ -173,7 +173,7 @@ def _truth(value: Literal) -> Cut | None:
         case bool() | int() | Decimal():
             return _clamped(_ceiling(Decimal(value)), _floor(Decimal(value)) + 1)
         case float():
-            return Cut(*_preimage(value, float, (0, 1)))
+            return Cut(*_interval_of(value, float, (0, 1)))
         case _:
             return None
 
@@ -209,7 +209,7 @@ def _decimal_as_double(domain: Domain, value: float) -> Cut:
     """Of decimals against a double: Spark makes doubles of them."""
     unit: int = 10**domain.scale
     most: int = 10**domain.digits - 1
-    ge, gt = _preimage(value, lambda unscaled: unscaled / unit, (-most, most))
+    ge, gt = _interval_of(value, lambda unscaled: unscaled / unit, (-most, most))
     if domain.name == "decimal":
         return Cut(ge, gt)
     return Cut(

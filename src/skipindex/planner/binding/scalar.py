@@ -6,6 +6,7 @@ both "not TRUE".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import assert_never
 
 from skipindex.expressions.atoms import (
@@ -20,15 +21,7 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import matches
-from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
-    Bound,
-    Computed,
-    Known,
-    Leaf,
-    Unknown,
-)
+from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.planner.functions.registry import Plain, from_plain
 
 
@@ -66,25 +59,32 @@ def _between(value: Value, low: Value | None, high: Value | None) -> bool:
     return above and (high is None or value < high)  # type: ignore[operator]
 
 
-def judged(tree: Bound, value: Value | None) -> bool | None:
+def judged(tree: BoundPredicate, value: Value | None) -> bool | None:
     """Whether ``tree``, over one column alone, is TRUE where it has this value.
 
     None is "may be"; FALSE and UNKNOWN are both "is not TRUE".
     """
-    match tree:
-        case AllOf(children):
-            found = [judged(child, value) for child in children]
-            return False if False in found else None if None in found else True
-        case AnyOf(children):
-            found = [judged(child, value) for child in children]
-            return True if True in found else None if None in found else False
-        case Leaf(atom):
-            return holds(atom, value)
-        case Computed():
-            return tree.test(value)
-        case Known(known):
-            return known
-        case Unknown():
-            return None
-        case _:
-            assert_never(tree)
+
+    def of_leaf(leaf: Leaf | Computed) -> bool | None:
+        if isinstance(leaf, Computed):
+            return leaf.test(value)
+        return holds(leaf.atom, value)
+
+    return fold(
+        tree,
+        leaf=of_leaf,
+        all_of=_all_true,
+        any_of=_one_true,
+        constant=lambda known: known,
+        unknown=lambda _: None,
+    )
+
+
+def _all_true(parts: Iterator[bool | None]) -> bool | None:
+    found = list(parts)
+    return False if False in found else None if None in found else True
+
+
+def _one_true(parts: Iterator[bool | None]) -> bool | None:
+    found = list(parts)
+    return True if True in found else None if None in found else False

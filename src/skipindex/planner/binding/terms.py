@@ -1,8 +1,8 @@
-"""Images: what a term is for every row of a table, and columns and literals as such.
+"""Bound terms: what a term is for every row of a table; columns and literals.
 
-A question to an image is TRUE for the same rows as what ``pull`` makes of it, questions
-to its columns.  A function of one column that cannot be turned round stays
-``Computed``: a value of the column answers it.
+A question to a term is TRUE for the same rows as its ``preimage``, questions to the
+term's columns.  A function of one column that cannot be inverted stays ``Computed``: a
+value of the column answers it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.scalar import answer
 from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
-    Bound,
+    BoundPredicate,
     Computed,
-    Known,
     Leaf,
+    TruthValue,
     Unknown,
+    with_leaves,
 )
 from skipindex.planner.functions.registry import Argument, Plain, UnsureError, to_plain
 
@@ -42,7 +41,7 @@ Interval = tuple[Value | None, Value | None]
 _REMEMBERED: Final = 1 << 16
 
 
-class Image(Protocol):
+class BoundTerm(Protocol):
     """What a term is, for every row of a table."""
 
     @property
@@ -54,12 +53,12 @@ class Image(Protocol):
         """The term in SQL."""
 
     @property
-    def columns(self) -> tuple[ColumnImage, ...]:
+    def columns(self) -> tuple[BoundColumn, ...]:
         """The columns that it takes, each once."""
 
     @property
     def key(self) -> Hashable:
-        """Images of one key have one value in every row; None is like no other."""
+        """Terms of one key have one value in every row; None is like no other."""
 
     def value(self, value: Value | None) -> Plain | None:
         """For a row whose only column of ``columns`` has this value.
@@ -68,12 +67,12 @@ class Image(Protocol):
             UnsureError: only Spark can tell.
         """
 
-    def pull(self, question: Atom, text: str) -> Bound:
+    def preimage(self, question: Atom, text: str) -> BoundPredicate:
         """TRUE for the rows whose value answers ``question`` with TRUE."""
 
 
 @dataclass(frozen=True)
-class ColumnImage:
+class BoundColumn:
     """A column as it is."""
 
     name: str
@@ -81,7 +80,7 @@ class ColumnImage:
     expression: str
 
     @property
-    def columns(self) -> tuple[ColumnImage, ...]:
+    def columns(self) -> tuple[BoundColumn, ...]:
         """Itself."""
         return (self,)
 
@@ -94,7 +93,7 @@ class ColumnImage:
         """The value as functions take it."""
         return None if value is None else to_plain(self.domain, value)
 
-    def pull(self, question: Atom, text: str) -> Bound:
+    def preimage(self, question: Atom, text: str) -> BoundPredicate:
         """The question itself, to this column."""
         match question:
             case Range(_, low, high):
@@ -114,13 +113,13 @@ class ColumnImage:
 
 
 @dataclass(frozen=True)
-class ConstantImage:
+class BoundLiteral:
     """A literal."""
 
     domain: Domain | None
     plain: Plain | None
     expression: str
-    columns: tuple[ColumnImage, ...] = ()
+    columns: tuple[BoundColumn, ...] = ()
 
     @property
     def key(self) -> Hashable:
@@ -131,22 +130,24 @@ class ConstantImage:
         """The literal."""
         return self.plain
 
-    def pull(self, question: Atom, text: str) -> Bound:
+    def preimage(self, question: Atom, text: str) -> BoundPredicate:
         """The answer of the literal."""
-        return settled(question, self.domain, self.plain, text)
+        return constant_answer(question, self.domain, self.plain, text)
 
 
-def settled(
+def constant_answer(
     question: Atom, domain: Domain | None, plain: Plain | None, text: str
-) -> Bound:
+) -> BoundPredicate:
     """The answer of one value, which is that of every row."""
     found = answer(question, domain, plain)
-    return Unknown(text, "text that is no UTF-8") if found is None else Known(found)
+    return (
+        Unknown(text, "text that is no UTF-8") if found is None else TruthValue(found)
+    )
 
 
 def _ranged(
-    column: ColumnImage, low: Value | None, high: Value | None, text: str
-) -> Bound:
+    column: BoundColumn, low: Value | None, high: Value | None, text: str
+) -> BoundPredicate:
     if low is not None and high == successor(low):
         return Leaf(OneOf(column.name, (low,)), text)
     if low is None and high is None:
@@ -154,21 +155,21 @@ def _ranged(
     return Leaf(Range(column.name, low, high), text)
 
 
-def computed(image: Image, question: Atom, text: str) -> Bound:
-    """The question as a test of the one column that ``image`` takes."""
-    if len(image.columns) != 1:
+def computed(operand: BoundTerm, question: Atom, text: str) -> BoundPredicate:
+    """The question as a test of the one column that ``operand`` takes."""
+    if len(operand.columns) != 1:
         return Unknown(text, "a function of several columns")
-    (column,) = image.columns
+    (column,) = operand.columns
 
     def test(value: Value | None) -> bool | None:
         try:
-            return answer(question, image.domain, image.value(value))
+            return answer(question, operand.domain, operand.value(value))
         except (UnsureError, ArithmeticError):
             return None
 
     remembered = Remembered(test)
     return Computed(
-        column.name, image.expression, question, text, remembered, image.key
+        column.name, operand.expression, question, text, remembered, operand.key
     )
 
 
@@ -187,29 +188,24 @@ class Remembered:
         return Remembered, (self._test,)
 
 
-def pulled(tree: Bound, image: Image) -> Bound:
-    """``tree``, whose leaves ask about ``image``'s value, over the columns."""
-    match tree:
-        case AllOf(children) | AnyOf(children):
-            return type(tree)(tuple(pulled(child, image) for child in children))
-        case Leaf(atom, text):
-            return image.pull(atom, text)
-        case Computed(question=question, text=text):
-            return image.pull(question, text)
-        case Known() | Unknown():
-            return tree
-        case _:
-            assert_never(tree)
+def preimage_of(tree: BoundPredicate, operand: BoundTerm) -> BoundPredicate:
+    """``tree``, whose leaves ask about ``operand``'s value, over the columns."""
+
+    def of_leaf(leaf: Leaf | Computed) -> BoundPredicate:
+        question = leaf.atom if isinstance(leaf, Leaf) else leaf.question
+        return operand.preimage(question, leaf.text)
+
+    return with_leaves(tree, of_leaf)
 
 
-def merged_columns(images: Sequence[Image]) -> tuple[ColumnImage, ...]:
+def merged_columns(operands: Sequence[BoundTerm]) -> tuple[BoundColumn, ...]:
     """The columns of all of them, each once."""
-    every = chain.from_iterable(image.columns for image in images)
+    every = chain.from_iterable(operand.columns for operand in operands)
     return tuple({column.name: column for column in every}.values())
 
 
-def argument_of(image: Image) -> Argument:
-    """What a resolver may know of ``image``."""
-    if image.columns:
-        return Argument(image.domain)
-    return Argument(image.domain, is_constant=True, value=image.value(None))
+def argument_of(operand: BoundTerm) -> Argument:
+    """What a resolver may know of ``operand``."""
+    if operand.columns:
+        return Argument(operand.domain)
+    return Argument(operand.domain, is_constant=True, value=operand.value(None))

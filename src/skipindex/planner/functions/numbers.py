@@ -55,7 +55,7 @@ def quotient(a: int, b: int) -> int:
 def _bits(arguments: Sequence[Argument]) -> int | None:
     """The width of the common type, if all arguments are integers."""
     widths = [a.domain.bits for a in arguments if a.domain and a.domain.name == "int"]
-    return max(widths) if len(widths) == len(arguments) else None
+    return max(widths) if widths and len(widths) == len(arguments) else None
 
 
 def _is_double(argument: Argument) -> bool:

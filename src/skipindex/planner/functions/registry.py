@@ -3,7 +3,8 @@
 A function is listed only if it gives the same value in every version of Spark that
 we support, with ANSI mode and without.  For the rest there is ``UnsureError``: a
 value that would overflow, divide by zero, or fail to be cast is an error in ANSI mode
-and NULL or another number without it, so a row with such a value is always kept.
+and NULL or another number without it.  A row with such a value always counts as a
+possible match.
 
 Functions work on *plain* values: ``str`` for text, ``float`` for float and double,
 ``int`` for everything else that is ordered as integers (dates are days, timestamps
@@ -56,9 +57,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function whose argument types and constants are settled.
+    """A function for given argument types and constants.
 
-    It is NULL where an argument is NULL, and nowhere else where it is sure.
+    It returns NULL exactly if an argument is NULL; ``apply`` raises ``UnsureError``
+    where only Spark knows the value.
 
     Args:
         domain: of the result.

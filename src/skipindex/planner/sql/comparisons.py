@@ -32,7 +32,13 @@ from skipindex.expressions.domain import float_key
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.expressions.truth import is_false, is_not_true, is_true, is_unknown
 from skipindex.planner.functions.decimals import within_38_digits
-from skipindex.planner.sql.operands import Condition, Known, Operand, argument, small
+from skipindex.planner.sql.operands import (
+    BooleanOperand,
+    LiteralOperand,
+    Operand,
+    argument,
+    small,
+)
 
 OPERATORS: Final = {
     **{operator.value: operator for operator in Operator},
@@ -51,22 +57,22 @@ def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
             types that Spark would cast.
     """
     match left, right:
-        case Known(), Known():
+        case LiteralOperand(), LiteralOperand():
             return Constant(_fold(left.value, operator, right.value))
-        case Condition(tree), Known(bool() | None as value):
+        case BooleanOperand(tree), LiteralOperand(bool() | None as value):
             return _compare_truth(tree, operator, value)
-        case Known(bool() | None as value), Condition(tree):
+        case LiteralOperand(bool() | None as value), BooleanOperand(tree):
             return _compare_truth(tree, MIRRORED.get(operator, operator), value)
-        case (Condition(tree), Condition(Constant(value))) | (
-            Condition(Constant(value)),
-            Condition(tree),
+        case (BooleanOperand(tree), BooleanOperand(Constant(value))) | (
+            BooleanOperand(Constant(value)),
+            BooleanOperand(tree),
         ) if operator in {Operator.EQ, Operator.NE, Operator.NULL_SAFE_EQ}:
             return _compare_truth(tree, operator, value)
-        case (Condition(), _) | (_, Condition()):
+        case (BooleanOperand(), _) | (_, BooleanOperand()):
             raise NotJudgedError("two conditions are compared")
-        case Reference() | Call() | Case(), Known(value):
+        case Reference() | Call() | Case(), LiteralOperand(value):
             return Comparison(left, operator, value)
-        case Known(value), Reference() | Call() | Case():
+        case LiteralOperand(value), Reference() | Call() | Case():
             return Comparison(right, MIRRORED.get(operator, operator), value)
         case _:
             raise NotJudgedError("two columns are compared")
@@ -104,9 +110,9 @@ def compare_or_keep(left: Operand, operator: Operator, right: Operand) -> Predic
 
 def _sql(operand: Operand) -> str:
     match operand:
-        case Known(value):
+        case LiteralOperand(value):
             return literal_sql(value)
-        case Condition(tree):
+        case BooleanOperand(tree):
             return f"({tree})"
         case _:
             return str(operand)
@@ -173,17 +179,17 @@ def listed(value: Literal, values: Sequence[Literal]) -> bool | None:
 
 
 def truth(operand: Operand) -> Predicate:
-    """The operand in the place of a condition.
+    """The operand, where a condition is expected.
 
     Raises:
         NotJudgedError: it is a literal and no boolean.
     """
     match operand:
-        case Known(bool() | None as value):
+        case LiteralOperand(bool() | None as value):
             return Constant(value)
-        case Known():
+        case LiteralOperand():
             raise NotJudgedError("a literal that is no condition")
-        case Condition(tree):
+        case BooleanOperand(tree):
             return tree
         case _:
             return Comparison(operand, Operator.EQ, value=True)
@@ -192,9 +198,9 @@ def truth(operand: Operand) -> Predicate:
 def is_known(operand: Operand) -> Predicate:
     """The operand is not NULL."""
     match operand:
-        case Known(value):
+        case LiteralOperand(value):
             return Constant(value is not None)
-        case Condition(tree):
+        case BooleanOperand(tree):
             return push_not(is_unknown(tree), negate=True)
         case _:
             return IsNull(operand, negated=True)
@@ -214,9 +220,9 @@ def choice(
         repeats: the conditions repeat what was written once.
     """
     values = [value for _, value in branches] + [otherwise]
-    if any(isinstance(value, Condition) for value in values):
+    if any(isinstance(value, BooleanOperand) for value in values):
         small(Case(tuple((tree, None) for tree, _ in branches)))
-        return Condition(small(_condition_of(branches, otherwise)))
+        return BooleanOperand(small(_condition_of(branches, otherwise)))
     pairs = tuple((tree, argument(value)) for tree, value in branches)
     return small(Case(pairs, argument(otherwise)), repeats=repeats)
 
@@ -236,6 +242,6 @@ def _condition_of(
         mine = conjunction([is_true(tree), truth(value)])
         return disjunction([mine, conjunction([is_not_true(tree), truth(otherwise)])])
     before = [is_not_true(tree) for tree, _ in branches[:middle]]
-    mine = _condition_of(branches[:middle], Known(value=False))
+    mine = _condition_of(branches[:middle], LiteralOperand(value=False))
     later = _condition_of(branches[middle:], otherwise)
     return disjunction([mine, conjunction([*before, later])])

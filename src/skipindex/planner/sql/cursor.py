@@ -1,19 +1,26 @@
-"""A place in the tokens of a condition, and what is read of a few tokens there.
+"""A position in the tokens of a condition, and what a few tokens there say.
 
-Columns, literals and intervals: none of them holds another operand.
+The cursor itself reads columns, literals and intervals: none of them holds another
+operand.  Every other form is a function of a cursor.  ``parser`` stands above all of
+them, and gives the cursor the two forms that may stand inside any other one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from skipindex.errors import PredicateError
-from skipindex.expressions import Call, Literal, Reference
+from skipindex.expressions import Call, Literal, Predicate, Reference
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.sql.literals import has_doubled_quote, number, string, typed
-from skipindex.planner.sql.operands import SUFFIX_TYPES, TOLD_TYPES, Known
+from skipindex.planner.sql.operands import (
+    SUFFIX_TYPES,
+    TOLD_TYPES,
+    LiteralOperand,
+    Operand,
+)
 from skipindex.planner.sql.tokens import (
     Kind,
     Token,
@@ -22,25 +29,46 @@ from skipindex.planner.sql.tokens import (
     tokenize,
 )
 
-MAX_DEPTH: Final = 30
-"""Of values in values that are read; Python's own stack has an end."""
+_MAX_RETRIES: Final = 100
 _TYPED: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"}
 _UNITS: Final = {"YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"}
 _SAFE_DIGITS: Final = 10
 """Fewer digits are an int."""
 
 
-class TokenReader:
-    """A place in the tokens of one text, which ``take`` and the readers move.
+class Grammar(NamedTuple):
+    """The two forms that may stand inside any other form.
+
+    Args:
+        operand: reads the operand that comes next.
+        condition: reads the condition that comes next, where a value may stand.
+    """
+
+    operand: Callable[[Cursor], Operand]
+    condition: Callable[[Cursor], Predicate]
+
+
+class Cursor:
+    """A position in the tokens of one text, which every reader moves on.
 
     Args:
         text: the whole condition.
+        grammar: reads operands and conditions inside other forms.
+
+    Attributes:
+        closing: the index of the closing token for that of each opening one.
+        at: the index of the token that was not read yet.
+        depth: how many operands are open, one inside the other.
+        nested: how many conditions are open that stand as values.
+        spark_3: whether strings are read as Spark 3 reads them.
+        saw_doubled_quote: whether Spark 3 and Spark 4 read a string differently.
 
     Raises:
         PredicateError: a quote, a bracket or a comment is not closed.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, grammar: Grammar) -> None:
+        self._grammar = grammar
         self.text = text
         self.tokens = tokenize(text)
         self.closing = match_brackets(self.tokens, text)
@@ -58,7 +86,7 @@ class TokenReader:
 
     @property
     def after(self) -> Token:
-        """The one behind it; the end comes again and again."""
+        """The token after ``next``; past the end, the END token."""
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def take(self, key: str) -> bool:
@@ -67,8 +95,8 @@ class TokenReader:
         self.at += found
         return found
 
-    def _step(self) -> str:
-        """The next token's key, which is stepped over."""
+    def step(self) -> str:
+        """Step over the next token; its key."""
         self.at += 1
         return self.tokens[self.at - 1].key
 
@@ -81,7 +109,35 @@ class TokenReader:
         found = repr(self.next.text) if self.next.text else "the end"
         return self.error(self.next, f"expected {what}, found {found}")
 
-    def plain_literal(self) -> Known | None:
+    def again(self, start: int) -> None:
+        """Go back to ``start``, to read a value as a condition.
+
+        Raises:
+            NotJudgedError: that was done too often.
+        """
+        self.retries += 1
+        if self.retries > _MAX_RETRIES:
+            raise NotJudgedError("a condition as a value")
+        self.at = start
+
+    def operand(self) -> Operand:
+        """The operand that comes next.
+
+        Raises:
+            NotJudgedError: only Spark can judge it.
+            PredicateError: no value can begin like this.
+        """
+        return self._grammar.operand(self)
+
+    def condition(self) -> Predicate:
+        """The condition that comes next, up to what ends it as a value.
+
+        Raises:
+            NotJudgedError: a part of it is one that only Spark can judge.
+        """
+        return self._grammar.condition(self)
+
+    def plain_literal(self) -> LiteralOperand | None:
         """A number or a string, if it alone stands before a comma or parenthesis."""
         token, after = self.tokens[self.at : self.at + 2]
         if after.key not in {",", ")"}:
@@ -89,11 +145,12 @@ class TokenReader:
         if token.kind is Kind.NUMBER:
             if token.text.isdecimal() and len(token.text) < _SAFE_DIGITS:
                 self.at += 1
-                return Known(int(token.text))
-            return self._number(negative=False)
-        return self._strings() if token.kind is Kind.STRING else None
+                return LiteralOperand(int(token.text))
+            return self.number(negative=False)
+        return self.strings() if token.kind is Kind.STRING else None
 
-    def _column(self) -> Reference:
+    def column(self) -> Reference:
+        """A column's name, with the fields of a struct after dots."""
         parts = [self._name()]
         while self.next.key == "." and self.after.kind in {Kind.WORD, Kind.QUOTED}:
             self.at += 1
@@ -109,43 +166,47 @@ class TokenReader:
             raise self.error(token, "expected a name between the backticks")
         return token.text[1:-1].replace("``", "`")
 
-    def _number(self, *, negative: bool) -> Known:
+    def number(self, *, negative: bool) -> LiteralOperand:
+        """A number; ``negative`` if its sign was read before."""
         token = self.next
         self.at += 1
         known = self._value(token, lambda: number(token.text, negative=negative))
-        return Known(known.value, SUFFIX_TYPES.get(token.text[-1].upper(), ""))
+        return LiteralOperand(known.value, SUFFIX_TYPES.get(token.text[-1].upper(), ""))
 
-    def _typed(self, token: Token) -> Known:
+    def typed_literal(self, token: Token) -> LiteralOperand:
+        """``DATE '2024-01-01'`` and the like, where ``token`` is the type."""
         if token.key not in _TYPED:
             raise NotJudgedError(f"a literal of type {token.text}")
         text = self._string(self.after)
         self.at += 2
         known = self._value(token, lambda: typed(token.key, text))
-        return Known(known.value, token.key if token.key in TOLD_TYPES else "")
+        return LiteralOperand(known.value, token.key if token.key in TOLD_TYPES else "")
 
-    def _value(self, token: Token, read: Callable[[], Literal]) -> Known:
+    def _value(self, token: Token, read: Callable[[], Literal]) -> LiteralOperand:
         try:
-            return Known(read())
+            return LiteralOperand(read())
         except ValueError as problem:
             raise self.error(token, str(problem)) from None
 
-    def _strings(self) -> Known:
+    def strings(self) -> LiteralOperand:
         """Strings in a row are one."""
         pieces: list[str] = []
         while self.next.kind is Kind.STRING:
             pieces.append(self._string(self.next))
             self.at += 1
-        return Known("".join(pieces))
+        return LiteralOperand("".join(pieces))
 
     def _string(self, token: Token) -> str:
         self.saw_doubled_quote |= has_doubled_quote(token.text)
         return string(token.text, doubled=not self.spark_3)
 
-    def _interval(self) -> Call:
+    def interval(self) -> Call:
         """``INTERVAL 1 DAY`` or ``INTERVAL '1' DAY``: one whole number, one unit."""
         self.at += 1
         negative = self.take("-")
         token = self.next
+        if token.kind is Kind.END:
+            raise NotJudgedError("an interval")
         self.at += 1
         quoted = token.kind is Kind.STRING
         text = self._string(token).strip() if quoted else token.text

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from skipindex.expressions import Predicate
+from skipindex.expressions import Call, Case, Operator, Predicate
 from skipindex.expressions.not_judged import SESSION_VALUES, NotJudgedError, reason_of
-from skipindex.planner.sql.calls import CallReader
-from skipindex.planner.sql.comparisons import OPERATORS
-from skipindex.planner.sql.cursor import MAX_DEPTH
-from skipindex.planner.sql.operands import Condition, Known, Operand
+from skipindex.planner.sql.calls import (
+    call_of,
+    cast_operand,
+    condition_of_call,
+    function,
+)
+from skipindex.planner.sql.comparisons import OPERATORS, choice, compare
+from skipindex.planner.sql.cursor import Cursor
+from skipindex.planner.sql.operands import BooleanOperand, LiteralOperand, Operand
 from skipindex.planner.sql.tokens import Kind, Token
 
+MAX_DEPTH: Final = 30
+"""Of operands inside operands; Python's own stack has an end."""
 _IN_CONDITIONS: Final = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE"}
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 _BETWEEN_VALUES: Final = {
@@ -32,127 +39,154 @@ _SUMS: Final = {"+", "-", "||"}
 _PRODUCTS: Final = {"*", "/", "%", "DIV"}
 
 
-class ExpressionReader(CallReader):
-    """Reads the operand that comes next, however deep it is nested."""
+def operand(cursor: Cursor) -> Operand:
+    """The column, the literal or the function of them that comes next.
 
-    def operand(self) -> Operand:
-        """The column, the literal or the function of them that comes next.
+    Raises:
+        NotJudgedError: it is something else, or a part of something larger.
+        PredicateError: no value can begin like this.
+    """
+    if cursor.depth >= MAX_DEPTH:
+        raise NotJudgedError("the expression is too deep")
+    cursor.depth += 1
+    try:
+        left = _product(cursor)
+        while cursor.next.key in _SUMS:
+            sign = cursor.step()
+            left = call_of(sign, [left, _product(cursor)])
+    finally:
+        cursor.depth -= 1
+    return left
 
-        Raises:
-            NotJudgedError: it is something else, or a part of something larger.
-            PredicateError: no value can begin like this.
-        """
-        if self.depth >= MAX_DEPTH:
-            raise NotJudgedError("the expression is too deep")
-        self.depth += 1
-        try:
-            left = self._product()
-            while self.next.key in _SUMS:
-                sign = self._step()
-                left = self.called(sign, [left, self._product()])
-        finally:
-            self.depth -= 1
-        return left
 
-    def _product(self) -> Operand:
-        left = self._factor()
-        while self.next.key in _PRODUCTS:
-            sign = self._step().lower()
-            left = self.called(sign, [left, self._factor()])
-        return left
+def _product(cursor: Cursor) -> Operand:
+    left = _factor(cursor)
+    while cursor.next.key in _PRODUCTS:
+        sign = cursor.step().lower()
+        left = call_of(sign, [left, _factor(cursor)])
+    return left
 
-    def _factor(self) -> Operand:
-        signs = []
-        while self.next.key in {"-", "+"} and not self._is_signed_number():
-            signs.append("negative" if self._step() == "-" else "positive")
-        operand = self._primary()
-        while self.next.key == "::":
-            self.at += 1
-            operand = self._cast(operand)
-        for name in reversed(signs):
-            operand = self.called(name, [operand])
-        return operand
 
-    def _is_signed_number(self) -> bool:
-        """Whether a sign and a number are one literal; ``::`` binds more tightly."""
-        behind = self.tokens[min(self.at + 2, len(self.tokens) - 1)]
-        return self.after.kind is Kind.NUMBER and behind.key != "::"
+def _factor(cursor: Cursor) -> Operand:
+    signs = []
+    while cursor.next.key in {"-", "+"} and not _is_signed_number(cursor):
+        signs.append("negative" if cursor.step() == "-" else "positive")
+    operand = _primary(cursor)
+    while cursor.next.key == "::":
+        cursor.at += 1
+        operand = cast_operand(cursor, operand)
+    for name in reversed(signs):
+        operand = call_of(name, [operand])
+    return operand
 
-    def _primary(self) -> Operand:
-        token = self.next
-        match token.kind:
-            case Kind.NUMBER:
-                return self._number(negative=False)
-            case Kind.STRING:
-                return self._strings()
-            case Kind.QUOTED:
-                return self._column()
-            case Kind.WORD:
-                return self._after_word(token)
-            case Kind.SYMBOL if token.key == "(":
-                return self._in_parentheses()
-            case Kind.SYMBOL if token.key in {"-", "+"}:
-                self.at += 1
-                return self._number(negative=token.key == "-")
-            case Kind.SYMBOL if token.key in _BEFORE_VALUES:
-                raise NotJudgedError(reason_of(token.key))
-            case _:
-                raise self.expected("a value")
 
-    def _after_word(self, token: Token) -> Operand:
-        before_operator = self.after.key in OPERATORS
-        if token.key in _BETWEEN_VALUES and not (
-            before_operator or self.after.key == "("
-        ):
-            raise self.expected("a value")
-        if token.key in SESSION_VALUES or (
-            token.key in _OPENING_WORDS and not before_operator
-        ):
+def _is_signed_number(cursor: Cursor) -> bool:
+    """Whether a sign and a number are one literal; ``::`` binds more tightly."""
+    behind = cursor.tokens[min(cursor.at + 2, len(cursor.tokens) - 1)]
+    return cursor.after.kind is Kind.NUMBER and behind.key != "::"
+
+
+def _primary(cursor: Cursor) -> Operand:
+    token = cursor.next
+    match token.kind:
+        case Kind.NUMBER:
+            return cursor.number(negative=False)
+        case Kind.STRING:
+            return cursor.strings()
+        case Kind.QUOTED:
+            return cursor.column()
+        case Kind.WORD:
+            return _after_word(cursor, token)
+        case Kind.SYMBOL if token.key == "(":
+            return _in_parentheses(cursor)
+        case Kind.SYMBOL if token.key in {"-", "+"}:
+            cursor.at += 1
+            return cursor.number(negative=token.key == "-")
+        case Kind.SYMBOL if token.key in _BEFORE_VALUES:
             raise NotJudgedError(reason_of(token.key))
-        if token.key == "CASE" and not before_operator:
-            return self._case()
-        if token.key == "INTERVAL" and not before_operator:
-            return self._interval()
-        if self.after.kind is Kind.STRING:
-            return self._typed(token)
-        if self.after.key == "(":
-            if token.key in _NAMED:
-                return Condition(self._named())
-            return self._function(token)
-        if token.key in _CONSTANTS:
-            self.at += 1
-            return Known(_CONSTANTS[token.key])
-        return self._column()
+        case _:
+            raise cursor.expected("a value")
 
-    def _in_parentheses(self) -> Operand:
-        start, end = self.at, self.closing[self.at]
-        self.at += 1
-        if self._holds_condition(start, end):
-            operand: Operand = Condition(self.condition_inside())
+
+def _after_word(cursor: Cursor, token: Token) -> Operand:
+    before_operator = cursor.after.key in OPERATORS
+    if token.key in _BETWEEN_VALUES and not (
+        before_operator or cursor.after.key == "("
+    ):
+        raise cursor.expected("a value")
+    if token.key in SESSION_VALUES or (
+        token.key in _OPENING_WORDS and not before_operator
+    ):
+        raise NotJudgedError(reason_of(token.key))
+    if token.key == "CASE" and not before_operator:
+        return _case(cursor)
+    if token.key == "INTERVAL" and not before_operator:
+        return cursor.interval()
+    if cursor.after.kind is Kind.STRING:
+        return cursor.typed_literal(token)
+    if cursor.after.key == "(":
+        if token.key in _NAMED:
+            return BooleanOperand(condition_of_call(cursor))
+        return function(cursor, token)
+    if token.key in _CONSTANTS:
+        cursor.at += 1
+        return LiteralOperand(_CONSTANTS[token.key])
+    return cursor.column()
+
+
+def _in_parentheses(cursor: Cursor) -> Operand:
+    start, end = cursor.at, cursor.closing[cursor.at]
+    cursor.at += 1
+    if _holds_condition(cursor, start, end):
+        operand: Operand = BooleanOperand(cursor.condition())
+    else:
+        operand = cursor.operand()
+    if cursor.at != end:
+        raise NotJudgedError(reason_of(cursor.next.key))
+    cursor.at += 1
+    return operand
+
+
+def _holds_condition(cursor: Cursor, start: int, end: int) -> bool:
+    """Whether these parentheses hold one condition, and no list or query."""
+    i, found, cases = start + 1, False, 0
+    while i < end:
+        key = cursor.tokens[i].key
+        if key in {",", "SELECT", "->"}:
+            return False
+        cases += (key == "CASE") - (key == "END")
+        if not cases:
+            found |= key in OPERATORS or key in _IN_CONDITIONS
+        i = cursor.closing.get(i, i) + 1
+    return found
+
+
+def _case(cursor: Cursor) -> Operand:
+    """``CASE WHEN …``."""
+    cursor.at += 1
+    subject = None if cursor.next.key == "WHEN" else cursor.operand()
+    branches: list[tuple[Predicate, Operand]] = []
+    while cursor.take("WHEN"):
+        if subject is None:
+            tree = cursor.condition()
         else:
-            operand = self.operand()
-        if self.at != end:
-            raise NotJudgedError(reason_of(self.next.key))
-        self.at += 1
+            tree = compare(subject, Operator.EQ, cursor.operand())
+        if not cursor.take("THEN"):
+            raise NotJudgedError("a CASE expression")
+        branches.append((tree, _value_inside(cursor)))
+    otherwise: Operand = LiteralOperand(None)
+    if cursor.take("ELSE"):
+        otherwise = _value_inside(cursor)
+    if not cursor.take("END") or not branches:
+        raise NotJudgedError("a CASE expression")
+    return choice(branches, otherwise, repeats=isinstance(subject, Call | Case))
+
+
+def _value_inside(cursor: Cursor) -> Operand:
+    """A value of a CASE, which may be a condition."""
+    start = cursor.at
+    operand = cursor.operand()
+    if cursor.next.key in {"WHEN", "ELSE", "END"}:
         return operand
-
-    def _holds_condition(self, start: int, end: int) -> bool:
-        """Whether these parentheses hold one condition, and no list or query."""
-        i, found, cases = start + 1, False, 0
-        while i < end:
-            key = self.tokens[i].key
-            if key in {",", "SELECT", "->"}:
-                return False
-            cases += (key == "CASE") - (key == "END")
-            if not cases:
-                found |= key in OPERATORS or key in _IN_CONDITIONS
-            i = self.closing.get(i, i) + 1
-        return found
-
-    def _case(self) -> Operand:
-        """``CASE WHEN …``."""
-        raise NotImplementedError
-
-    def _named(self) -> Predicate:
-        """``startswith(column, 'p')`` and its like."""
-        raise NotImplementedError
+    cursor.again(start)
+    return BooleanOperand(cursor.condition())

@@ -50,7 +50,7 @@ _ESCAPED: Final = {
     "r": "\r",
     "t": "\t",
     "Z": "\x1a",
-    "%": "\\%",  # kept whole, for LIKE
+    "%": "\\%",  # not an escape of its own, but one of LIKE
     "_": "\\_",
 }
 

@@ -27,7 +27,7 @@ _EPOCH_ORDINAL: Final = EPOCH.toordinal()
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LiteralOperand:
     """A literal, as opposed to a column.
 
     Args:
@@ -40,13 +40,13 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition in the place of a value."""
+class BooleanOperand:
+    """A condition that stands as a value."""
 
     tree: Predicate
 
 
-Operand: TypeAlias = Term | Known | Condition
+Operand: TypeAlias = Term | LiteralOperand | BooleanOperand
 _MAX_REPEATED: Final = 300
 """Nodes of a condition that repeats a part of what was written."""
 _Tree = TypeVar("_Tree", bound=Term | Predicate)
@@ -74,19 +74,21 @@ def argument(operand: Operand) -> Term | Literal:
         NotJudgedError: it is a condition, or a literal whose type is lost.
     """
     match operand:
-        case Known(value, kind) if kind in SUFFIX_TYPES.values() or kind in TOLD_TYPES:
+        case LiteralOperand(value, kind) if (
+            kind in SUFFIX_TYPES.values() or kind in TOLD_TYPES
+        ):
             if kind in {"FLOAT", "REAL"}:
                 raise NotJudgedError("arithmetic with a FLOAT")
             return Call("cast", (value, kind))
-        case Known(value):
+        case LiteralOperand(value):
             return value
-        case Condition():
+        case BooleanOperand():
             raise NotJudgedError("a condition as a value")
         case _:
             return operand
 
 
-def folded(call: Call) -> Known:
+def folded(call: Call) -> LiteralOperand:
     """The value of a function of literals.
 
     Raises:
@@ -113,11 +115,11 @@ def folded(call: Call) -> Known:
             found = fold(call)
     if found is None:
         raise NotJudgedError(REASONS.get(call.name, f"the function {call.name}"))
-    return Known(*found)
+    return LiteralOperand(*found)
 
 
 def _later(moment: datetime, number: int, unit: str) -> datetime | None:
-    """A wall clock moved by an interval; None if a zone has a say in it.
+    """A wall clock moved by an interval; None if the result depends on a time zone.
 
     Days of an instant, and 24 hours too, are days of the session's wall clock.
     """

@@ -1,4 +1,4 @@
-"""Dates and timestamps as Spark SQL writes them, where no session has a say in it.
+"""Dates and timestamps as Spark SQL writes them, where the session does not matter.
 
 A form whose value depends on the session, the version or the day is not judged.
 """

@@ -1,22 +1,34 @@
-"""Whether a stage can pay for itself: what it costs against all that it may save.
+"""What planning costs: whether a stage pays for itself, and which condition goes first.
 
-Stages run from the cheapest to the dearest: the paths, then the statistics, which
-answer for all files at once, then filters, then bitmaps.  The last two are asked once
-a file and condition.  Where that takes longer than reading every file that is left,
-no answer can be worth it.
+Stages run from the cheapest to the most expensive: the paths, then the statistics,
+which answer for all files at once, then filters, then bitmaps.  The last two are asked
+once a file and condition.  Where that takes longer than reading every file that is
+left, the stage is not run.
 
-The figures are orders of magnitude of one core, chosen so that a stage is left out
-only if it is hopeless; a wrong one costs time, and never a row.
+The figures are orders of magnitude of one core.  A wrong one costs time, never
+correctness.  The same holds for the order of the conditions: values are taken to be
+spread evenly between a file's bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+import math
+from collections.abc import Callable, Collection
+from typing import Final, assert_never
 
 import numpy as np
 
-from skipindex.table import TableState
+from skipindex.expressions.atoms import (
+    Atom,
+    IsNotNull,
+    IsNull,
+    Matches,
+    NoneOf,
+    OneOf,
+    Range,
+)
+from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
+from skipindex.table import ColumnInfo, TableState
 
 SECONDS_PER_FILE: Final = 1e-3
 """To open a Parquet file and begin to read it, in Spark."""
@@ -25,10 +37,13 @@ BYTES_PER_SECOND: Final = 2.5e8
 SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 5e-5}
 """To ask one index of one file one condition: one that knows values only, one that
 knows rows."""
-
-
 SECONDS_PER_ROW: Final = 2e-10
 """More, for every row of a file: its bitmaps are as long."""
+_SAMPLE: Final = 256
+_RARE: Final = 0.01
+"""The share of one value among byte strings, or of NULL."""
+_BETWEEN: Final = 0.1
+_ONE_SIDED: Final = 0.4
 
 
 def row_seconds(n_rows: np.ndarray, n_questions: int) -> float:
@@ -73,3 +88,70 @@ def not_worth_it(
         f"about {asking * 1e3:.0f} ms, to read them {reading * 1e3:.0f} ms "
         "(kinds=… forces it)"
     )
+
+
+def share_of(
+    table: TableState, column_of: Callable[[Leaf], ColumnInfo], files: np.ndarray
+) -> Callable[[BoundPredicate], float]:
+    """Gives the share of the rows of ``files`` for which a node may be TRUE."""
+    sample = files[:: max(1, len(files) // _SAMPLE)]
+
+    def of_leaf(leaf: Leaf | Computed) -> float:
+        if isinstance(leaf, Computed):
+            return _BETWEEN
+        return _of_atom(table, leaf.atom, column_of(leaf), sample)
+
+    def share(tree: BoundPredicate) -> float:
+        return fold(
+            tree,
+            leaf=of_leaf,
+            all_of=lambda shares: float(math.prod(shares)),
+            any_of=lambda shares: min(1.0, sum(shares)),
+            constant=float,
+            unknown=lambda _: 1.0,
+        )
+
+    return share
+
+
+def _of_atom(
+    table: TableState, atom: Atom, column: ColumnInfo, files: np.ndarray
+) -> float:
+    match atom:
+        case IsNull():
+            return _RARE
+        case IsNotNull() | NoneOf():
+            return 1.0 - _RARE
+        case Matches(negated=negated):
+            return 1.0 - _BETWEEN if negated else _BETWEEN
+        case OneOf(values=values):
+            spans = _spans(table, column, files)
+            one = _RARE if spans is None else float(np.mean(1.0 / (spans[1] + 1.0)))
+            return min(1.0, len(values) * one)
+        case Range(low=low, high=high):
+            spans = _spans(table, column, files)
+            if spans is None or isinstance(low, bytes) or isinstance(high, bytes):
+                return _ONE_SIDED if low is None or high is None else _BETWEEN
+            least, width = spans
+            start = 0.0 if low is None else np.maximum(0.0, float(low) - least)
+            stop = width + 1.0
+            if high is not None:
+                stop = np.minimum(stop, float(high) - least)
+            inside = np.maximum(0.0, stop - start) / (width + 1.0)
+            return float(np.mean(inside))
+        case _:
+            assert_never(atom)
+
+
+def _spans(
+    table: TableState, column: ColumnInfo, files: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The least value, and greatest less least, of files of an integer domain."""
+    stats = table.stats(column)
+    if not isinstance(stats.low, np.ndarray):
+        return None
+    at = files[stats.bounded[files]]
+    if not len(at):
+        return None
+    least = stats.low[at].astype(np.float64)
+    return least, stats.high[at].astype(np.float64) - least

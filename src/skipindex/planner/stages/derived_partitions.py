@@ -16,9 +16,10 @@ Nothing is ever certain: the declaration says what the writer did with its value
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import reduce
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -30,8 +31,8 @@ from skipindex.expressions.domain import EPOCH, Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.scalar import answer, judged
-from skipindex.planner.binding.terms import ColumnImage, Image, Interval
-from skipindex.planner.bound_predicate import AllOf, AnyOf, Bound, Computed, Leaf
+from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval
+from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.planner.functions import calendar
 from skipindex.planner.functions.calendar import DAY
 from skipindex.planner.functions.registry import UnsureError, from_plain, whole
@@ -54,14 +55,14 @@ class Derivation:
 
     Args:
         term: in SQL's terms.
-        image: of the term; it takes one column.
+        bound_term: the term, bound; it takes one column.
         source: that column.
         values: of every file, in the term's domain; None is "not known".
     """
 
     term: Term
-    image: Image
-    source: ColumnImage
+    bound_term: BoundTerm
+    source: BoundColumn
     values: tuple[Value | None, ...]
 
 
@@ -90,13 +91,13 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
             f"{', '.join(p.name for p in table.partitions) or 'none'})"
         )
 
-    def column(reference: Reference) -> ColumnImage:
+    def column(reference: Reference) -> BoundColumn:
         info = table.resolve(reference.parts[0])
         if len(reference.parts) > 1 or info.domain is None or info.is_partition:
             raise NotJudgedError(f"the column {str(reference)!r}")
-        return ColumnImage(info.name, info.domain, str(Reference((info.name,))))
+        return BoundColumn(info.name, info.domain, str(Reference((info.name,))))
 
-    def condition(_: Predicate) -> Bound:
+    def condition(_: Predicate) -> BoundPredicate:
         raise NotJudgedError("a condition")
 
     tree = parse(f"({text}) <=> NULL")
@@ -105,15 +106,15 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
     if not isinstance(tree, Comparison) or not isinstance(term, Call):
         raise PredicateError(f"cannot derive a partition by {text!r} ({expected})")
     try:
-        image = compiler.compile(term)
+        bound_term = compiler.compile(term)
     except NotJudgedError as refused:
         raise PredicateError(
             f"cannot derive a partition by {text!r}: {refused} ({expected})"
         ) from None
-    if len(image.columns) != 1 or image.domain is None:
+    if len(bound_term.columns) != 1 or bound_term.domain is None:
         raise PredicateError(f"cannot derive a partition by {text!r} ({expected})")
-    typed = tuple(_typed(value, image.domain) for value in stored[0].values)
-    return Derivation(term, image, image.columns[0], typed)
+    typed = tuple(_typed(value, bound_term.domain) for value in stored[0].values)
+    return Derivation(term, bound_term, bound_term.columns[0], typed)
 
 
 def _typed(text: str | None, domain: Domain) -> Value | None:
@@ -182,16 +183,16 @@ class DerivedPartitions:
 def _interval(mine: Sequence[Derivation], values: Sequence[Value | None]) -> Interval:
     """The values of the source that the folder's values leave possible."""
     found: Interval = (None, None)
-    parts: dict[str, dict[str, tuple[Image, int]]] = {}
+    parts: dict[str, dict[str, tuple[BoundTerm, int]]] = {}
     for one, value in zip(mine, values, strict=True):
         if value is None:
             continue
         question = OneOf("", (value,))
-        found = _both(found, _hull(one.image.pull(question, "")))
+        found = _both(found, _hull(one.bound_term.preimage(question, "")))
         name, argument = _part_of(one.term)
-        image = getattr(one.image, "arguments", (None,))[0]
-        if name and image is not None and isinstance(value, int):
-            parts.setdefault(argument, {})[name] = (image, value)
+        bound_term = getattr(one.bound_term, "arguments", (None,))[0]
+        if name and bound_term is not None and isinstance(value, int):
+            parts.setdefault(argument, {})[name] = (bound_term, value)
     for given in parts.values():
         found = _both(found, _of_parts(given))
     return found
@@ -208,7 +209,7 @@ def _part_of(term: Term) -> tuple[str, str]:
             return "", ""
 
 
-def _of_parts(given: Mapping[str, tuple[Image, int]]) -> Interval:
+def _of_parts(given: Mapping[str, tuple[BoundTerm, int]]) -> Interval:
     """From year, month, day and hour, as far as they are given without a gap."""
     numbers: list[int] = []
     for name in _PARTS:
@@ -217,8 +218,8 @@ def _of_parts(given: Mapping[str, tuple[Image, int]]) -> Interval:
         numbers.append(given[name][1])
     if not numbers:
         return None, None
-    image = given["year"][0]
-    is_date = image.domain is not None and image.domain.name == "date"
+    bound_term = given["year"][0]
+    is_date = bound_term.domain is not None and bound_term.domain.name == "date"
     year, month, day, hour = numbers + [1, 1, 0][len(numbers) - 1 :]
     if not (1 <= year <= 9999 and 1 <= month <= 12 and 0 <= hour <= 23):
         return None, None
@@ -235,31 +236,35 @@ def _of_parts(given: Mapping[str, tuple[Image, int]]) -> Interval:
     if len(numbers) == 4 and not is_date:
         low += hour * _HOUR
         high = low + _HOUR
-    return _hull(image.pull(Range("", low, high), ""))
+    return _hull(bound_term.preimage(Range("", low, high), ""))
 
 
-def _hull(tree: Bound) -> Interval:
+def _hull(tree: BoundPredicate) -> Interval:
     """An interval that holds every value for which ``tree`` may be TRUE."""
-    match tree:
-        case AllOf(children):
-            found: Interval = (None, None)
-            for child in children:
-                found = _both(found, _hull(child))
-            return found
-        case AnyOf(children):
-            hulls = [_hull(child) for child in children]
-            lows = [low for low, _ in hulls if low is not None]
-            highs = [high for _, high in hulls if high is not None]
-            every = len(children)
-            least = min(lows) if len(lows) == every else None
-            most = max(highs) if len(highs) == every else None
-            return least, most
-        case Leaf(Range(_, low, high)):
-            return low, high
-        case Leaf(OneOf(_, values)):
-            return values[0], successor(values[-1])
-        case _:
-            return None, None
+    every: Interval = (None, None)
+
+    def of_leaf(leaf: Leaf | Computed) -> Interval:
+        match leaf:
+            case Leaf(Range(_, low, high)):
+                return low, high
+            case Leaf(OneOf(_, values)):
+                return values[0], successor(values[-1])
+            case _:
+                return every
+
+    def of_any(parts: Iterator[Interval]) -> Interval:
+        lows, highs = zip(*parts, strict=True)
+        least = None if None in lows else min(lows)
+        return least, None if None in highs else max(highs)
+
+    return fold(
+        tree,
+        leaf=of_leaf,
+        all_of=lambda parts: reduce(_both, parts, every),
+        any_of=of_any,
+        constant=lambda _: every,
+        unknown=lambda _: every,
+    )
 
 
 def _both(a: Interval, b: Interval) -> Interval:
@@ -276,12 +281,12 @@ def _value_test(
     one: Derivation, leaf: Leaf | Computed
 ) -> Callable[[Value], bool] | None:
     """Whether a folder of a value may hold a row for which ``leaf`` is TRUE."""
-    domain = one.image.domain
+    domain = one.bound_term.domain
     assert domain is not None
     if isinstance(leaf, Computed):
-        if leaf.key is None or leaf.key != one.image.key:
+        if leaf.key is None or leaf.key != one.bound_term.key:
             return None
-        virtual = ColumnImage("", domain, "")
+        virtual = BoundColumn("", domain, "")
         question = leaf.question
 
         def same(value: Value) -> bool:
@@ -296,7 +301,7 @@ def _value_test(
     wanted: set[Value] = set()
     for value in leaf.atom.values:
         try:
-            plain = one.image.value(value)
+            plain = one.bound_term.value(value)
         except UnsureError:
             return _folder_test(one, leaf.atom.values)
         if plain is None:
@@ -313,7 +318,7 @@ def _folder_test(
         return None
 
     def may_hold(folder: Value) -> bool:
-        made_of = one.image.pull(OneOf("", (folder,)), "")
+        made_of = one.bound_term.preimage(OneOf("", (folder,)), "")
         return any(judged(made_of, value) is not False for value in values)
 
     return may_hold

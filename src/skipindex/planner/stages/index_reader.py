@@ -15,7 +15,7 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP, FileMap
 from skipindex.indexes.interface import GatheringType, Index, IndexType, PackIndex
-from skipindex.planner.stages.pack_cache import OPENED, OpenPack
+from skipindex.planner.stages.pack_cache import PACK_CACHE, PackReader
 from skipindex.storage.manifest import BlobUse
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts
@@ -26,18 +26,18 @@ UNUSABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class UsableBlob:
     """One blob that a plan may use, and its kind."""
 
     use: BlobUse
     kind: IndexType
 
 
-Place = tuple[IndexType, Blob, int]
+IndexLocation = tuple[IndexType, Blob, int]
 """Where the index of one file is: its kind, its blob, and the slot in it."""
 
 
-class Opener:
+class IndexOpener:
     """Opens indexes, and notes those that are not fit for use.
 
     Args:
@@ -48,10 +48,12 @@ class Opener:
         self.notes: dict[str, int] = {}
         self._n_rows = n_rows
 
-    def open(self, place: Place, file: int, column: ColumnInfo) -> Index | None:
+    def open(
+        self, location: IndexLocation, file: int, column: ColumnInfo
+    ) -> Index | None:
         """The index of one file, or None if it has none that is fit for use."""
-        kind, blob, slot = place
-        index = OPENED.index(blob, slot)
+        kind, blob, slot = location
+        index = PACK_CACHE.index(blob, slot)
         if index is not None:
             return index
         assert column.domain is not None
@@ -63,20 +65,20 @@ class Opener:
         except UNUSABLE as error:
             self.refuse(error, blob)
             return None
-        OPENED.keep(blob, slot, index)
+        PACK_CACHE.keep(blob, slot, index)
         return index
 
     def refuse(self, error: Exception, blob: Blob, what: str = "index") -> None:
         """Note that what was read of a blob is no index."""
         self.note(f"{what} not used: {error}")
-        OPENED.forget(blob)
+        PACK_CACHE.forget(blob)
 
     def note(self, reason: str) -> None:
-        """Count one more thing that kept an index from being used."""
+        """Count one more reason why an index was not used."""
         self.notes[reason] = self.notes.get(reason, 0) + 1
 
 
-class IndexReader(Opener):
+class IndexReader(IndexOpener):
     """The indexes of one table, for one plan.
 
     Args:
@@ -88,23 +90,23 @@ class IndexReader(Opener):
         super().__init__(table.n_rows)
         self._table = table
         self._kinds = kinds
-        self._packs: dict[str, OpenPack | None] = {}
+        self._packs: dict[str, PackReader | None] = {}
         self._blobs: dict[tuple[str, int], Blob | None] = {}
-        self._sources: dict[str, list[Source]] = {}
+        self._sources: dict[str, list[UsableBlob]] = {}
         self._footers = table.snapshot.manifest.files["footer_crc"].to_numpy()
 
     def has(self, column: ColumnInfo, *, positional: bool) -> bool:
         """Whether any file has such an index on ``column``."""
         return any(s.kind.positional == positional for s in self._of(column))
 
-    def places(
+    def locations(
         self, column: ColumnInfo, wanted: np.ndarray, *, positional: bool
-    ) -> dict[int, list[Place]]:
+    ) -> dict[int, list[IndexLocation]]:
         """Where the indexes on ``column`` of the ``wanted`` files are, newest first.
 
         All of them are of these very files.
         """
-        found: dict[int, list[Place]] = {}
+        found: dict[int, list[IndexLocation]] = {}
         for source in self._of(column):
             if source.kind.positional != positional:
                 continue
@@ -131,7 +133,7 @@ class IndexReader(Opener):
             return []
         return self._table.maps(column)
 
-    def ask_map(
+    def probe_map(
         self, use: BlobUse, atom: Atom, column: ColumnInfo, wanted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Of the ``wanted`` files, those that a map rules out, and surely not.
@@ -139,9 +141,9 @@ class IndexReader(Opener):
         A file of which the map is not, or that has changed, is in neither.
         None is "no opinion".
         """
-        return self._ask(use, FileMap.open, "file map", atom, column, wanted)
+        return self._probe_shared(use, FileMap.open, "file map", atom, column, wanted)
 
-    def ask_packs(
+    def probe_packs(
         self, atom: Atom, column: ColumnInfo, wanted: np.ndarray
     ) -> Iterator[tuple[IndexType, np.ndarray]]:
         """By kind and pack, those of the ``wanted`` files that are ruled out.
@@ -155,11 +157,13 @@ class IndexReader(Opener):
             blob = self.blob(source.use)
             if blob is None or not blob.has_shared:
                 continue
-            found = self._ask(source.use, kind.open_pack, "index", atom, column, wanted)
+            found = self._probe_shared(
+                source.use, kind.open_pack, "index", atom, column, wanted
+            )
             if found is not None:
                 yield kind, found[0]
 
-    def _ask(
+    def _probe_shared(
         self,
         use: BlobUse,
         open_shared: Callable[[Parts, Domain, int], PackIndex],
@@ -168,7 +172,7 @@ class IndexReader(Opener):
         column: ColumnInfo,
         wanted: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """What a pack knows of its files: as ``ask_map``."""
+        """What a pack knows of its files: as ``probe_map``."""
         assert column.domain is not None
         mine = wanted[use.rows]
         if not mine.any():
@@ -177,11 +181,11 @@ class IndexReader(Opener):
         if blob is None:
             return None
         try:
-            index = OPENED.pack_index(blob)
+            index = PACK_CACHE.pack_index(blob)
             if index is None:
                 parts, n_files = blob.shared(READS), len(blob.n_rows)
                 index = open_shared(parts, column.domain, n_files)
-                OPENED.keep_pack_index(blob, index)
+                PACK_CACHE.keep_pack_index(blob, index)
             found = index.ask(atom)
         except UNUSABLE as error:
             self.refuse(error, blob, what)
@@ -225,7 +229,7 @@ class IndexReader(Opener):
                     self._blobs[key] = pack.blob(use.entry)
                 except UNUSABLE as error:
                     self.note(f"pack {use.pack.name} not used: {error}")
-                    OPENED.forget(pack)
+                    PACK_CACHE.forget(pack)
         return self._blobs[key]
 
     def pack_names(self) -> dict[Blob, str]:
@@ -233,21 +237,21 @@ class IndexReader(Opener):
         blobs = self._blobs.items()
         return {blob: name for (name, _), blob in blobs if blob is not None}
 
-    def _pack(self, name: str) -> OpenPack | None:
+    def _pack(self, name: str) -> PackReader | None:
         if name not in self._packs:
             try:
-                self._packs[name] = OPENED.pack(self._table.location, name)
+                self._packs[name] = PACK_CACHE.pack(self._table.location, name)
             except UNUSABLE as error:
                 self.note(f"pack {name} not used: {error}")
                 self._packs[name] = None
         return self._packs[name]
 
-    def _of(self, column: ColumnInfo) -> list[Source]:
+    def _of(self, column: ColumnInfo) -> list[UsableBlob]:
         if column.name not in self._sources:
             self._sources[column.name] = self._usable(column)
         return self._sources[column.name]
 
-    def _usable(self, column: ColumnInfo) -> list[Source]:
+    def _usable(self, column: ColumnInfo) -> list[UsableBlob]:
         found = []
         for use in self._table.blobs(column):
             meta = use.entry.meta
@@ -264,5 +268,5 @@ class IndexReader(Opener):
                     f"{meta.version} is newer than ours ({kind.version})"
                 )
                 continue
-            found.append(Source(use, kind))
+            found.append(UsableBlob(use, kind))
         return found

@@ -36,7 +36,7 @@ _KEY: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _Rank: TypeAlias = tuple[float, Any]
-"""A place in the ascending order: what it is, then the value if it is one."""
+"""A position in the ascending order: its class, then the value if it has one."""
 
 _NULL_LOW: Final[_Rank] = (0, None)
 _BELOW: Final[_Rank] = (1, None)
@@ -95,7 +95,7 @@ def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RowLimit:
     """Which of the rows that match are wanted.
 
     Args:
@@ -107,11 +107,11 @@ class Wish:
     order_by: tuple[SortKey, ...]
 
     @classmethod
-    def of(cls, limit: int | None, order_by: str | Sequence[str] | None) -> Wish:
+    def of(cls, limit: int | None, order_by: str | Sequence[str] | None) -> RowLimit:
         """What the caller of ``plan_files`` says.
 
         Raises:
-            PlanError: it makes no sense.
+            PlanError: ``limit`` is negative, or ``order_by`` is no order.
         """
         if limit is None:
             if order_by is not None:
@@ -122,7 +122,7 @@ class Wish:
         return cls(limit, () if order_by is None else parse_order(order_by))
 
 
-EVERYTHING: Final = Wish(None, ())
+EVERYTHING: Final = RowLimit(None, ())
 """All rows that match."""
 
 
@@ -142,20 +142,20 @@ class Needed:
 
 
 def limited(
-    found: Evaluation, counts: RowCounts, wish: Wish, column: ColumnInfo | None
+    found: Evaluation, counts: RowCounts, row_limit: RowLimit, column: ColumnInfo | None
 ) -> tuple[Needed, Stage]:
-    """The files that ``wish``, which has a limit, needs, and the stage that tells.
+    """The files that ``row_limit`` needs, and what the stage achieved.
 
     Args:
         found: what the stages before it found out.
         counts: rows that match, file by file.
-        wish: the rows that are wanted.
+        row_limit: the rows that are wanted; it has a limit.
         column: of the first sort key; None if no statistics can be of it.
     """
-    assert wish.limit is not None
+    assert row_limit.limit is not None
     began = time.perf_counter()
-    key = wish.order_by[0] if wish.order_by else None
-    files = needed(found, counts, limit=wish.limit, key=key, column=column)
+    key = row_limit.order_by[0] if row_limit.order_by else None
+    files = needed(found, counts, limit=row_limit.limit, key=key, column=column)
     stage = Stage(
         LIMIT,
         int(files.mask.sum()),
@@ -241,7 +241,7 @@ def _first_rows(
 def _spans(
     table: TableState, files: np.ndarray, column: ColumnInfo, *, nulls_low: bool
 ) -> list[tuple[_Rank, _Rank]]:
-    """The least and the greatest place of every file, in ascending order."""
+    """The least and the greatest position of every file, in ascending order."""
     stats = table.stats(column)
     null = _NULL_LOW if nulls_low else _NULL_HIGH
 

@@ -38,7 +38,7 @@ CACHE_BYTES: Final = 256 << 20
 CACHE_VARIABLE: Final = "SKIPINDEX_CACHE_BYTES"
 
 
-class OpenPack:
+class PackReader:
     """One pack, and its directories as far as they were asked for."""
 
     def __init__(self, source: ByteSource, kept: KeptParts) -> None:
@@ -60,7 +60,7 @@ class OpenPack:
             self._blobs[entry.offset] = blob
         return blob
 
-    def holds(self, what: OpenPack | Blob) -> bool:
+    def holds(self, what: PackReader | Blob) -> bool:
         """Whether this is it, or one of its opened blobs."""
         if isinstance(what, Blob):
             return self._blobs.get(what.entry.offset) is what
@@ -79,7 +79,7 @@ class PackCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._parts: KeptParts | None = None
-        self._packs: OrderedDict[tuple[Any, ...], OpenPack] = OrderedDict()
+        self._packs: OrderedDict[tuple[Any, ...], PackReader] = OrderedDict()
         self._indexes: dict[tuple[Blob, int], Index] = {}
         self._pack_indexes: dict[Blob, PackIndex] = {}
 
@@ -102,7 +102,7 @@ class PackCache:
                 self._parts = KeptParts(limit)
             self._parts.limit = limit
 
-    def pack(self, location: Location, name: str) -> OpenPack:
+    def pack(self, location: Location, name: str) -> PackReader:
         """The pack of that name; opened anew where the file is another one.
 
         Raises:
@@ -114,7 +114,7 @@ class PackCache:
         with self._lock:
             pack = self._packs.get(key)
             if pack is None:
-                pack = OpenPack(location.view(f"{PACKS}/{name}"), kept)
+                pack = PackReader(location.view(f"{PACKS}/{name}"), kept)
                 self._packs[key] = pack
                 if len(self._packs) > MAX_PACKS:
                     _, oldest = self._packs.popitem(last=False)
@@ -146,7 +146,7 @@ class PackCache:
                 del self._pack_indexes[next(iter(self._pack_indexes))]
             self._pack_indexes[blob] = index
 
-    def forget(self, damaged: OpenPack | Blob) -> None:
+    def forget(self, damaged: PackReader | Blob) -> None:
         """Open a pack anew the next time: a repaired one may have the same name."""
         with self._lock:
             holders = [key for key, pack in self._packs.items() if pack.holds(damaged)]
@@ -182,7 +182,7 @@ def _mark(location: Location, name: str) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-OPENED: Final = PackCache()
+PACK_CACHE: Final = PackCache()
 """Of this process."""
 
 
@@ -198,7 +198,7 @@ def set_cache_bytes(n_bytes: int) -> None:
     Raises:
         PlanError: this is no number of bytes.
     """
-    OPENED.limit_parts(_checked_limit(n_bytes, "set_cache_bytes"))
+    PACK_CACHE.limit_parts(_checked_limit(n_bytes, "set_cache_bytes"))
 
 
 def _checked_limit(n_bytes: int, source: str) -> int:

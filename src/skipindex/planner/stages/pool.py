@@ -4,7 +4,7 @@ pyroaring holds the interpreter's lock, so threads would not help.  Loky's worke
 neither forked, as this process may have threads and a JVM, nor do they need an
 ``if __name__ == "__main__"``; they stay for a while, for later plans.
 
-A worker gets places of indexes and not the table, and opens packs itself.  What it
+A worker gets the locations of indexes, not the table, and opens packs itself.  What it
 finds is what this process would have found, notes and counts of bitmaps included.
 """
 
@@ -21,10 +21,15 @@ from skipindex.errors import UnknownIndexError
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes import index_type
 from skipindex.indexes.interface import IndexType
-from skipindex.planner.bound_predicate import Bound, Computed, Leaf
+from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf
 from skipindex.planner.stages.cost import row_seconds
-from skipindex.planner.stages.index_reader import UNUSABLE, IndexReader, Opener, Place
-from skipindex.planner.stages.pack_cache import OPENED
+from skipindex.planner.stages.index_reader import (
+    UNUSABLE,
+    IndexLocation,
+    IndexOpener,
+    IndexReader,
+)
+from skipindex.planner.stages.pack_cache import PACK_CACHE
 from skipindex.planner.stages.rows import LeafBounds, RowEvaluator, RowVerdict
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.pack import Blob, BlobEntry
@@ -34,11 +39,11 @@ from skipindex.table import ColumnInfo, TableState
 POOL_SECONDS: Final = 3.0
 """What one process may take; workers take about one to start."""
 _PIECES: Final = 4
-"""For every worker: some files are dearer than others."""
+"""For every worker: some files take longer than others."""
 _IDLE_SECONDS: Final = 60
 """After which a worker goes."""
 
-Places: TypeAlias = Mapping[str, Mapping[int, Sequence[Place]]]
+IndexLocations: TypeAlias = Mapping[str, Mapping[int, Sequence[IndexLocation]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class RowsFound:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _BlobName:
     """A blob, as a worker finds it again."""
 
     pack: str
@@ -64,7 +69,7 @@ class _Source:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _LeafOfTask:
     """What is known of a leaf in the files of a task."""
 
     column: ColumnInfo
@@ -81,16 +86,16 @@ class _Task:
         known: of its leaves.
         n_rows: of the files.
         sources: the blobs.
-        places: of every column, for every file, the number and slot of its blobs.
+        locations: of every column, for every file, the number and slot of its blobs.
         cache_bytes: that the worker may keep.
     """
 
     location: Location
-    tree: Bound
-    known: dict[Leaf | Computed, _Known]
+    tree: BoundPredicate
+    known: dict[Leaf | Computed, _LeafOfTask]
     n_rows: np.ndarray
-    sources: list[_Source]
-    places: dict[str, dict[int, list[tuple[int, int]]]]
+    sources: list[_BlobName]
+    locations: dict[str, dict[int, list[tuple[int, int]]]]
     cache_bytes: int
 
 
@@ -105,11 +110,11 @@ class _Result:
 
 def look_at_rows(
     files: np.ndarray,
-    tree: Bound,
+    tree: BoundPredicate,
     known: Mapping[Leaf | Computed, LeafBounds],
     reader: IndexReader,
     *,
-    places: Places,
+    locations: IndexLocations,
     table: TableState,
     workers: int | None,
 ) -> RowsFound:
@@ -120,16 +125,16 @@ def look_at_rows(
         tree: in the order in which it is asked.
         known: what is known of its leaves.
         reader: opens indexes, and takes notes.
-        places: of every column by name, where the indexes of the files are.
+        locations: of every column by name, where the indexes of the files are.
         table: that the files are of.
         workers: processes; None is one for every core.
     """
-    asked = sum(map(bool, places.values()))
+    asked = sum(map(bool, locations.values()))
     is_long = row_seconds(table.n_rows[files], asked) > POOL_SECONDS
     n_workers = (workers or cpu_count()) if is_long else 1
     if n_workers > 1:
         try:
-            tasks = _tasks(files, tree, known, reader, places, table, n_workers)
+            tasks = _tasks_of(files, tree, known, reader, locations, table, n_workers)
             results = _run(tasks, n_workers)
         except Exception as error:  # noqa: BLE001 (whatever it is, it may work here)
             first, *_ = str(error).splitlines() or [""]
@@ -139,17 +144,19 @@ def look_at_rows(
             )
         else:
             return _joined(files, results, reader)
-    evaluator = RowEvaluator(tree, known, reader, places=places, n_rows=table.n_rows)
+    evaluator = RowEvaluator(
+        tree, known, reader, locations=locations, n_rows=table.n_rows
+    )
     verdicts = [evaluator.verdict(file) for file in files.tolist()]
     return RowsFound(verdicts, evaluator.empty_leaves)
 
 
-def _tasks(
+def _tasks_of(
     files: np.ndarray,
-    tree: Bound,
+    tree: BoundPredicate,
     known: Mapping[Leaf | Computed, LeafBounds],
     reader: IndexReader,
-    places: Places,
+    locations: IndexLocations,
     table: TableState,
     workers: int,
 ) -> list[_Task]:
@@ -159,29 +166,29 @@ def _tasks(
     for mine in np.array_split(files, min(len(files), workers * _PIECES)):
         sources: dict[Blob, int] = {}
         kinds: dict[Blob, IndexType] = {}
-        placed: dict[str, dict[int, list[tuple[int, int]]]] = {}
-        for column, by_file in places.items():
-            placed[column] = {}
+        located: dict[str, dict[int, list[tuple[int, int]]]] = {}
+        for column, by_file in locations.items():
+            located[column] = {}
             for i, file in enumerate(mine.tolist()):
                 for kind, blob, slot in by_file.get(file, ()):
                     kinds[blob] = kind
                     number = sources.setdefault(blob, len(sources))
-                    placed[column].setdefault(i, []).append((number, slot))
+                    located[column].setdefault(i, []).append((number, slot))
         made.append(
             _Task(
                 table.location,
                 tree,
                 {
-                    leaf: _Known(
+                    leaf: _LeafOfTask(
                         one.column,
                         Bounds(one.bounds.lower[mine], one.bounds.upper[mine]),
                     )
                     for leaf, one in known.items()
                 },
                 table.n_rows[mine],
-                [_Source(names[b], b.entry, type(kinds[b])) for b in sources],
-                placed,
-                OPENED.parts.limit // workers,
+                [_BlobName(names[b], b.entry, type(kinds[b])) for b in sources],
+                located,
+                PACK_CACHE.parts.limit // workers,
             )
         )
     return made
@@ -219,19 +226,19 @@ def look(task: _Task) -> _Result:
     Raises:
         UnknownIndexError: this process does not know a kind as the other does.
     """
-    OPENED.limit_parts(task.cache_bytes)
+    PACK_CACHE.limit_parts(task.cache_bytes)
     before = reads_so_far()
-    opener = Opener(task.n_rows)
+    opener = IndexOpener(task.n_rows)
     blobs = [_opened(task.location, source, opener) for source in task.sources]
-    places = {
+    locations = {
         column: {
             file: [(*blob, slot) for n, slot in mine if (blob := blobs[n]) is not None]
             for file, mine in by_file.items()
         }
-        for column, by_file in task.places.items()
+        for column, by_file in task.locations.items()
     }
     evaluator = RowEvaluator(
-        task.tree, task.known, opener, places=places, n_rows=task.n_rows
+        task.tree, task.known, opener, locations=locations, n_rows=task.n_rows
     )
     verdicts = [evaluator.verdict(file) for file in range(len(task.n_rows))]
     found = RowsFound(verdicts, evaluator.empty_leaves)
@@ -239,7 +246,7 @@ def look(task: _Task) -> _Result:
 
 
 def _opened(
-    location: Location, source: _Source, opener: Opener
+    location: Location, source: _BlobName, opener: IndexOpener
 ) -> tuple[IndexType, Blob] | None:
     kind = index_type(source.entry.meta.kind)
     if type(kind) is not source.kind:
@@ -248,7 +255,7 @@ def _opened(
             f"{source.kind.__qualname__!r})"
         )
     try:
-        return kind, OPENED.pack(location, source.pack).blob(source.entry)
+        return kind, PACK_CACHE.pack(location, source.pack).blob(source.entry)
     except UNUSABLE as error:
         opener.note(f"pack {source.pack} not used: {error}")
         return None

@@ -28,7 +28,7 @@ class Stage:
 
     Args:
         name: of the stage.
-        files: files that are left after it.
+        n_files: files that are left after it.
         n_bytes: their size.
         seconds: that it took.
         read: what it read of the indexes.
@@ -36,7 +36,7 @@ class Stage:
     """
 
     name: str
-    files: int
+    n_files: int
     n_bytes: int
     seconds: float
     read: ReadCount
@@ -44,7 +44,7 @@ class Stage:
 
 
 @dataclass(slots=True)
-class Ran:
+class StageRun:
     """A stage that was run, or not, and the files that may match after it."""
 
     name: str
@@ -77,7 +77,7 @@ class LeafRecord:
 
     @property
     def removed_by(self) -> dict[str, Mask]:
-        """The files that each kind ruled out; made when somebody asks."""
+        """The files that each kind ruled out; made at the first look."""
         for kind, before, after in self._refined:
             removed = before & ~after
             earlier = self._removed.get(kind)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from skipindex.planner.stages.evaluation import Evaluation
+from skipindex.planner.stages.evaluation import Evaluation
+from skipindex.planner.stages.planning_stages import count_deferred_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +36,11 @@ class RowCounts:
 
 
 def row_counts(found: Evaluation) -> RowCounts:
-    """The bounds that ``found`` proves; a skipped file has no row that matches."""
+    """The bounds that ``found`` proves; a skipped file has no row that matches.
+
+    The rows of files that surely hold a match are looked at now, if they were not yet.
+    """
+    count_deferred_rows(found)
     n_rows = found.table.n_rows.astype(np.int64)
     lower, upper = np.zeros_like(n_rows), n_rows.copy()
     for file, verdict in found.rows.items():

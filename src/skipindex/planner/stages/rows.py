@@ -1,14 +1,15 @@
-"""The rows of one file: bitmaps of positions, each leaf asked inside of the last.
+"""Row-level evaluation of one file, by bitmaps of row positions.
 
-An AND asks its most selective child first and every other one only about the rows that
-are left, so most of the work follows the number of those rows.  A set whose two bounds
-are one is carried once, and of the last child the rows are only counted.
+An AND probes its most selective child first, and every other one only for the rows that
+the previous ones left.  So most of the work is proportional to the number of those
+rows.  A set whose two bounds are equal is one object, and of the last child the rows
+are only counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias, assert_never
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from pyroaring import BitMap
@@ -18,29 +19,28 @@ from skipindex.indexes.interface import Index
 from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
-    Bound,
+    BoundPredicate,
     Computed,
-    Known,
     Leaf,
-    Unknown,
+    fold,
 )
 from skipindex.planner.stages.computed import probe_index
-from skipindex.planner.stages.index_reader import UNUSABLE, Opener, Place
+from skipindex.planner.stages.index_reader import UNUSABLE, IndexLocation, IndexOpener
 from skipindex.storage.pack import Blob
 from skipindex.table import ColumnInfo
 
 Rows: TypeAlias = tuple[BitMap, BitMap]
 """Rows certainly and possibly TRUE; one object where they are the same."""
 
-Question: TypeAlias = Callable[[int, BitMap | None], Rows]
+RowProbe: TypeAlias = Callable[[int, BitMap | None], Rows]
 """Of a file, and of some of its rows (None: all): which of them make a node TRUE."""
 
-Count: TypeAlias = Callable[[int, BitMap, BitMap], tuple[int, int]]
+CountProbe: TypeAlias = Callable[[int, BitMap, BitMap], tuple[int, int]]
 """Of a file, and of rows certainly and possibly TRUE for the rest of an AND, one
 object where they are the same: how many make a node TRUE too, from .. to."""
 
 _FEW: Final = 64
-"""Below one row in so many, an index is asked inside of the rows that are left."""
+"""Below one row in so many, an index is probed for these rows alone."""
 _NONE: Final = (BitMap(),) * 2
 
 
@@ -64,7 +64,9 @@ class LeafBounds(Protocol):
         """The files whose every row makes it TRUE, and where some row may."""
 
 
-def in_order(tree: Bound, share: Callable[[Bound], float]) -> Bound:
+def in_order(
+    tree: BoundPredicate, share: Callable[[BoundPredicate], float]
+) -> BoundPredicate:
     """The tree with the children of every AND in the order in which they are asked.
 
     Args:
@@ -88,29 +90,29 @@ class RowEvaluator:
         tree: any bound tree; the first child of an AND is asked first.
         known: what is known of its leaves.
         opener: opens their indexes.
-        places: of every column by name, where the indexes of the files are.
+        locations: of every column by name, where the indexes of the files are.
         n_rows: of every file.
     """
 
     def __init__(
         self,
-        tree: Bound,
+        tree: BoundPredicate,
         known: Mapping[Leaf | Computed, LeafBounds],
-        opener: Opener,
+        opener: IndexOpener,
         *,
-        places: Mapping[str, Mapping[int, Sequence[Place]]],
+        locations: Mapping[str, Mapping[int, Sequence[IndexLocation]]],
         n_rows: np.ndarray,
     ) -> None:
         self._known = known
         self._opener = opener
-        self._places = places
+        self._locations = locations
         self._n_rows = n_rows.data  # plain integers, looked up one at a time
         self._used: list[str] = []
         self.empty_leaves: dict[Leaf | Computed, list[int]] = {}
-        self._asked: dict[Leaf | Computed, Question] = {}
+        self._leaf_probes: dict[Leaf | Computed, RowProbe] = {}
         *first, last = tree.children if isinstance(tree, AllOf) else (tree,)
-        self._first = [self._question(child) for child in first]
-        self._last = self._question(last)
+        self._first = [self._probe_of(child) for child in first]
+        self._last = self._probe_of(last)
         self._count = self._counting(last)
 
     def verdict(self, file: int) -> RowVerdict:
@@ -130,22 +132,15 @@ class RowEvaluator:
     def _kinds(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._used))
 
-    def _question(self, node: Bound) -> Question:
-        match node:
-            case AllOf(children):
-                return self._all_of([self._question(child) for child in children])
-            case AnyOf(children):
-                return self._any_of([self._question(child) for child in children])
-            case Leaf() | Computed():
-                if node not in self._asked:
-                    self._asked[node] = self._leaf(node)
-                return self._asked[node]
-            case Known(value):
-                return self._everything if value else lambda _file, _within: _NONE
-            case Unknown():
-                return lambda file, within: (_NONE[0], self._all(file, within))
-            case _:
-                assert_never(node)
+    def _probe_of(self, node: BoundPredicate) -> RowProbe:
+        return fold(
+            node,
+            leaf=self._leaf,
+            all_of=self._all_of,
+            any_of=self._any_of,
+            constant=lambda value: self._everything if value else _no_row,
+            unknown=lambda _: self._any_row,
+        )
 
     def _all(self, file: int, within: BitMap | None) -> BitMap:
         return BitMap(range(int(self._n_rows[file]))) if within is None else within
@@ -154,22 +149,29 @@ class RowEvaluator:
         rows = self._all(file, within)
         return rows, rows
 
-    def _all_of(self, questions: Sequence[Question]) -> Question:
+    def _any_row(self, file: int, within: BitMap | None) -> Rows:
+        return _NONE[0], self._all(file, within)
+
+    def _all_of(self, parts: Iterator[RowProbe]) -> RowProbe:
+        probes = list(parts)
+
         def ask(file: int, within: BitMap | None) -> Rows:
             lower = upper = self._all(file, within)
-            for question in questions:
-                lower, upper = _narrowed(lower, upper, *question(file, upper))
+            for probe in probes:
+                lower, upper = _narrowed(lower, upper, *probe(file, upper))
                 if not upper:
                     return _NONE
             return lower, upper
 
         return ask
 
-    def _any_of(self, questions: Sequence[Question]) -> Question:
+    def _any_of(self, parts: Iterator[RowProbe]) -> RowProbe:
+        probes = list(parts)
+
         def ask(file: int, within: BitMap | None) -> Rows:
             lower, upper = _NONE
-            for question in questions:
-                low, high = question(file, within)
+            for probe in probes:
+                low, high = probe(file, within)
                 if low is high and lower is upper:
                     lower = upper = upper | high
                 else:
@@ -178,12 +180,17 @@ class RowEvaluator:
 
         return ask
 
-    def _leaf(self, leaf: Leaf | Computed) -> Question:
+    def _leaf(self, leaf: Leaf | Computed) -> RowProbe:
+        if leaf not in self._leaf_probes:
+            self._leaf_probes[leaf] = self._leaf_probe(leaf)
+        return self._leaf_probes[leaf]
+
+    def _leaf_probe(self, leaf: Leaf | Computed) -> RowProbe:
         record = self._known[leaf]
         # Looked up one at a time, where bytes are several times faster than arrays.
         possible = record.bounds.upper.tobytes()
         certain = record.bounds.lower.tobytes()
-        places = self._places[record.column.name]
+        locations = self._locations[record.column.name]
 
         def ask(file: int, within: BitMap | None) -> Rows:
             if not possible[file]:
@@ -192,14 +199,14 @@ class RowEvaluator:
                 return self._everything(file, within)
             lower: BitMap | None = None
             upper = within
-            for place in places.get(file, ()):
-                index = self._opener.open(place, file, record.column)
+            for location in locations.get(file, ()):
+                index = self._opener.open(location, file, record.column)
                 if index is None:
                     continue
-                found = self._probe(index, place[1], leaf, file, upper)
+                found = self._probe(index, location[1], leaf, file, upper)
                 if found is None:
                     continue
-                self._used.append(place[0].name)
+                self._used.append(location[0].name)
                 low, upper = found
                 if low is upper:
                     lower = upper
@@ -213,12 +220,12 @@ class RowEvaluator:
 
         return ask
 
-    def _counting(self, node: Bound) -> Count:
-        """The question to the last child of an AND, whose rows nobody needs."""
-        question = self._question(node)
+    def _counting(self, node: BoundPredicate) -> CountProbe:
+        """The probe of the last child of an AND, whose rows are only counted."""
+        probe = self._probe_of(node)
 
         def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
-            low, high = question(file, upper)
+            low, high = probe(file, upper)
             if low is high and lower is upper:
                 return (len(high),) * 2
             return lower.intersection_cardinality(low), len(high)
@@ -227,27 +234,29 @@ class RowEvaluator:
             return self._counting_leaf(node, count)
         return count
 
-    def _counting_leaf(self, leaf: Leaf | Computed, otherwise: Count) -> Count:
+    def _counting_leaf(
+        self, leaf: Leaf | Computed, otherwise: CountProbe
+    ) -> CountProbe:
         record = self._known[leaf]
         undecided = (record.bounds.upper & ~record.bounds.lower).tobytes()
-        places = self._places[record.column.name]
+        locations = self._locations[record.column.name]
 
         def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
-            mine = places.get(file, ())
+            mine = locations.get(file, ())
             if not undecided[file] or len(mine) != 1:
                 return otherwise(file, lower, upper)
-            (place,) = mine
-            index = self._opener.open(place, file, record.column)
+            (location,) = mine
+            index = self._opener.open(location, file, record.column)
             if index is None:
                 return 0, len(upper)
             try:
                 found = self._counted(index, leaf, file, lower, upper)
             except UNUSABLE as error:
-                self._opener.refuse(error, place[1])
+                self._opener.refuse(error, location[1])
                 return 0, len(upper)
             if found is None:
                 return 0, len(upper)
-            self._used.append(place[0].name)
+            self._used.append(location[0].name)
             return found
 
         return count
@@ -266,7 +275,7 @@ class RowEvaluator:
             n = None if count_within is None else count_within(leaf.atom, upper)
             if n is not None:
                 return n, n
-        bounds = self._ask(index, leaf, file, upper)
+        bounds = self._probe_rows(index, leaf, file, upper)
         if bounds is None:
             return None
         n_upper = bounds.upper.intersection_cardinality(upper)
@@ -284,7 +293,7 @@ class RowEvaluator:
     ) -> Rows | None:
         """What one index says of some rows; None if it has no opinion."""
         try:
-            bounds = self._ask(index, leaf, file, within)
+            bounds = self._probe_rows(index, leaf, file, within)
         except UNUSABLE as error:
             self._opener.refuse(error, blob)
             return None
@@ -297,7 +306,7 @@ class RowEvaluator:
             return upper, upper
         return bounds.lower & within, upper
 
-    def _ask(
+    def _probe_rows(
         self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
     ) -> Bounds[BitMap] | None:
         """The bounds of at least the rows ``within``; None is "no opinion"."""
@@ -314,10 +323,14 @@ class RowEvaluator:
         return len(rows) * _FEW < self._n_rows[file]
 
 
+def _no_row(_file: int, _within: BitMap | None) -> Rows:
+    return _NONE
+
+
 def _narrowed(
     lower: BitMap | None, upper: BitMap | None, low: BitMap, high: BitMap
 ) -> Rows:
-    """An AND of what was known (None: everything) and an answer inside of it."""
+    """An AND of what was known (None: everything) and an answer within it."""
     if low is high and lower is upper:
         return high, high
     return (low if lower is None else lower & low), high

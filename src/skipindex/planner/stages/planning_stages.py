@@ -1,0 +1,301 @@
+"""The stages of planning: every file at once, then the rows of what is left.
+
+====================  =========================================================
+stage                 what it asks
+====================  =========================================================
+``Partitions``        the paths
+``Statistics``        min and max of every file, from the manifest
+``FileMaps``          which files of a pack hold a value, all files of it at once
+``Filters``           kinds that know values but no rows, on the files left
+``Rows``              bitmaps of row positions, combined over all columns
+====================  =========================================================
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import reduce
+from typing import Final
+
+import numpy as np
+
+from skipindex.expressions.bounds import Bounds
+from skipindex.indexes.encoding.column import MAX_ROWS
+from skipindex.indexes.file_map import FILE_MAP
+from skipindex.planner.bound_predicate import Computed, Leaf, fold
+from skipindex.planner.stages.computed import probe_index, probe_stats
+from skipindex.planner.stages.cost import not_worth_it, share_of
+from skipindex.planner.stages.derived_partitions import DerivedPartitions
+from skipindex.planner.stages.evaluation import Evaluation, PlanningStage
+from skipindex.planner.stages.index_reader import UNUSABLE
+from skipindex.planner.stages.pool import look_at_rows
+from skipindex.planner.stages.records import (
+    DERIVED,
+    MAPS,
+    MINMAX,
+    PARTITIONS,
+    ROWS,
+    VALUES,
+    LeafRecord,
+    Mask,
+)
+from skipindex.planner.stages.rows import in_order
+from skipindex.storage.parts import reads_so_far
+
+_DECIDED: Final = "nothing is left to decide"
+
+
+class Partitions:
+    """The values of partition columns, and what derived ones say of their source."""
+
+    name = PARTITIONS
+
+    def why_not(self, found: Evaluation) -> str:  # noqa: ARG002 (always run)
+        """It is always run."""
+        return ""
+
+    def run(self, found: Evaluation) -> None:
+        """Ask the paths."""
+        derived = DerivedPartitions(found.table)
+        found.problems += derived.problems
+        is_asked = not found.leaves
+        for leaf, record in found.leaves.items():
+            if record.column.is_partition:
+                stats = found.table.stats(record.column)
+                found.refine(leaf, probe_stats(stats, leaf), "partition")
+                is_asked = True
+            if (mask := derived.probe(leaf)) is not None:
+                found.refine(leaf, Bounds(found.no_file, mask), DERIVED)
+                is_asked = True
+        if is_asked:
+            found.narrow()
+
+
+class Statistics:
+    """Min and max of every file, and the files without rows."""
+
+    name = MINMAX
+
+    def why_not(self, found: Evaluation) -> str:
+        """It is run unless the caller leaves it out."""
+        is_usable = found.kinds is None or "minmax" in found.kinds
+        return "" if is_usable else "not among the kinds to use"
+
+    def run(self, found: Evaluation) -> None:
+        """Ask the manifest."""
+        for leaf, record in found.leaves.items():
+            if not record.column.is_partition:
+                stats = found.table.stats(record.column)
+                found.refine(leaf, probe_stats(stats, leaf), "minmax")
+        found.narrow(found.table.without_rows)
+
+
+class FileMaps:
+    """Maps of all files of a pack: "no row at all", or "some row"."""
+
+    name = MAPS
+
+    def why_not(self, found: Evaluation) -> str:
+        """It is run if a column has a map."""
+        if not found.is_open:
+            return _DECIDED
+        columns = [record.column for record in found.leaves.values()]
+        if not any(map(found.reader.maps, columns)):
+            return "no file map on these columns"
+        return ""
+
+    def run(self, found: Evaluation) -> None:
+        """Ask every map of a pack with undecided files."""
+        undecided = found.undecided()
+        for leaf, record in found.leaves.items():
+            if isinstance(leaf, Computed):
+                continue
+            upper = found.every_file.copy()
+            wanted = undecided & record.bounds.upper
+            for use in found.reader.maps(record.column):
+                answer = found.reader.probe_map(use, leaf.atom, record.column, wanted)
+                if answer is not None:
+                    upper[answer[0]] = False
+                    record.holds[answer[1]] = True
+            found.refine(leaf, Bounds(found.no_file, upper), FILE_MAP)
+        found.narrow()
+
+
+class Filters:
+    """Kinds that only ever say "no row at all"."""
+
+    name = VALUES
+
+    def why_not(self, found: Evaluation) -> str:
+        """It is run if a column has such an index, and it can pay for itself."""
+        return _why_not_asked(found, positional=False)
+
+    def run(self, found: Evaluation) -> None:
+        """Ask the packs that hold payloads together, then one file after another."""
+        undecided = found.undecided()
+        for leaf, record in found.leaves.items():
+            if not found.reader.has(record.column, positional=False):
+                continue
+            if isinstance(leaf, Leaf):
+                self._ask_packs(found, leaf, record, undecided)
+            wanted = undecided & record.bounds.upper
+            self._ask_files(found, leaf, record, wanted)
+        found.narrow()
+
+    def _ask_packs(
+        self, found: Evaluation, leaf: Leaf, record: LeafRecord, undecided: Mask
+    ) -> None:
+        wanted = undecided & record.bounds.upper
+        for kind, files in found.reader.probe_packs(leaf.atom, record.column, wanted):
+            upper = found.every_file.copy()
+            upper[files] = False
+            wanted &= upper
+            found.refine(leaf, Bounds(found.no_file, upper), kind.name)
+
+    def _ask_files(
+        self, found: Evaluation, leaf: Leaf | Computed, record: LeafRecord, wanted: Mask
+    ) -> None:
+        reader, column = found.reader, record.column
+        absent: dict[str, Mask] = {}
+        for file, locations in reader.locations(
+            column, wanted, positional=False
+        ).items():
+            for location in locations:
+                index = reader.open(location, file, column)
+                if index is None:
+                    continue
+                try:
+                    answer = probe_index(index, leaf)
+                except UNUSABLE as error:
+                    reader.refuse(error, location[1])
+                    continue
+                if answer is not None and not answer.upper:
+                    name = location[0].name
+                    mask = absent.setdefault(name, found.no_file.copy())
+                    mask[file] = True
+                    break
+        for name, mask in absent.items():
+            found.refine(leaf, Bounds(found.no_file, ~mask), name)
+
+
+class Rows:
+    """Bitmaps of rows, of the files that they may rule out.
+
+    Where some row surely matches, bitmaps can only tell how many do.  Such files are
+    left for ``count_deferred_rows``.
+    """
+
+    name = ROWS
+
+    def why_not(self, found: Evaluation) -> str:
+        """It is run if a column has such an index, and it can pay for itself."""
+        return _why_not_asked(found, positional=True)
+
+    def run(self, found: Evaluation) -> None:
+        """Count the matching rows of files that may have none."""
+        wanted = found.undecided() & (found.table.n_rows <= MAX_ROWS)
+        with_rows = wanted & (found.table.n_rows > 0)
+        deferred = _with_a_match(found, with_rows)
+        found.deferred = np.flatnonzero(deferred)
+        empty = _look_at_rows(found, np.flatnonzero(wanted & ~deferred))
+        found.possible = found.possible & ~empty
+
+
+STAGES: Final[tuple[PlanningStage, ...]] = (
+    *(Partitions(), Statistics(), FileMaps(), Filters(), Rows()),
+)
+"""In the order in which they are run: the cheapest comes first."""
+
+
+def count_deferred_rows(found: Evaluation) -> None:
+    """Look at the rows that ``Rows`` left for later; once.
+
+    No file is skipped by it: each of them holds a matching row.
+    """
+    files, found.deferred = found.deferred, np.empty(0, np.int64)
+    if not len(files):
+        return
+    before, began = reads_so_far(), time.perf_counter()
+    _look_at_rows(found, files)
+    rows = found.runs[-1]
+    rows.seconds += time.perf_counter() - began
+    rows.read = rows.read.plus(reads_so_far().since(before))
+
+
+def _why_not_asked(found: Evaluation, *, positional: bool) -> str:
+    """Why indexes that know rows, or those that know none, are not asked."""
+    if not found.is_open:
+        return _DECIDED
+    columns = [record.column for record in found.leaves.values()]
+    n_asked = sum(found.reader.has(c, positional=positional) for c in columns)
+    if not n_asked:
+        return "no such index on these columns"
+    left = found.possible & ~found.certain
+    return not_worth_it(
+        found.table, left, n_asked, positional=positional, kinds=found.forced
+    )
+
+
+def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
+    """Count the matching rows of some files; those that have none."""
+    wanted = found.no_file.copy()
+    wanted[files] = True
+    columns = {r.column.name: r.column for r in found.leaves.values()}
+    share = share_of(found.table, lambda leaf: found.leaves[leaf].column, files)
+    looked = look_at_rows(
+        files,
+        in_order(found.tree, share),
+        found.leaves,
+        found.reader,
+        locations={
+            name: found.reader.locations(column, wanted, positional=True)
+            for name, column in columns.items()
+        },
+        table=found.table,
+        workers=found.workers,
+    )
+    empty, certain = found.no_file.copy(), found.certain.copy()
+    for file, verdict in zip(files.tolist(), looked.verdicts, strict=True):
+        found.rows[file] = verdict
+        if not verdict.upper:
+            empty[file] = True
+        elif verdict.lower == found.table.n_rows[file]:
+            certain[file] = True
+    found.certain = certain
+    for leaf, nowhere in looked.empty_leaves.items():
+        removed = found.leaves[leaf].removed_by.setdefault(ROWS, found.no_file.copy())
+        removed[nowhere] = True
+    return empty
+
+
+def _with_a_match(found: Evaluation, files: Mask) -> Mask:
+    """Those of ``files`` with a row surely TRUE for the tree; errs to fewer."""
+
+    # By node: the files with such a row, and those whose every row is TRUE.
+    def of_leaf(leaf: Leaf | Computed) -> tuple[Mask, Mask]:
+        record = found.leaves[leaf]
+        every = record.bounds.lower
+        if isinstance(leaf, Computed):
+            return files & every, every
+        stats = found.table.stats(record.column)
+        return files & (record.holds | every | stats.holds(leaf.atom)), every
+
+    def of_all(parts: Iterator[tuple[Mask, Mask]]) -> tuple[Mask, Mask]:
+        # A row of one part, and every row of all the others.
+        return reduce(lambda a, b: (a[0] & b[1] | a[1] & b[0], a[1] & b[1]), parts)
+
+    def of_any(parts: Iterator[tuple[Mask, Mask]]) -> tuple[Mask, Mask]:
+        return reduce(lambda a, b: (a[0] | b[0], a[1] | b[1]), parts)
+
+    with_match, _ = fold(
+        found.tree,
+        leaf=of_leaf,
+        all_of=of_all,
+        any_of=of_any,
+        constant=lambda value: (
+            (files, found.every_file) if value else (found.no_file, found.no_file)
+        ),
+        unknown=lambda _: (found.no_file, found.no_file),
+    )
+    return with_match
