@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -154,8 +156,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sdist of a copy of the repository, and the wheel built from that sdist."""
     folder = tmp_path_factory.mktemp("dist")
     clone = tmp_path_factory.mktemp("clone") / "skipindex"
-    scratch = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+    scratch = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info")
     shutil.copytree(ROOT, clone, symlinks=True, ignore=scratch)
+    for left in ("build", "dist"):  # of the root alone: a package is named build too
+        shutil.rmtree(clone / left, ignore_errors=True)
     command = [sys.executable, "-m", "build", "--no-isolation", "-o", str(folder)]
     subprocess.run([*command, str(clone)], check=True, capture_output=True)
     return folder
@@ -196,3 +200,25 @@ def test_the_wheel_works_where_nothing_else_is(built: Path, tmp_path: Path) -> N
 def test_the_version_is_told_by_the_installer() -> None:
     assert sx.__version__.count(".") == 2
     assert version("skipindex") == sx.__version__
+
+
+@pytest.mark.slow
+def test_the_sdist_carries_what_its_tests_need(built: Path, tmp_path: Path) -> None:
+    """Some tests run from the unpacked sdist, with nothing of the repository."""
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (root,) = tmp_path.iterdir()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    chosen = ["-m", "not spark and not slow", "tests/expressions", "tests/api"]
+    golden = "tests/indexes/test_golden.py"
+    done = subprocess.run(
+        [*command, *chosen, golden, "tests/ssb/test_calendar.py"],
+        capture_output=True,
+        text=True,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root / "src")},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
