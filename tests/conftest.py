@@ -38,8 +38,8 @@ REBASE = {
 
 
 NEED_PYSPARK = {
-    *("spark", "ssb", "benchmarks/test_layout.py", "soundness/test_foreign.py"),
-    "soundness/test_by_spark.py",
+    *("spark", "ssb", "benchmarks"),
+    *("soundness/test_by_spark.py", "soundness/test_foreign.py"),
 }
 """What is left out where PySpark is not installed: it imports it."""
 

@@ -33,7 +33,6 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "float16": (pa.float16(), st.floats(width=16).map(np.float16)),
     "float": (pa.float32(), st.floats(width=32)),
     "double": (pa.float64(), floats),
-    "decimal32": (pa.decimal32(5, 2), st.decimals(-99, 99, places=2)),
     "decimal": (pa.decimal128(15, 2), st.decimals(-99, 99, places=2)),
     "wide decimal": (
         pa.decimal128(38, 0),
@@ -62,6 +61,8 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "binary": (pa.binary(), st.binary(max_size=3)),
     "binary of 2": (pa.binary(2), st.binary(min_size=2, max_size=2)),
 }
+if hasattr(pa, "decimal32"):  # pyarrow 19
+    TYPES["decimal32"] = pa.decimal32(5, 2), st.decimals(-99, 99, places=2)
 
 
 def sort_key(value: Any) -> tuple[int, Any]:

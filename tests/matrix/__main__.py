@@ -14,6 +14,8 @@ from tests.matrix.results import Outcome, load, outcome_of, page, save, table
 
 OUTCOMES: Final = FOLDER / "outcomes"
 PAGE: Final = ROOT / "docs" / "support.md"
+_ENDED: Final = {0, 1}
+"""The codes of pytest for runs that came to their end."""
 
 
 def main(arguments: list[str]) -> int:
@@ -59,12 +61,15 @@ def run(cell: Cell, tests: list[str], *, install: bool = False) -> Outcome:
     report.unlink(missing_ok=True)
     options = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}", "-rf"]
     began = time.perf_counter()
-    subprocess.run(
+    answer = subprocess.run(
         [python, "-m", "pytest", *options, "-m", cell.marked, *tests],
         cwd=ROOT,
         env=environment,
         check=False,
     )
+    if answer.returncode not in _ENDED:
+        problem = f"pytest ended with code {answer.returncode}"
+        return Outcome(cell.name, problem, found)
     return outcome_of(cell.name, found, report, time.perf_counter() - began)
 
 

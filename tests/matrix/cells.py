@@ -11,8 +11,8 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 
-_NO_TESTS: Final = {"mypy", "ruff"}
-"""Tools of developers that no test runs."""
+_NO_TESTS: Final = {"mypy", "ruff", "skipindex"}
+"""What extras name and no test needs: tools of developers, and the package itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Cell:
         python: its version, such as ``3.12``.
         spark: its version, such as ``4.0``; without one PySpark is not installed, and
             the tests are those that need no Spark.
-        is_oldest: whether each dependency has the oldest version that is allowed.
+        is_oldest: whether each dependency of the package, those of the extra ``spark``
+            among them, has the oldest version that is allowed.
     """
 
     name: str
@@ -84,13 +85,14 @@ def requirements(cell: Cell, table: Mapping[str, Any]) -> list[str]:
         table: the ``project`` table.
     """
     extras: Mapping[str, Sequence[str]] = table["optional-dependencies"]
-    own = [*table["dependencies"], *extras.get("spark", ())]
+    for_spark = extras.get("spark", ())
+    own = [*table["dependencies"], *for_spark]
     pyspark = next(one for one in own if name_of(one) == "pyspark")
     own.remove(pyspark)
-    if not cell.spark:
-        own = [one for one in own if one not in extras.get("spark", ())]
     if cell.is_oldest:
         own = [f"{name_of(one)}=={lower_bound(one)}" for one in own]
+    elif not cell.spark:
+        own = [one for one in own if one not in for_spark]
     if cell.spark:
         own.append(f"{pyspark},=={cell.spark}.*")
     return own + [

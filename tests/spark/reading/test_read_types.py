@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from tests.spark.reading.whole import ZONE, check_law_1, check_law_7, settings
-from tests.spark.versions import since
+from tests.spark.versions import SPARK, since
 from tests.strategies import predicates, tables, to_arrow
 from tests.tables import build, put, put_all
 
@@ -106,6 +106,7 @@ def test_traps_c17_to_c19_timestamps_as_spark_writes_them(
     assert len(plan.paths) == 1
 
 
+@since(4, 0, what="an int file read as bigint")
 def test_trap_c20_types_that_became_wider(spark: SparkSession, tmp_path: Path) -> None:
     wide = {"i": pa.array([1, 2**40], pa.int64()), "f": pa.array([0.1, 1e300])}
     narrow = {"i": pa.array([2, 7], pa.int32()), "f": pa.array([0.1, 2], pa.float32())}
@@ -243,7 +244,12 @@ def test_trap_c10_char_columns_are_compared_as_the_reader_does(
     finally:
         spark.sql("DROP TABLE padded")
     conditions = ["c = 'ab'", "c = 'ab   '", "v = 'ab'", "v = 'ab   '", "c IN ('ab')"]
-    for folder, kept in ((inserted, [0, 1, 1, 0, 0]), (copied, [1, 1, 1, 0, 1])):
+    noted, unknown = [1, 1, 1, 0, 1], [0, 1, 1, 0, 0]
+    # What Spark 3 inserts has the note of a CHAR in its footer too.
+    for folder, kept in (
+        (inserted, unknown if SPARK >= (4, 0) else noted),
+        (copied, noted),
+    ):
         plans = check_law_1(spark, build(folder), conditions)
         assert [len(plan.paths) for plan in plans] == kept
         check_law_7(spark, folder, "c = 'ab'")
