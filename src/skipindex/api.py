@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import pyarrow as pa
 
 from skipindex.advice import MAX_BYTES_RATIO
-from skipindex.advice.advised_build import Wish, build_wished
+from skipindex.advice.advised_build import AdviceRequest, build_advised
 from skipindex.build.builder import BuildReport, Request, drop
 from skipindex.build.merge import merge
 from skipindex.build.refresh import refresh
@@ -173,8 +173,8 @@ def build_indexes(
         AdviceError: there is nothing to choose by, or indexes were named as well.
     """
     opened = open_state(table, plain=plain, fresh=True)
-    wish = Wish(columns, queries, max_bytes_ratio, timezone)
-    report = build_wished(
+    wish = AdviceRequest(columns, queries, max_bytes_ratio, timezone)
+    report = build_advised(
         opened,
         indexes,
         wish,

@@ -25,7 +25,7 @@ from skipindex.errors import (
     UnknownIndexError,
     UnsupportedTypeError,
 )
-from skipindex.rewrite.optimize import Wish, optimize_files
+from skipindex.rewrite.optimize import OptimizeOptions, optimize_files
 from skipindex.rewrite.selection.eligible_files import _holds_alike, data_files
 from tests.rewrite.arrow_writer import (
     arrow_writer,
@@ -400,7 +400,7 @@ def test_lost_rows_are_noticed(tmp_path: Path) -> None:
 
 def run(folder: Path, writer: Any, **wish: Any) -> Any:
     table = open_table(folder)
-    wished = Wish(**wish, in_place=True)
+    wished = OptimizeOptions(**wish, in_place=True)
     return optimize_files(table, wished, writer=writer, runner=LocalRunner(1))
 
 

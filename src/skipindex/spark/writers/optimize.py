@@ -18,7 +18,12 @@ from skipindex.errors import LayoutError
 from skipindex.expressions import Predicate
 from skipindex.layout import QueryTree, Workload
 from skipindex.layout.quality import overlap
-from skipindex.rewrite.optimize import OptimizeReport, Wish, optimize_files, target_of
+from skipindex.rewrite.optimize import (
+    OptimizeOptions,
+    OptimizeReport,
+    optimize_files,
+    target_of,
+)
 from skipindex.rewrite.selection.eligible_files import data_files, present_indexes
 from skipindex.rewrite.selection.grouping import CUBE_SIZE, DataFile, Group, Target
 from skipindex.spark.placement.cluster import apply_clustering, cluster
@@ -107,7 +112,7 @@ def optimize(
         CommitConflictError: somebody else changed the same files meanwhile.
         PlanError: a setting of the session would change values.
     """
-    wish = Wish(
+    asked = OptimizeOptions(
         cluster_by,
         curve,
         where,
@@ -120,14 +125,14 @@ def optimize(
         in_place,
     )
     return optimize_as(
-        spark, table, wish, into=into, options=options, progress=progress
+        spark, table, asked, into=into, options=options, progress=progress
     )
 
 
 def optimize_as(
     spark: SparkSession,
     table: TableState | str | os.PathLike[str],
-    wish: Wish,
+    asked: OptimizeOptions,
     *,
     into: str | os.PathLike[str] | None = None,
     options: Mapping[str, str] | None = None,
@@ -138,10 +143,10 @@ def optimize_as(
     opened = open_state(table, fresh=True)
     settings = dict(options or {})
     if into is not None:
-        return _copy(spark, opened, wish, into, settings, progress)
+        return _copy(spark, opened, asked, into, settings, progress)
     return optimize_files(
         opened,
-        wish,
+        asked,
         writer=lambda target: _RowWriter(_strict(spark), opened, target, settings),
         runner=SparkRunner(spark),
         timezone=spark.conf.get("spark.sql.session.timeZone"),
@@ -235,19 +240,19 @@ class _RowWriter:
 def _copy(
     spark: SparkSession,
     table: TableState,
-    wish: Wish,
+    asked: OptimizeOptions,
     into: str | os.PathLike[str],
     options: Mapping[str, str],
     progress: Progress | None,
 ) -> OptimizeReport[TableState]:
     """Write the whole table anew, somewhere else."""
-    if wish.where is not None or wish.in_place:
+    if asked.where is not None or asked.in_place:
         raise LayoutError(
             "into= writes a copy of the whole table (accepted without where and "
             "in_place)"
         )
-    request = present_indexes(table) if wish.indexes is None else wish.indexes
-    target = target_of(table, wish, request)
+    request = present_indexes(table) if asked.indexes is None else asked.indexes
+    target = target_of(table, asked, request)
     files = data_files(table, range(len(table)))
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))

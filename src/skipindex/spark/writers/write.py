@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from skipindex.advice.advised_build import Wish, wished
+from skipindex.advice.advised_build import AdviceRequest, to_build
 from skipindex.build.builder import Request, column_requests, index_files
 from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError, TableError
@@ -112,7 +112,7 @@ def write_table(
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)
-        wanted = wished(new, indexes, Wish())
+        wanted = to_build(new, indexes, AdviceRequest())
         runner = SparkRunner(df.sparkSession)
         manifest = index_files(new, wanted.request, runner=runner, progress=progress)
         cubes = cubes_of_write(new.paths, new.sizes.tolist(), target)
