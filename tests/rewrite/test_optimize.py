@@ -422,7 +422,7 @@ def test_two_optimizes_the_second_gives_way(tmp_path: Path) -> None:
     wish: dict[str, Any] = {"cluster_by": ["x"], "rows_per_file": 100}
     before = rows_of(folder, listed(folder))
     first = between(folder, lambda: optimized(folder, cluster_by=["y"]))
-    with pytest.raises(CommitConflictError, match="by somebody else meanwhile"):
+    with pytest.raises(CommitConflictError, match="by another writer meanwhile"):
         run(folder, first, **wish)
     layout = open_table(folder).snapshot.properties.to_json()["layout"]
     assert layout["cluster_by"] == ["y"]
