@@ -81,7 +81,7 @@ class _Reader:
         return True
 
     def unexpected(self, expected: str, token: Token | None = None) -> PredicateError:
-        """The error that says what should be in the place of a word."""
+        """The error that says which word was expected."""
         token = token or self._next
         what = "the end" if token.kind is Kind.END else repr(token.text)
         problem = f"expected {expected}, found {what}"

@@ -14,7 +14,7 @@ from skipindex.table import TableState
 
 
 def sql(spark: SparkSession, text: str) -> OptimizeReport[TableState] | VacuumReport:
-    """Run an OPTIMIZE or VACUUM statement; see ``rewrite.statement``.
+    """Run an OPTIMIZE or VACUUM statement; see ``rewrite.sql_statements``.
 
     ``OPTIMIZE '/path' WHERE day = 25 ZORDER BY (a, b)`` is ``optimize(spark, "/path",
     where="day = 25", cluster_by=["a", "b"], curve="zorder")``, and

@@ -27,12 +27,9 @@ from skipindex.rewrite.optimize import (
 from skipindex.rewrite.selection.eligible_files import data_files, present_indexes
 from skipindex.rewrite.selection.grouping import CUBE_SIZE, DataFile, Group, Target
 from skipindex.spark.placement.cluster import apply_clustering, cluster
-from skipindex.spark.read import (
-    check_session,
-    read_files,
-    table_schema,
-)
+from skipindex.spark.read import read_files, table_schema
 from skipindex.spark.runner import SparkRunner
+from skipindex.spark.settings import check_session
 from skipindex.spark.writers.write import write_table
 from skipindex.spark.writers.writing import (
     own_session,
@@ -90,11 +87,11 @@ def optimize(
         mode: ``"incremental"`` clusters what is new, together with what is not
             sealed; ``"full"`` clusters all, unless one run has done just that.
         rows_per_file: target; by default as the table was laid out, or 1,000,000.
-        bytes_per_file: target in the place of rows.
+        bytes_per_file: target instead of rows.
         cube_size: bytes from which on files that were clustered together are
             sealed: incremental runs do not rewrite them.  A larger cube is better
             separated, and costs more to grow.
-        sort_within: columns to sort by inside of each file; by default the curve.
+        sort_within: columns to sort by within each file; by default the curve.
         indexes: of the new files, as for ``build_indexes``; by default those that
             the table has.
         into: write an optimized copy of the whole table to this folder, which does
@@ -109,7 +106,7 @@ def optimize(
         PredicateError: ``where`` asks for more than partition values.
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
-        CommitConflictError: somebody else changed the same files meanwhile.
+        CommitConflictError: another writer changed the same files meanwhile.
         PlanError: a setting of the session would change values.
     """
     asked = OptimizeOptions(
