@@ -16,6 +16,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.build import task as task_module
+from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.runners import LocalRunner
 from skipindex.build.task import BuildTask
 from skipindex.errors import (
@@ -286,7 +287,7 @@ def test_a_file_that_cannot_be_read_is_noted_and_kept(
 def test_a_file_that_was_deleted_since_it_was_listed_is_left_out(folder: Path) -> None:
     table = sx.open_table(folder)
     (folder / "0.parquet").unlink()
-    requests = (task_module.ColumnRequest("a", table.resolve("a").domain, ()),)  # type: ignore[arg-type]
+    requests = (ColumnRequest("a", table.resolve("a").domain, ()),)  # type: ignore[arg-type]
     task = task_module.BuildTask(table.location, tuple(table.paths), requests)
     piece = Manifest.from_bytes(task_module.run_task(task))
     assert piece.paths == ["1.parquet", "2.parquet", "3.parquet"]

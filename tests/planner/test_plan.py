@@ -289,7 +289,15 @@ def test_an_index_that_fails_when_it_is_asked_is_only_not_used(
             def probe(self, atom: Any) -> None:
                 raise self.fault
 
-        monkeypatch.setattr(type(kinds[name]), "open", lambda *_, b=Broken: b())
+        kind = type(kinds[name])  # of several kinds
+        whole = kind.open
+
+        def opened(
+            self: Any, *args: Any, n: str = name, w: Any = whole, b: Any = Broken
+        ) -> Any:
+            return b() if self.name == n else w(self, *args)
+
+        monkeypatch.setattr(kind, "open", opened)
     plan = table.plan("b = 3")
     assert plan.paths == before
     assert plan.count_bounds == (3, 3), "the other index still answers"

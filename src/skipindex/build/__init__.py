@@ -1,1 +1,1 @@
-"""Building indexes: requests become tasks, tasks write packs, one commit ends it."""
+"""Building indexes: requests become tasks, tasks write packs, one commit names them."""

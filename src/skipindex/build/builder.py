@@ -1,8 +1,8 @@
-"""Building: one pass over the data files, in as many processes as there are.
+"""Building: one pass over the data files, in parallel.
 
-The files are dealt out to few, fat tasks.  A task reads only the columns that it
-indexes, one at a time, writes its payloads into packs beside the table, and
-returns a piece of a manifest.  One commit then makes all pieces visible at once.
+The files are dealt out to few large tasks.  A task reads only the columns that it
+indexes, one at a time, writes its payloads into packs beside the table, and returns a
+piece of a manifest.  One commit then makes all pieces visible at once.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from skipindex.build.column_requests import (
     requested,
 )
 from skipindex.build.merge import merge_crowded
-from skipindex.build.merged_packs import files_of_packs
 from skipindex.build.missing import deal, missing_of
+from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.repair import Repair, to_repair, without_packs
 from skipindex.build.requested import SpecKey, indexable_columns, without_asked
 from skipindex.build.runners import Progress, Runner
-from skipindex.build.task import ColumnRequest
+from skipindex.build.tiers import files_of_packs
 from skipindex.errors import SkipIndexError
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
@@ -92,8 +92,8 @@ def build(
 ) -> BuildReport[TableState]:
     """Build what is missing of ``indexes``, and commit it with ``properties``.
 
-    Data files that are gone are forgotten in the same commit, and packs that have
-    become many are merged after it.
+    The same commit removes data files that are gone, and small packs are merged after
+    it.
 
     Args:
         table: the table.
@@ -101,8 +101,8 @@ def build(
         runner: where it is done.
         progress: called with the number of tasks done and of all tasks.
         properties: of the table, which are committed with it.
-        repair: what is looked at of the indexes that are there: None is what is
-            cheap, True every byte of them.
+        repair: how deeply the present indexes are checked: None is what is cheap,
+            True every byte, False nothing.
         dropped: columns and specs that the table no longer has.
 
     Raises:
@@ -175,9 +175,9 @@ def _indexed(
     runner: Runner,
     progress: Progress | None,
 ) -> tuple[Manifest, set[str]]:
-    """What is built, and the paths of the files that were to be read for it.
+    """The manifest of what is built, and the paths of the files to read for it.
 
-    Indexes hold values, so that no one may read them who may not read the data.
+    Indexes hold values, so only users who may read the data may read them.
     """
     missing = missing_of(table, requests, repairs)
     tasks = deal(table, missing, runner.slots * TASKS_PER_SLOT)
@@ -210,7 +210,7 @@ def _has_dead(
 
 
 def _merged(table: TableState, shrunk: set[str]) -> tuple[TableState, list[str]]:
-    """The table once packs that have become many are merged, if that succeeds."""
+    """The table after small packs are merged, if that succeeds."""
     try:
         return merge_crowded(table, shrunk)
     except (OSError, SkipIndexError) as error:
@@ -247,7 +247,7 @@ def drop(
         if wanted is None or "minmax" in wanted:
             every = set(manifest.stats)
             manifest = manifest.without_stats(every if names is None else names)
-        # What was chosen is no longer what is there: the next build chooses anew.
+        # The choice no longer describes the indexes, so the next build chooses again.
         return manifest, without_asked(base.properties, names, wanted)
 
     commit(table.location, without, operation="drop")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.requested import EVERY, column_named, indexable_columns
-from skipindex.build.task import ColumnRequest
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions.domain import ACCEPTED, Domain
 from skipindex.indexes import MinMax, index_type, parse_spec, spec_to_json
@@ -51,8 +51,8 @@ def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
     requests = []
     for column, wanted in requested(table, indexes):
         single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
-        wishes: Sequence[SpecLike] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
-        specs = [s for s in map(parse_spec, wishes) if not isinstance(s, MinMax)]
+        likes: Sequence[SpecLike] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
+        specs = [s for s in map(parse_spec, likes) if not isinstance(s, MinMax)]
         domain = domain_to_index(column)
         for spec in specs:
             kind = index_type(spec.kind)

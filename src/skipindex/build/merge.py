@@ -1,7 +1,7 @@
-"""Merging: the payloads of many small packs, in few large ones.
+"""Merging the payloads of many small packs into few large ones.
 
-A build after every append leaves a pack each time, and a plan opens all of them.  Here
-is which packs are merged, and the commit; ``merged_packs`` writes them.
+A build after every append leaves a pack each time, and a plan opens all of them.  This
+module chooses the packs and commits; ``merged_packs`` writes them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from skipindex.build.merged_packs import (
-    Merger,
-    Move,
+from skipindex.build.merged_packs import Merger, Move
+from skipindex.build.tiers import (
+    MAX_BYTES,
+    MAX_FILES,
+    crowded,
     files_of_packs,
     index_keys,
 )
-from skipindex.build.tiers import MAX_BYTES, MAX_FILES, crowded
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
 from skipindex.storage.properties import TableProperties
@@ -43,13 +44,13 @@ def merge(
 def merge_crowded(
     table: TableState, shrunk: Collection[str]
 ) -> tuple[TableState, list[str]]:
-    """The table with those packs merged that have too many of their size beside them.
+    """The table after packs are merged of which there are too many of one size.
 
-    What a build does of itself.  Notes say what could not be merged.
+    Every build ends with this.  The notes say what could not be merged.
 
     Args:
         table: the table.
-        shrunk: names of packs that are written anew if less than half is of use.
+        shrunk: names of packs that are rewritten if less than half is in use.
     """
     notes: list[str] = []
     refused: set[str] = set()
@@ -81,7 +82,7 @@ def merge_crowded(
 def rewrite_packs(
     table: TableState, names: Collection[str], *, forget_bins: bool
 ) -> tuple[TableState, list[str]]:
-    """The table with the packs of these names written anew, of what is in use alone."""
+    """The table after these packs are rewritten with what is in use alone."""
     manifest = without_vanished(table.snapshot.manifest, table.location)
     merger = Merger(
         table,
@@ -134,8 +135,10 @@ def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
         packs.append(replace(move.pack, blobs=blobs))
         for row, identity in enumerate(identities):
             slot = move.slots.get(identity)
+            if slot is None:
+                continue
             old = {(names[p], s) for p, s in refs[row] if names[p] in move.old}
-            if slot is not None and old and old <= move.refs[identity]:
+            if old and old <= move.refs[identity]:
                 left = [(p, s) for p, s in refs[row] if names[p] not in move.old]
                 refs[row] = [*left, (len(packs) - 1, slot)]
     return base.with_refs(tuple(packs), refs)

@@ -14,14 +14,14 @@ import mmap
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from skipindex.build.packable import BlobReader, is_packable, packed_together
-from skipindex.build.task import map_blob
-from skipindex.build.tiers import is_small
+from skipindex.build.pending_pack import map_blob
+from skipindex.build.tiers import IndexKey, files_of_packs, index_keys, is_small
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP, build_file_map
@@ -33,7 +33,6 @@ from skipindex.storage.manifest import (
     Manifest,
     PackInfo,
     Ref,
-    spec_key,
 )
 from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, PackWriter
 from skipindex.table import TableState
@@ -43,36 +42,6 @@ T = TypeVar("T")
 _UNREADABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
 _FOOTER: Final = 512
 """More than a pack's footer has for a blob."""
-
-
-class IndexKey(NamedTuple):
-    """What two blobs have in common that hold the same index of other files."""
-
-    column: str
-    spec: str
-    kind: str
-    version: int
-    domain: str
-
-    @classmethod
-    def of(cls, meta: BlobMeta) -> IndexKey:
-        """The key of a blob."""
-        spec = spec_key(meta.spec)
-        return cls(meta.column, spec, meta.kind, meta.version, meta.domain)
-
-
-def files_of_packs(manifest: Manifest) -> np.ndarray:
-    """How many files every pack serves."""
-    counts: np.ndarray = np.zeros(len(manifest.packs), np.int64)
-    for use in manifest.blobs():
-        counts[use.number] = len(use.rows)
-    return counts
-
-
-def index_keys(pack: PackInfo) -> frozenset[IndexKey]:
-    """The indexes that a pack has, without file maps, which come and go."""
-    metas = (blob.meta for blob in pack.blobs)
-    return frozenset(IndexKey.of(meta) for meta in metas if meta.kind != FILE_MAP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +169,7 @@ class Merger:
                 self.refused[error.number] = str(error)
 
     def _check(self, use: BlobUse, sizes: dict[int, np.ndarray]) -> None:
-        """See that all of a blob can be read, and add up the sizes of its payloads."""
+        """Check that a blob can be read, and add up the sizes of its payloads."""
         location = self._table.location
         for damage in damage_of_blob(use, self.manifest, location, deep=True):
             self.refused[use.number] = damage.reason

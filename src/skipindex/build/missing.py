@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.repair import Repair
-from skipindex.build.task import BuildTask, ColumnRequest
+from skipindex.build.task import BuildTask
 from skipindex.indexes import spec_to_json
 from skipindex.storage.manifest import spec_key
 from skipindex.table import TableState
@@ -20,8 +21,8 @@ def missing_of(
 ) -> dict[tuple[ColumnRequest, ...], list[int]]:
     """Files by what has to be built on them.
 
-    Where a column could not be read, all of the file is built anew: what a pack has
-    of that column is empty, and a part of the note would be lost.
+    If a column could not be read, all of the file is built again: the payload of that
+    column is empty, and a part of the note would be lost.
     """
     per_file: dict[int, list[ColumnRequest]] = {}
     damaged = repairs.mask(len(table))

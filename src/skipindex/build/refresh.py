@@ -17,8 +17,8 @@ def refresh(
 ) -> BuildReport[TableState]:
     """Build what new, changed and damaged files lack, and forget files that are gone.
 
-    Nothing is chosen anew: the indexes are those that the table was to have so far,
-    whether they were named or chosen.
+    The indexes are those that the table was asked to have so far, whether they were
+    named or chosen; no new choice is made.
     """
     wanted = wanted_of(table)
     return build(table, wanted, runner=runner, progress=progress, repair=repair)

@@ -1,7 +1,7 @@
-"""Building again what is damaged.
+"""Repair: building damaged indexes again.
 
-A file leaves a pack that holds a damaged payload of it: whatever the pack held
-of it is built again, and its reference to the pack goes in the same commit.
+A file with a damaged payload leaves the pack.  All that the pack has of the file is
+built again, and the same commit removes the file's reference to the pack.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
 
     Args:
         table: the table.
-        repair: None looks at what is cheap to know, True at all index bytes, and False
-            at nothing.
+        repair: None checks what is cheap to know, True all index bytes, and False
+            nothing.
     """
     manifest = table.snapshot.manifest
     if repair is False or not manifest.packs:

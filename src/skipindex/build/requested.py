@@ -1,9 +1,9 @@
-"""The indexes that a table is to have, whatever way they were asked for.
+"""The indexes that a table is to have, named or chosen.
 
-A build writes down in the table's properties what it was asked (``indexes``), or what
-the advisor chose (``choice``).  Both together, and what is there already, is what a
-refresh builds on new and changed files.  What is written down outlives the files: a
-table that is overwritten every day has no index left to tell by.
+A build records in the table's properties what it was asked for (``indexes``), or what
+the advisor chose (``choice``).  A refresh builds both, and the kinds that are present,
+on new and changed files.  The record outlives the files: a table that is overwritten
+every day has no index to tell by.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SpecKey: TypeAlias = tuple[str, str]
 
 
 def asked_for(table: TableState) -> SpecsByColumn:
-    """What builds were asked for; an older table says it by what it has."""
+    """What builds were asked for; without a record, the indexes that are present."""
     record = table.snapshot.properties.indexes
     if isinstance(record, Mapping):
         return _read(record)
@@ -56,7 +56,7 @@ def chosen_for(table: TableState) -> SpecsByColumn:
 
 
 def wanted_of(table: TableState) -> SpecsByColumn:
-    """The indexes that a table is to have; no column is named that cannot have them.
+    """The indexes that a table is to have, on columns that can have them.
 
     Statistics of every other column that has an order are wanted too, unless ``*``
     says None.
@@ -150,17 +150,17 @@ def without_asked(
     return replace(left, indexes=to_json(asked)) if asked else left
 
 
-def to_json(wishes: Mapping[str, Sequence[Spec] | None]) -> dict[str, Any]:
-    """SpecsByColumn as a property says them."""
+def to_json(request: Mapping[str, Sequence[Spec] | None]) -> dict[str, Any]:
+    """A request as the property ``indexes`` has it."""
     return {
         name: None if specs is None else [spec_to_json(spec) for spec in specs]
-        for name, specs in wishes.items()
+        for name, specs in request.items()
     }
 
 
-def spec_keys(wishes: SpecsByColumn) -> set[SpecKey]:
-    """The columns and specs of wishes, ``*`` left out."""
-    return {(name, _key(s)) for name, specs in wishes.items() for s in specs or ()}
+def spec_keys(request: SpecsByColumn) -> set[SpecKey]:
+    """The columns and specs of a request, ``*`` left out."""
+    return {(name, _key(s)) for name, specs in request.items() for s in specs or ()}
 
 
 def _key(spec: Spec) -> str:
@@ -168,7 +168,7 @@ def _key(spec: Spec) -> str:
 
 
 def _read(record: Mapping[str, Any]) -> SpecsByColumn:
-    """What a property says; what cannot be read of it is left out."""
+    """The request in a property; entries that cannot be read are left out."""
     found: SpecsByColumn = {}
     for name, specs in record.items():
         if specs is None:
@@ -183,9 +183,9 @@ def _read(record: Mapping[str, Any]) -> SpecsByColumn:
     return found
 
 
-def _add(wishes: SpecsByColumn, name: str, specs: Sequence[Spec]) -> None:
-    mine = wishes.get(name) or []
-    wishes[name] = [*mine, *(spec for spec in specs if spec not in mine)]
+def _add(request: SpecsByColumn, name: str, specs: Sequence[Spec]) -> None:
+    mine = request.get(name) or []
+    request[name] = [*mine, *(spec for spec in specs if spec not in mine)]
 
 
 def _present(table: TableState) -> Iterator[tuple[str, Spec]]:
@@ -201,7 +201,7 @@ def _present(table: TableState) -> Iterator[tuple[str, Spec]]:
 
 
 def _fits(spec: Spec, domain: Any) -> bool:
-    """Whether a column can have that index, whose type may be another one by now."""
+    """Whether a column can have that index; its type may have changed."""
     if isinstance(spec, MinMax):
         return True
     try:

@@ -1,4 +1,4 @@
-"""Where build tasks run when there is no Spark: here, or in a pool of processes."""
+"""Runners of build tasks: this process, or a pool of processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Runner(Protocol):
         """How many tasks run at a time."""
 
     def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
-        """The result of ``_task.run_task`` for every task, in their order."""
+        """The result of ``task.run_task`` for every task, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class LocalRunner:
 
     @classmethod
     def default(cls) -> LocalRunner:
-        """One process for every core that we may use."""
+        """One process for every core that this process may use."""
         return cls(cpu_count())
 
     @property

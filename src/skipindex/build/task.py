@@ -1,61 +1,34 @@
 """One build task: read some data files, write their payloads into packs.
 
-What cannot be indexed (a damaged file, a column of another type) is noted in the
-manifest and left to be read; it never fails the build.
+A file or column that cannot be indexed (a damaged file, a column of another type) gets
+a note in the manifest, and plans read it; it never fails the build.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 from crc32c import crc32c
 
-from skipindex.build.packable import packed_together
+from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
 from skipindex.errors import TableError, UnsupportedTypeError, first_line
 from skipindex.expressions import Reference
 from skipindex.expressions.domain import Domain
-from skipindex.indexes import index_type, spec_to_json
+from skipindex.indexes import spec_to_json
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.indexes.file_map import (
-    FILE_MAP,
-    ValueSpans,
-    build_file_map,
-)
-from skipindex.indexes.file_map import VERSION as MAP_VERSION
-from skipindex.indexes.interface import IndexSpec
+from skipindex.indexes.file_map import ValueSpans
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.log import PACKS
 from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
-from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
 from skipindex.table import UNREADABLE, DataFile, check_stored, column_reader, lacks
 from skipindex.table.statistics import UNKNOWN, Summary, summaries_to_arrow, summarize
 
 PACK_BYTES: Final = 128 << 20
 PACK_FILES: Final = 256
 """A task closes its pack when it holds this many bytes, or data files."""
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnRequest:
-    """What to build on one column, or on the field at ``path``; statistics always.
-
-    With ``alone``, the table has no other column of this name but for capitals.
-    """
-
-    name: str
-    domain: Domain
-    specs: tuple[IndexSpec, ...]
-    path: tuple[str, ...] = ()
-    alone: bool = True
-
-    @property
-    def has_map(self) -> bool:
-        """Whether a file map goes with the indexes: with any that knows rows."""
-        return any(index_type(spec.kind).positional for spec in self.specs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +42,7 @@ class BuildTask:
 
 def run_task(task: BuildTask) -> bytes:
     """Index the files of ``task``; the piece of a manifest, as bytes."""
-    pack = _PendingPack(task.columns)
+    pack = PendingPack(task.columns)
     rows: list[dict[str, Any]] = []
     summaries: list[dict[str, Summary]] = []
     domains = {column.name: column.domain for column in task.columns}
@@ -106,122 +79,10 @@ def run_task(task: BuildTask) -> bytes:
     return Manifest.of_files(rows, stats, tuple(packs)).to_bytes()
 
 
-@dataclass(slots=True)
-class _Indexed:
-    """One data file: its row of the manifest, statistics and payloads.
-
-    What is built on a column goes by the name that the file has for it, as it holds
-    for no other name where names are told apart by their capitals.
-    """
-
-    row: dict[str, Any]
-    respelled: list[ColumnRequest] = field(default_factory=list)
-    summaries: dict[str, Summary] = field(default_factory=dict)
-    payloads: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
-    spans: dict[str, ValueSpans] = field(default_factory=dict)
-
-
-class _PendingPack:
-    """The pack that a task is filling."""
-
-    def __init__(self, columns: Sequence[ColumnRequest]) -> None:
-        self._columns = columns
-        self._reset()
-
-    def _reset(self) -> None:
-        self.n_files = 0
-        self.n_bytes = 0
-        self._open: dict[str, ColumnRequest] = {}
-        self._builders: dict[tuple[str, str], BlobBuilder] = {}
-        self._spans: dict[str, list[ValueSpans | None]] = {}
-        self._files: list[tuple[int, int]] = []
-        for column in self._columns:
-            self._add_column(column)
-
-    def _add_column(self, column: ColumnRequest) -> None:
-        """Open the blobs of a column; the files so far have nothing in them."""
-        self._open[column.name] = column
-        for spec in column.specs:
-            as_json = spec_to_json(spec)
-            version = index_type(spec.kind).version
-            meta = BlobMeta(spec.kind, version, column.name, column.domain.tag, as_json)
-            builder = self._builders[column.name, spec_key(as_json)] = BlobBuilder(meta)
-            for n_rows, identity in self._files:
-                builder.add([], n_rows=n_rows, identity=identity)
-        if column.has_map:
-            self._spans[column.name] = [None] * self.n_files
-
-    def add(self, indexed: _Indexed) -> int:
-        """Append the payloads of one file; its slot."""
-        for column in indexed.respelled:
-            if column.name not in self._open:
-                self._add_column(column)
-        n_rows, identity = max(0, indexed.row["n_rows"]), indexed.row["footer_crc"]
-        for key, builder in self._builders.items():
-            parts = indexed.payloads.get(key, [])
-            builder.add(parts, n_rows=n_rows, identity=identity)
-            self.n_bytes += sum(map(len, parts))
-        for name, spans in self._spans.items():
-            spans.append(indexed.spans.get(name))
-        self._files.append((n_rows, identity))
-        self.n_files += 1
-        return self.n_files - 1
-
-    def write(self, location: Location) -> PackInfo | None:
-        """Write the pack and begin a new one; None if there is nothing in it."""
-        if not self._builders or not self.n_files:
-            return None
-        domains = {name: column.domain for name, column in self._open.items()}
-        payloads = [
-            packed_together(builder, domains[name])
-            for (name, _), builder in self._builders.items()
-        ]
-        builders = [*payloads, *self._maps()]
-        name, data, entries = write_pack(builders)
-        location.write(f"{PACKS}/{name}", data)
-        self._reset()
-        return PackInfo(name, len(data), tuple(entries))
-
-    def _maps(self) -> Iterator[BlobBuilder]:
-        """The file maps that are worth their bytes."""
-        for column in self._open.values():
-            if column.name not in self._spans:
-                continue
-            parts = build_file_map(
-                self._spans[column.name],
-                column.domain,
-                n_index_bytes=sum(
-                    builder.n_bytes
-                    for (name, _), builder in self._builders.items()
-                    if name == column.name
-                ),
-            )
-            if parts is not None:
-                yield map_blob(column.name, column.domain.tag, parts, self._files)
-
-
-def map_blob(
-    column: str, domain: str, parts: list[bytes], files: Sequence[tuple[int, int]]
-) -> BlobBuilder:
-    """The blob of a file map.
-
-    Args:
-        column: its name.
-        domain: the tag of its domain.
-        parts: of the map.
-        files: the row count and the footer's crc32c of each data file.
-    """
-    meta = BlobMeta(FILE_MAP, MAP_VERSION, column, domain, {"kind": FILE_MAP})
-    builder = BlobBuilder(meta, shared=parts)
-    for n_rows, identity in files:
-        builder.add([], n_rows=n_rows, identity=identity)
-    return builder
-
-
 def _index_file(
     location: Location, path: str, columns: Sequence[ColumnRequest]
-) -> _Indexed | None:
-    """Index one file.  What cannot be indexed is noted, and left to be read."""
+) -> IndexedFile | None:
+    """Index one file; a column that cannot be indexed gets a note."""
     found = FileInfo(path, 0, 0)
     note = None
     try:
@@ -235,13 +96,13 @@ def _index_file(
         note = "changed while it was indexed"
     except Exception as error:  # noqa: BLE001 (one file never takes the build with it)
         note = f"not readable: {reason(error)}"
-    return _Indexed(_row(found, note=note))
+    return IndexedFile(_row(found, note=note))
 
 
 def _row(
     found: FileInfo, *, footer_crc: int = 0, n_rows: int = -1, note: str | None = None
 ) -> dict[str, Any]:
-    """What a manifest has of a file, but for its packs."""
+    """A file's row of the manifest, without its packs."""
     return {
         "path": found.path,
         "size": found.size,
@@ -254,13 +115,13 @@ def _row(
 
 def _read_and_index(
     location: Location, found: FileInfo, columns: Sequence[ColumnRequest]
-) -> _Indexed:
+) -> IndexedFile:
     crc = footer_crc(location, found)
     names = {request.name for request in columns}
     file, close = column_reader(location, found.path, encoded=names)
     try:
         n_rows = int(file.metadata.num_rows)
-        indexed = _Indexed(_row(found, footer_crc=crc, n_rows=n_rows))
+        indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
         notes = [
             note
             for request in columns
@@ -273,9 +134,9 @@ def _read_and_index(
 
 
 def _index_column(
-    file: DataFile, request: ColumnRequest, indexed: _Indexed
+    file: DataFile, request: ColumnRequest, indexed: IndexedFile
 ) -> Iterator[str]:
-    """Add what is built on one column; what cannot be, and why."""
+    """Add what is built on one column; notes on what cannot be built, and why."""
     name = request.name
     try:
         column = read_column(file, name, request.domain, path=request.path)

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Hashable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from skipindex.storage.manifest import PackInfo
+import numpy as np
+
+from skipindex.indexes.file_map import FILE_MAP
+from skipindex.storage.manifest import Manifest, PackInfo, spec_key
+from skipindex.storage.pack import BlobMeta
 
 CROWD: Final = 12
 """So many packs of a tier are merged; one build alone seldom writes more."""
@@ -24,6 +28,36 @@ MAX_BYTES: Final = 256 << 20
 _RATIO: Final = 8
 _LOWEST: Final = 5
 """The tier of a pack of one data file: 8^4 < 8192 <= 8^5."""
+
+
+class IndexKey(NamedTuple):
+    """What two blobs have in common that hold the same index of other files."""
+
+    column: str
+    spec: str
+    kind: str
+    version: int
+    domain: str
+
+    @classmethod
+    def of(cls, meta: BlobMeta) -> IndexKey:
+        """The key of a blob."""
+        spec = spec_key(meta.spec)
+        return cls(meta.column, spec, meta.kind, meta.version, meta.domain)
+
+
+def files_of_packs(manifest: Manifest) -> np.ndarray:
+    """How many files every pack serves."""
+    counts: np.ndarray = np.zeros(len(manifest.packs), np.int64)
+    for use in manifest.blobs():
+        counts[use.number] = len(use.rows)
+    return counts
+
+
+def index_keys(pack: PackInfo) -> frozenset[IndexKey]:
+    """The indexes that a pack has, without file maps, which come and go."""
+    metas = (blob.meta for blob in pack.blobs)
+    return frozenset(IndexKey.of(meta) for meta in metas if meta.kind != FILE_MAP)
 
 
 def is_small(n_files: int, n_bytes: int, max_files: int, max_bytes: int) -> bool:

@@ -6,8 +6,7 @@
 
 The tree is Spark's three-valued logic: a leaf is TRUE, FALSE or UNKNOWN, and
 WHERE keeps the rows for which the whole is TRUE.  Values are plain Python ones
-(``Literal``); which column and type they meet is settled later, when the tree is
-bound to a table.
+(``Literal``); binding the tree to a table resolves their columns and types.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The six questions that an index is asked, in the column's own domain.
+"""The six questions that an index answers, in the column's own domain.
 
 Binding (``planner/binding``) has already brought every literal into the domain of its
 column (``domain.py``): an ``int`` or ``bytes``, ordered as Spark orders the column.
-So ``=``, ``<``, ``BETWEEN``, ``LIKE 'p%'`` and all the rest are one of these, and an
-index kind answers six shapes and no operators.
+So every condition, ``=``, ``<``, ``BETWEEN`` or ``LIKE 'p%'``, is one of six atoms, and
+an index kind implements atoms, not operators.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ Values: TypeAlias = tuple[Value, ...] | IntegerSet
 
 
 def values_between(values: Values, low: Value | None, high: Value | None) -> Values:
-    """Those of ``values`` with ``low <= value < high``; None is "no bound"."""
+    """The ``values`` with ``low <= value < high``; None is "no bound"."""
     start = 0 if low is None else bisect_left(values, low)
     stop = len(values) if high is None else bisect_left(values, high)
     return values if stop - start == len(values) else values[start:stop]
@@ -150,9 +150,9 @@ is whole UTF-8 characters."""
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The value, of a string column, is [not] of ``pattern``, and is not NULL.
+    """The value of a string column matches ``pattern``, or does not, and is not NULL.
 
-    The pattern is none that another atom says: no constant, and no mere prefix.
+    Only patterns that no other atom can express: never a constant or a plain prefix.
     """
 
     column: str

@@ -41,5 +41,5 @@ class Bounds(Generic[S]):
         return Bounds(self.lower | other.lower, self.upper | other.upper)
 
     def refine(self, other: Bounds[S]) -> Bounds[S]:
-        """Two sources speak of the same predicate: believe both."""
+        """Combine two sources on the same predicate: lowers unite, uppers intersect."""
         return Bounds(self.lower | other.lower, self.upper & other.upper)

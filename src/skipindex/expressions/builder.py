@@ -1,7 +1,7 @@
-"""Builders of predicates: ``col("x") > 3`` and its like.
+"""Builders of predicates, such as ``col("x") > 3``.
 
 Each returns a node of the tree with plain Python values, or raises ``PredicateError``
-for what can be no literal.
+for a value that cannot be a literal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from skipindex.expressions.predicate import (
 )
 
 ManyKeys: TypeAlias = np.ndarray | BitMap | BitMap64 | IntegerSet
-"""All the keys that a list of IN has, in one value."""
+"""All keys of an IN list in one value."""
 
 
 class Column:
@@ -103,15 +103,15 @@ class Column:
         return Like(self.reference, pattern, escape)
 
     def startswith(self, prefix: str) -> Predicate:
-        """The column begins with ``prefix``, which is no pattern."""
+        """The column begins with ``prefix``; ``%`` and ``_`` stand for themselves."""
         return Like(self.reference, _no_pattern(prefix) + "%")
 
     def endswith(self, suffix: str) -> Predicate:
-        """The column ends with ``suffix``, which is no pattern."""
+        """The column ends with ``suffix``; ``%`` and ``_`` stand for themselves."""
         return Like(self.reference, "%" + _no_pattern(suffix))
 
     def contains(self, text: str) -> Predicate:
-        """``text``, which is no pattern, is somewhere in the column."""
+        """The column contains ``text``; ``%`` and ``_`` stand for themselves."""
         return Like(self.reference, f"%{_no_pattern(text)}%")
 
 

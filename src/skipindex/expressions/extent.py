@@ -1,6 +1,6 @@
-"""How large and how deep trees are, and trees cut off below a depth.
+"""Limits on the size and the depth of trees.
 
-Python's own stack has an end.  So a function that walks a tree by recursion gets a tree
+Python's stack is limited.  So a function that walks a tree by recursion gets a tree
 that ``shallow`` has cut off, and terms that ``is_large`` has not refused.
 """
 
@@ -40,7 +40,7 @@ _Node: TypeAlias = Predicate | Term
 def shallow(tree: Predicate, levels: int = MAX_LEVELS) -> Predicate:
     """``tree``, where nothing is nested more deeply than ``levels``.
 
-    What is deeper is ``Unsupported``: every row may match it, none must.
+    Deeper conditions are ``Unsupported``: any row may match them, none must.
     """
     if _depth(tree) <= levels:
         return tree
@@ -50,7 +50,7 @@ def shallow(tree: Predicate, levels: int = MAX_LEVELS) -> Predicate:
 def is_large(node: Predicate | Term, most: int = _MAX_NODES) -> bool:
     """Whether a condition, or a part of one, is too large or too deep to be judged.
 
-    A part that occurs twice counts twice: so it is for everyone who walks the tree.
+    A part that occurs twice counts twice, because a walk visits it twice.
     """
     seen = 0
     rest: list[tuple[_Node, int]] = [(node, 1)]
@@ -74,7 +74,7 @@ def size(node: Predicate | Term) -> int:
 
 
 def _children(node: _Node) -> Iterator[_Node]:
-    """The terms and conditions right below ``node``; literals are none."""
+    """The terms and conditions right below ``node``; literals are left out."""
     match node:
         case And(children) | Or(children):
             yield from children

@@ -1,7 +1,7 @@
-"""The values that a predicate compares with, as Python and as Spark SQL write them.
+"""Literals of predicates: Python values, and their Spark SQL.
 
-What Spark cannot hold (an infinite decimal, a time finer than microseconds, another
-type) is refused and never rounded.
+A value that Spark cannot hold (an infinite decimal, a time finer than microseconds,
+another type) is refused, never rounded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def literal_of(value: object) -> Literal:
     """``value``, or the Python value that a numpy scalar is.
 
     Raises:
-        PredicateError: it is no literal.
+        PredicateError: its type is not accepted.
     """
     item = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, np.datetime64) and isinstance(item, int):  # nanoseconds
@@ -98,5 +98,5 @@ _ESCAPES: Final = str.maketrans(
 
 
 def _string_sql(value: str) -> str:
-    # Spark would replace ${name}, also inside of a string.
+    # Spark would replace ${name}, also in a string.
     return "'" + value.translate(_ESCAPES).replace("${", "$\\{") + "'"

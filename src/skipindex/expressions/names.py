@@ -1,6 +1,6 @@
 """Names of columns in text: split where a dot reaches into a struct, and quoted.
 
-What ``quoted`` makes of a name, ``name_parts`` reads as that one part.
+``name_parts`` reads the result of ``quoted`` as that one part.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RESERVED: Final = {
     *("SELECT", "SESSION_USER", "SOME", "TABLE", "THEN", "TRUE", "USER", "VALUES"),
     *("WHEN", "WITH"),
 }
-"""Words that mean something else, in Spark or to a reader, where a column may be."""
+"""Words that mean something else than a column, in Spark or to a reader."""
 
 
 def name_parts(name: str) -> tuple[str, ...]:

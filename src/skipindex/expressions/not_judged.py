@@ -33,5 +33,5 @@ class NotJudgedError(Exception):
 
 
 def reason_of(key: str) -> str:
-    """Why a condition is not judged that has the token ``key`` at a place."""
+    """Why a condition with the token ``key`` is not judged."""
     return REASONS.get(key, "no column is compared with a literal")

@@ -1,4 +1,4 @@
-"""The comparisons of SQL, and what each is when it is negated or mirrored."""
+"""The comparisons of SQL, their negations and their mirror images."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ MIRRORED: Final = {
     Operator.LE: Operator.GE,
     Operator.GE: Operator.LE,
 }
-"""``a op b`` is ``b MIRRORED[op] a``; the operators that are missing stay."""
+"""``a op b`` is ``b MIRRORED[op] a``; an operator without an entry mirrors itself."""

@@ -1,9 +1,9 @@
-"""Patterns of LIKE: parsed, matched, and what a value must contain to match.
+"""Patterns of LIKE: parsing, matching, and the text that every match contains.
 
 Spark has two ways to match.  A pattern of one or two literals and ``%`` may become
 ``startswith``, ``endswith`` and ``contains``, on bytes; all others are regular
-expressions over decoded text, in which U+FFFD stands for whatever is no UTF-8.  Apart
-from that character both are the same.
+expressions over decoded text, in which U+FFFD stands for bytes that are no UTF-8.
+Apart from that character both are the same.
 
 Values are bytes.  A value that is no UTF-8 is taken for a possible match and never
 for a certain one, because Spark decodes it before it matches, if it decodes it.
@@ -34,7 +34,7 @@ from skipindex.expressions.atoms import (
 
 _CHARACTER: Final = rb"(?:[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*)"
 _BULK_FROM_VALUES: Final = 256
-"""So many values are searched for the longest piece before they are matched."""
+"""From so many values on, the longest piece is searched first, then matched."""
 _WILDCARDS: Final = {"%": Wildcard.ANY_TEXT, "_": Wildcard.ANY_CHARACTER}
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 """It matches bytes that are not its own."""
@@ -74,7 +74,7 @@ def parse_pattern(pattern: str, escape: str) -> Pattern | None:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Bytes that stand in a value, and whether they are its beginning or its end."""
+    """Bytes in a value, and whether the value begins or ends with them."""
 
     text: bytes
     begins: bool
@@ -94,8 +94,8 @@ def fragments_of(pattern: Pattern) -> list[Fragment]:
 def required(atom: Atom) -> Iterator[list[Fragment]]:
     """Alternatives: a value for which ``atom`` is TRUE has all fragments of one.
 
-    An empty list of fragments is an alternative that any value may meet, and so are
-    the atoms of which nothing can be said.
+    An empty list of fragments is an alternative that any value may meet; atoms that
+    require no text have it.
     """
     match atom:
         case Matches(pattern=pattern, negated=False):
@@ -121,7 +121,7 @@ def shared_prefix(low: bytes, high: bytes) -> bytes:
 
 
 def select(pattern: Pattern, values: pa.LargeBinaryArray) -> tuple[Mask, Mask]:
-    """Which values, none NULL, match for certain, and which possibly."""
+    """Which values certainly match, and which possibly; no value is NULL."""
     n = len(values)
     candidates = np.arange(n)
     pieces = [piece for piece in pattern if isinstance(piece, bytes)]
@@ -142,7 +142,7 @@ def select(pattern: Pattern, values: pa.LargeBinaryArray) -> tuple[Mask, Mask]:
 
 
 def matches(pattern: Pattern, value: bytes, *, negated: bool = False) -> bool | None:
-    """Whether one value is [not] of the pattern; None if only Spark can tell."""
+    """Whether one value matches, or does not if negated; None: only Spark knows."""
     if not _is_text(value):
         return None
     return (_compiled(pattern).fullmatch(value) is None) == negated

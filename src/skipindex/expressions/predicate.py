@@ -88,7 +88,7 @@ class Case:
 
 
 Term: TypeAlias = Reference | Call | Case
-"""What a literal is compared with: a column, or what is made of columns."""
+"""What a literal is compared with: a column, or a function of columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ def _node(value: object) -> Predicate:
         value, And | Or | Not | Comparison | In | IsNull | Like | Constant | Unsupported
     ):
         return value
-    # What builds predicates over a term is none itself.
+    # A ``Column`` is a builder, not a predicate.
     builds = isinstance(getattr(value, "reference", None), Reference | Call | Case)
     hint = ' (a boolean column is col("x") == True)' if builds else ""
     raise PredicateError(f"no predicate: {value!r}{hint}")

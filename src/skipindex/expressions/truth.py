@@ -1,4 +1,4 @@
-"""``IS TRUE``, ``IS FALSE`` and ``IS UNKNOWN`` of a condition, down to its leaves.
+"""``IS TRUE``, ``IS FALSE`` and ``IS UNKNOWN`` of a condition, pushed to its leaves.
 
 The results are never UNKNOWN themselves, so NOT may stand above them.
 """
@@ -102,7 +102,7 @@ def _subject(node: Predicate) -> Comparison | In | Like | None:
         case Comparison(_, _, int() | Decimal() as value) if not (
             INT64_MIN <= value <= INT64_MAX
         ):
-            # Spark may put TRUE or FALSE in its place, for NULL too.
+            # Spark may replace it by TRUE or FALSE, for NULL too.
             raise NotJudgedError("a number beyond bigint")
         case Comparison() | In() | Like():
             return node

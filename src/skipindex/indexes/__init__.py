@@ -1,7 +1,7 @@
-"""Indexes of one column of one file: how they are asked for, built and probed.
+"""Indexes of one column of one file: specs, building and probing.
 
-An index answers one atom and never walks a predicate tree.  The kinds stand in
-``kinds``, one module each.
+An index answers one atom and never walks a predicate tree.  ``kinds``
+has the kinds, one module each.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 One map stands for a column of all data files of a pack.  It is built with every index
 that knows rows, from the same values, and it only ever says "no row of this file has
 such a value", or, where it knows single values, "some row has".  Few distinct values
-are kept one by one; many are put into bins of about equally many, and a map of bins
-that nearly all files are in is not kept.
+are stored one by one.  Many are put into bins of about equally many values, and no map
+is written if nearly all files are in nearly all bins.
 
 Above the sets of files of single codes are those of 16 neighbours, of 256 and so on, so
 any range unites at most 30 sets a level.
@@ -20,11 +20,11 @@ The parts, version 1, which are of all data files of the blob together::
                     u32  c, the number of dictionary chunks, which are parts 1 .. c
                     t    the domain's tag
                     ..   one bit a file, the lowest first: the map speaks of it
-                    ..   the codes (``_dictionary``): the values, or the least of a bin
+                    ..   the codes (``dictionary``): the values, or the least of a bin
                     u32  p, the number of parts of a level, and the first set of each,
                          for every level
     parts 1 .. c    dictionary chunks
-    then            the sets of slots of every level (``_entries``)
+    then            the sets of slots of every level (``entries``)
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ from skipindex.indexes.positional import DAMAGE, Interval, intervals_of
 from skipindex.storage.parts import Parts
 
 FILE_MAP: Final = "file_map"
-"""The kind of its blobs; it is no index of a file, so no spec asks for it."""
+"""The kind of its blobs; no spec asks for it, as it is no index of a file."""
 VERSION: Final = 1
 
 _HEAD: Final = struct.Struct("<BBBBIII")
 _BINS: Final = 4
 _FAN_BITS: Final = 4
 _MAX_PER_FILE: Final = 4096
-"""More values of a file are summed up in so many intervals."""
+"""More values of a file than this are stored as so many intervals."""
 _MAX_BINS: Final = 1024
 _FULL: Final = 0.8
-"""Bins that hold this share of the files each on average tell too little."""
+"""If bins hold this share of the files on average, no map is written."""
 _LEAST_BYTES: Final = 1 << 16
 _BYTES_PER_FILE: Final = 256
 _SHARE: Final = 16
@@ -125,7 +125,7 @@ def build_file_map(
     """The parts of the map of some files, or None if it is not worth its bytes.
 
     Args:
-        files: the values of every slot; None where the map is not to speak of it.
+        files: the values of every slot; None if the map is to say nothing of it.
         domain: of the column.
         n_index_bytes: of the indexes of the column in the pack.
     """
@@ -224,7 +224,7 @@ class FileMap:
     """The map of one column of the data files of a pack.
 
     Args:
-        covered: the slots of which it speaks.
+        covered: the slots that it knows.
         is_bytes: values are byte strings.
         binned: codes are bins of values.
         book: what the codes mean.
@@ -244,7 +244,7 @@ class FileMap:
         """Read part 0.
 
         Raises:
-            CorruptIndexError: it makes no sense.
+            CorruptIndexError: it is not a map of this column and pack.
             IndexVersionError: a newer library wrote it.
         """
         if not len(parts):
@@ -284,7 +284,7 @@ class FileMap:
         None is "no opinion".  Slots that are not ``covered`` are in neither.
 
         Raises:
-            CorruptIndexError: a part makes no sense.
+            CorruptIndexError: a part is damaged.
         """
         if not isinstance(atom, Range | OneOf):
             return None
@@ -305,11 +305,10 @@ class FileMap:
     def spans(self) -> list[ValueSpans | None]:
         """What the map knows of every slot; None where it knows nothing.
 
-        Bins of byte strings have no upper bound that could be said, so there it knows
-        nothing of any slot.
+        Bins of byte strings have no greatest value, so a map of them knows nothing.
 
         Raises:
-            CorruptIndexError: a part makes no sense.
+            CorruptIndexError: a part is damaged.
         """
         if self.binned and self.is_bytes:
             return [None] * len(self.covered)

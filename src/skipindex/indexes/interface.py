@@ -1,4 +1,4 @@
-"""What an index kind is: a spec that builds, and a type that opens and answers.
+"""The protocols of an index kind: a spec builds, a type opens, an index answers.
 
 An index belongs to one column of one data file.  It answers one atom and never
 walks a tree, so it knows nothing of AND, OR, files or tables.
@@ -39,23 +39,23 @@ class Index(Protocol):
     def probe(self, atom: Atom) -> Bounds[BitMap] | None:
         """Bound the rows for which ``atom`` is TRUE, or None for no opinion.
 
-        A row whose value is NULL is never in ``lower`` but for ``NullAtom``.
+        A row whose value is NULL is in ``lower`` only for ``NullAtom``.
         """
 
 
 class ContextIndex(Index, Protocol):
-    """An index whose answers inside of few rows are cheaper than over the file.
+    """An index that is cheaper to probe on few rows than on the whole file.
 
-    An index has each of these methods or not; the planner looks for them by name.
+    Either method may be missing; the planner looks for them by name.
     """
 
     def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
-        """Bound those of ``rows`` for which ``atom`` is TRUE, and no others."""
+        """Bound those of ``rows`` for which ``atom`` is TRUE; no other row is in it."""
 
     def count_within(self, atom: Atom, rows: BitMap) -> int | None:
-        """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``probe_within``.
+        """How many of ``rows`` make ``atom`` TRUE; None: ask ``probe_within``.
 
-        For the last condition of an AND, whose rows nobody needs.
+        For the last condition of an AND, of which only the number is needed.
         """
 
 
@@ -64,18 +64,18 @@ class Dictionary(Protocol):
     """An index that knows which values the file has."""
 
     def distinct(self, limit: int) -> list[Value] | None:
-        """Every value of the column, NULL aside, and perhaps some that no row has.
+        """Every value of the column without NULL, or None if there are over ``limit``.
 
-        None if there are more than ``limit``.
+        The list may have values that no row has.
         """
 
 
 class PackIndex(Protocol):
-    """What is known of all files of a pack, on one column, and asked at once."""
+    """An index on one column of all files of a pack, probed at once."""
 
     @property
     def covered(self) -> npt.NDArray[np.bool_]:
-        """The slots of which anything is known."""
+        """The slots that the index knows."""
 
     def ask(
         self, atom: Atom
@@ -85,7 +85,7 @@ class PackIndex(Protocol):
         None is "no opinion".  Slots that are not ``covered`` are in neither.
 
         Raises:
-            CorruptIndexError: what was read makes no sense.
+            CorruptIndexError: a part is damaged.
         """
 
 
@@ -113,58 +113,69 @@ class IndexType(Protocol):
 
     @property
     def version(self) -> int:
-        """Of the payload; a reader accepts this one and all before."""
+        """Of the payload; a reader accepts this version and all older ones."""
 
     @property
     def positional(self) -> bool:
-        """Whether it knows rows.  If not, it only ever says "no row at all"."""
+        """Whether it knows rows; other kinds say "no row at all" or have no opinion."""
 
     @property
     def spec(self) -> type[IndexSpec]:
         """The spec's class; every parameter has a default."""
 
     def check(self, domain: Domain) -> None:
-        """Raise ``UnsupportedTypeError`` where columns of this domain cannot be."""
+        """Raise ``UnsupportedTypeError`` if columns of the domain cannot be indexed."""
 
     def open(self, parts: Parts, domain: Domain, n_rows: int) -> Index:
-        """Read the payload's header; ``CorruptIndexError`` if it makes no sense.
+        """Read the payload's header.
 
-        What is opened is kept for later plans, and threads may ask it at once: it
-        holds little, and no state of a question.
+        Later plans use the opened index too, and threads may probe it at once, so it
+        holds little, and no state of a probe.
+
+        Raises:
+            CorruptIndexError: the header is not of this column of this file.
         """
 
 
 @runtime_checkable
 class PackableType(IndexType, Protocol):
-    """A kind that can put the payloads of a pack together, to ask all files at once.
+    """A kind that can pack payloads together, so that all files are probed at once.
 
-    A kind has these methods or not.  It may put together some payloads and leave
-    others as they are, which are then opened one by one.
+    It may leave some payloads as they are; these are opened one by one.
     """
 
     def pack_together(
         self, payloads: Sequence[Sequence[bytes]], domain: Domain
     ) -> tuple[list[bytes], set[int]]:
-        """The parts of payloads together, and the slots whose payloads are in them."""
+        """The parts that hold payloads together, and the slots of these payloads."""
 
     def unpack(
         self, shared: Parts, domain: Domain, n_files: int
     ) -> dict[int, list[bytes]]:
-        """By slot, the payloads that were put together, as they were before.
+        """By slot, the payloads that were packed together, as they were before.
 
         Raises:
-            CorruptIndexError: a part makes no sense.
+            CorruptIndexError: a part is damaged.
         """
 
     def open_pack(self, shared: Parts, domain: Domain, n_files: int) -> PackIndex:
-        """Read the header of ``shared``; ``CorruptIndexError`` if it makes no sense.
+        """Read the header of ``shared``.
 
-        What is opened is kept for later plans, and threads may ask it at once.
+        Later plans use the opened index too, and threads may probe it at once.
+
+        Raises:
+            CorruptIndexError: the header is not of this column of this pack.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class MinMax:
-    """Ask for nothing but the statistics, which every indexed column gets anyway."""
+    """Least and greatest value, NULLs and NaNs of every file, and no other index.
+
+    Every indexed column has these statistics, so the spec asks for nothing else.
+
+    >>> MinMax().kind
+    'minmax'
+    """
 
     kind: ClassVar[str] = "minmax"

@@ -1,4 +1,4 @@
-"""What all kinds have in common that know rows: their payload, and atoms as codes."""
+"""The base of the kinds that know rows: their payload, and atoms as code intervals."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class PositionalIndex(ABC):
         return bounds
 
     def distinct(self, limit: int) -> list[Value] | None:
-        """Every value that has a code, or None if there are more than ``limit``.
+        """Every value that has a code, or None if there are over ``limit``.
 
         Raises:
             CorruptIndexError: the dictionary is damaged.

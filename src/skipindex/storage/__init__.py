@@ -1,4 +1,4 @@
 """Bytes on disk: file systems, packs of index payloads, manifests, commits.
 
-Nothing here knows what a payload means; nothing outside knows how it is framed.
+This package does not know what a payload means, and no other knows its framing.
 """

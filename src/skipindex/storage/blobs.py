@@ -1,4 +1,4 @@
-"""Which blobs there are, in which packs, and which data files they serve."""
+"""Packs, their blobs, and the data files that each blob serves."""
 
 from __future__ import annotations
 

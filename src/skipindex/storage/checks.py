@@ -124,7 +124,7 @@ def check_pack(record: Any) -> None:
     """Check a pack and its blobs, as the metadata of a manifest have them.
 
     Raises:
-        CorruptIndexError: it is none that we would write.
+        CorruptIndexError: this library would not write it.
     """
     require(is_pack_name(record["name"]), "a pack has a name that is not ours")
     whole(record["size"])
@@ -166,7 +166,7 @@ def unpacked_bytes(data: bytes) -> int:
 def stream_of(data: bytes) -> pa.Buffer:
     """The stream in an Arrow file: what comes after ``ARROW1`` and two zeros.
 
-    The footer could name other rows than those that were checked; no reader asks it.
+    The footer could name other rows than those that were checked, so it is not read.
     """
     return pa.py_buffer(data)[8:]
 

@@ -1,4 +1,4 @@
-"""Whether the payloads that a manifest names are there, whole and of the right files.
+"""Checking that payloads are there, whole, and of the files that a manifest names.
 
 Two depths: what a listing of the packs and the directories of their blobs say, which is
 cheap, and every part, which reads all index bytes.
@@ -20,7 +20,7 @@ from skipindex.storage.pack import Blob
 from skipindex.storage.parts import ReadCount
 
 UNCHECKED: Final = "cannot be read now"
-"""How a reason begins that may be gone the next time."""
+"""How the reason begins if the next reading may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Damage:
         use: the blob, and the files that it serves.
         at: which of ``use.rows`` are concerned.
         reason: what is wrong.
-        lasting: reading it again would find the same.
+        lasting: the next reading would find the same.
     """
 
     use: BlobUse

@@ -76,7 +76,7 @@ _TRIES: Final = 50
 _IS_NO_FILE: Final = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
 )
-"""What the system says where there is no file, or something else."""
+"""Errors of the system if there is no file, or something else than a file."""
 _LOOKS_BACK: Final = 16
 """How many damaged commits are passed over in search of a whole one."""
 
@@ -111,7 +111,7 @@ class Snapshot:
 
 
 Change = Callable[[Snapshot], tuple[Manifest, TableProperties]]
-"""From the newest snapshot, what the next one has; called again on a conflict."""
+"""From the newest snapshot to the content of the next; called again on a conflict."""
 
 
 def latest_version(location: Location) -> int:
@@ -212,7 +212,7 @@ def newest_snapshot(location: Location) -> Snapshot:
 
 
 def newest_for_writer(location: Location) -> Snapshot:
-    """The newest commit that is whole, for those who commit or delete after it.
+    """The newest commit that is whole, for a caller that commits or deletes after it.
 
     Raises:
         IndexVersionError: a newer library wrote the newest one that can be read.
@@ -238,7 +238,7 @@ def _read_or_try_again(location: Location, version: int) -> Snapshot:
 
 
 def _is_refused(error: CorruptIndexError) -> bool:
-    """Whether the bytes were not read, so that they may be whole."""
+    """True if the file system refused to read the bytes, which may be whole."""
     cause = error.__cause__
     return (
         isinstance(cause, OSError)

@@ -28,7 +28,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Ints
 from skipindex.storage.blobs import BlobUse, PackInfo, spec_key
 from skipindex.storage.checks import (
     READING,
@@ -354,7 +353,10 @@ def _with_column(files: pa.Table, name: str, values: pa.Array) -> pa.Table:
 
 
 def _merged_stats(
-    old: StatsColumn | None, new: StatsColumn | None, left: Ints, before: Ints
+    old: StatsColumn | None,
+    new: StatsColumn | None,
+    left: np.ndarray,
+    before: np.ndarray,
 ) -> StatsColumn:
     """The statistics of a column in rows of an older manifest and all of a newer one.
 

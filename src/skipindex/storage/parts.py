@@ -1,4 +1,4 @@
-"""How index code sees its bytes: numbered parts, fetched on demand."""
+"""The payload of an index: numbered parts, fetched on demand."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from skipindex.errors import CorruptIndexError
 
 @dataclass(slots=True)
 class ReadCount:
-    """What probing used: parts and their bytes, and bitmaps that were looked at.
+    """What probes used: parts, their bytes, and bitmaps.
 
-    The same question counts the same, whether or not its parts are in memory:
-    ``cached_bytes`` says how many of ``n_bytes`` were, and so cost no reading.
+    The same probe counts the same whether or not its parts are cached;
+    ``cached_bytes`` are those of ``n_bytes`` that came from a cache.
     """
 
     parts: int = 0
@@ -71,7 +71,7 @@ def add_reads(count: ReadCount) -> None:
 
 
 class Decoded(Protocol):
-    """What a kind makes of the bytes of a part; nobody changes it."""
+    """What a kind makes of the bytes of a part; it is never changed."""
 
     @property
     def n_bytes(self) -> int:
@@ -104,12 +104,12 @@ class Parts(Protocol):
         """Parts ``start .. stop - 1`` in at most one contiguous read."""
 
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
-        """The same as bitmaps, which all who ask share, and nobody can change."""
+        """The same as bitmaps, which are shared and immutable."""
 
     def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
-        """What ``decode`` makes of part ``i``, now or when it was asked for before.
+        """What ``decode`` makes of part ``i``, perhaps from a cache.
 
-        Whoever asks for a part in this way makes the same of it.
+        All callers must decode the same part in the same way.
         """
 
 
@@ -145,7 +145,7 @@ class MemoryParts:
 
 
 def bitmap_of(raw: bytes | memoryview) -> FrozenBitMap:
-    """As ``deserialized``, a bitmap that nobody can change."""
+    """As ``deserialized``, an immutable bitmap."""
     return deserialized(FrozenBitMap, raw)
 
 
@@ -153,7 +153,7 @@ def deserialized(kind: type[B], raw: bytes | memoryview) -> B:
     """The bitmap whose portable bytes these are.
 
     Raises:
-        CorruptIndexError: they are those of no bitmap.
+        CorruptIndexError: they are not those of a bitmap.
     """
     try:
         return kind.deserialize(cast(bytes, raw))

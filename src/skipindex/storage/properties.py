@@ -121,7 +121,7 @@ def check_replacements(records: Any) -> None:
     """Check the replacements of a table, as ``Rewrites`` writes them.
 
     Raises:
-        CorruptIndexError: they are none that we would write.
+        CorruptIndexError: this library would not write them.
     """
     require(isinstance(records, list), "the replacements are no list")
     old: list[str] = []

@@ -1,4 +1,4 @@
-"""Publications: what a reader ignores while vacuum makes rewritten files visible.
+"""Publications: which files a reader ignores while vacuum publishes rewritten files.
 
 ::
 
@@ -126,7 +126,7 @@ class Publications:
 
 
 def read_publications(location: Location) -> Publications:
-    """What the records say now; one that cannot be read says nothing."""
+    """All records that can be read now."""
     return _read(location, _names(location))
 
 

@@ -1,11 +1,11 @@
 """Rewritten files: hidden copies that stand for visible files, until published.
 
 A rewrite puts its files into hidden folders beside the files that they replace,
-``city=7/_skipindex-<run>/part-00000-….parquet``, which nobody sees who lists the
-table.  A commit then says that they hold the same rows as certain visible files.
-This is believed as long as every file on both sides is there, unchanged: whoever
-adds, deletes or overwrites visible files goes on as if nothing had happened, and a
-replacement that no longer fits is void, so the visible files count again.
+``city=7/_skipindex-<run>/part-00000-….parquet``, which other readers do not list.  A
+commit then says that they hold the same rows as certain visible files.  This counts
+as long as every file on both sides is there, unchanged.  Other tools may add, delete
+or overwrite visible files: a replacement that no longer fits is void, and the visible
+files count again.
 
 Vacuum publishes a replacement: the copies are linked to visible names and the
 replaced files are deleted.  ``publications`` says how a reader sees each row once
@@ -46,8 +46,8 @@ class Replacement:
         new: the hidden ones.
         since: when that was committed, in seconds since 1970.
         publishing: the hidden files get their visible names.
-        publication: the id of the record of that; None is one without a record, of
-            an earlier version of this library.
+        publication: the id of its record; None if an earlier version of this
+            library published without a record.
         arrival: the hidden files hold rows of their own, so those of the visible
             ones, if there are any, are overwritten.
     """
@@ -86,9 +86,9 @@ class Replacement:
         return record
 
     def first_mismatch(self, there: Mapping[str, FileInfo]) -> str | None:
-        """The path of a file that is gone or changed, if there is one.
+        """The path of a file that is gone or changed, or None.
 
-        Rows that arrive do not hang on what they replace.
+        The files that an arrival replaces are not looked at.
         """
         files = self.new if self.arrival else (*self.old, *self.new)
         return next((f.path for f in files if there.get(f.path) != f), None)
@@ -100,7 +100,7 @@ def _no_record(_: Replacement) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
-    """All replacements of a table, and the hidden files that no longer count.
+    """All replacements of a table, and its trash: hidden files that no longer count.
 
     Args:
         replacements: no two have a file in common.
@@ -133,7 +133,7 @@ class Rewrites:
         is_visible: Callable[[FileInfo], bool],
         is_shown: Callable[[Replacement], bool | None] = _no_record,
     ) -> tuple[list[FileInfo], list[str]]:
-        """The files that hold the table's rows, by path, and remarks on others.
+        """The files that hold the table's rows, by path, and notes on others.
 
         Args:
             there: every file below the table's folder by its path, hidden ones
@@ -151,10 +151,10 @@ class Rewrites:
                 continue
             if shown is None and _take_over(replacement, there, found):
                 continue
-            misfit = replacement.first_mismatch(there)
-            if misfit is not None:
+            mismatch = replacement.first_mismatch(there)
+            if mismatch is not None:
                 notes.append(
-                    f"{len(replacement.new)} rewritten files not used: {misfit!r} is "
+                    f"{len(replacement.new)} rewritten files not used: {mismatch!r} is "
                     "gone or changed, so the visible files count"
                 )
                 continue
@@ -202,7 +202,7 @@ class Rewrites:
     def without_replacements(
         self, gone: Sequence[Replacement], *, now: float
     ) -> Rewrites:
-        """These but some, whose hidden files become trash."""
+        """All but ``gone``, whose hidden files become trash."""
         return Rewrites(
             tuple(r for r in self.replacements if r not in gone),
             (*self.trash, *((f.path, now) for r in gone for f in r.new)),
@@ -211,7 +211,7 @@ class Rewrites:
     def with_publication(
         self, due: Sequence[Replacement], publication: str
     ) -> Rewrites:
-        """These, where those that are due are being published from now on."""
+        """The same, where those that are due are marked as being published."""
         marked = tuple(
             replace(r, publishing=True, publication=publication)
             if r in due and not r.publishing

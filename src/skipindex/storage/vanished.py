@@ -1,8 +1,8 @@
-"""Forgetting data files that are gone.
+"""Removing data files that are gone from a manifest.
 
-A manifest says of every data file its path, its least and greatest values and where
-its payloads are.  Whatever changes a manifest leaves out the files that are no longer
-there, so that what was deleted is forgotten, and its packs are not named.
+A manifest has the path, the least and greatest values and the payloads of every data
+file.  Every change of a manifest removes the files that are gone, so deleted values
+are forgotten and packs without a file are no longer named.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from skipindex.storage.manifest import Manifest
 
 
 def without_vanished(manifest: Manifest, location: Location) -> Manifest:
-    """The manifest without the files that are gone, or are others by now.
+    """The manifest without the files that are gone or have changed.
 
     The folder is listed after the manifest was read, so a file that another writer
     has added and committed meanwhile is in the listing.

@@ -1,4 +1,4 @@
-"""A table: Parquet files below one folder, and what our indexes know of them.
+"""A table: Parquet files below one folder, and what indexes know of them.
 
 The files are those that Spark would read (``table/files.py``).  A file that the
 newest commit does not know, or knows with another identity, simply has no index.
@@ -7,6 +7,7 @@ newest commit does not know, or knows with another identity, simply has no index
 from __future__ import annotations
 
 from skipindex.storage.file_system.names import is_data_file
+from skipindex.table.column_indexes import in_any_zone
 from skipindex.table.files import (
     UNREADABLE,
     DataFile,
@@ -22,13 +23,7 @@ from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics import FileStats
 from skipindex.table.status import Status, status_of
 from skipindex.table.stored import check_stored, footer_schema, lacks, stored_schema
-from skipindex.table.table import (
-    FileEntry,
-    TableState,
-    in_any_zone,
-    open_state,
-    table_of,
-)
+from skipindex.table.table import FileEntry, TableState, open_state, table_of
 
 __all__ = [
     "UNREADABLE",

@@ -1,11 +1,11 @@
-"""Whether a column came out of its dictionary pages as it was written.
+"""Checking that Arrow read the dictionary pages of a column as they were written.
 
 Arrow puts the entries of a dictionary page into a table that has each value once, and
 takes the numbers of the data pages as they are.  Where an entry is repeated, as DuckDB
 does for the unused values of an ENUM, these numbers then mean other entries, or none.
-So what was read is held against the pages: if the entries that Arrow has are, byte for
-byte, those of the page, none was left out, and every number means what it meant.
-Plain values behind the dictionary come after its entries, and do no harm.
+So the result is compared with the pages: if Arrow's entries are, byte for byte, those
+of the page, none was left out, and every number has its meaning.  Plain values behind
+the dictionary come after its entries and do not matter.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def is_as_written(
 
 
 def _is_inside(values: pa.DictionaryArray) -> bool:
-    """Whether all numbers are those of entries; Arrow itself does not look."""
+    """Whether all numbers are those of entries; Arrow does not check this."""
     ends = pc.min_max(values.indices)
     low, high = ends["min"].as_py(), ends["max"].as_py()
     return low is None or 0 <= low <= high < len(values.dictionary)

@@ -2,8 +2,8 @@
 
 Names that begin with ``_`` or ``.`` are hidden (trap C-37), except ``_name=value``.  If
 a folder is named ``name=value``, the table has partitions, and the files in such
-folders are read.  Otherwise it has none, and the files of the folder itself are read:
-what lies in folders below it is not the table's.
+folders are read.  Otherwise it has none, and only the files of the folder itself are
+read.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _name(file: FileInfo) -> str:
 
 
 def check_folder(location: Location) -> None:
-    """Raise ``TableError`` if there is a file in the place of the folder."""
+    """Raise ``TableError`` if the path is a file."""
     if location.stat("") is not None:
         raise TableError(
             f"{location.full('')!r} is a file (expected the folder of a table)"

@@ -1,4 +1,4 @@
-"""Which files are still those that were indexed, and what is stored of them.
+"""Matching files with a commit: which are still those that were indexed.
 
 A file that the newest commit does not know, or knows with another size or modification
 mark, has no index.

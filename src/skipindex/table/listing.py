@@ -1,7 +1,7 @@
 """A table as it stands at one moment: its files, its newest commit and its schema.
 
-The three go together: a rewrite that is committed meanwhile is noticed, and the table
-is listed anew.
+The three belong together: if a rewrite is committed meanwhile, the table is listed
+again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from skipindex.table.spark_json import given_schema
 from skipindex.table.stored import footer_schema
 
 _LOOKS: Final = 20
-"""How often a table is listed anew that others rewrite meanwhile."""
+"""How often a table is listed that others rewrite meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Observed:
         listing: the data files, by path.
         folders: those whose names are partition values, of empty files too.
         snapshot: the commit that goes with them.
-        notes: what of the commit could not be believed.
+        notes: warnings about parts of the commit that were ignored.
         schema_path: the file that the schema is taken from.
         schema: the columns of the files, as Spark types them.
         refused: the columns that are not indexed, and why.
@@ -113,7 +113,7 @@ def observe(
 def live_files(
     everything: Sequence[FileInfo], publications: Publications, snapshot: Snapshot
 ) -> tuple[list[FileInfo], list[str]]:
-    """The files that hold the table's rows, by path, and remarks on others.
+    """The files that hold the table's rows, by path, and notes on others.
 
     Raises:
         TableError: Spark refuses the folders too.
@@ -185,7 +185,7 @@ def _latest(location: Location) -> int:
 
 
 def _newest(location: Location) -> Snapshot:
-    """The newest commit that is whole; one that cannot be used is none, with a note."""
+    """The newest whole commit; the empty one, with a note, if it cannot be used."""
     try:
         return newest_snapshot(location)
     except (IndexVersionError, OSError) as error:

@@ -6,13 +6,15 @@ the field.  Of what is repeated, lists and maps, nothing is indexed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
 from skipindex.errors import PredicateError, UnsupportedTypeError
-from skipindex.expressions import Reference
+from skipindex.expressions import Reference, name_parts
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 
@@ -39,7 +41,7 @@ class ColumnInfo:
 
     @property
     def leaves(self) -> list[ColumnInfo]:
-        """The column itself, or what is inside of it that is no struct."""
+        """The column itself; a struct is replaced by the fields in it."""
         if not self.fields:
             return [self]
         return [leaf for inner in self.fields for leaf in inner.leaves]
@@ -47,8 +49,8 @@ class ColumnInfo:
     def field(self, name: str) -> ColumnInfo:
         """The field that Spark would take ``name`` for.
 
-        One that is spelled so, else one that is but for capitals: which of the two
-        Spark goes by is the session's affair, and it refuses what it cannot tell.
+        An exact match wins over one in other capitals; Spark itself rejects a name that
+        its session's setting makes ambiguous.
 
         Raises:
             PredicateError: there is none, or more than one.
@@ -68,6 +70,87 @@ class ColumnInfo:
                 f"{problem} {name!r} of column {self.name!r} (fields: {names})"
             )
         return found[0]
+
+
+class Columns:
+    """The columns of a table, found by the names that Spark accepts.
+
+    Args:
+        by_name: every column, in Spark's order.
+        table: its location, for messages.
+    """
+
+    def __init__(self, by_name: Mapping[str, ColumnInfo], table: str) -> None:
+        self.by_name = by_name
+        self._table = table
+
+    @cached_property
+    def leaves(self) -> list[ColumnInfo]:
+        """The columns; a struct is replaced by the fields in it."""
+        return [leaf for column in self.by_name.values() for leaf in column.leaves]
+
+    def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
+        """The column that Spark would take ``name`` for.
+
+        A partition column hides a column of the files that has its name.  With
+        ``case_sensitive``, the ``name`` of a field of a struct is that field.
+
+        Raises:
+            PredicateError: there is none, or more than one.
+        """
+        if case_sensitive:
+            found = [c for c in self.by_name.values() if c.name == name]
+            if not found and name in self._nested:
+                found = [self._nested[name]]
+        else:
+            folded = name.lower()
+            found = [c for c in self.by_name.values() if c.name.lower() == folded]
+            found = [c for c in found if c.is_partition] or found
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise PredicateError(
+                f"column {name!r} is ambiguous: {[c.name for c in found]} (pass "
+                "case_sensitive=True to tell them apart)"
+            )
+        raise PredicateError(
+            f"no column {name!r} in {self._table!r} (columns: "
+            f"{', '.join(self.by_name)})"
+        )
+
+    def find(self, text: str) -> ColumnInfo:
+        """The column of that name, else the field that ``a.b`` reaches in a struct.
+
+        Raises:
+            PredicateError: there is none, or more than one.
+        """
+        try:
+            return self.resolve(text)
+        except PredicateError:
+            # Among names that differ in capitals alone, the exact match.
+            if text in self.by_name:
+                return self.by_name[text]
+            first, *inner = name_parts(text)
+            if not inner:
+                raise
+        column = self.resolve(first)
+        for name in inner:
+            column = column.field(name)
+        return column
+
+    def is_alone(self, column: ColumnInfo) -> bool:
+        """Whether the table has no other column of this name but for capitals."""
+        return self._folded[column.name.lower()] == 1
+
+    @cached_property
+    def _folded(self) -> Counter[str]:
+        """How many columns have a name, but for capitals."""
+        return Counter(leaf.name.lower() for leaf in self.leaves)
+
+    @cached_property
+    def _nested(self) -> dict[str, ColumnInfo]:
+        """The fields of structs, by name."""
+        return {leaf.name: leaf for leaf in self.leaves if leaf.path}
 
 
 def columns_of(

@@ -300,7 +300,7 @@ class FileStats:
         return inside, touched
 
     def _positions(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        """The half-open interval of ``values`` inside of each file's bounds."""
+        """The half-open interval of ``values`` within each file's bounds."""
         if isinstance(self.low, np.ndarray):
             among = np.asarray(values, np.int64)
             first = np.searchsorted(among, self.low, side="left")

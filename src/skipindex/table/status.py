@@ -38,7 +38,7 @@ class Status:
 
     Args:
         table: its folder.
-        version: the number of the newest commit; -1 is none.
+        version: the number of the newest commit; -1 before the first.
         files: data files.
         n_bytes: their size.
         indexed_files: those that an index knows.
@@ -50,7 +50,7 @@ class Status:
         gaps: by reason, how many files have no index, or not all of it.
         columns: what each column has.
         layout: how the table was laid out, if that is known.
-        notes: what of the log could not be believed.
+        notes: warnings about parts of the log that were ignored.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""Whether Spark hands out the very values that a Parquet file stores: one rule.
+"""When Spark reads exactly the values that a Parquet file stores: one rule.
 
 Spark types a table by one file, or by all of them merged, and reads every file under
 those types.  It then converts what a file stores: it cuts the bits of integers, makes

@@ -9,39 +9,26 @@ from __future__ import annotations
 import copy
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from skipindex.errors import PredicateError, TableError
-from skipindex.expressions import name_parts
-from skipindex.expressions.domain import Domain
-from skipindex.indexes.file_map import FILE_MAP
+from skipindex.errors import TableError
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.log import Snapshot
-from skipindex.storage.manifest import BlobUse, Manifest, StatsColumn
-from skipindex.table.freshness import first_counted, fresh_blobs, match, take
+from skipindex.storage.manifest import BlobUse, Manifest
+from skipindex.table.column_indexes import ColumnIndexes, Instants
+from skipindex.table.freshness import match, take
 from skipindex.table.listing import observe, read_schema
 from skipindex.table.partitions.derived import Derived
-from skipindex.table.partitions.hive import PartitionColumn, partition_columns
+from skipindex.table.partitions.hive import partition_columns
 from skipindex.table.partitions.inference import INSTANT
-from skipindex.table.schema import ColumnInfo, columns_of
-from skipindex.table.statistics import FileStats, summary_type
-
-Instants: TypeAlias = Callable[[int], tuple[int, int]]
-"""Of a wall clock in microseconds, the first and the last instant that it may be."""
-
-_ANY_ZONE: Final = 18 * 3_600_000_000
-"""No zone of Java is farther from UTC."""
-
-
-def in_any_zone(wall: int) -> tuple[int, int]:
-    """The instants that a wall clock may be, whatever the zone."""
-    return wall - _ANY_ZONE, wall + _ANY_ZONE
+from skipindex.table.schema import ColumnInfo, Columns, columns_of
+from skipindex.table.statistics import FileStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +91,14 @@ class TableState:
             schema = pa.schema([f for f in schema if f.name.lower() not in names])
         self.schema = schema
         self._refused = refused
-        self._columns = columns_of(schema, refused, self.partitions)
-        self._nested = _nested(self._columns)
+        self._columns = self._columns_of(schema, refused)
         marks = {"size": self.sizes, "mtime": self.mtimes}
         self.rows, self.freshness = match(snapshot.manifest, self.paths, marks)
         counts = snapshot.manifest.files["n_rows"].combine_chunks()
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
-        self._instants: Instants = in_any_zone
-        self._stats: dict[str, FileStats] = {}
-        self._fitting: dict[str, np.ndarray | None] = {}
-        self._blobs: dict[str, list[BlobUse]] | None = None
+        self._indexes = ColumnIndexes(
+            snapshot.manifest, self.rows, self._columns, self.partitions
+        )
 
     def __repr__(self) -> str:
         kind = type(self).__name__
@@ -125,12 +110,12 @@ class TableState:
     @property
     def columns(self) -> list[ColumnInfo]:
         """The columns in Spark's order: those of the files, then the partitions."""
-        return list(self._columns.values())
+        return list(self._columns.by_name.values())
 
     @property
     def leaves(self) -> list[ColumnInfo]:
-        """The columns, and in the place of a struct the fields inside of it."""
-        return [leaf for column in self._columns.values() for leaf in column.leaves]
+        """The columns; a struct is replaced by the fields in it."""
+        return self._columns.leaves
 
     @property
     def files(self) -> list[FileEntry]:
@@ -187,21 +172,16 @@ class TableState:
             schema: the columns that the session reads.
             refused: those that have no index, and why.
         """
-        columns = columns_of(schema, refused, self.partitions)
-        if columns == self._columns:
+        columns = self._columns_of(schema, refused)
+        if columns.by_name == self._columns.by_name:
             return self
-        table = copy.copy(self)
-        vars(table).update(
-            schema=schema,
-            _refused=refused,
-            _columns=columns,
-            _nested=_nested(columns),
-            _stats={},
-            _fitting={},
-        )
-        for name in ("_respelled", "_folded"):
-            vars(table).pop(name, None)
+        table = self._with_indexes(replace(self._indexes, columns=columns))
+        vars(table).update(schema=schema, _refused=refused, _columns=columns)
         return table
+
+    def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
+        found = columns_of(schema, refused, self.partitions)
+        return Columns(found, self.location.full(""))
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -251,139 +231,45 @@ class TableState:
                 )
 
     def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
-        """The column that Spark would take ``name`` for.
-
-        A partition column hides a column of the files that has its name.  With
-        ``case_sensitive``, the ``name`` of a field of a struct is that field.
-
-        Raises:
-            PredicateError: there is none, or more than one.
-        """
-        if case_sensitive:
-            found = [c for c in self._columns.values() if c.name == name]
-            if not found and name in self._nested:
-                found = [self._nested[name]]
-        else:
-            folded = name.lower()
-            found = [c for c in self._columns.values() if c.name.lower() == folded]
-            found = [c for c in found if c.is_partition] or found
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise PredicateError(
-                f"column {name!r} is ambiguous: {[c.name for c in found]} (pass "
-                "case_sensitive=True to tell them apart)"
-            )
-        raise PredicateError(
-            f"no column {name!r} in {self.location.full('')!r} (columns: "
-            f"{', '.join(self._columns)})"
-        )
+        """As ``Columns.resolve``."""
+        return self._columns.resolve(name, case_sensitive=case_sensitive)
 
     def find(self, text: str) -> ColumnInfo:
-        """The column of that name, else the field that ``a.b`` reaches in a struct.
-
-        Raises:
-            PredicateError: there is none, or more than one.
-        """
-        try:
-            return self.resolve(text)
-        except PredicateError:
-            # Of names that differ in capitals alone, the one that is spelled so.
-            if text in self._columns:
-                return self._columns[text]
-            first, *inner = name_parts(text)
-            if not inner:
-                raise
-        column = self.resolve(first)
-        for name in inner:
-            column = column.field(name)
-        return column
+        """As ``Columns.find``."""
+        return self._columns.find(text)
 
     def is_alone(self, column: ColumnInfo) -> bool:
-        """Whether the table has no other column of this name but for capitals."""
-        return self._folded[column.name.lower()] == 1
-
-    @cached_property
-    def _folded(self) -> Counter[str]:
-        """How many columns have a name, but for capitals."""
-        return Counter(leaf.name.lower() for leaf in self.leaves)
-
-    @cached_property
-    def _respelled(self) -> set[str]:
-        """The names that something is built under, and no column has."""
-        manifest = self.snapshot.manifest
-        built = {blob.meta.column for pack in manifest.packs for blob in pack.blobs}
-        return {*manifest.stats, *built} - {leaf.name for leaf in self.leaves}
-
-    def with_exact_names(self) -> TableState:
-        """The same table, where names are told apart by their capitals.
-
-        A column that a file spells otherwise then is not in that file.
-        """
-        if not self._respelled:
-            return self
-        table = copy.copy(self)
-        vars(table).update(_respelled=set(), _stats={}, _fitting={})
-        return table
+        """As ``Columns.is_alone``."""
+        return self._columns.is_alone(column)
 
     def spellings(self, column: ColumnInfo) -> list[str]:
-        """The names under which something is built on ``column``, its own first."""
-        folded = column.name.lower()
-        others = [name for name in self._respelled if name.lower() == folded]
-        if not others or not self.is_alone(column):
-            return [column.name]
-        return [column.name, *sorted(others)]
+        """As ``ColumnIndexes.spellings``."""
+        return self._indexes.spellings(column)
 
     def stats(self, column: ColumnInfo) -> FileStats:
-        """What is known of ``column`` in every file, in the order of ``paths``.
-
-        Of files whose values Spark reads as they are stored; of others, nothing.
-        """
-        assert column.domain is not None
-        if column.name not in self._stats:
-            stats = self._load_stats(column, column.domain)
-            span = None if column.is_partition else column.domain.span
-            fitting = None if span is None else stats.within(*span)
-            if fitting is not None and fitting.all():
-                fitting = None
-            self._fitting[column.name] = fitting
-            self._stats[column.name] = stats if fitting is None else stats.only(fitting)
-        return self._stats[column.name]
+        """As ``ColumnIndexes.stats``."""
+        return self._indexes.stats(column)
 
     def blobs(self, column: ColumnInfo) -> list[BlobUse]:
-        """The index blobs of ``column``, newest first; rows are those of ``paths``.
-
-        Only of files whose values Spark reads as they are stored.
-        """
-        uses = self._as_read(column)
-        return [use for use in uses if use.entry.meta.kind != FILE_MAP]
+        """As ``ColumnIndexes.blobs``."""
+        return self._indexes.blobs(column)
 
     def maps(self, column: ColumnInfo) -> list[BlobUse]:
-        """The file maps of ``column``, as ``blobs``."""
-        uses = self._as_read(column)
-        return [use for use in uses if use.entry.meta.kind == FILE_MAP]
-
-    def _as_read(self, column: ColumnInfo) -> list[BlobUse]:
-        """The blobs, without the files where a value does not fit the column's type."""
-        self.stats(column)
-        fitting, uses = self._fitting[column.name], self.built(column)
-        if fitting is None:
-            return uses
-        mine = [fitting[use.rows] for use in uses]
-        return [
-            replace(use, rows=use.rows[own], slots=use.slots[own])
-            for use, own in zip(uses, mine, strict=True)
-        ]
+        """As ``ColumnIndexes.maps``."""
+        return self._indexes.maps(column)
 
     def built(self, column: ColumnInfo) -> list[BlobUse]:
-        """All blobs of ``column``, also of files where Spark reads other values."""
-        if self._blobs is None:
-            self._blobs = fresh_blobs(self.snapshot.manifest, self.rows)
-        assert column.domain is not None
-        tag = column.domain.tag
-        names = self.spellings(column)
-        uses = [use for name in names for use in self._blobs.get(name, [])]
-        return [use for use in uses if use.entry.meta.domain == tag]
+        """As ``ColumnIndexes.built``."""
+        return self._indexes.built(column)
+
+    def with_exact_names(self) -> TableState:
+        """The same table, where capitals tell names apart.
+
+        A file that spells a column otherwise then lacks the column.
+        """
+        if not self._indexes.respelled:
+            return self
+        return self._with_indexes(replace(self._indexes, exact_names=True))
 
     def in_zone(self, instants: Instants) -> TableState:
         """The same table, for a session whose zone ``instants`` knows.
@@ -392,47 +278,12 @@ class TableState:
         """
         if not any(p.dtype == INSTANT for p in self.partitions):
             return self
+        return self._with_indexes(replace(self._indexes, instants=instants))
+
+    def _with_indexes(self, indexes: ColumnIndexes) -> TableState:
         table = copy.copy(self)
-        vars(table).update(_instants=instants, _stats={}, _fitting={})
+        vars(table).update(_indexes=indexes)
         return table
-
-    def _partition_stats(self, column: PartitionColumn, domain: Domain) -> FileStats:
-        values = column.typed(domain)
-        if domain.name != "timestamp":
-            return FileStats.of_values(values, domain)
-        bounds = {wall: self._instants(wall) for wall in values if type(wall) is int}
-        lows, highs = (
-            [None if wall is None else bounds[wall][i] for wall in values]  # type: ignore[index]
-            for i in (0, 1)
-        )
-        return FileStats.of_values(lows, domain, highs=highs)
-
-    def _load_stats(self, column: ColumnInfo, domain: Domain) -> FileStats:
-        for partition in self.partitions:
-            if partition.name == column.name:
-                return self._partition_stats(partition, domain)
-        manifest = self.snapshot.manifest
-        known = [manifest.stats.get(name) for name in self.spellings(column)]
-        mine = [s.values for s in known if s is not None and _is_of(s, domain)]
-        if not mine:
-            return FileStats.unknown(len(self), domain)
-        n_rows = take(manifest.files["n_rows"].combine_chunks(), self.rows)
-        return FileStats.from_arrow(take(first_counted(mine), self.rows), n_rows)
-
-
-def _nested(columns: Mapping[str, ColumnInfo]) -> dict[str, ColumnInfo]:
-    """The fields of structs, by name."""
-    return {
-        leaf.name: leaf
-        for column in columns.values()
-        for leaf in column.leaves
-        if leaf is not column
-    }
-
-
-def _is_of(stats: StatsColumn, domain: Domain) -> bool:
-    """Whether statistics are of values in this domain."""
-    return stats.domain == domain.tag and stats.values.type == summary_type(domain)
 
 
 def open_state(

@@ -92,7 +92,7 @@ TABLE: Final = (
     ),
     Mutant(
         "other-domain",
-        "table.table.TableState.built",
+        "table.column_indexes.ColumnIndexes.built",
         "return [use for use in uses if use.entry.meta.domain == tag]",
         "return uses if tag else []",
         "an index of the column's old type is used: traps C-20, C-46",
@@ -100,7 +100,7 @@ TABLE: Final = (
     ),
     Mutant(
         "statistics-of-another-type",
-        "table.table.TableState._load_stats",
+        "table.column_indexes.ColumnIndexes._load_stats",
         "s is not None and _is_of(s, domain)",
         "s is not None",
         "statistics of the column's old type are used: traps C-20, C-46",
@@ -108,7 +108,7 @@ TABLE: Final = (
     ),
     Mutant(
         "values-that-do-not-fit",
-        "table.table.TableState.stats",
+        "table.column_indexes.ColumnIndexes.stats",
         "fitting = None if span is None else stats.within(*span)",
         "fitting = None",
         "values that Spark cuts to the table's type are taken as they are stored",
@@ -117,8 +117,8 @@ TABLE: Final = (
     Mutant(
         "spelling-of-a-file",
         "table.table.TableState.with_exact_names",
-        "vars(table).update(_respelled=set(), _stats={}, _fitting={})",
-        "vars(table).update(_stats={}, _fitting={})",
+        "replace(self._indexes, exact_names=True)",
+        "replace(self._indexes, exact_names=False)",
         "a column of other capitals counts where these tell names apart",
         ("tests/table/test_stored.py",),
     ),

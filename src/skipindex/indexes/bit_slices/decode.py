@@ -1,8 +1,8 @@
-"""The codes of all rows out of their bit slices, for questions of many values.
+"""Decoding bit slices into the codes of all rows, for probes of many values.
 
-A list of values asks for many codes that have nothing in common, so walking the slices
-costs about as much for each of them.  To turn the slices into codes, as matrices of 8
-times 8 bits, costs the same whatever is asked: then one look-up a row answers.
+A list of many values has many codes with nothing in common, and a walk of the slices
+costs about as much for each.  Transposing the slices into codes, as matrices of 8 times
+8 bits, costs the same for any list, and then takes one look-up a row.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ Digit 0 is the lowest.  With ``b`` the base, digit ``i`` has
   rows with a value have a digit of at most ``b - 1``, so one existence bitmap
   stands for the last of every digit.
 
-Rows that are NULL have no digit and are in no bitmap.  Questions are answered by
-``_slices``.
+Rows that are NULL have no digit and are in no bitmap.  ``slices`` evaluates bitmaps.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Final
 from pyroaring import BitMap, FrozenBitMap
 
 from skipindex.indexes.bit_slices.decode import rows_among
+from skipindex.indexes.bit_slices.descent import Collected, Counted, descend_apart
 from skipindex.indexes.bit_slices.digits import Shape
 from skipindex.indexes.encoding.roaring import thawed
 from skipindex.indexes.positional import Interval
@@ -27,7 +28,7 @@ _SLICES_READ_AHEAD: Final = 4
 
 @dataclass(slots=True)
 class Slices:
-    """The bitmaps of one payload during one question.
+    """The bitmaps of one payload during one probe.
 
     Args:
         parts: the payload.
@@ -73,7 +74,7 @@ class Slices:
         return rows
 
     def _between_in_base_2(self, start: int, stop: int) -> BitMap:
-        """As ``between``, range-encoded: the form that is asked most often.
+        """As ``between``, range-encoded: the most frequent probe.
 
         A code is below ``c`` if its bits are, and the bits of ``c`` from its lowest
         one upwards decide that, by one AND or OR each.
@@ -93,18 +94,18 @@ class Slices:
 
         ``rows`` is not changed.  The cost follows their number, not the file's.
         """
-        found = _Collected()
+        found = Collected()
         self._descend(start, stop - 1, rows, found)
         return found.rows
 
     def count_inside(self, start: int, stop: int, rows: BitMap) -> int:
         """As ``inside``, the number of rows alone."""
-        found = _Counted()
+        found = Counted()
         self._descend(start, stop - 1, rows, found)
         return found.n
 
     def _descend(
-        self, low: int, high: int, rows: BitMap, found: _Collected | _Counted
+        self, low: int, high: int, rows: BitMap, found: Collected | Counted
     ) -> None:
         """Add those of ``rows`` with a code of ``low .. high`` to ``found``.
 
@@ -119,7 +120,7 @@ class Slices:
             zero = next(zeros)
             if low >> i & 1 != high >> i & 1:
                 # <---[ low ... 0111 ][ 1000 ... high ]--->
-                _descend_apart(rows & zero, rows - zero, low, high, i, zeros, found)
+                descend_apart(rows & zero, rows - zero, low, high, i, zeros, found)
                 return
             if low >> i & 1:
                 rows -= zero
@@ -283,87 +284,6 @@ class Slices:
                 part = self._walk(i - 1, part, inner)
             found |= part
         return found
-
-
-class _Collected:
-    """Rows that are found, as a bitmap; each method changes the rows that it is given.
-
-    Changing a bitmap takes half as long as making one.
-    """
-
-    __slots__ = ("rows",)
-
-    def __init__(self) -> None:
-        self.rows = BitMap()
-
-    def take(self, rows: BitMap) -> None:
-        """All of ``rows`` are found."""
-        self.rows |= rows
-
-    def take_ones(self, rows: BitMap, zero: FrozenBitMap) -> None:
-        """Those of ``rows`` that are not in ``zero`` are found; the others are left."""
-        self.rows |= rows - zero
-        rows &= zero
-
-    def take_zeros(self, rows: BitMap, zero: FrozenBitMap) -> None:
-        """Those of ``rows`` that are in ``zero`` are found; the others are left."""
-        self.rows |= rows & zero
-        rows -= zero
-
-
-class _Counted:
-    """The number of rows that are found; as ``_Collected`` without their bitmap."""
-
-    __slots__ = ("n",)
-
-    def __init__(self) -> None:
-        self.n = 0
-
-    def take(self, rows: BitMap) -> None:
-        """All of ``rows`` are found."""
-        self.n += len(rows)
-
-    def take_ones(self, rows: BitMap, zero: FrozenBitMap) -> None:
-        """Those of ``rows`` that are not in ``zero`` are found; the others are left."""
-        self.n += len(rows)
-        rows &= zero
-        self.n -= len(rows)
-
-    def take_zeros(self, rows: BitMap, zero: FrozenBitMap) -> None:
-        """Those of ``rows`` that are in ``zero`` are found; the others are left."""
-        self.n += len(rows)
-        rows -= zero
-        self.n -= len(rows)
-
-
-def _descend_apart(
-    lower: BitMap,
-    upper: BitMap,
-    low: int,
-    high: int,
-    i: int,
-    zeros: Iterator[FrozenBitMap],
-    found: _Collected | _Counted,
-) -> None:
-    """Add the rows of ``lower`` from code ``low`` on, of ``upper`` up to ``high``.
-
-    Only the bits lower than ``i`` are compared.  Both sets are used up.
-    """
-    while i and (lower or upper):
-        i -= 1
-        zero = next(zeros)
-        if lower:
-            if low >> i & 1:
-                lower -= zero
-            else:
-                found.take_ones(lower, zero)
-        if upper:
-            if high >> i & 1:
-                found.take_zeros(upper, zero)
-            else:
-                upper &= zero
-    found.take(lower)
-    found.take(upper)
 
 
 def _below(code: int, zeros: Sequence[FrozenBitMap], lowest: int) -> BitMap:

@@ -1,4 +1,4 @@
-"""Bits of many filters transposed into rows of one bit a filter, and back.
+"""Transposing the bits of many filters into rows of one bit a filter, and back.
 
 Eight filters at a time: a byte of each is a matrix of 8 times 8 bits in one word, and
 three exchanges turn all of these matrices in numpy at once.

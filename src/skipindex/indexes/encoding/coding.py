@@ -1,4 +1,4 @@
-"""Codes of a column, and the piece of a header by which ``_dictionary`` reads them."""
+"""Codes of a column, and their piece of a header, which ``dictionary`` reads."""
 
 from __future__ import annotations
 

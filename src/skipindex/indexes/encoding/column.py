@@ -31,8 +31,8 @@ MAX_ROWS: Final = 0xFFFF_FFFF
 class EncodedColumn:
     """The values of a column as its domain orders them.
 
-    What several kinds need (ranks, distinct values, counts) is computed when it is
-    first asked for, and once.
+    Ranks, distinct values and counts, which several kinds need, are computed once, on
+    first use.
 
     Args:
         name: the column, for messages.
@@ -75,7 +75,7 @@ class EncodedColumn:
 
     @property
     def some_distinct(self) -> Distinct:
-        """Every distinct value at least once, whatever is at hand without a sort."""
+        """Every distinct value at least once, without a sort."""
         return self._ranked[1] if "_ranked" in self.__dict__ else self.values
 
     @cached_property

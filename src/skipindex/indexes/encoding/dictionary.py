@@ -1,9 +1,9 @@
 """Codes: from a value to a small unsigned number that keeps the order, and back.
 
 In *rank mode* a code is the value's place in the sorted dictionary of the file.
-The dictionary is cut into chunks (``_chunks``), each a part of its own, and the
-header holds a key for every chunk: a look-up unpacks one chunk, and a value
-outside of the file's extremes none.  In *value mode* (integers only) a code is
+The dictionary is cut into chunks (``chunks``), each a part of its own, and the
+header holds a key for every chunk: a look-up unpacks one chunk, and no chunk for a
+value beyond the file's extremes.  In *value mode* (integers only) a code is
 ``value - base``; then there is no dictionary, and codes that no row has.
 
 In the header, behind the fixed fields::
@@ -44,9 +44,9 @@ T = TypeVar("T")
 
 _BOUND_BYTES: Final = 64
 _CACHED_CHUNKS: Final = 2
-"""Chunks that a dictionary keeps unpacked: a range has two ends."""
+"""Chunks that a dictionary caches unpacked: a range has two ends."""
 _BULK_LOOKUP_FROM: Final = 16
-"""So many values are looked up chunk by chunk, and not one by one."""
+"""From so many values on, they are looked up chunk by chunk."""
 
 
 class Codebook(Protocol):
@@ -76,7 +76,7 @@ def open_codebook(head: Head, cursor: Cursor, parts: Parts) -> Codebook:
     """The codebook whose piece of the header comes next.
 
     Raises:
-        CorruptIndexError: it makes no sense.
+        CorruptIndexError: it contradicts ``head``.
     """
     if head.form & VALUE_MODE:
         return _Offsets(head.n_codes, *cursor.numbers("q", 1))
@@ -282,7 +282,7 @@ class _TextDictionary:
 
 
 def _keep(cache: dict[int, T], i: int, chunk: T) -> None:
-    """Keep a chunk in the place of the oldest ones; threads may share the cache."""
+    """Cache a chunk and evict the oldest ones; threads may share the cache."""
     for old in list(cache)[: len(cache) + 1 - _CACHED_CHUNKS]:
         cache.pop(old, None)
     cache[i] = chunk

@@ -1,4 +1,4 @@
-"""The header part that every payload begins with, written and read with suspicion.
+"""The header of every positional payload; each field is checked when it is read.
 
 ::
 
@@ -11,7 +11,7 @@
     12  u32  n, the number of codes
     16  u32  c, the number of dictionary chunks, which are parts 1 .. c
     20  t    the domain's tag
-    ..       the codes (``_dictionary``), then what the kind adds
+    ..       the codes (``dictionary``), then what the kind adds
 
 All numbers in all payloads are little-endian.
 """
@@ -65,7 +65,7 @@ class Cursor:
         return struct.unpack(f"<{n}{code}", self.bytes(width * n))
 
     def end(self) -> None:
-        """Nothing is left, or the bytes are damaged."""
+        """Raise ``CorruptIndexError`` if bytes are left."""
         if self._at != len(self._raw):
             raise CorruptIndexError(
                 f"a payload part of {len(self._raw)} bytes holds "
@@ -102,7 +102,7 @@ class Head:
 
 
 def check_version(version: int, newest: int, kind: str) -> None:
-    """Refuse a payload that this library does not know.
+    """Refuse the version of a payload that this library cannot read.
 
     Raises:
         IndexVersionError: it is newer.
@@ -128,7 +128,7 @@ def check_tag(tag: bytes | memoryview, domain: Domain, kind: str) -> None:
 def read_head(
     cursor: Cursor, *, kind: str, version: int, domain: Domain, n_rows: int
 ) -> Head:
-    """The fixed fields, if they make sense for this column of this file.
+    """The fixed fields, if they fit this column of this file.
 
     Raises:
         CorruptIndexError: they do not.
@@ -148,7 +148,7 @@ def read_head(
     )
     if not sensible:
         raise CorruptIndexError(
-            f"the header of a {kind} payload makes no sense for a file of "
+            f"the header of a {kind} payload is not of this column of a file of "
             f"{n_rows} rows: {head}"
         )
     return head

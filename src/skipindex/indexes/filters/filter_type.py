@@ -1,8 +1,8 @@
-"""What the kinds have in common that are Bloom filters of texts.
+"""The base of the kinds that are Bloom filters.
 
-Such a kind says which texts, its *keys*, a value must have brought into the filter if
-it makes an atom TRUE.  There may be several ways to make it TRUE, so a kind gives
-*alternatives*: lists of keys, all of one of which must be there.
+A kind names the texts, its *keys*, that every value which makes an atom TRUE has put
+into the filter.  A value may make it TRUE in several ways, so a kind gives
+*alternatives*: lists of keys, and all keys of one list must be in the filter.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class FilterIndex:
     wanted: RequiredKeys
 
     def probe(self, atom: Atom) -> Bounds[BitMap] | None:
-        """No row, if no value can have the keys that it takes; else no opinion."""
+        """No row, if the filter lacks a key of every alternative; else no opinion."""
         if saturates(atom, self.filter.head.k):
             return None
         alternatives = self.wanted(atom)
@@ -107,7 +107,7 @@ class FilterType:
         name: of the kind.
         spec: its spec.
         wanted: from the kind's own bytes, what an atom requires; raises
-            ``CorruptIndexError`` if they make no sense.
+            ``CorruptIndexError`` if they are damaged.
         check_domain: raises ``UnsupportedTypeError`` where columns cannot be.
         n_own: the kind's own bytes in a header.
         has_rows: whether u64 rows of the file follow them.
@@ -142,7 +142,7 @@ class FilterType:
             )
         if not self.has_rows and head.n_keys > n_rows:
             raise CorruptIndexError(
-                f"a {self.name} of {head.n_keys} keys makes no sense for a file of "
+                f"a {self.name} of {head.n_keys} keys cannot be of a file of "
                 f"{n_rows} rows"
             )
         return FilterIndex(Filter(head, parts), self.wanted(head.own[: self.n_own]))
@@ -150,7 +150,7 @@ class FilterType:
     def pack_together(
         self, payloads: Sequence[Sequence[bytes]], domain: Domain
     ) -> tuple[list[bytes], set[int]]:
-        """The parts of the filters that can be transposed together, and their slots."""
+        """The parts of the filters that can be transposed, and their slots."""
         return pack_together(
             payloads, domain, self.name, n_own=self.n_own, n_tail=self._n_tail
         )

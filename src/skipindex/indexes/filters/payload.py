@@ -17,10 +17,10 @@ The payload, version 2, of all kinds that are filters::
               u64 capacity, u64 n, then the bits
 
 In version 1 the capacity was the number of keys; since version 2 it is rounded up, so
-that the filters of most files of a table have one size (``_transposed``).
+that the filters of most files of a table have one size (``transposed``).
 
 The bits depend on the version of pybloom-live and on the byte order of the machine.
-So a filter is asked only where the installed library gives the scheme and the bits of
+So a filter is probed only if the installed library gives the scheme and the bits of
 the witness that the filter was built with; otherwise it is no index.
 """
 
@@ -62,19 +62,19 @@ RequiredKeys: TypeAlias = Callable[[Atom], KeyAlternatives | None]
 
 
 def saturates(atom: Atom, k: int) -> bool:
-    """Whether a filter of ``k`` slices surely seems to hold one of so many values.
+    """Whether an atom has so many values that a filter of ``k`` slices rules out none.
 
-    Half of the bits are set, so of absent values one in ``2 ** k`` seems to be there.
+    Half of the bits are set, so one absent value in ``2 ** k`` seems to be present.
     """
     return isinstance(atom, OneOf) and len(atom.values) > _MOST_VALUES << k
 
 
 def bloom_key(value: Value) -> str:
-    """The text that stands for a value in a filter, for building and for asking.
+    """The text that stands for a value in a filter, for building and for probing.
 
     Integers are written in decimal; byte strings are the text that they encode, or
-    Latin-1 where they are not UTF-8 (two values may share a text, which keeps a file
-    too many, never one too few).
+    Latin-1 where they are not UTF-8.  Two values may share a text, which keeps too many
+    files, never too few.
     """
     if isinstance(value, int):
         return str(value)
@@ -145,7 +145,7 @@ class FilterHead:
         """The header in part 0, of whatever scheme.
 
         Raises:
-            CorruptIndexError: it makes no sense, or is of another domain.
+            CorruptIndexError: it is damaged, or of another domain.
             IndexVersionError: a newer library wrote it.
         """
         cursor = Cursor(raw)
@@ -179,7 +179,7 @@ def check_size(head: FilterHead, kind: str) -> None:
     """Raise ``CorruptIndexError`` for slices that no filter has."""
     if not (0 < head.k <= _MAX_SLICES and 0 < head.m < 1 << 48):
         raise CorruptIndexError(
-            f"a {kind} filter in {head.k} slices of {head.m} bits makes no sense"
+            f"no {kind} filter has {head.k} slices of {head.m} bits"
         )
 
 

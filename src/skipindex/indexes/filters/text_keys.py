@@ -1,4 +1,4 @@
-"""What the filters of pieces of text have in common."""
+"""The base of the filters of pieces of text."""
 
 from __future__ import annotations
 

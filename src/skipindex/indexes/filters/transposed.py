@@ -1,12 +1,12 @@
-"""Filters of many files, transposed: a row is a bit of the filter, a column is a file.
+"""Transposed Bloom filters of a pack: one row per filter bit, one column per file.
 
-A key has ``k`` bits in every filter of one size.  Of transposed filters it takes ``k``
-rows of one bit a file, instead of a whole filter a file, to know which files may have
-it; so a point query reads some kilobytes of a pack of any size.
+A key has ``k`` bits in every filter of one size.  With transposed filters a probe reads
+``k`` rows of one bit a file instead of a whole filter a file, so a point query reads
+some kilobytes of a pack of any size.
 
-Filters are put together that have the same size and hashing, in eights, so that no
-bit is wasted; where an incomplete eight costs little, all of them are.  The others
-stay payloads of their own.
+Filters of the same size and hashing are transposed, in eights, so that no bit is
+wasted; an incomplete eight is taken too where it costs little.  The other filters stay
+payloads of their own.
 
 The parts, version 1, which are of all data files of the blob together::
 
@@ -132,7 +132,7 @@ def pack_together(
     n_own: int,
     n_tail: int,
 ) -> tuple[list[bytes], set[int]]:
-    """The parts of all filters that can be put together, and their slots.
+    """The parts of all filters that can be transposed, and their slots.
 
     Args:
         payloads: of every slot; empty where there is none.
@@ -189,7 +189,7 @@ def unpack(
     """By slot, the payloads that ``pack_together`` put together, as they were.
 
     Raises:
-        CorruptIndexError: a part makes no sense.
+        CorruptIndexError: a part is damaged.
     """
     found: dict[int, list[bytes]] = {}
     tails, first = Cursor(shared[1]), 2
@@ -238,7 +238,7 @@ def _read_blocks(
         check_size(size, kind)
         if not n or not ascend(slots.tolist()) or slots[-1] >= n_files:
             raise CorruptIndexError(
-                f"the slots of transposed {kind} filters make no sense"
+                f"the slots of transposed {kind} filters do not ascend"
             )
         if not per_part or per_part % 8:
             raise CorruptIndexError(
@@ -257,7 +257,7 @@ def _read_blocks(
 
 @dataclass(frozen=True, slots=True)
 class TransposedFilters:
-    """The transposed filters of a pack, ready to be asked.
+    """The transposed filters of a pack.
 
     Args:
         covered: the slots of which they speak.
@@ -282,7 +282,7 @@ class TransposedFilters:
         """Read part 0.
 
         Raises:
-            CorruptIndexError: it makes no sense, or another library hashed the keys.
+            CorruptIndexError: it is damaged, or another library hashed the keys.
             IndexVersionError: a newer library wrote it.
         """
         covered = np.zeros(n_files, np.bool_)
@@ -300,7 +300,7 @@ class TransposedFilters:
         None is "no opinion".  Slots that are not ``covered`` are in neither.
 
         Raises:
-            CorruptIndexError: a part makes no sense.
+            CorruptIndexError: a part is damaged.
         """
         possible, opinion = self.covered.copy(), False
         try:

@@ -5,18 +5,18 @@ base 2 and range-encoded, costs about ``log2(distinct values)`` bits a row.  256
 distinct values make 8 slices and an existence bitmap in base 2, and 3 x 10 bitmaps in
 base 10, equality-encoded.
 
-``max_slices`` keeps the topmost digits alone.  Codes are then known up to a *bin* of
-``base ** dropped`` neighbours, so a range has two answers: the rows of the bins inside
-of it, and the rows of the bins that it touches.  The true rows are between the two.
+``max_slices`` stores the topmost digits alone.  Codes are then known up to a *bin* of
+``base ** dropped`` neighbours, so a range has two answers: the rows of the bins within
+it, and the rows of the bins that it touches.  The true rows are between the two.
 
 Payload, version 1, and version 2 where digits were dropped::
 
-    part 0          header (``_header``; parameter: base | 0x80 if range-encoded),
-                    codes (``_dictionary``), then
+    part 0          header (``header``; parameter: base | 0x80 if range-encoded),
+                    codes (``dictionary``), then
                     u8 number of lowest digits that were dropped; only in version 2
     parts 1 .. c    dictionary chunks, none in value mode
     then            the bitmaps as portable roaring, the lowest digit that is there
-                    first, in a digit value 0 first (``_digits``); range-encoded, the
+                    first, in a digit value 0 first (``digits``); range-encoded, the
                     existence bitmap last
 """
 
@@ -53,7 +53,14 @@ _SMALL_DICTIONARY: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitSliced:
-    """Bitmaps of the digits of a column's codes.
+    """Bitmaps of the digits of a column's codes; exact for every atom.
+
+    In base 2 the smallest kind that answers ranges.  Sources: O'Neil and Quass,
+    Improved Query Performance with Variant Indexes, SIGMOD 1997; Chan and Ioannidis,
+    Bitmap Index Design and Evaluation, SIGMOD 1998.
+
+    >>> BitSliced(base=10, encoding="equality")
+    BitSliced(base=10, encoding='equality', max_slices=None)
 
     Args:
         base: of the digits, 2 to 16.  2 is the smallest, in any order of the rows.
@@ -102,7 +109,7 @@ class BitSliced:
 
 
 def _n_kept(shape: Shape, max_slices: int | None) -> int:
-    """How many digits are kept, from the top."""
+    """How many digits are stored, from the top."""
     if max_slices is None:
         return shape.n_digits
     return min(shape.n_digits, max(1, max_slices // shape.per_digit))

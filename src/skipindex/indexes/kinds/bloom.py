@@ -3,7 +3,7 @@
 For ``=`` and IN on columns of many distinct values; about 10 bits a distinct value at
 an error rate of 0.01.  Nothing else is answered: not ranges, and never a negation.
 
-The payload is drawn in ``_filter``; a key is the text of a value (``bloom_key``).
+``filters.payload`` has the layout; a key is the text of a value (``bloom_key``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ _KIND: Final = "bloom"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bloom(FilterSpec):
-    """A Bloom filter of the distinct values.
+    """A Bloom filter of the distinct values, for ``=`` and IN.
+
+    Source: Bloom, Space/Time Trade-offs in Hash Coding with Allowable Errors, CACM
+    1970; the bits are those of pybloom-live.
+
+    >>> Bloom(error_rate=0.001)
+    Bloom(error_rate=0.001)
 
     Args:
         error_rate: the share of absent values that are taken for present ones.

@@ -1,4 +1,4 @@
-"""The distinct integers of a file as roaring bitmaps: is any of these keys here?
+"""The distinct integers of a file as roaring bitmaps, to test many keys at once.
 
 For the keys of a join: a million wanted keys are answered by one intersection, exactly,
 and so is a range.  Costs 2 bytes a distinct key where keys are scattered over less than
@@ -61,7 +61,13 @@ _MAX_SINGLE_LOOKUPS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySet:
-    """The set of the distinct values of an integer column."""
+    """The set of the distinct values of an integer column.
+
+    For ``IN`` lists of many keys, as joins have them; it knows no rows.
+
+    >>> KeySet()
+    KeySet()
+    """
 
     kind: ClassVar[str] = _KIND
 
@@ -103,7 +109,7 @@ def _pack(keys: Ints, first: Ints) -> tuple[npt.NDArray[np.int64], bytes]:
 
 @lru_cache(maxsize=8)
 def _wanted(keys: IntegerSet) -> dict[int, BitMap]:
-    """The buckets of a set that many files are asked about."""
+    """The buckets of a set of keys, which is probed in many files."""
     buckets = {}
     high = keys.array >> 32
     first = np.flatnonzero(starts(high))
@@ -252,8 +258,8 @@ class KeySetType:
         cursor.end()
         if rows != n_rows or n_keys > rows or not (ascend(highs) and ascend(ends)):
             raise CorruptIndexError(
-                f"a key_set of {n_keys} keys in {n_buckets} buckets makes no sense for "
-                f"a file of {n_rows} rows"
+                f"a key_set of {n_keys} keys in {n_buckets} buckets cannot be of a "
+                f"file of {n_rows} rows"
             )
         return KeySetIndex(parts, n_keys, highs, ends)
 

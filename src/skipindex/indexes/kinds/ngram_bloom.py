@@ -6,7 +6,7 @@ whose filter lacks one of them has no such value.  LIKE with any number of piece
 of a negation, nor of a text of fewer than ``n`` bytes.  Letters are told from capitals,
 as LIKE does.
 
-The payload is drawn in ``_filter``, with u64 ``n`` and u64 rows of the file at the end
+``filters.payload`` has the layout, with u64 ``n`` and u64 rows of the file at the end
 of part 0.  A key is the decimal number whose bytes, the highest first, are the piece.
 """
 
@@ -114,7 +114,7 @@ def _wanted_by(own: bytes) -> RequiredKeys:
     """What an atom requires of a filter whose header has these own bytes."""
     (n,) = _OWN.unpack(own)
     if n not in _LENGTHS:
-        raise CorruptIndexError(f"an ngram_bloom of pieces of {n} bytes makes no sense")
+        raise CorruptIndexError(f"an ngram_bloom has pieces of {n} bytes")
 
     def keys_of(fragment: Fragment) -> list[str]:
         text = fragment.text

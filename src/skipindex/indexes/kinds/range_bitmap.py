@@ -5,14 +5,13 @@ width.  The price is that each bitmap is dense: use it for few distinct values o
 clustered rows, else ``bit_sliced``.
 
 Above ``max_bitmaps`` distinct values, neighbours share a bitmap, in bins of about
-equally many rows.  Then a range that begins or ends inside of a bin is answered by the
-rows of all bins that it touches, of which none is certain, so that it still reads two
-bitmaps; ``=`` for a value that is not in the file stays exact, as the dictionary knows
-all values.
+equally many rows.  Then a range that begins or ends within a bin is answered by the
+rows of all bins that it touches, none of them certain, so it still reads two bitmaps.
+``=`` for a value that is not in the file stays exact, as the dictionary has all values.
 
 Payload, version 1::
 
-    part 0          header (``_header``), codes (``_dictionary``), then
+    part 0          header (``header``), codes (``dictionary``), then
                     u32 b, the number of bitmaps
                     u32 end of every bin, the codes before it; only if b < n
     parts 1 .. c    dictionary chunks
@@ -57,6 +56,12 @@ _Ends = npt.NDArray[np.uint32]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeBitmap:
     """One bitmap for every value, of the rows with that value or less.
+
+    Any range is the difference of two bitmaps.  Source: Chan and Ioannidis, Bitmap
+    Index Design and Evaluation, SIGMOD 1998 (range encoding).
+
+    >>> RangeBitmap(max_bitmaps=64)
+    RangeBitmap(max_bitmaps=64)
 
     Args:
         max_bitmaps: with more distinct values than this, neighbours share a bitmap

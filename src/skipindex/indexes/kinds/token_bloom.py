@@ -7,7 +7,7 @@ end.  So ``LIKE '%error: disk full%'`` looks for ``disk``, and ``LIKE '%disk%'``
 no opinion, because it is true of ``disks``.  Smaller than ``ngram_bloom``, and made for
 log lines, paths and sentences; nothing is said of a negation.
 
-The payload is drawn in ``_filter``, with u64 rows of the file at the end of part 0.
+``filters.payload`` has the layout, with u64 rows of the file at the end of part 0.
 The words are the keys.
 """
 

@@ -1,4 +1,4 @@
-"""One folder on one file system, and the few operations that we need of it."""
+"""One folder on one file system, and the operations on it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from skipindex.storage.file_system.walk import is_plain, walk
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 _USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
 _NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-"""What the system says where there is no such folder."""
+"""Errors of the system if there is no such folder."""
 _CHUNK = 1 << 20
 MAX_READ = 1 << 30
 """Bytes of a file that is read as a whole."""
@@ -55,7 +55,7 @@ class Location:
     """A folder.  Cheap to pickle, so that workers open the same one.
 
     Args:
-        root: the folder inside of its file system, without a slash at the end.
+        root: the folder in its file system, without a slash at the end.
         uri: how pyarrow finds the file system again; empty for local paths.
     """
 
@@ -72,13 +72,13 @@ class Location:
 
     @property
     def filesystem(self) -> pafs.FileSystem:
-        """The file system, opened anew."""
+        """The file system, opened again at each call."""
         if self.is_local:
             return pafs.LocalFileSystem()
         return pafs.FileSystem.from_uri(self.uri)[0]
 
     def full(self, path: str) -> str:
-        """The path inside of the file system."""
+        """The path in the file system."""
         return f"{self.root}/{path}" if path else self.root
 
     def spark_path(self, path: str = "") -> str:
@@ -101,7 +101,7 @@ class Location:
         return self._below("", pafs.FileType.Directory, links=False)
 
     def names(self, folder: str) -> Sequence[str]:
-        """The names of all that is in a folder, whatever it is.
+        """The names of all entries of a folder.
 
         Raises:
             StorageError: the file system refuses.
@@ -188,7 +188,7 @@ class Location:
         return remote_source(partial(self.open_input, path))
 
     def write(self, path: str, data: bytes | memoryview) -> None:
-        """Write a file that nobody can see before it is whole, and on the disk.
+        """Write a file that is invisible until it is whole and on the disk.
 
         Raises:
             StorageError: the file system refuses.
@@ -255,7 +255,7 @@ class Location:
             self.filesystem.move(self.full(path), self.full(target))
 
     def copy(self, path: str, target: str) -> None:
-        """Let a file be at another path too, and nothing else be there.
+        """Make a file available at another path too; a file there is replaced.
 
         A local file system links it, so that it takes no room and keeps its mark;
         elsewhere it is copied by the store.
@@ -282,7 +282,7 @@ class Location:
                 hidden.unlink(missing_ok=True)
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Let files that are written, and their names, be on the disk.
+        """Write files and their names to the disk.
 
         An object store has them when it has answered.
 
@@ -303,7 +303,7 @@ class Location:
             sync_folder(folder)
 
     def restrict(self, folder: str, paths: Iterable[str]) -> None:
-        """Let only those look into ``folder`` who may read all the files.
+        """Restrict ``folder`` to users who may read all the files.
 
         The folder is made if there is none.  What is written below it later can be
         read by no one else.  An object store has permissions of its own.
@@ -316,7 +316,7 @@ class Location:
             deny(target, self._denied(paths))
 
     def narrow(self, files: Iterable[str], paths: Iterable[str]) -> None:
-        """Let only those read ``files`` who may read all files at ``paths``."""
+        """Restrict ``files`` to users who may read all files at ``paths``."""
         if not self.is_local:
             return
         denied = self._denied(paths)

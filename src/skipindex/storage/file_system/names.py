@@ -1,7 +1,7 @@
-"""Which names are ours, and which paths may be followed below a table's folder.
+"""Names that this library gives to files, and paths that it may follow in a table.
 
-A log is data, not an order: a path out of one is used only where it is relative,
-normal, and of the form that we give to such files ourselves.
+A log is data, not an order: a path in it is used only if it is relative, normal, and
+of the form that this library gives to such files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SUMMARIES: Final = ("_common_metadata", "_metadata")
 its listing shows every name that begins like this."""
 
 MAX_VERSION: Final = 10**15
-"""A larger number is none of a commit of ours: a commit a second takes longer."""
+"""Commits have smaller numbers: one a second would take longer than any table lives."""
 
 _MAX_PATH: Final = 4096
 _COMMIT: Final = re.compile(r"[0-9]{20}\.json", re.ASCII)
@@ -69,7 +69,7 @@ def is_temporary(path: str) -> bool:
 
 
 def is_plain_path(path: object) -> bool:
-    """Whether this is a path that leads to a place below the folder, in one way."""
+    """Whether the path is relative and normal, and stays below the folder."""
     if not isinstance(path, str) or not 0 < len(path) <= _MAX_PATH or "\0" in path:
         return False
     try:
@@ -80,7 +80,7 @@ def is_plain_path(path: object) -> bool:
 
 
 def is_hidden_copy(path: str) -> bool:
-    """Whether the file has the name and the folder of a hidden copy of ours."""
+    """Whether the file has the name and the folder of a hidden copy."""
     return _COPY.fullmatch(path) is not None
 
 
@@ -96,12 +96,12 @@ def published(path: str) -> str:
 
 
 def is_manifest_name(name: object) -> bool:
-    """Whether a manifest of ours may have this name."""
+    """Whether this is the name of a manifest."""
     return isinstance(name, str) and _MANIFEST.fullmatch(name) is not None
 
 
 def is_pack_name(name: object) -> bool:
-    """Whether a pack of ours may have this name."""
+    """Whether this is the name of a pack."""
     return isinstance(name, str) and _PACK.fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""Listing local folders: which links are followed, and never around in a circle."""
+"""Listing local folders: which links are followed, and never in a circle."""
 
 from __future__ import annotations
 

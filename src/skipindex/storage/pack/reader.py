@@ -34,7 +34,7 @@ _GUESS: Final = 1 << 14
 
 
 def blob_offsets(source: ByteSource) -> set[int]:
-    """Where every blob of a pack begins, those that no manifest names among them.
+    """Where every blob of a pack begins, also those that no manifest names.
 
     Raises:
         CorruptIndexError: it has no footer.
@@ -108,7 +108,7 @@ class Blob:
         return f"index blob {meta.kind!r} of column {meta.column!r}"
 
     def payload_bytes(self) -> np.ndarray:
-        """About what every slot takes, its share of what is of all files included."""
+        """The size of every slot, with its share of the parts of all files."""
         ends: np.ndarray = np.concatenate(
             [[0], np.cumsum(self._length, dtype=np.int64)]
         )
@@ -124,12 +124,12 @@ class Blob:
         return BlobParts(self, first, stop - first, count) if stop > first else None
 
     def shared(self, count: ReadCount) -> BlobParts:
-        """The parts that are of no data file, but of all of them."""
+        """The parts of all data files together."""
         return BlobParts(self, 0, self._first[0], count)
 
     @property
     def has_shared(self) -> bool:
-        """Whether some parts are of all data files."""
+        """Whether some parts are of all data files together."""
         return bool(self._first[0])
 
     def has_payload(self, slots: np.ndarray) -> np.ndarray:
@@ -297,7 +297,7 @@ class BlobParts:
         return self.blob.bitmaps(self, start, stop)
 
     def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
-        """What ``decode`` makes of part ``i``, now or when it was asked for before."""
+        """What ``decode`` makes of part ``i``, perhaps from the cache."""
         self._check(i, i + 1)
         return self.blob.decoded(self, i, decode)
 

@@ -1,4 +1,4 @@
-"""What the partition columns of a table were made of, as the table remembers it."""
+"""Derived partition columns: the functions of other columns that they hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What the partition columns of a table were made of.
+    """The functions that the partition columns of a table were computed by.
 
     Args:
         columns: by partition column, a function of a column of the files in SQL.
@@ -26,7 +26,7 @@ class Derived:
 
     @classmethod
     def from_json(cls, value: Any) -> Derived:
-        """The inverse; what is no such property declares nothing."""
+        """The inverse of ``to_json``; any other value declares nothing."""
         try:
             columns, zone = dict(value["columns"]), value["zone"]
         except (KeyError, TypeError, ValueError):

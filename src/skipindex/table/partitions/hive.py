@@ -1,4 +1,4 @@
-"""Hive partitions: names and values out of paths, as Spark finds them.
+"""Hive partitions: names and values from paths, as Spark finds them.
 
 ``year=2022/month=01/part-0.parquet`` has the values ``2022`` and ``01``; Spark
 takes both columns for int unless told otherwise, so ``month = '01'`` and
@@ -52,7 +52,7 @@ class PartitionColumn:
 
 
 def partition_folders(folders: Iterable[str]) -> dict[str, Pairs]:
-    """What the names of folders with data files say, by folder, escapes included.
+    """The names and values of folders with data files, by folder, with their escapes.
 
     Those without a value are left out: Spark reads no file in them, unless no folder
     has any.

@@ -1,0 +1,150 @@
+"""The pack that a task is filling, one indexed file after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from skipindex.build.packable import packed_together
+from skipindex.expressions.domain import Domain
+from skipindex.indexes import index_type, spec_to_json
+from skipindex.indexes.file_map import FILE_MAP, ValueSpans, build_file_map
+from skipindex.indexes.file_map import VERSION as MAP_VERSION
+from skipindex.indexes.interface import IndexSpec
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.log import PACKS
+from skipindex.storage.manifest import PackInfo, spec_key
+from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
+from skipindex.table.statistics import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRequest:
+    """What to build on one column, or on the field at ``path``; statistics always.
+
+    With ``alone``, the table has no other column of this name but for capitals.
+    """
+
+    name: str
+    domain: Domain
+    specs: tuple[IndexSpec, ...]
+    path: tuple[str, ...] = ()
+    alone: bool = True
+
+    @property
+    def has_map(self) -> bool:
+        """Whether a file map goes with the indexes: with any that knows rows."""
+        return any(index_type(spec.kind).positional for spec in self.specs)
+
+
+@dataclass(slots=True)
+class IndexedFile:
+    """One data file: its row of the manifest, statistics and payloads.
+
+    What is built on a column goes by the name that the file has for it, as it holds
+    for no other name where names are told apart by their capitals.
+    """
+
+    row: dict[str, Any]
+    respelled: list[ColumnRequest] = field(default_factory=list)
+    summaries: dict[str, Summary] = field(default_factory=dict)
+    payloads: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
+    spans: dict[str, ValueSpans] = field(default_factory=dict)
+
+
+class PendingPack:
+    """The pack that a task is filling."""
+
+    def __init__(self, columns: Sequence[ColumnRequest]) -> None:
+        self._columns = columns
+        self._reset()
+
+    def _reset(self) -> None:
+        self.n_files = 0
+        self.n_bytes = 0
+        self._open: dict[str, ColumnRequest] = {}
+        self._builders: dict[tuple[str, str], BlobBuilder] = {}
+        self._spans: dict[str, list[ValueSpans | None]] = {}
+        self._files: list[tuple[int, int]] = []
+        for column in self._columns:
+            self._add_column(column)
+
+    def _add_column(self, column: ColumnRequest) -> None:
+        """Open the blobs of a column; the files so far have nothing in them."""
+        self._open[column.name] = column
+        for spec in column.specs:
+            as_json = spec_to_json(spec)
+            version = index_type(spec.kind).version
+            meta = BlobMeta(spec.kind, version, column.name, column.domain.tag, as_json)
+            builder = self._builders[column.name, spec_key(as_json)] = BlobBuilder(meta)
+            for n_rows, identity in self._files:
+                builder.add([], n_rows=n_rows, identity=identity)
+        if column.has_map:
+            self._spans[column.name] = [None] * self.n_files
+
+    def add(self, indexed: IndexedFile) -> int:
+        """Append the payloads of one file; its slot."""
+        for column in indexed.respelled:
+            if column.name not in self._open:
+                self._add_column(column)
+        n_rows, identity = max(0, indexed.row["n_rows"]), indexed.row["footer_crc"]
+        for key, builder in self._builders.items():
+            parts = indexed.payloads.get(key, [])
+            builder.add(parts, n_rows=n_rows, identity=identity)
+            self.n_bytes += sum(map(len, parts))
+        for name, spans in self._spans.items():
+            spans.append(indexed.spans.get(name))
+        self._files.append((n_rows, identity))
+        self.n_files += 1
+        return self.n_files - 1
+
+    def write(self, location: Location) -> PackInfo | None:
+        """Write the pack and begin a new one; None if it is empty."""
+        if not self._builders or not self.n_files:
+            return None
+        domains = {name: column.domain for name, column in self._open.items()}
+        payloads = [
+            packed_together(builder, domains[name])
+            for (name, _), builder in self._builders.items()
+        ]
+        builders = [*payloads, *self._maps()]
+        name, data, entries = write_pack(builders)
+        location.write(f"{PACKS}/{name}", data)
+        self._reset()
+        return PackInfo(name, len(data), tuple(entries))
+
+    def _maps(self) -> Iterator[BlobBuilder]:
+        """The file maps that are worth their bytes."""
+        for column in self._open.values():
+            if column.name not in self._spans:
+                continue
+            parts = build_file_map(
+                self._spans[column.name],
+                column.domain,
+                n_index_bytes=sum(
+                    builder.n_bytes
+                    for (name, _), builder in self._builders.items()
+                    if name == column.name
+                ),
+            )
+            if parts is not None:
+                yield map_blob(column.name, column.domain.tag, parts, self._files)
+
+
+def map_blob(
+    column: str, domain: str, parts: list[bytes], files: Sequence[tuple[int, int]]
+) -> BlobBuilder:
+    """The blob of a file map.
+
+    Args:
+        column: its name.
+        domain: the tag of its domain.
+        parts: of the map.
+        files: the row count and the footer's crc32c of each data file.
+    """
+    meta = BlobMeta(FILE_MAP, MAP_VERSION, column, domain, {"kind": FILE_MAP})
+    builder = BlobBuilder(meta, shared=parts)
+    for n_rows, identity in files:
+        builder.add([], n_rows=n_rows, identity=identity)
+    return builder

@@ -1,0 +1,157 @@
+"""What a commit knows of the columns of a table: statistics, blobs, file maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from skipindex.expressions.domain import Domain
+from skipindex.indexes.file_map import FILE_MAP
+from skipindex.storage.manifest import BlobUse, Manifest, StatsColumn
+from skipindex.table.freshness import first_counted, fresh_blobs, take
+from skipindex.table.partitions.hive import PartitionColumn
+from skipindex.table.schema import ColumnInfo, Columns
+from skipindex.table.statistics import FileStats, summary_type
+
+Instants: TypeAlias = Callable[[int], tuple[int, int]]
+"""Of a wall clock in microseconds, the first and the last instant that it may be."""
+
+_ANY_ZONE: Final = 18 * 3_600_000_000
+"""No zone of Java is farther from UTC."""
+
+
+def in_any_zone(wall: int) -> tuple[int, int]:
+    """The instants that a wall clock may be, whatever the zone."""
+    return wall - _ANY_ZONE, wall + _ANY_ZONE
+
+
+@dataclass(frozen=True)
+class ColumnIndexes:
+    """What is stored of every column, in the order of the table's files.
+
+    Args:
+        manifest: of the newest commit.
+        rows: for every file of the table, its row in the manifest, or -1.
+        columns: of the table.
+        partitions: the columns whose values stand in the paths.
+        instants: what the wall clocks of partition columns may be.
+        exact_names: capitals tell names apart.
+    """
+
+    manifest: Manifest
+    rows: np.ndarray
+    columns: Columns
+    partitions: Sequence[PartitionColumn]
+    instants: Instants = in_any_zone
+    exact_names: bool = False
+    _blobs: list[dict[str, list[BlobUse]]] = field(default_factory=list, repr=False)
+    """Once a column is asked for: all blobs by name.  Copies share it."""
+
+    @cached_property
+    def _stats(self) -> dict[str, FileStats]:
+        return {}
+
+    @cached_property
+    def _fitting(self) -> dict[str, np.ndarray | None]:
+        """By column, the files whose values fit its type; None is all."""
+        return {}
+
+    @cached_property
+    def respelled(self) -> set[str]:
+        """The names that something is built under, and no column has."""
+        if self.exact_names:
+            return set()
+        manifest = self.manifest
+        built = {blob.meta.column for pack in manifest.packs for blob in pack.blobs}
+        return {*manifest.stats, *built} - {leaf.name for leaf in self.columns.leaves}
+
+    def spellings(self, column: ColumnInfo) -> list[str]:
+        """The names under which something is built on ``column``, its own first."""
+        folded = column.name.lower()
+        others = [name for name in self.respelled if name.lower() == folded]
+        if not others or not self.columns.is_alone(column):
+            return [column.name]
+        return [column.name, *sorted(others)]
+
+    def stats(self, column: ColumnInfo) -> FileStats:
+        """What is known of ``column`` in every file, in the order of ``paths``.
+
+        Of files whose values Spark reads as they are stored; of others, nothing.
+        """
+        assert column.domain is not None
+        if column.name not in self._stats:
+            stats = self._load_stats(column, column.domain)
+            span = None if column.is_partition else column.domain.span
+            fitting = None if span is None else stats.within(*span)
+            if fitting is not None and fitting.all():
+                fitting = None
+            self._fitting[column.name] = fitting
+            self._stats[column.name] = stats if fitting is None else stats.only(fitting)
+        return self._stats[column.name]
+
+    def blobs(self, column: ColumnInfo) -> list[BlobUse]:
+        """The index blobs of ``column``, newest first; rows are those of ``paths``.
+
+        Only of files whose values Spark reads as they are stored.
+        """
+        uses = self._as_read(column)
+        return [use for use in uses if use.entry.meta.kind != FILE_MAP]
+
+    def maps(self, column: ColumnInfo) -> list[BlobUse]:
+        """The file maps of ``column``, as ``blobs``."""
+        uses = self._as_read(column)
+        return [use for use in uses if use.entry.meta.kind == FILE_MAP]
+
+    def _as_read(self, column: ColumnInfo) -> list[BlobUse]:
+        """The blobs, without the files where a value does not fit the column's type."""
+        self.stats(column)
+        fitting, uses = self._fitting[column.name], self.built(column)
+        if fitting is None:
+            return uses
+        mine = [fitting[use.rows] for use in uses]
+        return [
+            replace(use, rows=use.rows[own], slots=use.slots[own])
+            for use, own in zip(uses, mine, strict=True)
+        ]
+
+    def built(self, column: ColumnInfo) -> list[BlobUse]:
+        """All blobs of ``column``, also of files where Spark reads other values."""
+        if not self._blobs:
+            self._blobs.append(fresh_blobs(self.manifest, self.rows))
+        assert column.domain is not None
+        tag = column.domain.tag
+        names = self.spellings(column)
+        uses = [use for name in names for use in self._blobs[0].get(name, [])]
+        return [use for use in uses if use.entry.meta.domain == tag]
+
+    def _partition_stats(self, column: PartitionColumn, domain: Domain) -> FileStats:
+        values = column.typed(domain)
+        if domain.name != "timestamp":
+            return FileStats.of_values(values, domain)
+        bounds = {wall: self.instants(wall) for wall in values if type(wall) is int}
+        lows, highs = (
+            [None if wall is None else bounds[wall][i] for wall in values]  # type: ignore[index]
+            for i in (0, 1)
+        )
+        return FileStats.of_values(lows, domain, highs=highs)
+
+    def _load_stats(self, column: ColumnInfo, domain: Domain) -> FileStats:
+        for partition in self.partitions:
+            if partition.name == column.name:
+                return self._partition_stats(partition, domain)
+        manifest = self.manifest
+        known = [manifest.stats.get(name) for name in self.spellings(column)]
+        mine = [s.values for s in known if s is not None and _is_of(s, domain)]
+        if not mine:
+            return FileStats.unknown(len(self.rows), domain)
+        n_rows = take(manifest.files["n_rows"].combine_chunks(), self.rows)
+        return FileStats.from_arrow(take(first_counted(mine), self.rows), n_rows)
+
+
+def _is_of(stats: StatsColumn, domain: Domain) -> bool:
+    """Whether statistics are of values in this domain."""
+    return stats.domain == domain.tag and stats.values.type == summary_type(domain)
