@@ -235,7 +235,7 @@ def test_dropping_indexes_forgets_the_choice(folder: Path) -> None:
 
 def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
     table = sx.build_indexes(folder, workers=1).table
-    wish = advice_build.Wish()
+    wish = advice_build.AdviceRequest()
     choice = table.snapshot.properties.to_json()["choice"]
     assert advice_build._remembered(table, wish) is not None
     for damage in (

@@ -8,7 +8,12 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.advice.questions import asked, columns_of, conditions_of, drawn
+from skipindex.advice.questions import (
+    bind_workload,
+    columns_of,
+    conditions_of,
+    sample_questions,
+)
 from skipindex.advice.sample import take_sample
 from skipindex.errors import PredicateError
 from skipindex.planner.bound_predicate import text_of
@@ -51,7 +56,9 @@ def table(tmp_path: Path) -> sx.Table:
 
 
 def test_a_workload_is_bound_to_the_table(table: sx.Table) -> None:
-    questions, notes = asked(table, ["A = 1; no = 2", "s LIKE 'x%'"], timezone=None)
+    questions, notes = bind_workload(
+        table, ["A = 1; no = 2", "s LIKE 'x%'"], timezone=None
+    )
     assert [question.text for question in questions] == ["A = 1", "s LIKE 'x%'"]
     assert columns_of(questions) == {"a", "s"}
     assert len(notes) == 1
@@ -60,8 +67,8 @@ def test_a_workload_is_bound_to_the_table(table: sx.Table) -> None:
 
 def test_drawn_questions_are_answered_by_a_row(table: sx.Table) -> None:
     sample = take_sample(table, [table.resolve(name) for name in ("a", "s", "d")])
-    questions = drawn(sample)
-    assert questions == drawn(sample), "the same ones every time"
+    questions = sample_questions(sample)
+    assert questions == sample_questions(sample), "the same ones every time"
     assert {name for q in questions for name in columns_of([q])} == {"a", "s"}, (
         "a column of one value is not asked for"
     )
@@ -74,5 +81,5 @@ def test_texts_of_drawn_questions_can_be_asked_again(tmp_path: Path) -> None:
     put_all(tmp_path, [{"s": pa.array(["it's", "b\\c", "d"] * 9)}])
     table = sx.open_table(tmp_path)
     sample = take_sample(table, [table.resolve("s")])
-    texts = [question.text for question in drawn(sample)]
+    texts = [question.text for question in sample_questions(sample)]
     assert any("it" in text for text in texts)

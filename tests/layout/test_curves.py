@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
-from skipindex.layout import CURVES, curve, hilbert, interleave, linear, scatter
+from skipindex.layout import CURVES, curve, hash_curve, hilbert, interleave, linear
 
 ORDERED = [name for name in CURVES if name != "hash"]
 """The curves that keep neighbours together."""
@@ -281,7 +281,7 @@ def test_more_columns_than_bits_are_refused(name: str) -> None:
 def test_the_hash_curve_scatters_neighbours_evenly() -> None:
     """Files are runs of keys: 64 neighbours are in nearly all of 8 files."""
     ranks = np.arange(4096)
-    keys = scatter([ranks], bits=12)
+    keys = hash_curve([ranks], bits=12)
     assert sorted(keys.tolist()) == list(range(4096))
     files = keys >> 9
     for run in np.split(files, 64):

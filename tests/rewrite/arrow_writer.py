@@ -15,7 +15,7 @@ import skipindex as sx
 from skipindex.api import open_table
 from skipindex.build.runners import LocalRunner
 from skipindex.layout import Clustering
-from skipindex.rewrite.optimize import OptimizeReport, Wish, optimize_files
+from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport, optimize_files
 from skipindex.rewrite.selection.grouping import DataFile, Group, Target
 from skipindex.rewrite.transaction import Writer
 from skipindex.storage.file_system.location import location_of
@@ -64,7 +64,7 @@ def optimized(folder: Path | sx.Table, **wish: Any) -> OptimizeReport:
     table = open_table(folder).refresh()
     return optimize_files(
         table,
-        Wish(**{"in_place": True, **wish}),
+        OptimizeOptions(**{"in_place": True, **wish}),
         writer=arrow_writer(table),
         runner=LocalRunner(1),
     )

@@ -25,7 +25,7 @@ from skipindex.errors import (
     UnknownIndexError,
     UnsupportedTypeError,
 )
-from skipindex.rewrite.optimize import Wish, optimize_files
+from skipindex.rewrite.optimize import OptimizeOptions, optimize_files
 from skipindex.rewrite.selection.eligible_files import _holds_alike, data_files
 from skipindex.rewrite.vacuum import vacuum
 from tests.rewrite.arrow_writer import (
@@ -401,7 +401,7 @@ def test_lost_rows_are_noticed(tmp_path: Path) -> None:
 
 def run(folder: Path, writer: Any, **wish: Any) -> Any:
     table = open_table(folder)
-    wished = Wish(**wish, in_place=True)
+    wished = OptimizeOptions(**wish, in_place=True)
     return optimize_files(table, wished, writer=writer, runner=LocalRunner(1))
 
 
@@ -423,7 +423,7 @@ def test_two_optimizes_the_second_gives_way(tmp_path: Path) -> None:
     wish: dict[str, Any] = {"cluster_by": ["x"], "rows_per_file": 100}
     before = rows_of(folder, listed(folder))
     first = between(folder, lambda: optimized(folder, cluster_by=["y"]))
-    with pytest.raises(CommitConflictError, match="by somebody else meanwhile"):
+    with pytest.raises(CommitConflictError, match="by another writer meanwhile"):
         run(folder, first, **wish)
     layout = open_table(folder).snapshot.properties.to_json()["layout"]
     assert layout["cluster_by"] == ["y"]

@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from skipindex.errors import PredicateError
-from skipindex.rewrite.optimize import Wish
+from skipindex.rewrite.optimize import OptimizeOptions
 from skipindex.rewrite.sql_statements import Optimize, Vacuum, parse_statement
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("OPTIMIZE '/t'", Optimize("/t", Wish(), None)),
+        ("OPTIMIZE '/t'", Optimize("/t", OptimizeOptions(), None)),
         (
             (
                 "OPTIMIZE '/path' WHERE day = 25 AND city = 'New York' "
@@ -22,7 +22,9 @@ from skipindex.rewrite.sql_statements import Optimize, Vacuum, parse_statement
             ),
             Optimize(
                 "/path",
-                Wish(["col1", "col2"], "zorder", "day = 25 AND city = 'New York'"),
+                OptimizeOptions(
+                    ["col1", "col2"], "zorder", "day = 25 AND city = 'New York'"
+                ),
                 None,
             ),
         ),
@@ -30,13 +32,15 @@ from skipindex.rewrite.sql_statements import Optimize, Vacuum, parse_statement
             "optimize `/t x` full cluster by a, `b c`, `d``e` in place ;",
             Optimize(
                 "/t x",
-                Wish(["a", "b c", "d`e"], "hilbert", mode="full", in_place=True),
+                OptimizeOptions(
+                    ["a", "b c", "d`e"], "hilbert", mode="full", in_place=True
+                ),
                 None,
             ),
         ),
         (
             "OPTIMIZE \"s3://b/t\" /* all */ ZORDER BY (a) INTO '/new' -- a copy",
-            Optimize("s3://b/t", Wish(["a"], "zorder"), "/new"),
+            Optimize("s3://b/t", OptimizeOptions(["a"], "zorder"), "/new"),
         ),
         (
             (
@@ -45,7 +49,7 @@ from skipindex.rewrite.sql_statements import Optimize, Vacuum, parse_statement
             ),
             Optimize(
                 "/t",
-                Wish(
+                OptimizeOptions(
                     where="day IN (1, 2) AND (zorder > 3 OR `in place` = 'into')",
                     in_place=True,
                 ),

@@ -6,7 +6,7 @@
 Some whole files are read; on each column candidates are built, weighed, and asked
 the workload's questions (or likely ones, where there is no workload).  The choice is
 what keeps fewest of the sample's files in all, under a cap on the indexes' bytes.
-``build_indexes(table)`` without a wish builds the same choice.
+``build_indexes(table)`` without arguments builds the same choice.
 """
 
 from __future__ import annotations
@@ -18,10 +18,16 @@ from typing import Final
 
 from skipindex.advice.candidates import candidates
 from skipindex.advice.findings import advice_of
-from skipindex.advice.questions import Question, alike, asked, columns_of, drawn
+from skipindex.advice.questions import (
+    Question,
+    bind_workload,
+    columns_of,
+    sample_questions,
+    vary_literals,
+)
 from skipindex.advice.report import Advice
-from skipindex.advice.sample import LITTLE, MUCH, take_sample
-from skipindex.advice.selection import Board, choose
+from skipindex.advice.sample import LARGE_SAMPLE, SMALL_SAMPLE, take_sample
+from skipindex.advice.selection import CandidateScores, choose
 from skipindex.build.builder import domain_to_index, indexable_columns
 from skipindex.errors import AdviceError, PredicateError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves
@@ -77,19 +83,21 @@ def advise(
     sampled = mine
     if queries is not None:
         texts = [queries] if isinstance(queries, str) else queries
-        questions, notes = asked(opened, texts, timezone=timezone)
+        questions, notes = bind_workload(opened, texts, timezone=timezone)
         if not questions:
             why = "; ".join(notes) or "none is given"
             raise AdviceError(f"no query can be asked of this table: {why}")
         wanted = columns_of(questions)
         sampled = [column for column in mine if column.name in wanted]
-    sample = take_sample(opened, sampled, LITTLE if questions is None else MUCH)
+    sample = take_sample(
+        opened, sampled, SMALL_SAMPLE if questions is None else LARGE_SAMPLE
+    )
     if questions is None:
-        asked_of_all = drawn(sample)
+        asked_of_all = sample_questions(sample)
     else:
-        asked_of_all = [*questions, *alike(questions, sample)]
+        asked_of_all = [*questions, *vary_literals(questions, sample)]
     by_column = _leaves(asked_of_all)
-    board = Board(
+    scores = CandidateScores(
         sample,
         asked_of_all,
         {
@@ -97,10 +105,10 @@ def advise(
             for name, column in sample.columns.items()
         },
     )
-    state = choose(board, _MARGIN * max_bytes_ratio * sample.n_bytes)
+    selection = choose(scores, _MARGIN * max_bytes_ratio * sample.n_bytes)
     return advice_of(
-        board,
-        state,
+        scores,
+        selection,
         columns=[column.name for column in mine],
         max_bytes_ratio=max_bytes_ratio,
         n_asked=0 if questions is None else len(questions),

@@ -1,6 +1,6 @@
 """Building with a choice: made by the advisor, and remembered by the table.
 
-A later build of the same wish, after an append say, builds what was chosen then, so
+A later build of the same request, after an append say, builds what was chosen then, so
 that all files have the same indexes.  To choose anew, ask with other columns,
 queries or another cap, or drop indexes first.  What the new choice leaves out goes,
 unless it was asked for by name.
@@ -38,7 +38,7 @@ _NOTHING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AdviceRequest:
     """By what the advisor is to choose; the arguments of ``advise``."""
 
     columns: Sequence[str] | None = None
@@ -77,10 +77,10 @@ class AdvisedReport(BuildReport[TableState]):
         return text if self.advice is None else f"{text}\n\n{self.advice}"
 
 
-def build_wished(
+def build_advised(
     table: TableState,
     indexes: Request | None,
-    wish: Wish,
+    criteria: AdviceRequest,
     *,
     runner: Runner,
     progress: Progress | None = None,
@@ -91,17 +91,17 @@ def build_wished(
     Raises:
         AdviceError: ``indexes`` are given, and something to choose them by too.
     """
-    if indexes is not None and wish != Wish():
+    if indexes is not None and criteria != AdviceRequest():
         raise AdviceError(
             "columns, queries and max_bytes_ratio say how to choose indexes, and "
             "indexes says which (accepted: one of the two)"
         )
-    if indexes is None and wish == Wish() and has_any(table):
+    if indexes is None and criteria == AdviceRequest() and has_any(table):
         report = refresh(table, runner=runner, progress=progress, repair=repair)
         return _advised(
             report, None, "the indexes are those that the table has been given before"
         )
-    wanted = wished(table, indexes, wish)
+    wanted = to_build(table, indexes, criteria)
     report = build(
         table,
         wanted.request,
@@ -118,7 +118,7 @@ def build_wished(
 
 
 @dataclass(frozen=True, slots=True)
-class Wished:
+class ToBuild:
     """What to build on a table.
 
     Args:
@@ -134,21 +134,25 @@ class Wished:
     advice: Advice | None = None
 
 
-def wished(table: TableState, indexes: Request | None, wish: Wish) -> Wished:
+def to_build(
+    table: TableState, indexes: Request | None, criteria: AdviceRequest
+) -> ToBuild:
     """What to build: ``indexes``, or what the advisor chooses."""
     if indexes is not None:
         asked = TableProperties(indexes=with_asked(table, indexes))
-        return Wished({**restrictions(table), **indexes}, asked)
-    remembered, advice = _remembered(table, wish), None
+        return ToBuild({**restrictions(table), **indexes}, asked)
+    remembered, advice = _remembered(table, criteria), None
     chosen: SpecsByColumn = {}
     if remembered is None:
-        advice = _advise(table, wish)
+        advice = _advise(table, criteria)
         chosen.update(advice.request)
     else:
         chosen = remembered
-    return Wished(
+    return ToBuild(
         {**restrictions(table), **chosen},
-        TableProperties(choice={"wish": wish.to_json(), "indexes": to_json(chosen)}),
+        TableProperties(
+            choice={"wish": criteria.to_json(), "indexes": to_json(chosen)}
+        ),
         frozenset(_superseded(table, chosen)),
         advice,
     )
@@ -168,7 +172,7 @@ def _advised(
     )
 
 
-def _advise(table: TableState, wish: Wish) -> Advice:
+def _advise(table: TableState, criteria: AdviceRequest) -> Advice:
     """A choice under the cap, which is of all indexes of the table together."""
     named = spec_keys(asked_for(table))
     taken = sum(
@@ -177,15 +181,15 @@ def _advise(table: TableState, wish: Wish) -> Advice:
         for blob in pack.blobs
         if (blob.meta.column, spec_key(blob.meta.spec)) in named
     )
-    ratio = wish.max_bytes_ratio
+    ratio = criteria.max_bytes_ratio
     if taken and table.n_bytes and ratio > 0:
         ratio = max(_NOTHING, ratio - taken / table.n_bytes)
     return advise(
         table,
-        columns=wish.columns,
-        queries=wish.queries,
+        columns=criteria.columns,
+        queries=criteria.queries,
         max_bytes_ratio=ratio,
-        timezone=wish.timezone,
+        timezone=criteria.timezone,
     )
 
 
@@ -195,10 +199,10 @@ def _superseded(table: TableState, chosen: SpecsByColumn) -> set[SpecKey]:
     return spec_keys(chosen_for(table)) - kept
 
 
-def _remembered(table: TableState, wish: Wish) -> SpecsByColumn | None:
-    """What was chosen for the same wish, if it can still be built."""
+def _remembered(table: TableState, criteria: AdviceRequest) -> SpecsByColumn | None:
+    """What was chosen by the same criteria, if it can still be built."""
     choice = table.snapshot.properties.choice
-    if choice is None or choice.get("wish") != wish.to_json():
+    if choice is None or choice.get("wish") != criteria.to_json():
         return None
     known = {column.name for column in table.leaves if column.domain is not None}
     try:

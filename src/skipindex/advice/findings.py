@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from skipindex.advice.candidates import Candidate
+from skipindex.advice.questions import Question
 from skipindex.advice.report import (
     Advice,
     ColumnAdvice,
@@ -13,7 +15,8 @@ from skipindex.advice.report import (
     Trial,
     specs_text,
 )
-from skipindex.advice.selection import Board, State
+from skipindex.advice.sample import Sample
+from skipindex.advice.selection import CandidateScores, Selection
 from skipindex.planner.bound_predicate import leaves
 
 _SORTED: Final = 0.5
@@ -21,8 +24,8 @@ _SORTED: Final = 0.5
 
 
 def advice_of(
-    board: Board,
-    state: State,
+    scores: CandidateScores,
+    selection: Selection,
     *,
     columns: Sequence[str],
     max_bytes_ratio: float,
@@ -33,84 +36,117 @@ def advice_of(
     """The report of a choice.
 
     Args:
-        board: what was measured.
-        state: what was chosen.
+        scores: what was measured.
+        selection: what was chosen.
         columns: all that get statistics.
         max_bytes_ratio: the cap.
         n_asked: questions of the workload, which come first; 0 if there was none.
         notes: as they are.
         seconds: that it took.
     """
-    nothing = dict.fromkeys(board.candidates, 0)
-    richest = board.richest()
-    ids = range(n_asked or len(board.questions))
-
-    def kept(some: State) -> list[int]:
-        return [board.kept(i, some) for i in ids]
-
-    least, chosen, most = kept(nothing), kept(state), kept(richest)
-    # For every column and candidate: the files that each question keeps.
-    alone: dict[str, list[list[int]]] = {}
-    together: dict[str, list[list[int]]] = {}
-    for name, found in board.candidates.items():
-        mine = [i for i in board.questions_of(name) if i in ids]
-        alone[name], together[name] = [], []
-        for at in range(len(found)):
-            one, rest = list(least), list(chosen)
-            for i in mine:
-                one[i] = board.kept(i, {**nothing, name: at})
-                rest[i] = board.kept(i, {**state, name: at})
-            alone[name].append(one)
-            together[name].append(rest)
-    advice = tuple(
-        _column_advice(board, state, name, alone[name], together[name])
-        for name in board.candidates
-    )
-    queries = tuple(
-        QueryAdvice(
-            board.questions[i].text,
-            least[i],
-            chosen[i],
-            most[i],
-            {
-                name: {
-                    specs_text(one.specs): (alone[name][at][i], together[name][at][i])
-                    for at, one in enumerate(board.candidates[name])
-                }
-                for name in dict.fromkeys(
-                    leaf.column for leaf in leaves(board.questions[i].tree)
-                )
-                if name in board.candidates
-            },
-        )
-        for i in ids
-    )
-    data_bytes = int(board.sample.table.sizes.sum())
+    n_questions = n_asked or len(scores.questions)
+    nothing = dict.fromkeys(scores.candidates, 0)
+    least = _Outcome.of(scores, nothing, n_questions)
+    chosen = _Outcome.of(scores, selection, n_questions)
+    most = _Outcome.of(scores, scores.richest(), n_questions)
+    trials = {
+        name: [
+            _Measured(
+                one, least.with_candidate(name, i), chosen.with_candidate(name, i)
+            )
+            for i, one in enumerate(found)
+        ]
+        for name, found in scores.candidates.items()
+    }
+    data_bytes = int(scores.sample.table.sizes.sum())
     return Advice(
-        columns=advice,
-        queries=queries if n_asked else (),
-        unasked=tuple(name for name in columns if name not in board.candidates),
+        columns=tuple(
+            _column_advice(scores.sample, name, trials[name], selection[name])
+            for name in scores.candidates
+        ),
+        queries=tuple(
+            QueryAdvice(
+                question.text,
+                least.kept[i],
+                chosen.kept[i],
+                most.kept[i],
+                {
+                    name: {
+                        specs_text(one.candidate.specs): (one.alone[i], one.together[i])
+                        for one in trials[name]
+                    }
+                    for name in _columns(question)
+                    if name in trials
+                },
+            )
+            for i, question in enumerate(scores.questions[:n_asked])
+        ),
+        unasked=tuple(name for name in columns if name not in scores.candidates),
         data_bytes=data_bytes,
         max_bytes=int(max_bytes_ratio * data_bytes),
-        n_files=len(board.sample.files),
-        kept=(sum(least), sum(chosen), sum(most)),
+        n_files=len(scores.sample.files),
+        kept=(sum(least.kept), sum(chosen.kept), sum(most.kept)),
         notes=tuple(notes),
         seconds=seconds,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How many files of the sample each question keeps under a selection."""
+
+    scores: CandidateScores
+    selection: Selection
+    kept: list[int]
+
+    @classmethod
+    def of(
+        cls, scores: CandidateScores, selection: Selection, n_questions: int
+    ) -> _Outcome:
+        kept = [scores.kept(i, selection) for i in range(n_questions)]
+        return cls(scores, selection, kept)
+
+    def with_candidate(self, column: str, at: int) -> list[int]:
+        """The same, with another candidate of one column."""
+        kept, other = list(self.kept), {**self.selection, column: at}
+        for i in self.scores.questions_of(column):
+            if i < len(kept):
+                kept[i] = self.scores.kept(i, other)
+        return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A candidate, and how many files each question keeps with it.
+
+    Args:
+        candidate: of one column.
+        alone: with nothing else but min/max.
+        together: where all other columns are as chosen.
+    """
+
+    candidate: Candidate
+    alone: list[int]
+    together: list[int]
+
+
+def _columns(question: Question) -> list[str]:
+    """The columns of a question, in its order."""
+    return list(dict.fromkeys(leaf.column for leaf in leaves(question.tree)))
+
+
 def _column_advice(
-    board: Board,
-    state: State,
-    name: str,
-    alone: Sequence[Sequence[int]],
-    together: Sequence[Sequence[int]],
+    sample: Sample, name: str, measured: Sequence[_Measured], at: int
 ) -> ColumnAdvice:
-    column, found, at = board.sample.columns[name], board.candidates[name], state[name]
-    scale = board.sample.scale
+    column = sample.columns[name]
     trials = tuple(
-        Trial(one.specs, round(one.n_bytes * scale), sum(a), sum(t))
-        for one, a, t in zip(found, alone, together, strict=True)
+        Trial(
+            one.candidate.specs,
+            round(one.candidate.n_bytes * sample.scale),
+            sum(one.alone),
+            sum(one.together),
+        )
+        for one in measured
     )
     facts = [
         f"{'clustered over files' if column.overlap < _SORTED else 'in every file'}",
@@ -118,10 +154,10 @@ def _column_advice(
         f"{column.null_share:.0%} NULL" if column.null_share else "",
     ]
     saved = trials[0].kept_with_choice - trials[at].kept_with_choice
-    verdict = _verdict(found, at, saved, n_distinct=column.n_distinct)
+    verdict = _verdict(len(trials), at, saved, n_distinct=column.n_distinct)
     return ColumnAdvice(
         name=name,
-        specs=found[at].specs,
+        specs=trials[at].specs,
         n_bytes=trials[at].n_bytes,
         n_distinct=column.n_distinct,
         null_share=column.null_share,
@@ -132,13 +168,11 @@ def _column_advice(
     )
 
 
-def _verdict(
-    found: Sequence[Candidate], at: int, saved: int, *, n_distinct: float
-) -> str:
+def _verdict(n_candidates: int, at: int, saved: int, *, n_distinct: float) -> str:
     if at:
-        less = "" if at == len(found) - 1 else ", cut to fit under the cap"
+        less = "" if at == n_candidates - 1 else ", cut to fit under the cap"
         return f"keeps {saved} files fewer than min/max{less}"
-    if len(found) > 1:
+    if n_candidates > 1:
         return "other columns skip more for the bytes"
     if n_distinct <= 1:
         return "one value, which min/max knows"

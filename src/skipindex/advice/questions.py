@@ -115,7 +115,7 @@ def _statements(sql: str) -> list[str]:
     return [text for piece in pieces if (text := piece.strip())]
 
 
-def asked(
+def bind_workload(
     table: TableState, queries: Iterable[str], *, timezone: str | None
 ) -> tuple[list[Question], list[str]]:
     """The questions of a workload, and notes on those that cannot be asked here."""
@@ -138,7 +138,7 @@ def columns_of(questions: Iterable[Question]) -> set[str]:
     return {leaf.column for q in questions for leaf in leaves(q.tree)}
 
 
-def drawn(sample: Sample) -> list[Question]:
+def sample_questions(sample: Sample) -> list[Question]:
     """Likely questions; the same ones for the same sample."""
     chooser = random.Random(_SEED)
     columns = [c for c in sample.columns.values() if c.n_distinct > 1]
@@ -170,7 +170,7 @@ def drawn(sample: Sample) -> list[Question]:
     return questions
 
 
-def alike(questions: Sequence[Question], sample: Sample) -> list[Question]:
+def vary_literals(questions: Sequence[Question], sample: Sample) -> list[Question]:
     """Questions of the same shapes as ``questions``, with literals of the sample.
 
     They count little, and make a choice that also serves tomorrow's literals.

@@ -33,8 +33,8 @@ class Extent:
     rows: int
 
 
-LITTLE: Final = Extent(8, 300_000)
-MUCH: Final = Extent(24, 1_000_000)
+SMALL_SAMPLE: Final = Extent(8, 300_000)
+LARGE_SAMPLE: Final = Extent(24, 1_000_000)
 """For a workload: of clustered files, each query concerns only a few."""
 
 
@@ -162,7 +162,7 @@ class Sample:
 
 
 def take_sample(
-    table: TableState, columns: Sequence[ColumnInfo], extent: Extent = LITTLE
+    table: TableState, columns: Sequence[ColumnInfo], extent: Extent = SMALL_SAMPLE
 ) -> Sample:
     """Some files from all parts of the table, with ``columns``.
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
@@ -41,12 +41,12 @@ from skipindex.planner.bound_predicate import (
 _NEARLY: Final = 0.1
 _NO_ROW: Final = BitMap()
 
-State = dict[str, int]
+Selection = dict[str, int]
 """Of every column, which of its candidates is taken."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class OpenPair:
     """A question and a file that an index can skip for it."""
 
     question: int
@@ -54,8 +54,8 @@ class Pair:
 
 
 @dataclass
-class Board:
-    """The questions, the sample and the candidates, and what a state is worth.
+class CandidateScores:
+    """The questions, the sample and the candidates, and what a selection is worth.
 
     Args:
         sample: the files.
@@ -66,8 +66,8 @@ class Board:
     sample: Sample
     questions: Sequence[Question]
     candidates: Mapping[str, Sequence[Candidate]]
-    pairs: list[Pair] = field(init=False)
-    of_question: list[list[Pair]] = field(init=False)
+    pairs: list[OpenPair] = field(init=False)
+    of_question: list[list[OpenPair]] = field(init=False)
     skipped: list[int] = field(init=False)
     matching: list[int] = field(init=False)
 
@@ -85,7 +85,7 @@ class Board:
             skipped = matching = 0
             pairs = []
             for file in range(len(self.sample.files)):
-                pair = Pair(i, file)
+                pair = OpenPair(i, file)
                 if self.is_empty(self.rows(pair, nothing)):
                     skipped += 1
                 elif self.is_empty(self.rows(pair, richest)):
@@ -96,7 +96,9 @@ class Board:
             self.of_question.append(pairs)
             self.skipped.append(skipped)
             self.matching.append(matching)
-        self.of_column: dict[str, list[Pair]] = {name: [] for name in self.candidates}
+        self.of_column: dict[str, list[OpenPair]] = {
+            name: [] for name in self.candidates
+        }
         for pair in self.pairs:
             names = {x.column for x in leaves(self.questions[pair.question].tree)}
             for name in names & self.of_column.keys():
@@ -106,7 +108,7 @@ class Board:
         """The questions with an open pair that ask for the column."""
         return sorted({pair.question for pair in self.of_column[column]})
 
-    def richest(self) -> State:
+    def richest(self) -> Selection:
         """The largest candidate of every column."""
         return {name: len(found) - 1 for name, found in self.candidates.items()}
 
@@ -115,8 +117,8 @@ class Board:
         """Whether no row may match."""
         return rows is not None and not rows
 
-    def rows(self, pair: Pair, state: State) -> Rows:
-        """The rows of the pair's file that may match under ``state``."""
+    def rows(self, pair: OpenPair, selection: Selection) -> Rows:
+        """The rows of the pair's file that may match under ``selection``."""
 
         def walk(node: BoundPredicate) -> Rows:
             match node:
@@ -138,7 +140,7 @@ class Board:
                         union = union | more
                     return union
                 case Leaf() | Computed():
-                    return self._leaf(node, pair.file, state)
+                    return self._leaf(node, pair.file, selection)
                 case TruthValue(value):
                     return None if value else _NO_ROW
                 case Unknown():
@@ -148,25 +150,25 @@ class Board:
 
         return walk(self.questions[pair.question].tree)
 
-    def _leaf(self, leaf: Leaf | Computed, file: int, state: State) -> Rows:
+    def _leaf(self, leaf: Leaf | Computed, file: int, selection: Selection) -> Rows:
         if not self._stats[leaf][file]:
             return _NO_ROW
         column = leaf.column
-        if column not in state:
+        if column not in selection:
             return None
-        return self.candidates[column][state[column]].answers[leaf][file]
+        return self.candidates[column][selection[column]].answers[leaf][file]
 
-    def cost(self, pair: Pair, state: State) -> float:
-        """What the pair costs under ``state``: less than half if it is skipped."""
-        rows = self.rows(pair, state)
+    def cost(self, pair: OpenPair, selection: Selection) -> float:
+        """What the pair costs under ``selection``: less than half if it is skipped."""
+        rows = self.rows(pair, selection)
         n_rows = self.sample.n_rows[pair.file]
         n = n_rows if rows is None else len(rows)
         weight = self.questions[pair.question].weight
         if not n:
-            return 0.5 * weight * self._chance(pair, state)
+            return 0.5 * weight * self._chance(pair, selection)
         return weight * (1 + _NEARLY * math.log(n) / math.log(max(2, n_rows)))
 
-    def _chance(self, pair: Pair, state: State) -> float:
+    def _chance(self, pair: OpenPair, selection: Selection) -> float:
         """That a row of a file like this one may match."""
         n_rows = self.sample.n_rows[pair.file]
 
@@ -177,7 +179,7 @@ class Board:
                 case AnyOf(children):
                     return 1 - math.prod(1 - share(child) for child in children)
                 case Leaf() | Computed():
-                    rows = self._leaf(node, pair.file, state)
+                    rows = self._leaf(node, pair.file, selection)
                     return 1.0 if rows is None else len(rows) / n_rows
                 case TruthValue(value):
                     return float(value)
@@ -189,85 +191,25 @@ class Board:
         expected = n_rows * share(self.questions[pair.question].tree)
         return -math.expm1(-expected)
 
-    def n_bytes(self, state: State) -> int:
+    def n_bytes(self, selection: Selection) -> int:
         """The size of the indexes of the sample."""
-        return sum(self.candidates[name][i].n_bytes for name, i in state.items())
+        return sum(self.candidates[name][i].n_bytes for name, i in selection.items())
 
-    def kept(self, question: int, state: State) -> int:
-        """How many files of the sample a question keeps under ``state``."""
+    def kept(self, question: int, selection: Selection) -> int:
+        """How many files of the sample a question keeps under ``selection``."""
         return self.matching[question] + sum(
-            not self.is_empty(self.rows(pair, state))
+            not self.is_empty(self.rows(pair, selection))
             for pair in self.of_question[question]
         )
 
 
-def choose(board: Board, max_bytes: float) -> State:
+def choose(scores: CandidateScores, max_bytes: float) -> Selection:
     """The candidates to take: together at most ``max_bytes`` on the sample."""
-    state = board.richest()
-    costs = {pair: board.cost(pair, state) for pair in board.pairs}
-    _give_up(board, state, costs, max_bytes)
-    _fill(board, state, costs, max_bytes)
-    _drop_useless(board, state)
-    return state
-
-
-def _give_up(
-    board: Board, state: State, costs: dict[Pair, float], max_bytes: float
-) -> None:
-    """Step down, the least loss for a byte first."""
-    n_bytes = board.n_bytes(state)
-    heap = [step for name in state for step in _steps_down(board, state, costs, name)]
-    heapq.heapify(heap)
-    while heap:
-        step = heapq.heappop(heap)
-        if step.before != state[step.column]:
-            continue
-        now = _step(board, state, costs, step.column, step.after)
-        if heap and now.ratio > heap[0].ratio and now.ratio > step.ratio:
-            heapq.heappush(heap, now)
-            continue
-        if n_bytes <= max_bytes and now.loss > 0:
-            continue  # it fits, and this byte is of some use
-        n_bytes -= now.saved
-        _take(board, state, costs, step.column, step.after)
-        for more in _steps_down(board, state, costs, step.column):
-            heapq.heappush(heap, more)
-
-
-def _fill(
-    board: Board, state: State, costs: dict[Pair, float], max_bytes: float
-) -> None:
-    """Use what is left under the cap, the greatest gain for a byte first."""
-    while True:
-        slack = max_bytes - board.n_bytes(state)
-        ups = [
-            step
-            for name, at in state.items()
-            for i in range(at + 1, len(board.candidates[name]))
-            if board.candidates[name][i].n_bytes - board.candidates[name][at].n_bytes
-            <= slack
-            and (step := _step(board, state, costs, name, i)).loss < 0
-        ]
-        if not ups:
-            return
-        best = max(ups, key=lambda step: step.ratio)
-        _take(board, state, costs, best.column, best.after)
-
-
-def _drop_useless(board: Board, state: State) -> None:
-    """Give up what keeps no file of the sample fewer, the largest first.
-
-    That a file is kept for fewer rows is worth something only if another index can
-    make use of it.
-    """
-    sizes = {name: board.candidates[name][at].n_bytes for name, at in state.items()}
-    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
-        asked = board.questions_of(name)
-        without = {**state, name: 0}
-        if sizes[name] and all(
-            board.kept(i, without) == board.kept(i, state) for i in asked
-        ):
-            state[name] = 0
+    descent = _Descent(scores, max_bytes)
+    descent.give_up()
+    descent.fill()
+    descent.drop_useless()
+    return descent.selection
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -282,30 +224,85 @@ class _Step:
     saved: int
 
 
-def _steps_down(
-    board: Board, state: State, costs: Mapping[Pair, float], name: str
-) -> Iterable[_Step]:
-    for after in range(state[name]):
-        yield _step(board, state, costs, name, after)
+class _Descent:
+    """From the richest candidates down to those that fit under the cap."""
 
+    def __init__(self, scores: CandidateScores, max_bytes: float) -> None:
+        self.scores = scores
+        self.selection = scores.richest()
+        self._max_bytes = max_bytes
+        self._costs = {pair: scores.cost(pair, self.selection) for pair in scores.pairs}
 
-def _step(
-    board: Board, state: State, costs: Mapping[Pair, float], name: str, after: int
-) -> _Step:
-    before = state[name]
-    other = {**state, name: after}
-    loss = sum(board.cost(p, other) - costs[p] for p in board.of_column[name])
-    if abs(loss) < 1e-12:
-        loss = 0.0
-    saved = (
-        board.candidates[name][before].n_bytes - board.candidates[name][after].n_bytes
-    )
-    return _Step(loss / saved if saved else 0.0, name, before, after, loss, saved)
+    def give_up(self) -> None:
+        """Step down, the least loss for a byte first."""
+        n_bytes = self.scores.n_bytes(self.selection)
+        heap = [step for name in self.selection for step in self._steps_down(name)]
+        heapq.heapify(heap)
+        while heap:
+            step = heapq.heappop(heap)
+            if step.before != self.selection[step.column]:
+                continue
+            now = self._step(step.column, step.after)
+            if heap and now.ratio > heap[0].ratio and now.ratio > step.ratio:
+                heapq.heappush(heap, now)
+                continue
+            if n_bytes <= self._max_bytes and now.loss > 0:
+                continue  # it fits, and this byte is of some use
+            n_bytes -= now.saved
+            self._take(step)
+            for more in self._steps_down(step.column):
+                heapq.heappush(heap, more)
 
+    def fill(self) -> None:
+        """Use what is left under the cap, the greatest gain for a byte first."""
+        while True:
+            slack = self._max_bytes - self.scores.n_bytes(self.selection)
+            ups = [
+                step
+                for name, at in self.selection.items()
+                for i in range(at + 1, len(self.scores.candidates[name]))
+                if -self._saved(name, i) <= slack
+                and (step := self._step(name, i)).loss < 0
+            ]
+            if not ups:
+                return
+            self._take(max(ups, key=lambda step: step.ratio))
 
-def _take(
-    board: Board, state: State, costs: dict[Pair, float], name: str, after: int
-) -> None:
-    state[name] = after
-    for pair in board.of_column[name]:
-        costs[pair] = board.cost(pair, state)
+    def drop_useless(self) -> None:
+        """Give up what keeps no file of the sample fewer, the largest first.
+
+        That a file is kept for fewer rows is worth something only if another index
+        can make use of it.
+        """
+        kept, found = self.scores.kept, self.scores.candidates
+        sizes = {name: found[name][at].n_bytes for name, at in self.selection.items()}
+        for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+            without = {**self.selection, name: 0}
+            if sizes[name] and all(
+                kept(question, without) == kept(question, self.selection)
+                for question in self.scores.questions_of(name)
+            ):
+                self.selection[name] = 0
+
+    def _steps_down(self, name: str) -> list[_Step]:
+        return [self._step(name, after) for after in range(self.selection[name])]
+
+    def _step(self, name: str, after: int) -> _Step:
+        other = {**self.selection, name: after}
+        pairs = self.scores.of_column[name]
+        loss = sum(self.scores.cost(pair, other) - self._costs[pair] for pair in pairs)
+        if abs(loss) < 1e-12:
+            loss = 0.0
+        saved = self._saved(name, after)
+        ratio = loss / saved if saved else 0.0
+        return _Step(ratio, name, self.selection[name], after, loss, saved)
+
+    def _saved(self, name: str, after: int) -> int:
+        """The bytes that another candidate of a column saves; below 0 if larger."""
+        found = self.scores.candidates[name]
+        return found[self.selection[name]].n_bytes - found[after].n_bytes
+
+    def _take(self, step: _Step) -> None:
+        self.selection[step.column] = step.after
+        for pair in self.scores.of_column[step.column]:
+            self._costs[pair] = self.scores.cost(pair, self.selection)

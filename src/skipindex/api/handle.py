@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, cast
 import pyarrow as pa
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
-from skipindex.advice.advised_build import Wish, build_wished
+from skipindex.advice.advised_build import AdviceRequest, build_advised
 from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
 from skipindex.api.index_info import IndexInfo, indexes_of
@@ -274,7 +274,7 @@ class Table(TableState):
         return built(
             self.refresh(),
             indexes,
-            Wish(columns, queries, max_bytes_ratio, timezone),
+            AdviceRequest(columns, queries, max_bytes_ratio, timezone),
             spark=spark,
             workers=workers,
             progress=progress,
@@ -572,7 +572,7 @@ def open_table(
 def built(
     state: TableState,
     indexes: Request | None,
-    wish: Wish,
+    request: AdviceRequest,
     *,
     spark: SparkSession | None,
     workers: int | None,
@@ -581,8 +581,8 @@ def built(
 ) -> BuildReport[Table]:
     """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
     runner = _runner(spark, workers)
-    report = build_wished(
-        state, indexes, wish, runner=runner, progress=progress, repair=repair
+    report = build_advised(
+        state, indexes, request, runner=runner, progress=progress, repair=repair
     )
     return _reported("build", report)
 

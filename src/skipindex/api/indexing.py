@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from skipindex.advice import MAX_BYTES_RATIO
-from skipindex.advice.advised_build import Wish
+from skipindex.advice.advised_build import AdviceRequest
 from skipindex.api.handle import Table, built
 from skipindex.api.planning import AnyTable
 from skipindex.build.builder import BuildReport, Request
@@ -60,7 +60,7 @@ def build_indexes(
     return built(
         open_state(table, plain=plain, fresh=True),
         indexes,
-        Wish(columns, queries, max_bytes_ratio, timezone),
+        AdviceRequest(columns, queries, max_bytes_ratio, timezone),
         spark=spark,
         workers=workers,
         progress=progress,

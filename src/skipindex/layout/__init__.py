@@ -11,10 +11,10 @@ from skipindex.layout.curves import (
     CURVES,
     Curve,
     curve,
+    hash_curve,
     hilbert,
     interleave,
     linear,
-    scatter,
 )
 from skipindex.layout.cuts import FileCuts
 from skipindex.layout.interface import Layout, Placement
@@ -46,9 +46,9 @@ __all__ = [
     "choose_curve",
     "choose_layout",
     "curve",
+    "hash_curve",
     "hilbert",
     "interleave",
     "linear",
     "n_files_for",
-    "scatter",
 ]

@@ -112,7 +112,7 @@ def linear(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
     return keys
 
 
-def scatter(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
+def hash_curve(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
     """Keys without any order: neighbours on the grid end up far apart.
 
     Multiplicative hashing (Knuth, TAOCP 3, 6.4) of the linear key, twice; a
@@ -236,7 +236,7 @@ CURVES: Final[Mapping[str, Curve]] = MappingProxyType(
         "hilbert": Curve("hilbert", hilbert, _share_in_cube, _every_bit),
         "zorder": Curve("zorder", interleave, _share_in_turn, _every_bit),
         "linear": Curve("linear", linear, _share_in_order, _lowest_bit_of_each),
-        "hash": Curve("hash", scatter, _share_in_turn, _no_bit),
+        "hash": Curve("hash", hash_curve, _share_in_turn, _no_bit),
     }
 )
 """Every curve by the name that users give it."""

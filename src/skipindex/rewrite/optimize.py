@@ -38,7 +38,7 @@ _CHOSEN: Final = ("tree", "workload", "max_ranges", "files_read_on_sample")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class OptimizeOptions:
     """What a caller of optimize asks for; None is "as the table has it".
 
     The fields are the arguments of ``spark.writers.optimize``.
@@ -107,7 +107,7 @@ class OptimizeReport(Generic[TableT_co]):
 
 def optimize_files(
     table: TableState,
-    wish: Wish,
+    options: OptimizeOptions,
     *,
     writer: Callable[[Target], Writer],
     runner: Runner,
@@ -118,7 +118,7 @@ def optimize_files(
 
     Args:
         table: the table.
-        wish: what is asked for.
+        options: of the run.
         writer: makes what writes rows to a target.
         runner: where indexes are built.
         timezone: of the session, for ``where``.
@@ -127,12 +127,12 @@ def optimize_files(
     It raises what ``Table.optimize`` does, but for the settings of a session.
     """
     began = time.perf_counter()
-    require_own(table, in_place=wish.in_place)
-    request = present_indexes(table) if wish.indexes is None else wish.indexes
-    target = target_of(table, wish, request)
-    mode = mode_named(wish.mode)
+    require_own(table, in_place=options.in_place)
+    request = present_indexes(table) if options.indexes is None else options.indexes
+    target = target_of(table, options, request)
+    mode = mode_named(options.mode)
     column_requests(table, request)  # what cannot be built is refused at once
-    chosen = choose(table, wish.where, timezone=timezone)
+    chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
     files = data_files(table, [i for i in chosen if table.paths[i] not in arriving])
     cubes = cubes_of(table.snapshot.properties)
@@ -151,7 +151,7 @@ def optimize_files(
             index=lambda found: index_files(
                 table.over(found), request, runner=runner, progress=progress
             ),
-            properties=_properties(table, wish, target),
+            properties=_properties(table, options, target),
         )
     after = table.refresh()
     old = [file for rewritten in done for file in rewritten.group.files]
@@ -185,7 +185,7 @@ def require_own(table: TableState, *, in_place: bool) -> None:
         )
 
 
-def target_of(table: TableState, wish: Wish, request: Request) -> Target:
+def target_of(table: TableState, options: OptimizeOptions, request: Request) -> Target:
     """How the files are to be: as asked, else as the table was laid out.
 
     Raises:
@@ -193,7 +193,7 @@ def target_of(table: TableState, wish: Wish, request: Request) -> Target:
         PredicateError: a column does not exist.
     """
     layout = table.snapshot.properties.layout or {}
-    names, curve, order = wish.cluster_by, wish.curve, wish.sort_within
+    names, curve, order = options.cluster_by, options.curve, options.sort_within
     known: Mapping[str, Any] = {}
     if names is None:
         is_laid_out = curve or layout.get("curve", _CURVE)  # None: in no order
@@ -206,7 +206,7 @@ def target_of(table: TableState, wish: Wish, request: Request) -> Target:
         raise LayoutError(f"curve={curve!r} would need columns in cluster_by")
     curve = curve or _CURVE
     named_curve(curve)
-    rows, n_bytes = wish.rows_per_file, wish.bytes_per_file
+    rows, n_bytes = options.rows_per_file, options.bytes_per_file
     if rows is None and n_bytes is None:
         n_bytes = layout.get("bytes_per_file")
         rows = layout.get("rows_per_file", ROWS_PER_FILE) if n_bytes is None else None
@@ -216,7 +216,7 @@ def target_of(table: TableState, wish: Wish, request: Request) -> Target:
         tuple(table.resolve(name).name for name in order or ()),
         rows,
         n_bytes,
-        wish.cube_size,
+        options.cube_size,
         known,
     )
 
@@ -233,10 +233,12 @@ def _arriving(table: TableState) -> set[str]:
     }
 
 
-def _properties(table: TableState, wish: Wish, target: Target) -> TableProperties:
+def _properties(
+    table: TableState, options: OptimizeOptions, target: Target
+) -> TableProperties:
     """The layout to record: the newest that all of the table was asked to have."""
     known = table.snapshot.properties.layout
-    if wish.where is not None or (known is not None and not target.cluster_by):
+    if options.where is not None or (known is not None and not target.cluster_by):
         return TableProperties()
     return TableProperties(
         layout={

@@ -1,4 +1,4 @@
-"""Which files of a table a commit refers to that somebody may still read.
+"""Which files of old commits may still be read.
 
 Nothing that is named here may be deleted.
 """

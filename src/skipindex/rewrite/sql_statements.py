@@ -27,7 +27,7 @@ from skipindex.planner.sql.tokens import (
     match_brackets,
     tokenize,
 )
-from skipindex.rewrite.optimize import Wish
+from skipindex.rewrite.optimize import OptimizeOptions
 from skipindex.rewrite.vacuum import RETENTION
 
 
@@ -36,7 +36,7 @@ class Optimize:
     """An OPTIMIZE statement; ``into`` is a path or None."""
 
     path: str
-    wish: Wish
+    options: OptimizeOptions
     into: str | None
 
 
@@ -81,7 +81,7 @@ class _Reader:
         return True
 
     def unexpected(self, expected: str, token: Token | None = None) -> PredicateError:
-        """The error that says what should be in the place of a word."""
+        """The error that says which word was expected."""
         token = token or self._next
         what = "the end" if token.kind is Kind.END else repr(token.text)
         problem = f"expected {expected}, found {what}"
@@ -108,8 +108,8 @@ class _Reader:
         in_place = self.takes("IN", "PLACE")
         into = self._path() if not in_place and self.takes("INTO") else None
         self._end("WHERE, ZORDER BY, CLUSTER BY, IN PLACE, INTO or the end")
-        wish = Wish(columns, curve, where, mode, in_place=in_place)
-        return Optimize(path, wish, into)
+        options = OptimizeOptions(columns, curve, where, mode, in_place=in_place)
+        return Optimize(path, options, into)
 
     def vacuum(self) -> Vacuum:
         """What follows VACUUM."""

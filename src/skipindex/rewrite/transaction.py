@@ -5,7 +5,7 @@
 3. They are counted and indexed there.
 4. One commit names them, their indexes, and what they replace.
 
-Whoever dies before the commit has changed nothing that anybody reads, and vacuum
+A writer that dies before the commit has changed nothing that is read, and vacuum
 finds what is left.  After it, a reader of commits reads the new files, and a reader
 who lists the folder goes on to read the old ones, until vacuum publishes.
 """
@@ -78,7 +78,7 @@ def rewrite(
         properties: of the table, to be set by the same commit.
 
     Raises:
-        CommitConflictError: somebody else changed or rewrote one of the files.
+        CommitConflictError: another writer changed or rewrote one of the files.
         TableError: the new files do not hold as many rows as the old ones.
     """
     location = table.location
@@ -93,12 +93,12 @@ def rewrite(
         for rewritten in done:
             _check_rows(location, rewritten)
         fresh = index([file for rewritten in done for file in rewritten.files])
-        files = {f.path: FileInfo(f.path, f.size, f.mtime) for f in table.files}
+        chosen_files = {f.path: FileInfo(f.path, f.size, f.mtime) for f in table.files}
+        cubes = [_cube(rewritten, target, run) for rewritten in done]
+        replacing = _Replacing(location, chosen_files, done, cubes, fresh)
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            manifest, known = _committed(
-                location, base, files, done, target, run, fresh
-            )
+            manifest, known = replacing.of(base)
             return manifest, known | properties
 
         commit(location, change, operation="optimize")
@@ -147,47 +147,64 @@ def _check_rows(location: Location, rewritten: Rewritten) -> None:
         )
 
 
-def _committed(
-    location: Location,
-    base: Snapshot,
-    files: Mapping[str, FileInfo],
-    done: Sequence[Rewritten],
-    target: Target,
-    run: str,
-    fresh: Manifest,
-) -> tuple[Manifest, TableProperties]:
-    rewrites = Rewrites.from_properties(base.properties)
-    listing, publications = stable_listing(location, lambda: list(location.list()))
-    live, _ = live_files(listing, publications, base)
-    there = {file.path: file for file in live}
-    now = time.time()
-    gone: set[str] = set()
-    for rewritten in done:
-        old = [files[file.path] for file in rewritten.group.files]
-        for file in old:
-            if there.get(file.path) != file:
-                raise CommitConflictError(
-                    f"optimize: {file.path!r} was changed or rewritten by somebody "
-                    "else meanwhile; nothing was replaced, try again"
-                )
-        rewrites = rewrites.with_replaced(old, rewritten.files, now=now)
-        gone |= {file.path for file in old}
-    cubes = [
-        replace(cube, paths=cube.paths - gone)
-        for cube in cubes_of(base.properties)
-        if (cube.paths - gone) & there.keys()
-    ]
-    cubes += [
-        Cube(
-            target.shape(),
-            target.size(),
-            run,
-            rewritten.group.sealed,
-            rewritten.group.left | {file.path for file in rewritten.files},
+@dataclass(frozen=True, slots=True)
+class _Replacing:
+    """The change of a commit: new files replace old ones.
+
+    Args:
+        location: of the table.
+        chosen: the old files by path, as they were when they were chosen.
+        done: what each group of them became.
+        cubes: of the new files.
+        fresh: the new files and their indexes.
+    """
+
+    location: Location
+    chosen: Mapping[str, FileInfo]
+    done: Sequence[Rewritten]
+    cubes: Sequence[Cube]
+    fresh: Manifest
+
+    def of(self, base: Snapshot) -> tuple[Manifest, TableProperties]:
+        """The manifest and the properties after ``base``.
+
+        Raises:
+            CommitConflictError: an old file was changed or rewritten.
+        """
+        listing, publications = stable_listing(
+            self.location, lambda: list(self.location.list())
         )
-        for rewritten in done
-    ]
-    properties = rewrites.to_properties(base.properties)
-    properties = replace(properties, cubes=[cube.to_json() for cube in cubes])
-    manifest = without_files(base.manifest, gone).merge(fresh)
-    return manifest, properties
+        live, _ = live_files(listing, publications, base)
+        there = {file.path: file for file in live}
+        rewrites, now = Rewrites.from_properties(base.properties), time.time()
+        for rewritten in self.done:
+            old = [self.chosen[file.path] for file in rewritten.group.files]
+            _require_unchanged(old, there)
+            rewrites = rewrites.with_replaced(old, rewritten.files, now=now)
+        gone = {file.path for one in self.done for file in one.group.files}
+        left = [
+            replace(cube, paths=cube.paths - gone)
+            for cube in cubes_of(base.properties)
+            if (cube.paths - gone) & there.keys()
+        ]
+        properties = replace(
+            rewrites.to_properties(base.properties),
+            cubes=[cube.to_json() for cube in (*left, *self.cubes)],
+        )
+        return without_files(base.manifest, gone).merge(self.fresh), properties
+
+
+def _require_unchanged(
+    files: Sequence[FileInfo], there: Mapping[str, FileInfo]
+) -> None:
+    for file in files:
+        if there.get(file.path) != file:
+            raise CommitConflictError(
+                f"optimize: {file.path!r} was changed or rewritten by another writer "
+                "meanwhile; nothing was replaced, try again"
+            )
+
+
+def _cube(rewritten: Rewritten, target: Target, run: str) -> Cube:
+    paths = rewritten.group.left | {file.path for file in rewritten.files}
+    return Cube(target.shape(), target.size(), run, rewritten.group.sealed, paths)

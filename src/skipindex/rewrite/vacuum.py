@@ -1,4 +1,4 @@
-"""Publishing rewritten files, and deleting what nobody needs any more.
+"""Publishing rewritten files, and deleting what is no longer needed.
 
 Nothing is deleted that is not ours: only files in this very folder, through no link,
 with names that we give ourselves, and none that a live listing counts or that may
@@ -161,7 +161,7 @@ class _Run:
         self.deleted: dict[str, int] = {}
 
     def empty_trash(self) -> None:
-        """Delete hidden files that nobody needs any more."""
+        """Delete hidden files that are no longer needed."""
         self._snapshot = _newest(self._location)
         cutoff = time.time() - self._keep
         trash = Rewrites.from_properties(self._snapshot.properties).trash

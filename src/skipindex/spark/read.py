@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 from urllib.parse import unquote
@@ -27,6 +27,13 @@ from skipindex.expressions import Predicate
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.columns import column, declared, spark_schema
+from skipindex.spark.settings import (
+    check_session,
+    is_case_sensitive,
+    is_true,
+    session_settings,
+    setting,
+)
 from skipindex.table import TableState, declared_schema, open_state
 from skipindex.table.partitions.inference import INSTANT
 
@@ -35,37 +42,6 @@ _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _GLOB: Final = re.compile(r"[\\*?\[\]{}]")
 _TIMESTAMPS: Final = "spark.sql.timestampType"
 _MERGE: Final = "spark.sql.parquet.mergeSchema"
-_ASSUMED: Final = {
-    "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},
-    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": {"false"},
-    "spark.sql.legacy.literal.pickMinimumPrecision": {"true"},
-    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": {"false"},
-    "spark.sql.parquet.datetimeRebaseModeInRead": {"corrected", "exception"},
-    "spark.sql.parquet.fieldId.read.enabled": {"false"},
-    "spark.sql.parquet.int96RebaseModeInRead": {"corrected", "exception"},
-    "spark.sql.parquet.int96TimestampConversion": {"false"},
-    "spark.sql.parser.escapedStringLiterals": {"false"},
-    "spark.sql.timestampType": {"timestamp_ltz"},
-}
-"""Settings under which a condition, or a column, means what plans take it for.
-
-All but these values are for old applications.  A plan knows no session, so what is not
-assumed is told to it, or it is right under all values:
-
-==============================================  =====================================
-``spark.sql.session.timeZone``                  told; if not, what depends on it is open
-``spark.sql.caseSensitive``                     told
-``spark.sql.ansi.enabled``                      all: what fails or is NULL is open
-``spark.sql.legacy.timeParserPolicy``           all: text of days before 1582 is open
-``spark.sql.optimizer.excludedRules``           all: LIKE of U+FFFD is open
-``spark.sql.legacy.consecutiveStringLiterals``  all: a doubled quote is read both ways
-``spark.sql.icu.caseMappings.enabled``          all: letters beyond ASCII are open
-``spark.sql.legacy.interval.enabled``           all: only whole units of one kind
-``…decimal.retainFractionDigitsOnTruncate``     all: only what fits in 38 digits
-``spark.sql.legacy.nullInEmptyListBehavior``    all: an empty list is read as a constant
-``spark.sql.function.concatBinaryAsString``     all: only text is joined
-==============================================  =====================================
-"""
 
 
 def read(
@@ -95,8 +71,8 @@ def read(
     plan = plan_files(
         predicate,
         table=_typed(opened, schema),
-        timezone=_setting(spark, "spark.sql.session.timeZone"),
-        case_sensitive=_is_case_sensitive(spark),
+        timezone=setting(spark, "spark.sql.session.timeZone"),
+        case_sensitive=is_case_sensitive(spark),
     )
     check_session(spark)
     return _matching(spark, plan, schema)
@@ -205,41 +181,18 @@ def _typed(table: TableState, schema: StructType) -> TableState:
 def _check_session(spark: SparkSession, plan: Plan) -> None:
     """Raise ``PlanError`` where the settings are not those of the plan."""
     zone = plan.session.timezone
-    actual = _setting(spark, "spark.sql.session.timeZone")
+    actual = setting(spark, "spark.sql.session.timeZone")
     if zone is not None and zone != actual:
         raise PlanError(
             f"the plan is for time zone {zone!r}, the session has {actual!r}; plan "
             "again with the session's, or use skipindex.read"
         )
-    if plan.session.case_sensitive != _is_case_sensitive(spark):
+    if plan.session.case_sensitive != is_case_sensitive(spark):
         raise PlanError(
             f"the plan has case_sensitive={plan.session.case_sensitive}, the session "
-            f"has spark.sql.caseSensitive={_setting(spark, 'spark.sql.caseSensitive')}"
+            f"has spark.sql.caseSensitive={setting(spark, 'spark.sql.caseSensitive')}"
         )
     check_session(spark)
-
-
-def check_session(spark: SparkSession) -> None:
-    """Raise ``PlanError`` if a setting gives conditions or values another meaning."""
-    for name, accepted in _ASSUMED.items():
-        if _setting(spark, name).lower() not in accepted:
-            raise PlanError(
-                f"the session has {name}={_setting(spark, name)}, under which a plan "
-                f"may be wrong (accepted: {', '.join(sorted(accepted))})"
-            )
-
-
-@contextmanager
-def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """Session settings for a while."""
-    before = {name: _setting(spark, name) for name in wanted}
-    try:
-        for name, value in wanted.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            spark.conf.set(name, old)
 
 
 def read_files(
@@ -271,7 +224,7 @@ def table_schema(spark: SparkSession, table: TableState) -> StructType:
         for partition in table.partitions
     )
     schema = _spark_schema(spark, table, "" if whole else table.schema_path)
-    if table.declared is None and _is_true(spark, _MERGE):
+    if table.declared is None and is_true(spark, _MERGE):
         _check_merged(spark, table)
     fields = {_folded(spark, field.name): field for field in schema}
     for partition in table.partitions:
@@ -315,7 +268,7 @@ def _check_merged(spark: SparkSession, table: TableState) -> None:
 
 def _folded(spark: SparkSession, name: str) -> str:
     """The name, as the session tells it from others."""
-    return name if _is_case_sensitive(spark) else name.lower()
+    return name if is_case_sensitive(spark) else name.lower()
 
 
 def _opened(
@@ -323,11 +276,11 @@ def _opened(
 ) -> TableState:
     """The table as the session sees it, as far as the caller does not say."""
     opened = open_state(table, plain=plain)
-    if _is_true(spark, _MERGE) and opened.declared is None:
+    if is_true(spark, _MERGE) and opened.declared is None:
         # A partition column of NULLs alone has no type; Spark infers that again.
         merged = [f for f in _spark_schema(spark, opened) if f.dataType != NullType()]
         return opened.with_schema(declared(StructType(merged)))
-    if opened is table or _is_true(spark, _INFERENCE):
+    if opened is table or is_true(spark, _INFERENCE):
         return opened
     texts = {p.name: pa.string() for p in opened.partitions if p.raw}
     return opened.with_partition_types(texts)
@@ -340,12 +293,12 @@ def _check_inference(spark: SparkSession, table: TableState) -> None:
         for partition in table.partitions
         if partition.raw and partition.name not in table.partition_types
     ]
-    if _is_true(spark, _INFERENCE):
+    if is_true(spark, _INFERENCE):
         inferred = []
     instants = [p.name for p in table.partitions if p.dtype == INSTANT]
-    if instants and _setting(spark, _TIMESTAMPS).upper() != "TIMESTAMP_LTZ":
+    if instants and setting(spark, _TIMESTAMPS).upper() != "TIMESTAMP_LTZ":
         raise PlanError(
-            f"the session has {_TIMESTAMPS}={_setting(spark, _TIMESTAMPS)}, but the "
+            f"the session has {_TIMESTAMPS}={setting(spark, _TIMESTAMPS)}, but the "
             f"partition columns {instants} are taken for TIMESTAMP_LTZ"
         )
     if inferred:
@@ -368,17 +321,3 @@ def _quick_listing(spark: SparkSession, *, local: bool) -> Iterator[None]:
         wanted = {f"{_DISCOVERY}.parallelism": str(tasks)}
     with session_settings(spark, wanted):
         yield
-
-
-def _is_case_sensitive(spark: SparkSession) -> bool:
-    return _is_true(spark, "spark.sql.caseSensitive")
-
-
-def _is_true(spark: SparkSession, name: str) -> bool:
-    return _setting(spark, name).lower() == "true"
-
-
-def _setting(spark: SparkSession, name: str) -> str:
-    value = spark.conf.get(name)
-    assert value is not None
-    return value

@@ -57,7 +57,7 @@ class Choice:
     Args:
         layout: fitted to the sample.
         method: ``"tree"`` or ``"curve"``.
-        curve: the best curve; the order inside of leaves, if a tree was chosen.
+        curve: the best curve; the order within leaves, if a tree was chosen.
         scores: files read on the sample by method; ``"all"`` is without a layout.
     """
 

@@ -163,7 +163,7 @@ class Grower:
         low_files = np.rint(below * (n_files / total)).astype(np.int64)
         low_files = np.clip(low_files, 1, n_files - 1)
         share = float(self.loads.sum()) / self.n_files
-        # What an uneven cut above has done to this set it may keep doing.
+        # If the cut above was uneven, the same imbalance is allowed here.
         least = min(LEAST_FILL * share, total / n_files)
         most = max(MOST_FILL * share, total / n_files)
         is_even = np.ones(len(below), bool)

@@ -1,7 +1,7 @@
 """A query tree: rows go left and right by the comparisons that queries make.
 
 The leaves are files.  A curve goes beyond what all queries tell apart: it orders
-the rows inside of each file, and cuts a leaf that is several files large.  The tree
+the rows within each file, and cuts a leaf that is several files large.  The tree
 is stored with the table as JSON, so that rows appended later take the same ways.
 """
 
@@ -31,7 +31,7 @@ from skipindex.layout.workload.workload import BoundWorkload
 
 FORMAT: Final = 1
 _RANGES: Final = 256
-"""Of each column of the curve, which has only the inside of leaves to order."""
+"""Of each column of the curve, which only orders the rows within leaves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class Target:
         sort_within: order of the rows of a file; none is along the curve, or as
             they come where files are joined.
         rows_per_file: rows of a file, about.
-        bytes_per_file: bytes of a file, about; in the place of rows.
+        bytes_per_file: bytes of a file, about; instead of rows.
         cube_size: bytes from which on a cube is sealed.
         known: the rest of the layout that is gone on with: a query tree, the most
             ranges of columns, the workload that they were chosen for.

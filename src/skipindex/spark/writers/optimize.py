@@ -18,16 +18,18 @@ from skipindex.errors import LayoutError
 from skipindex.expressions import Predicate
 from skipindex.layout import QueryTree, Workload
 from skipindex.layout.quality import overlap
-from skipindex.rewrite.optimize import OptimizeReport, Wish, optimize_files, target_of
+from skipindex.rewrite.optimize import (
+    OptimizeOptions,
+    OptimizeReport,
+    optimize_files,
+    target_of,
+)
 from skipindex.rewrite.selection.eligible_files import data_files, present_indexes
 from skipindex.rewrite.selection.grouping import CUBE_SIZE, DataFile, Group, Target
 from skipindex.spark.placement.cluster import apply_clustering, cluster
-from skipindex.spark.read import (
-    check_session,
-    read_files,
-    table_schema,
-)
+from skipindex.spark.read import read_files, table_schema
 from skipindex.spark.runner import SparkRunner
+from skipindex.spark.settings import check_session
 from skipindex.spark.writers.write import write_table
 from skipindex.spark.writers.writing import (
     own_session,
@@ -85,11 +87,11 @@ def optimize(
         mode: ``"incremental"`` clusters what is new, together with what is not
             sealed; ``"full"`` clusters all, unless one run has done just that.
         rows_per_file: target; by default as the table was laid out, or 1,000,000.
-        bytes_per_file: target in the place of rows.
+        bytes_per_file: target instead of rows.
         cube_size: bytes from which on files that were clustered together are
             sealed: incremental runs do not rewrite them.  A larger cube is better
             separated, and costs more to grow.
-        sort_within: columns to sort by inside of each file; by default the curve.
+        sort_within: columns to sort by within each file; by default the curve.
         indexes: of the new files, as for ``build_indexes``; by default those that
             the table has.
         into: write an optimized copy of the whole table to this folder, which does
@@ -104,10 +106,10 @@ def optimize(
         PredicateError: ``where`` asks for more than partition values.
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
-        CommitConflictError: somebody else changed the same files meanwhile.
+        CommitConflictError: another writer changed the same files meanwhile.
         PlanError: a setting of the session would change values.
     """
-    wish = Wish(
+    asked = OptimizeOptions(
         cluster_by,
         curve,
         where,
@@ -120,14 +122,14 @@ def optimize(
         in_place,
     )
     return optimize_as(
-        spark, table, wish, into=into, options=options, progress=progress
+        spark, table, asked, into=into, options=options, progress=progress
     )
 
 
 def optimize_as(
     spark: SparkSession,
     table: TableState | str | os.PathLike[str],
-    wish: Wish,
+    asked: OptimizeOptions,
     *,
     into: str | os.PathLike[str] | None = None,
     options: Mapping[str, str] | None = None,
@@ -138,10 +140,10 @@ def optimize_as(
     opened = open_state(table, fresh=True)
     settings = dict(options or {})
     if into is not None:
-        return _copy(spark, opened, wish, into, settings, progress)
+        return _copy(spark, opened, asked, into, settings, progress)
     return optimize_files(
         opened,
-        wish,
+        asked,
         writer=lambda target: _RowWriter(_strict(spark), opened, target, settings),
         runner=SparkRunner(spark),
         timezone=spark.conf.get("spark.sql.session.timeZone"),
@@ -235,19 +237,19 @@ class _RowWriter:
 def _copy(
     spark: SparkSession,
     table: TableState,
-    wish: Wish,
+    asked: OptimizeOptions,
     into: str | os.PathLike[str],
     options: Mapping[str, str],
     progress: Progress | None,
 ) -> OptimizeReport[TableState]:
     """Write the whole table anew, somewhere else."""
-    if wish.where is not None or wish.in_place:
+    if asked.where is not None or asked.in_place:
         raise LayoutError(
             "into= writes a copy of the whole table (accepted without where and "
             "in_place)"
         )
-    request = present_indexes(table) if wish.indexes is None else wish.indexes
-    target = target_of(table, wish, request)
+    request = present_indexes(table) if asked.indexes is None else asked.indexes
+    target = target_of(table, asked, request)
     files = data_files(table, range(len(table)))
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))

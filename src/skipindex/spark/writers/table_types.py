@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import operator
+from collections.abc import Callable, Collection
 from typing import Final
 
 from pyspark.sql import DataFrame, types
@@ -75,37 +76,39 @@ def _check_names(found: list[str], wanted: list[str]) -> None:
 
 def _is_alike(one: types.DataType, other: types.DataType) -> bool:
     """Whether two types are one, up to what may be NULL."""
-    match one, other:
-        case types.StructType(), types.StructType():
-            return one.names == other.names and all(
-                _is_alike(a.dataType, b.dataType)
-                for a, b in zip(one, other, strict=True)
-            )
-        case types.ArrayType(), types.ArrayType():
-            return _is_alike(one.elementType, other.elementType)
-        case types.MapType(), types.MapType():
-            return _is_alike(one.keyType, other.keyType) and _is_alike(
-                one.valueType, other.valueType
-            )
-    return one == other
+    return _every_leaf(operator.eq, one, other)
 
 
 def _widens(narrow: types.DataType, wide: types.DataType) -> bool:
     """Whether the wide type holds every value of the narrow one exactly."""
-    if _is_alike(narrow, wide) or isinstance(narrow, types.NullType):
-        return True
-    match narrow, wide:
+    return _every_leaf(_leaf_widens, narrow, wide)
+
+
+def _every_leaf(
+    rule: Callable[[types.DataType, types.DataType], bool],
+    one: types.DataType,
+    other: types.DataType,
+) -> bool:
+    """Whether a rule holds for two types, in nested ones for all that they contain."""
+    match one, other:
         case types.StructType(), types.StructType():
-            return narrow.names == wide.names and all(
-                _widens(a.dataType, b.dataType)
-                for a, b in zip(narrow, wide, strict=True)
+            return one.names == other.names and all(
+                _every_leaf(rule, a.dataType, b.dataType)
+                for a, b in zip(one, other, strict=True)
             )
         case types.ArrayType(), types.ArrayType():
-            return _widens(narrow.elementType, wide.elementType)
+            return _every_leaf(rule, one.elementType, other.elementType)
         case types.MapType(), types.MapType():
-            return _widens(narrow.keyType, wide.keyType) and _widens(
-                narrow.valueType, wide.valueType
+            return _every_leaf(rule, one.keyType, other.keyType) and _every_leaf(
+                rule, one.valueType, other.valueType
             )
+    return rule(one, other)
+
+
+def _leaf_widens(narrow: types.DataType, wide: types.DataType) -> bool:
+    if narrow == wide or isinstance(narrow, types.NullType):
+        return True
+    match narrow, wide:
         case types.FloatType(), types.DoubleType():
             return True
         case types.DecimalType(), types.DecimalType():

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from skipindex.advice.advised_build import Wish, wished
+from skipindex.advice.advised_build import AdviceRequest, to_build
 from skipindex.build.builder import Request, column_requests, index_files
 from skipindex.build.runners import Progress
-from skipindex.errors import LayoutError, TableError
-from skipindex.layout import Workload, n_files_for
-from skipindex.layout import curve as named_curve
+from skipindex.errors import TableError
+from skipindex.layout import Workload
 from skipindex.rewrite.arrival import Mode, arrive, is_leftover
 from skipindex.rewrite.optimize import ROWS_PER_FILE
-from skipindex.rewrite.selection.grouping import Target, cubes_of_write
+from skipindex.rewrite.selection.grouping import cubes_of_write
 from skipindex.spark.columns import arrow_schema
-from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
 from skipindex.spark.runner import SparkRunner
-from skipindex.spark.writers.writing import sorted_within, write_counted
+from skipindex.spark.writers.layout_request import LayoutRequest
+from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest
@@ -55,7 +53,43 @@ def write_table(
 ) -> TableState:
     """See ``skipindex.write_table``."""
     location = location_of(path)
-    _check(df, cluster_by, curve, partition_by, rows_per_file)
+    request = LayoutRequest(
+        cluster_by, curve, partition_by, sort_within or (), rows_per_file, balance
+    )
+    request.check(df)
+    _check_empty(location, overwrite=overwrite, plain=plain)
+    if indexes is not None:  # what cannot be built is refused at once
+        column_requests(_planned(df, location, partition_by), indexes)
+    laid_out = request.lay_out(df)
+
+    def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
+        new = table_of(location, files)
+        wanted = to_build(new, indexes, AdviceRequest())
+        runner = SparkRunner(df.sparkSession)
+        manifest = index_files(new, wanted.request, runner=runner, progress=progress)
+        cubes = cubes_of_write(new.paths, new.sizes.tolist(), laid_out.target)
+        recorded = TableProperties(
+            layout=laid_out.layout, cubes=[cube.to_json() for cube in cubes]
+        )
+        return manifest, wanted.properties | recorded
+
+    arrive(
+        location,
+        Mode.OVERWRITE if overwrite else Mode.CREATE,
+        write=lambda folder: write_counted(
+            laid_out.rows,
+            location,
+            folder,
+            partition_by=partition_by,
+            options={"maxRecordsPerFile": str(laid_out.limit), **(options or {})},
+        ),
+        index=index,
+    )
+    return open_state(location)
+
+
+def _check_empty(location: Location, *, overwrite: bool, plain: bool) -> None:
+    """Refuse a folder of another format, and one with files unless they may go."""
     check_folder(location)
     there = [file.path for file in location.list()]
     if not plain:
@@ -64,74 +98,6 @@ def write_table(
         raise TableError(
             f"{location.full('')!r} is not empty (pass overwrite=True to replace it)"
         )
-    if indexes is not None:  # what cannot be built is refused at once
-        column_requests(_planned(df, location, partition_by), indexes)
-    layout: dict[str, Any] = {
-        "partition_by": list(partition_by),
-        "sort_within": list(sort_within or ()),
-        "rows_per_file": rows_per_file,
-    }
-    limit = 0
-    if isinstance(cluster_by, Workload):
-        n_rows = df.count()
-        choice = fit_workload(
-            df,
-            cluster_by,
-            n_files=n_files_for(n_rows, rows_per_file),
-            n_rows=n_rows,
-            partition_by=partition_by,
-            balance=balance,
-        )
-        laid_out = apply_clustering(
-            df, choice.layout, sort_within=sort_within, partition_by=partition_by
-        )
-        layout |= choice.to_json() | {"workload": cluster_by.to_json()}
-    elif cluster_by and curve is not None:
-        n_rows = df.count()
-        laid_out = cluster(
-            df,
-            by=cluster_by,
-            curve=curve,
-            n_files=n_files_for(n_rows, rows_per_file),
-            n_rows=n_rows,
-            sort_within=sort_within,
-            partition_by=partition_by,
-            balance=balance,
-        )
-    else:
-        laid_out = sorted_within(df, sort_within or (), partition_by)
-        limit = rows_per_file
-    if not isinstance(cluster_by, Workload):
-        layout |= {
-            "cluster_by": list(cluster_by),
-            "curve": curve if cluster_by else None,
-        }
-    by = tuple(layout.get("cluster_by", ())) if layout.get("curve") else ()
-    order = tuple(sort_within or ())
-    target = Target(by, layout.get("curve") or "linear", order, rows_per_file)
-
-    def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
-        new = table_of(location, files)
-        wanted = wished(new, indexes, Wish())
-        runner = SparkRunner(df.sparkSession)
-        manifest = index_files(new, wanted.request, runner=runner, progress=progress)
-        cubes = cubes_of_write(new.paths, new.sizes.tolist(), target)
-        laid = TableProperties(layout=layout, cubes=[cube.to_json() for cube in cubes])
-        return manifest, wanted.properties | laid
-
-    arrive(
-        location,
-        Mode.OVERWRITE if overwrite else Mode.CREATE,
-        write=lambda folder: write_counted(
-            laid_out,
-            location,
-            folder,
-            partition_by=partition_by,
-            options={"maxRecordsPerFile": str(limit), **(options or {})},
-        ),
-        index=index,
-    )
-    return open_state(location)
 
 
 def _planned(
@@ -156,30 +122,3 @@ def _arrow_field(field: StructField) -> pa.Field:
         return arrow_schema(StructType([field])).field(0)
     except PySparkException:  # no Arrow type, so no index either
         return pa.field(field.name, pa.null())
-
-
-def _check(
-    df: DataFrame,
-    cluster_by: Sequence[str] | Workload,
-    curve: str | None,
-    partition_by: Sequence[str],
-    rows_per_file: int,
-) -> None:
-    if isinstance(cluster_by, str) or isinstance(partition_by, str):
-        raise LayoutError("cluster_by and partition_by are lists of column names")
-    if curve is not None:
-        named_curve(curve)
-    if rows_per_file < 1:
-        raise LayoutError(f"rows_per_file is {rows_per_file} (expected 1 or more)")
-    named = () if isinstance(cluster_by, Workload) else tuple(cluster_by)
-    for name in (*named, *partition_by):
-        if name not in df.columns:
-            raise LayoutError(
-                f"no column {name!r} to lay out by (columns: {', '.join(df.columns)})"
-            )
-    both = sorted(set(named) & set(partition_by))
-    if both:
-        raise LayoutError(
-            f"columns {both} are partition columns, so every file already holds one "
-            "value of them; cluster by others"
-        )

@@ -1,0 +1,83 @@
+"""The settings of a session that give conditions and values their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from skipindex.errors import PlanError
+
+_ASSUMED: Final = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": {"false"},
+    "spark.sql.legacy.literal.pickMinimumPrecision": {"true"},
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": {"false"},
+    "spark.sql.parquet.datetimeRebaseModeInRead": {"corrected", "exception"},
+    "spark.sql.parquet.fieldId.read.enabled": {"false"},
+    "spark.sql.parquet.int96RebaseModeInRead": {"corrected", "exception"},
+    "spark.sql.parquet.int96TimestampConversion": {"false"},
+    "spark.sql.parser.escapedStringLiterals": {"false"},
+    "spark.sql.timestampType": {"timestamp_ltz"},
+}
+"""Settings under which a condition, or a column, means what plans take it for.
+
+All but these values are for old applications.  A plan knows no session, so what is not
+assumed is told to it, or it is right under all values:
+
+==============================================  =====================================
+``spark.sql.session.timeZone``                  told; if not, what depends on it is open
+``spark.sql.caseSensitive``                     told
+``spark.sql.ansi.enabled``                      all: what fails or is NULL is open
+``spark.sql.legacy.timeParserPolicy``           all: text of days before 1582 is open
+``spark.sql.optimizer.excludedRules``           all: LIKE of U+FFFD is open
+``spark.sql.legacy.consecutiveStringLiterals``  all: a doubled quote is read both ways
+``spark.sql.icu.caseMappings.enabled``          all: letters beyond ASCII are open
+``spark.sql.legacy.interval.enabled``           all: only whole units of one kind
+``…decimal.retainFractionDigitsOnTruncate``     all: only what fits in 38 digits
+``spark.sql.legacy.nullInEmptyListBehavior``    all: an empty list is read as a constant
+``spark.sql.function.concatBinaryAsString``     all: only text is joined
+==============================================  =====================================
+"""
+
+
+def check_session(spark: SparkSession) -> None:
+    """Raise ``PlanError`` if a setting gives conditions or values another meaning."""
+    for name, accepted in _ASSUMED.items():
+        if setting(spark, name).lower() not in accepted:
+            raise PlanError(
+                f"the session has {name}={setting(spark, name)}, under which a plan "
+                f"may be wrong (accepted: {', '.join(sorted(accepted))})"
+            )
+
+
+@contextmanager
+def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Other settings within a ``with``, and the former ones after it."""
+    before = {name: setting(spark, name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.set(name, old)
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Whether names are told apart by their capitals."""
+    return is_true(spark, "spark.sql.caseSensitive")
+
+
+def is_true(spark: SparkSession, name: str) -> bool:
+    """Whether a setting is on."""
+    return setting(spark, name).lower() == "true"
+
+
+def setting(spark: SparkSession, name: str) -> str:
+    """The text of a setting that Spark has a default for."""
+    value = spark.conf.get(name)
+    assert value is not None
+    return value

@@ -1,0 +1,131 @@
+"""How the rows of a new table are distributed over files, and what it records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from skipindex.errors import LayoutError
+from skipindex.layout import Workload, n_files_for
+from skipindex.layout import curve as named_curve
+from skipindex.rewrite.selection.target import Target
+from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
+from skipindex.spark.writers.writing import sorted_within
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """Rows where the files of a table are to have them.
+
+    Args:
+        rows: one partition for each file, unless ``limit`` cuts them.
+        layout: what the table records.
+        limit: the most rows of a file; 0 is as many as a partition has.
+    """
+
+    rows: DataFrame
+    layout: Mapping[str, Any]
+    limit: int = 0
+
+    @property
+    def target(self) -> Target:
+        """The same as a run of optimize has it."""
+        curve = self.layout.get("curve")
+        return Target(
+            tuple(self.layout.get("cluster_by", ())) if curve else (),
+            curve or "linear",
+            tuple(self.layout["sort_within"]),
+            self.layout["rows_per_file"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRequest:
+    """The layout that a caller of ``write_table`` asks for, in its arguments."""
+
+    cluster_by: Sequence[str] | Workload
+    curve: str | None
+    partition_by: Sequence[str]
+    sort_within: Sequence[str]
+    rows_per_file: int
+    balance: str
+
+    def check(self, df: DataFrame) -> None:
+        """Refuse what no rows can be laid out by, before any is read.
+
+        Raises:
+            LayoutError: a list is a text, a column is missing or named for both
+                purposes, there is no such curve, or files would have no row.
+        """
+        if isinstance(self.cluster_by, str) or isinstance(self.partition_by, str):
+            raise LayoutError("cluster_by and partition_by are lists of column names")
+        if self.curve is not None:
+            named_curve(self.curve)
+        if self.rows_per_file < 1:
+            raise LayoutError(
+                f"rows_per_file is {self.rows_per_file} (expected 1 or more)"
+            )
+        named = () if isinstance(self.cluster_by, Workload) else self.cluster_by
+        for name in (*named, *self.partition_by):
+            if name not in df.columns:
+                raise LayoutError(
+                    f"no column {name!r} to lay out by "
+                    f"(columns: {', '.join(df.columns)})"
+                )
+        both = sorted(set(named) & set(self.partition_by))
+        if both:
+            raise LayoutError(
+                f"columns {both} are partition columns, so every file already holds "
+                "one value of them; cluster by others"
+            )
+
+    def lay_out(self, df: DataFrame) -> LaidOut:
+        """The rows in the layout; a curve or a tree counts and samples them first."""
+        layout: dict[str, Any] = {
+            "partition_by": list(self.partition_by),
+            "sort_within": list(self.sort_within),
+            "rows_per_file": self.rows_per_file,
+        }
+        if isinstance(self.cluster_by, Workload):
+            return self._by_workload(df, self.cluster_by, layout)
+        layout["cluster_by"] = list(self.cluster_by)
+        layout["curve"] = self.curve if self.cluster_by else None
+        if not layout["curve"]:
+            rows = sorted_within(df, self.sort_within, self.partition_by)
+            return LaidOut(rows, layout, self.rows_per_file)
+        n_rows = df.count()
+        rows = cluster(
+            df,
+            by=self.cluster_by,
+            curve=layout["curve"],
+            n_files=n_files_for(n_rows, self.rows_per_file),
+            n_rows=n_rows,
+            sort_within=self.sort_within,
+            partition_by=self.partition_by,
+            balance=self.balance,
+        )
+        return LaidOut(rows, layout)
+
+    def _by_workload(
+        self, df: DataFrame, workload: Workload, layout: Mapping[str, Any]
+    ) -> LaidOut:
+        n_rows = df.count()
+        choice = fit_workload(
+            df,
+            workload,
+            n_files=n_files_for(n_rows, self.rows_per_file),
+            n_rows=n_rows,
+            partition_by=self.partition_by,
+            balance=self.balance,
+        )
+        rows = apply_clustering(
+            df,
+            choice.layout,
+            sort_within=self.sort_within,
+            partition_by=self.partition_by,
+        )
+        chosen = choice.to_json() | {"workload": workload.to_json()}
+        return LaidOut(rows, {**layout, **chosen})
