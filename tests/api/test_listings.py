@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex.storage.file_system.location import Found, Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from tests.tables import put
 
 
@@ -26,7 +26,7 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     listed: list[str] = []
     original = Location.list
 
-    def counted(location: Location, folder: str = "") -> Iterator[Found]:
+    def counted(location: Location, folder: str = "") -> Iterator[FileInfo]:
         if not folder:
             listed.append(location.root)
         return original(location, folder)
