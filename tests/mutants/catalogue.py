@@ -456,7 +456,7 @@ MUTANTS: Final = (
         _DAMAGE,
     ),
     Mutant(
-        "kept-neighbour",
+        "cached-neighbour",
         "storage/pack/reader.py",
         "cache.put(key, payload.n_parts, first, read, n_decoded)",
         "cache.put(key, payload.n_parts, start, read, n_decoded)",
