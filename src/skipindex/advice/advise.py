@@ -50,7 +50,7 @@ def advise(
     timezone: str | None = None,
     plain: bool = False,
 ) -> Advice:
-    """The indexes that are worth their bytes, and what each column's choice rests on.
+    """The indexes that are worth their bytes, and the figures behind each choice.
 
     Nothing is written.  A few files are read whole, in the columns that count.
 
@@ -131,7 +131,7 @@ def _indexable(table: TableState, columns: Sequence[str] | None) -> list[ColumnI
 
 
 def _is_found(table: TableState, column: ColumnInfo) -> bool:
-    """Whether its name means the column: no partition hides it, nor a namesake."""
+    """Whether the name resolves to this column: not shadowed, not ambiguous."""
     try:
         return table.find(column.name) == column
     except PredicateError:

@@ -39,7 +39,7 @@ _NOTHING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class AdviceRequest:
-    """By what the advisor is to choose; the arguments of ``advise``."""
+    """What the advisor chooses by: the arguments of ``advise``."""
 
     columns: Sequence[str] | None = None
     queries: Sequence[str] | None = None

@@ -132,7 +132,7 @@ def candidates(
 
 
 def _ascending(found: Sequence[Candidate]) -> list[Candidate]:
-    """By size, without those that a smaller one equals or beats on every question."""
+    """By size, without those that a smaller one equals or beats on each question."""
     kept: list[Candidate] = []
     answers: list[npt.NDArray[np.int64]] = []
     for one in sorted(found, key=lambda c: (c.n_bytes, len(c.specs))):
@@ -175,7 +175,7 @@ def _exact(
 
 
 def _others() -> list[IndexSpec]:
-    """The other kinds with what they have by default."""
+    """The other kinds, each with its default parameters."""
     tried = {"bit_sliced", "bitmap", "range_bitmap", "run_length"}
     return [kind.spec() for name, kind in index_types().items() if name not in tried]
 
@@ -217,7 +217,7 @@ def _built(
 def _note(
     column: SampledColumn, spec: IndexSpec, error: Exception, notes: list[str]
 ) -> None:
-    """Say once that a kind failed; that it does not fit a column is no failure."""
+    """Note once that a kind failed; a type that it does not support is no failure."""
     text = f"column {column.name!r}: no {spec.kind} index: {reason(error)}"
     if not isinstance(error, UnsupportedTypeError) and text not in notes:
         notes.append(text)

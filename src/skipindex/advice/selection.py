@@ -169,7 +169,7 @@ class CandidateScores:
         return weight * (1 + _NEARLY * math.log(n) / math.log(max(2, n_rows)))
 
     def _chance(self, pair: OpenPair, selection: Selection) -> float:
-        """That a row of a file like this one may match."""
+        """The probability that a row of a file like this one may match."""
         n_rows = self.sample.n_rows[pair.file]
 
         def share(node: BoundPredicate) -> float:
@@ -204,7 +204,7 @@ class CandidateScores:
 
 
 def choose(scores: CandidateScores, max_bytes: float) -> Selection:
-    """The candidates to take: together at most ``max_bytes`` on the sample."""
+    """The candidates to take: at most ``max_bytes`` in all on the sample."""
     descent = _Descent(scores, max_bytes)
     descent.give_up()
     descent.fill()

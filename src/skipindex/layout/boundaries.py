@@ -93,7 +93,7 @@ class Boundaries:
 
     @property
     def n_ranges(self) -> int:
-        """The numbers given out are below this."""
+        """How many ranges there are; their numbers begin at 0."""
         return len(self.splits) + 1 + int(self.has_null_range)
 
     def rank(self, values: pa.Array | pa.ChunkedArray) -> RangeNumbers:

@@ -146,7 +146,7 @@ class Clustering:
 
     @property
     def n_files(self) -> int:
-        """The file numbers are below this."""
+        """How many files there are; their numbers begin at 0."""
         return self.cuts.n_files
 
     @property

@@ -37,7 +37,7 @@ _Word = TypeVar("_Word", np.uint16, np.uint32, np.uint64)
 
 
 class CurveFunction(Protocol):
-    """Maps one rank an axis to one key; any shape, all axes alike."""
+    """A function from one rank for each axis to one key; arrays of any one shape."""
 
     def __call__(self, ranks: Ranks, *, bits: int | Sequence[int]) -> Keys: ...
 
@@ -159,7 +159,7 @@ def hilbert(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
 
 
 def _to_transposed_index(cube: npt.NDArray[_Word], side: int) -> None:
-    """Turn coordinates into the Hilbert index, whose bits lie across the axes.
+    """The Hilbert index of coordinates, its bits spread over the axes.
 
     In place and without branches: ``0 - bit`` is a mask of ones or of zeros.
     """

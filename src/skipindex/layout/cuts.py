@@ -129,7 +129,7 @@ class FileCuts:
 
     @property
     def needs_salt(self) -> bool:
-        """Some key's rows are dealt out over several files."""
+        """Whether the rows of some key go to several files."""
         return bool((self.files > 1).any())
 
     def assign(self, keys: Keys, *, salt: Salt | None = None) -> FileNumbers:
@@ -157,7 +157,7 @@ class FileCuts:
 def _cut_groups(
     keys: Keys, weights: Weights, n_files: int, group_bits: int, seam_bits: int
 ) -> list[_Segment]:
-    """Deal files out to the groups first, then cut each group that got several."""
+    """Share the files among the groups, then cut each group that has several."""
     groups, begins = np.unique(keys >> group_bits, return_index=True)
     ends = np.append(begins[1:], len(keys))
     segments: list[_Segment] = []

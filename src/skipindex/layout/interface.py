@@ -32,7 +32,7 @@ class Layout(Protocol):
 
     @property
     def n_files(self) -> int:
-        """The file numbers are below this."""
+        """How many files there are; their numbers begin at 0."""
         ...
 
     @property

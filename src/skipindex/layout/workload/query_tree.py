@@ -145,7 +145,7 @@ class QueryTree:
 
     @property
     def n_files(self) -> int:
-        """The file numbers are below this."""
+        """How many files there are; their numbers begin at 0."""
         return sum(leaf.cuts.n_files for leaf in self.leaves)
 
     @property

@@ -48,7 +48,7 @@ class Steps:
 
     @property
     def n_codes(self) -> int:
-        """All codes are below this."""
+        """How many codes there are, from 0 on."""
         return len(self.values) + 2
 
     def code_of(self, value: Value) -> int:

@@ -62,7 +62,7 @@ class Boxes:
         nulls = lowest == 0
         if not nulls.any():
             return cls(lowest, high, nulls)
-        # NULL, which is 0, becomes the greatest number for a moment.
+        # For the minimum, NULL (code 0) counts as the greatest number.
         low = np.minimum.reduceat(codes - np.uint16(1), starts, axis=1) + np.uint16(1)
         return cls(low, high, nulls)
 
@@ -94,7 +94,7 @@ class WhatIf:
     """
 
     def __init__(self, workload: BoundWorkload) -> None:
-        """Take the steps of every column from the queries."""
+        """Takes the steps of every column from the queries."""
         literals = workload.literals()
         self.steps = [
             Steps.of(name, domain, literals[name])

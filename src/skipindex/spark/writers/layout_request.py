@@ -18,7 +18,7 @@ from skipindex.spark.writers.writing import sorted_within
 
 @dataclass(frozen=True, slots=True)
 class LaidOut:
-    """Rows where the files of a table are to have them.
+    """Rows in the partitions that become the files of a table.
 
     Args:
         rows: one partition for each file, unless ``limit`` cuts them.
@@ -32,7 +32,7 @@ class LaidOut:
 
     @property
     def target(self) -> Target:
-        """The same as a run of optimize has it."""
+        """The layout as a run of optimize describes it."""
         curve = self.layout.get("curve")
         return Target(
             tuple(self.layout.get("cluster_by", ())) if curve else (),
@@ -54,7 +54,7 @@ class LayoutRequest:
     balance: str
 
     def check(self, df: DataFrame) -> None:
-        """Refuse what no rows can be laid out by, before any is read.
+        """Refuse a layout that is impossible, before any row is read.
 
         Raises:
             LayoutError: a list is a text, a column is missing or named for both
