@@ -131,6 +131,12 @@ JUDGED = [
     "i -- OR TRUE\n = 1",
 ]
 UNJUDGED = _lines("sql_unjudged.txt")
+SPARK_4 = {
+    *("i = '1'::int", "i = 1::bigint::int", "i::string = '1'"),
+    *("s = 'a' COLLATE UTF8_LCASE", "s COLLATE UTF8_LCASE = 'a'"),
+    *("(i, l) = (1, 1L)", "struct(i, l) = struct(1, 1L)", "i << 1 = 2", "i >>> 1 = 1"),
+}
+"""Those that Spark 3 does not know."""
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +196,9 @@ def _leaves(tree: Predicate) -> Iterator[Predicate]:
 def test_conditions_mean_what_they_mean_to_spark(
     session: SparkSession, frame: DataFrame, ansi: str
 ) -> None:
-    trees = {text: parse(text) for text in [*JUDGED, *UNJUDGED]}
+    unknown = set() if SPARK >= (4, 0) else SPARK_4
+    texts = [text for text in [*JUDGED, *UNJUDGED] if text not in unknown]
+    trees = {text: parse(text) for text in texts}
     opaque = [text for tree in trees.values() for text in _opaque(tree)]
     again = {text: to_sql(tree) for text, tree in trees.items()}
     session.conf.set("spark.sql.ansi.enabled", ansi)
