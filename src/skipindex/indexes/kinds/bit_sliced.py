@@ -59,9 +59,6 @@ class BitSliced:
     Improved Query Performance with Variant Indexes, SIGMOD 1997; Chan and Ioannidis,
     Bitmap Index Design and Evaluation, SIGMOD 1998.
 
-    >>> BitSliced(base=10, encoding="equality")
-    BitSliced(base=10, encoding='equality', max_slices=None)
-
     Args:
         base: of the digits, 2 to 16.  2 is the smallest, in any order of the rows.
         encoding: ``range``, a bitmap is "the digit is at most v"; ``equality``, "the

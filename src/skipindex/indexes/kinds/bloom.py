@@ -34,9 +34,6 @@ class Bloom(FilterSpec):
     Source: Bloom, Space/Time Trade-offs in Hash Coding with Allowable Errors, CACM
     1970; the bits are those of pybloom-live.
 
-    >>> Bloom(error_rate=0.001)
-    Bloom(error_rate=0.001)
-
     Args:
         error_rate: the share of absent values that are taken for present ones.
 

@@ -60,9 +60,6 @@ class RangeBitmap:
     Any range is the difference of two bitmaps.  Source: Chan and Ioannidis, Bitmap
     Index Design and Evaluation, SIGMOD 1998 (range encoding).
 
-    >>> RangeBitmap(max_bitmaps=64)
-    RangeBitmap(max_bitmaps=64)
-
     Args:
         max_bitmaps: with more distinct values than this, neighbours share a bitmap
             and answers become supersets.  None is as many as take about 3 bytes a
