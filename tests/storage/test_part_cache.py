@@ -57,6 +57,8 @@ def test_only_what_is_missing_is_read_and_at_once() -> None:
     assert parts == PAYLOADS[3][2:6]
     assert count.n_bytes - count.cached_bytes == 104 + 100
     assert count.cached_bytes == 2 * 104
+    assert read(blob, 3, 2, 6)[0] == PAYLOADS[3][2:6], "each part in its own place"
+    assert source.reads == before + 1
     parts, _ = read(blob, 3, 0, 6)
     assert source.reads == before + 2
     assert parts == PAYLOADS[3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,21 +28,14 @@ class ReadCount:
 
     def since(self, before: ReadCount) -> ReadCount:
         """What was read after ``before`` was taken."""
-        return ReadCount(
-            self.parts - before.parts,
-            self.n_bytes - before.n_bytes,
-            self.bitmaps - before.bitmaps,
-            self.cached_bytes - before.cached_bytes,
-        )
+        return ReadCount(*map(operator.sub, _counts(self), _counts(before)))
 
     def plus(self, other: ReadCount) -> ReadCount:
         """Both together."""
-        return ReadCount(
-            self.parts + other.parts,
-            self.n_bytes + other.n_bytes,
-            self.bitmaps + other.bitmaps,
-            self.cached_bytes + other.cached_bytes,
-        )
+        return ReadCount(*map(operator.add, _counts(self), _counts(other)))
+
+
+_counts: Final = operator.attrgetter("parts", "n_bytes", "bitmaps", "cached_bytes")
 
 
 class _ThreadReads(threading.local):
@@ -59,7 +53,7 @@ READS: Final = cast(ReadCount, _ThreadReads())
 
 def reads_so_far() -> ReadCount:
     """``READS`` as it is now."""
-    return ReadCount(READS.parts, READS.n_bytes, READS.bitmaps, READS.cached_bytes)
+    return ReadCount(*_counts(READS))
 
 
 def add_reads(count: ReadCount) -> None:

@@ -18,7 +18,7 @@ STORAGE: Final = (
         _DAMAGE,
     ),
     Mutant(
-        "kept-neighbour",
+        "cached-neighbour",
         "storage.pack.reader.Blob._get",
         "cache.put(key, payload.n_parts, first, read, n_decoded)",
         "cache.put(key, payload.n_parts, start, read, n_decoded)",
