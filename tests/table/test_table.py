@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -147,7 +148,7 @@ def test_summaries_give_the_schema_before_any_data_file(tmp_path: Path) -> None:
 def test_columns_say_why_they_have_no_index(tmp_path: Path) -> None:
     columns = {
         "i": pa.array([1], pa.int16()),
-        "u": pa.array([1], pa.float16()),
+        "u": pa.array([np.float16(1)], pa.float16()),
         "l": pa.array([[1]]),
         "s": pa.array([{"x": 1}]),
         "t": pa.array([1], pa.time64("us")),
