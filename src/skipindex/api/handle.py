@@ -451,7 +451,7 @@ class Table(TableState):
 
         >>> layout = sx.Clustering(by=["city"])
         >>> report = table.optimize(spark, layout=layout, in_place=True)
-        >>> report.table.plan("price < 4").count()
+        >>> report.table.plan("price < 4").count(spark)
         3
         """
         with needs_spark():
