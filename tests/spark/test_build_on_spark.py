@@ -152,7 +152,7 @@ SCRIPT = """
         progress=lambda *done: calls.append(done),
     )
     after = on_workers()
-    found = sx.read(spark, report.table, "a = 40 AND s = 'v4'").collect()
+    found = sx.read(report.table, "a = 40 AND s = 'v4'", spark=spark).collect()
     spark.stop()
     rows = [list(row) for row in found]
     print(json.dumps([before, after, report.files, calls[-1], rows]))

@@ -188,7 +188,7 @@ def check_tree(spark: SparkSession, root: Path, rng: random.Random) -> str:
             return "refused"
         for condition in conditions(whole(), rng):
             expected = outcome(partial(whole().where, condition))
-            found = outcome(partial(sx.read, spark, root, condition))
+            found = outcome(partial(sx.read, root, condition, spark=spark))
             assert found == expected, (condition, tree(root), found, expected)
     return "read"
 
