@@ -419,8 +419,8 @@ COLUMNS: Final[dict[str, Callable[[], Column]]] = {
     "sum": lambda: sum([c("i")] + [sf.lit(1)] * 100, sf.lit(0)) == 101,
     "nested NOT": lambda: _negated(101),
 }
-if not hasattr(Column, "try_cast"):  # Spark 4
-    del COLUMNS["try_cast"]
+if not hasattr(Column, "try_cast"):  # methods of Spark 4
+    del COLUMNS["try_cast"], COLUMNS["isNaN"]
 
 
 def _chain(n: int, start: Column) -> Column:
