@@ -229,7 +229,7 @@ def test_another_wish_chooses_anew(folder: Path, other: dict[str, Any]) -> None:
 
 def test_dropping_indexes_forgets_the_choice(folder: Path) -> None:
     sx.build_indexes(folder, workers=1)
-    table = sx.drop_indexes(folder, kinds=["bloom"])
+    table = sx.open_table(folder).drop_indexes(kinds=["bloom"])
     assert table.snapshot.properties.choice is None
 
 

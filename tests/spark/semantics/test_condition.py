@@ -154,7 +154,7 @@ def test_what_is_more_than_its_operands_loses_no_row(
         for name, make in SPARKS_OWN.items():
             column = make()
             expected = rows(whole.where(column))
-            assert rows(sx.read(spark, table, column)) == expected, name
+            assert rows(sx.read(table, column, spark=spark)) == expected, name
 
 
 @pytest.fixture
