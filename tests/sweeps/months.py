@@ -107,13 +107,13 @@ class Life:
         n = len(list(Path("/proc/self/fd").iterdir()))
         self.most_descriptors = max(self.most_descriptors, n)
 
-    def check(self, *, vacuum: bool) -> None:
+    def check(self, *, purge_old: bool) -> None:
         """Ask for something that is there, and for something that may not be."""
         table = sx.open_table(self.folder)
         some = self.random.choice(sorted(self.files))
         self.ask(table, self.random.choice(self.files[some]["x"]))
         self.ask(table, self.random.randrange(100_000))
-        if vacuum:
+        if purge_old:
             vacuum(self.folder, retention=timedelta(0))
 
 
@@ -154,7 +154,7 @@ def _live(folder: Path, n_builds: int, seed: int) -> None:
     for i in range(n_builds):
         life.step(i)
         if i % 10 == 0:
-            life.check(vacuum=i % 100 == 0)
+            life.check(purge_old=i % 100 == 0)
     seconds = time.perf_counter() - began
     vacuum(life.folder, retention=timedelta(0))
     table = sx.open_table(life.folder)

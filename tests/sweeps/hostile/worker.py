@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 import skipindex as sx
 from skipindex.errors import IndexVersionError, TableError
+from skipindex.rewrite.vacuum import vacuum
 from tests.rewrite.arrow_writer import listed
 from tests.sweeps.hostile.spoil import SPOILS
 from tests.sweeps.hostile.templates import N_ROWS, NOW, TABLE, TEMPLATES, canary, copy
@@ -52,7 +53,7 @@ def case(seed: int, templates: Path, work: Path) -> dict[str, Any]:
                     assert plan.count_bounds[0] >= 0
             else:
                 week = timedelta(days=7)
-                table.vacuum(retention=NOW if "now" in step else week)
+                vacuum(table, retention=NOW if "now" in step else week)
         except Exception as error:  # noqa: BLE001 (told, whatever it is)
             newer = isinstance(error.__cause__, IndexVersionError)
             if "vacuum" in step and isinstance(error, TableError) and newer:
