@@ -578,3 +578,25 @@ def test_the_examples_in_the_docstring_run() -> None:
     result = doctest.testmod(module)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "in(a) = 0.5",
+        "when(1) IS NOT NULL",
+        "between(a, 1, 2)",
+        "b > 0 AND in(a, 1)",
+        "second('a', 1.5) = 'a'",
+        "CASE WHEN in(a) THEN rand() > 0 END",
+    ],
+)
+def test_a_keyword_can_be_the_name_of_a_function(text: str) -> None:
+    """Spark takes such calls, so they are left to it and are no mistakes."""
+    assert "Unsupported" in repr(parse(text))
+
+
+@pytest.mark.parametrize("text", ["a WHEN (1)", "a (IN) (1)", "rand() = IN 1", "a in"])
+def test_a_keyword_in_a_wrong_place_is_a_mistake(text: str) -> None:
+    with pytest.raises(PredicateError, match="line 1"):
+        parse(text)

@@ -206,6 +206,17 @@ def test_the_order_of_edges_in_spark_s_terms(tmp_path: Path) -> None:
     assert first("v NULLS LAST") == ["2.parquet"]
 
 
+@pytest.mark.parametrize(("order", "first"), [("v", 1), ("v DESC", 90)])
+def test_a_file_whose_best_row_is_among_the_first_is_read(
+    tmp_path: Path, order: str, first: int
+) -> None:
+    """Trap C-50: the file of the first row may hold the last one too."""
+    put_all(tmp_path, [{"v": [40, 50]}, {"v": [1, 90]}, {"v": [60, 61], "w": [0, 0]}])
+    plan = build(tmp_path).plan("TRUE", limit=2, order_by=order)
+    assert "1.parquet" in plan.paths, f"it holds {first}"
+    assert len(plan.paths) == 2
+
+
 def test_a_text_that_was_cut_is_still_a_bound(tmp_path: Path) -> None:
     long = "x" * 100
     put_all(tmp_path, [{"s": [long + "a"]}, {"s": [long + "b"]}, {"s": ["y"]}])

@@ -24,7 +24,12 @@ class SyntaxMistakeError(Exception):
         self.token = token
 
 
-_GRAMMAR: Final = {
+_UNITS: Final = {
+    *("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"),
+    *("MILLISECOND", "MICROSECOND", "YEARS", "QUARTERS", "MONTHS", "WEEKS", "DAYS"),
+    *("HOURS", "MINUTES", "SECONDS", "MILLISECONDS", "MICROSECONDS"),
+}
+_GRAMMAR: Final = _UNITS | {
     *("AND", "OR", "NOT", "IS", "NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT", "FROM"),
     *("IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "ANY", "ALL"),
     *("SOME", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST", "TRY_CAST"),
@@ -38,10 +43,12 @@ _GRAMMAR: Final = {
     *("LONG", "FLOAT", "REAL", "DOUBLE", "DECIMAL", "DEC", "NUMERIC", "DATE", "TIME"),
     *("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "STRING", "CHAR", "CHARACTER"),
     *("VARCHAR", "BINARY", "VARIANT", "ARRAY", "MAP", "STRUCT"),
-    # the units of time
-    *("INTERVAL", "TO", "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE"),
-    *("SECOND", "MILLISECOND", "MICROSECOND", "YEARS", "QUARTERS", "MONTHS", "WEEKS"),
-    *("DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS", "MICROSECONDS"),
+    *("INTERVAL", "TO"),
+}
+_FUNCTIONS_TOO: Final = {"IN", "WHEN", "BETWEEN"}
+"""Keywords that are functions where an operand begins: ``in(1, 2) = x``."""
+_BEFORE_OPERANDS: Final = {
+    *("AND", "OR", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "DIV"),
 }
 _OPERATORS: Final = {">>>": ">> ", "!>": "<=", "!<": ">="}
 _BEFORE: Final = "TRUE AND "
@@ -59,8 +66,12 @@ def check_syntax(tokens: Sequence[Token]) -> None:
     origin = tokens[0].start
     masked = [" "] * (tokens[-1].end - origin)
     query = any(token.key == "SELECT" for token in tokens)
-    for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
+    for i, (token, after) in enumerate(
+        zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
+    ):
         shape = token.text if query and token.kind is Kind.WORD else _shape(token)
+        if after.key == "(" and _names_a_function(tokens, i):
+            shape = "w" * len(token.text)
         if token.key == "X" and after.kind is Kind.STRING:
             shape = " "  # sqlglot knows X'1F', but not X '1F'
         masked[token.start - origin : token.end - origin] = shape
@@ -72,6 +83,24 @@ def check_syntax(tokens: Sequence[Token]) -> None:
         raise SyntaxMistakeError(next(noticed, tokens[-1])) from None
     except Exception:  # noqa: BLE001 (of map('a') its parser raises IndexError)
         return  # no mistake that sqlglot could name; Spark will say
+
+
+def _names_a_function(tokens: Sequence[Token], i: int) -> bool:
+    """Whether the keyword before a parenthesis is a function there."""
+    key = tokens[i].key
+    return key in _UNITS or (key in _FUNCTIONS_TOO and _begins_operand(tokens, i))
+
+
+def _begins_operand(tokens: Sequence[Token], i: int) -> bool:
+    """Whether an operand begins at a token, or an operator follows one there."""
+    if i == 0:
+        return True
+    before = tokens[i - 1]
+    if before.key == "NOT":  # of ``NOT in(x)``, or of ``x NOT IN (1)``
+        return _begins_operand(tokens, i - 1)
+    if before.kind is Kind.SYMBOL:
+        return before.key not in {")", "]"}
+    return before.key in _BEFORE_OPERANDS
 
 
 def _shape(token: Token) -> str:
