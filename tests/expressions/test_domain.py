@@ -220,3 +220,22 @@ def test_values_are_shown_as_people_write_them(
 )
 def test_values_beyond_python_are_shown_too(domain: Domain, value: Any) -> None:
     assert domain.show(value)
+
+
+@pytest.mark.parametrize("digits", [5, 18])
+def test_a_number_of_too_many_digits_is_beyond_all_that_fit(digits: int) -> None:
+    """A file may hold longer decimals than its table; no bits of them are cut."""
+    domain = domain_of(pa.decimal128(digits, 0))
+    numbers = [2**64 + 5, 2**64 - 1, 2**63, 5, None, -(2**63) - 1, -(2**64) - 5]
+    stored = pa.array(
+        [None if n is None else Decimal(n) for n in numbers], pa.decimal128(38, 0)
+    )
+    keys = domain.encode(stored).to_pylist()
+    high, low = 2**63 - 1, -(2**63)
+    assert keys == [high, high, high, 5, None, low, low]
+    assert domain.span is not None
+    least, most = domain.span
+    assert low < least
+    assert most < high
+    unsigned = pa.array([2**64 - 1, 5], pa.uint64())
+    assert domain.encode(unsigned).to_pylist() == [high, 5]

@@ -262,6 +262,10 @@ def _validity(values: pa.Array) -> np.ndarray | None:
     return mask
 
 
+_WORD_DIGITS: Final = 18
+"""Every decimal of so many digits fits in 64 bits."""
+
+
 def _decimal_words(values: pa.Array) -> np.ndarray:
     """The two little-endian 64-bit words of every decimal128, as ``[n, 2]``."""
     wide = values
@@ -276,8 +280,13 @@ def _decimal_words(values: pa.Array) -> np.ndarray:
 def _unscaled(values: pa.Array) -> pa.Array:
     if not len(values):
         return pa.array([], pa.int64())
+    words = _decimal_words(values)
     # Up to 18 digits fit in the low word, whose sign is then the number's.
-    low = np.ascontiguousarray(_decimal_words(values)[:, 0])
+    low = np.ascontiguousarray(words[:, 0])
+    if pa.types.is_uint64(values.type) or values.type.precision > _WORD_DIGITS:
+        # What does not fit is beyond all values that do, on its own side.
+        high = words[:, 1]
+        low = np.where(high == low >> 63, low, np.where(high < 0, INT64_MIN, INT64_MAX))
     return pa.array(low, mask=_validity(values))
 
 

@@ -122,4 +122,12 @@ EXPRESSIONS: Final = (
         "an index of another scale is of the same domain: traps C-15, C-20",
         _DOMAIN,
     ),
+    Mutant(
+        "decimal-low-word",
+        "expressions.domain._unscaled",
+        "np.where(high == low >> 63, low, np.where(high < 0, INT64_MIN, INT64_MAX))",
+        "low",
+        "of a decimal longer than its table's type only the low 64 bits are taken",
+        ("tests/expressions/test_domain.py",),
+    ),
 )
