@@ -16,8 +16,8 @@ _PAGE = """\
 Written by `make soundness`{arguments}; do not edit.
 
 A *verdict* is one file judged for one predicate. Every verdict is held against the
-truth: a skipped file holds no row for which the predicate is TRUE, in a file of which
-all rows are said to match all do, and the number of matching rows lies within the
+truth. A skipped file holds no row for which the predicate is TRUE. If the plan says
+that all rows of a file match, all do. The number of matching rows lies within the
 bounds that the plan gives. A verdict that fails one of these checks is a *breach*.
 Every table also has files that were replaced after the build, and files that no index
 has seen.
