@@ -50,26 +50,7 @@ def advise(
     timezone: str | None = None,
     plain: bool = False,
 ) -> Advice:
-    """The indexes that are worth their bytes, and the figures behind each choice.
-
-    Nothing is written.  A few files are read whole, in the columns that count.
-
-    Args:
-        table: a ``Table``, a path or a URI.
-        columns: those that may get an index; by default all that have an order.
-        queries: a workload, as WHERE conditions or whole SELECTs, several in one
-            text between ``;``.  Bytes then go to the columns and shapes that it
-            asks for alone.  Name a query twice to let it count twice.
-        max_bytes_ratio: cap of the indexes' bytes, as a part of the data's bytes.
-        timezone: of the session that will ask; as for ``plan_files``.
-        plain: as for ``open_table``.
-
-    Raises:
-        AdviceError: the cap is no number above 0, or no query can be asked here.
-        PredicateError: a column does not exist, or a query cannot be read.
-        UnsupportedTypeError: a named column cannot have an index.
-        TableError: there is no such table.
-    """
+    """See ``Table.advise``."""
     began = time.perf_counter()
     if not 0 < max_bytes_ratio < float("inf"):
         raise AdviceError(

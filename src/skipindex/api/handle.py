@@ -30,7 +30,7 @@ from skipindex.planner.engine import engine_of, engine_type
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.derived_partitions import derivation
 from skipindex.planner.stages.pack_cache import CacheSession
-from skipindex.rewrite.optimize import OptimizeReport
+from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport
 from skipindex.rewrite.selection.target import CUBE_SIZE
 from skipindex.rewrite.vacuum import RETENTION, VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
@@ -462,18 +462,16 @@ class Table(TableState):
                 "optimize takes no balance, and no Workload to cluster by (accepted: a "
                 "list of columns, or None for the layout that the table has)"
             )
-        report = optimize(
-            spark,
-            self,
+        asked = OptimizeOptions(
             where=predicate,
             mode=mode,
             cube_size=cube_size,
             indexes=indexes,
-            into=into,
             in_place=in_place,
-            options=options,
-            progress=progress,
             **given,
+        )
+        report = optimize(
+            spark, self, asked, into=into, options=options, progress=progress
         )
         return optimized(report)
 

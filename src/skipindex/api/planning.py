@@ -44,8 +44,8 @@ def plan_files(
         predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
             PySpark ``Column``.
         table: a ``Table``, a path or a URI.
-        timezone: of the session that will read; without it, timestamps that are
-            written without a zone prune nothing.
+        timezone: the time zone of the session that will read; without it, timestamps
+            that are written without a zone prune nothing.
         case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
         kinds: names of the index kinds that may be used (``"minmax"``,
             ``"bloom"`` …, ``"file_map"`` for the maps), and are always asked; by

@@ -104,20 +104,7 @@ def describe(
     columns: Sequence[str] | None = None,
     spark: SparkSession | None = None,
 ) -> Quality:
-    """How well the files of a table are separated; reads no data file.
-
-    Args:
-        table: a ``Table``, a path or a URI.
-        queries: conditions to measure against the ideal layout, in which the
-            matching rows fill files of average size by themselves.
-        columns: by default all that have statistics.
-        spark: counts the matching rows exactly, by reading them; without it they
-            are as exact as the indexes are.
-
-    Raises:
-        PredicateError: a column does not exist, or a query cannot be parsed.
-        TableError: there is no such table.
-    """
+    """See ``Table.layout_quality``."""
     opened = open_state(table)
     if columns is None:
         known = opened.snapshot.manifest.stats

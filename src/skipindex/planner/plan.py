@@ -326,39 +326,7 @@ def plan_files(
     plain: bool = False,
     session: CacheSession | None = None,
 ) -> Plan:
-    """The files that may hold a row for which ``predicate`` is TRUE.
-
-    No other file holds one.  A file whose index is missing, stale, damaged or too
-    new is read, and the plan says so.
-
-    Args:
-        predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
-            PySpark ``Column``.
-        table: a ``Table``, a path or a URI.
-        timezone: the time zone of the session that will read; without it, timestamps
-            that are written without a zone prune nothing.
-        case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
-        kinds: names of the index kinds that may be used (``"minmax"``,
-            ``"bloom"`` …, ``"file_map"`` for the maps), and are always asked; by
-            default all that there are, where asking them can be worth it.
-        without: names of the kinds that may not.
-        limit: so many matching rows are enough, so other files are not read.
-        order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
-            or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are left out by
-            the statistics of the first column.
-        workers: processes that look at rows, where that takes one of them seconds;
-            1 is this one alone, None is one for every core.
-        plain: as for ``open_table``.
-        session: a ``CacheSession``, which holds what is read of indexes for later
-            plans; None is that of the process (``set_cache_bytes``).
-
-    Raises:
-        PredicateError: it cannot be parsed, or names a column that is not there.
-        PlanError: ``limit`` is negative, ``order_by`` is no order, or there are no
-            ``workers``.
-        TableError: there is no such table.
-        UnknownIndexError: ``kinds`` or ``without`` names a kind that does not exist.
-    """
+    """See ``skipindex.plan_files``, which logs what the plan notes too."""
     opened = open_state(table, plain=plain).in_zone(instants(timezone))
     opened.check_names(case_sensitive=case_sensitive)
     if case_sensitive:

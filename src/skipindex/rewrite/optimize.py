@@ -39,10 +39,7 @@ _CHOSEN: Final = ("tree", "workload", "max_ranges", "files_read_on_sample")
 
 @dataclass(frozen=True, slots=True)
 class OptimizeOptions:
-    """What a caller of optimize asks for; None is "as the table has it".
-
-    The fields are the arguments of ``spark.writers.optimize``.
-    """
+    """What a caller of ``Table.optimize`` asks for; None is "as the table has it"."""
 
     cluster_by: Sequence[str] | None = None
     curve: str | None = None

@@ -88,24 +88,7 @@ def vacuum(
     dry_run: bool = False,
     purge: bool = False,
 ) -> VacuumReport:
-    """Publish rewritten files, and delete what no commit has needed for a while.
-
-    That is: data files that were replaced, hidden copies of them, packs, manifests
-    and commits that are superseded, and what was left by a writer that was killed.
-    No file that holds rows of the table is deleted, and none that is not ours.
-
-    Args:
-        table: a ``Table``, a path or a URI.
-        retention: how long readers may hold on to a table that they have opened.
-            Below the duration of the longest query or write, those may fail.
-        dry_run: only tell.
-        purge: leave no value and no path of data that is gone: packs that hold more
-            than what is in use are written anew, and nothing is kept for readers
-            that opened the table before (the retention is 0).
-
-    Raises:
-        TableError: the retention is negative, or the newest commit cannot be read.
-    """
+    """See ``Table.vacuum``."""
     if retention < timedelta(0):
         raise TableError(f"cannot keep files for {retention} (expected 0 or more)")
     if isinstance(table, TableState):

@@ -62,19 +62,7 @@ class TableReport:
 
 
 def verify(table: TableState | Location | str | os.PathLike[str]) -> TableReport:
-    """All that is damaged, stale or orphaned of what is stored of a table.
-
-    Every index byte is read and checked, and compared with the files that it is of.
-    Data files are listed and not read (``Plan.verify`` holds a plan against the data).
-    Nothing is changed: ``refresh_indexes(table, repair=True)`` builds again what is
-    damaged or stale, and ``vacuum`` deletes orphans.
-
-    Args:
-        table: a ``Table``, a path or a URI.
-
-    Raises:
-        TableError: there is no such table.
-    """
+    """See ``Table.verify``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is damaged is in the report
         opened = open_state(table, fresh=True)

@@ -51,21 +51,7 @@ def read(
     *,
     plain: bool = False,
 ) -> DataFrame:
-    """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
-
-    The same rows and columns as ``spark.read.parquet(path).where(predicate)``; with
-    ``spark.sql.parquet.mergeSchema``, those of all files.
-
-    Args:
-        spark: the session.
-        table: a ``Table``, a path or a URI.
-        predicate: as for ``plan_files``.
-        plain: as for ``open_table``.
-
-    Raises:
-        PredicateError: it cannot be parsed, or names a column that is not there.
-        TableError: there is no such table.
-    """
+    """See ``skipindex.read``."""
     opened = _opened(spark, table, plain=plain)
     schema = table_schema(spark, opened)
     plan = plan_files(

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.sql_statements import Optimize, Vacuum, parse_statement
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
-from skipindex.spark.writers.optimize import optimize_as
+from skipindex.spark.writers.optimize import optimize
 from skipindex.table import TableState
 
 
@@ -20,7 +20,7 @@ def run_statement(
     statement = parse_statement(text)
     match statement:
         case Optimize(path, wish, into):
-            return optimize_as(spark, path, wish, into=into)
+            return optimize(spark, path, wish, into=into)
         case Vacuum(path, retention, dry_run):
             return vacuum(path, retention=retention, dry_run=dry_run)
         case _:

@@ -12,10 +12,8 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from skipindex.build.builder import Request
 from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError
-from skipindex.expressions import Predicate
 from skipindex.layout import QueryTree, Workload
 from skipindex.layout.quality import overlap
 from skipindex.rewrite.optimize import (
@@ -25,7 +23,7 @@ from skipindex.rewrite.optimize import (
     target_of,
 )
 from skipindex.rewrite.selection.eligible_files import data_files, present_indexes
-from skipindex.rewrite.selection.grouping import CUBE_SIZE, DataFile, Group, Target
+from skipindex.rewrite.selection.grouping import DataFile, Group, Target
 from skipindex.spark.placement.cluster import apply_clustering, cluster
 from skipindex.spark.read import read_files, table_schema
 from skipindex.spark.runner import SparkRunner
@@ -54,88 +52,13 @@ files stays a partition when bins are united (Spark 4.3 makes one of all)."""
 def optimize(
     spark: SparkSession,
     table: TableState | str | os.PathLike[str],
-    *,
-    cluster_by: Sequence[str] | None = None,
-    curve: str | None = None,
-    where: str | Predicate | None = None,
-    mode: str = "incremental",
-    rows_per_file: int | None = None,
-    bytes_per_file: int | None = None,
-    cube_size: int = CUBE_SIZE,
-    sort_within: Sequence[str] | None = None,
-    indexes: Request | None = None,
-    into: str | os.PathLike[str] | None = None,
-    in_place: bool = False,
-    options: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
-) -> OptimizeReport[TableState]:
-    """Rewrite files so that more of them can be skipped; the rows stay the same.
-
-    With ``cluster_by``, or a table that was written with it, rows are clustered
-    within each partition; without, files below the target size are joined.  The
-    new files, with their indexes, and the end of the old ones are one commit.
-    ``vacuum`` deletes the old files later; until then, a reader who lists the
-    folder, and does not know of commits, reads those and not the new ones.
-
-    Args:
-        spark: a classic session.
-        table: a ``Table``, a path or a URI.
-        cluster_by: columns that queries filter on; None is as the table was laid
-            out; ``[]`` only joins small files.
-        curve: ``"hilbert"`` (the default), ``"zorder"`` or ``"linear"``.
-        where: which partitions; only partition columns and literals.
-        mode: ``"incremental"`` clusters what is new, together with what is not
-            sealed; ``"full"`` clusters all, unless one run has done just that.
-        rows_per_file: target; by default as the table was laid out, or 1,000,000.
-        bytes_per_file: target instead of rows.
-        cube_size: bytes from which on files that were clustered together are
-            sealed: incremental runs do not rewrite them.  A larger cube is better
-            separated, and costs more to grow.
-        sort_within: columns to sort by within each file; by default the curve.
-        indexes: of the new files, as for ``build_indexes``; by default those that
-            the table has.
-        into: write an optimized copy of the whole table to this folder, which does
-            not exist or is empty, and leave the table alone.
-        in_place: rewrite a table that skipindex has not written.
-        options: for Spark's Parquet writer, such as ``compression``.
-        progress: called with the number of index tasks done and of all.
-
-    Raises:
-        TableError: the table cannot be rewritten, or not in place.
-        LayoutError: the layout is impossible.
-        PredicateError: ``where`` asks for more than partition values.
-        UnsupportedTypeError: a column cannot have an index of that kind.
-        UnknownIndexError: there is no such kind.
-        CommitConflictError: another writer changed the same files meanwhile.
-        PlanError: a setting of the session would change values.
-    """
-    asked = OptimizeOptions(
-        cluster_by,
-        curve,
-        where,
-        mode,
-        rows_per_file,
-        bytes_per_file,
-        cube_size,
-        sort_within,
-        indexes,
-        in_place,
-    )
-    return optimize_as(
-        spark, table, asked, into=into, options=options, progress=progress
-    )
-
-
-def optimize_as(
-    spark: SparkSession,
-    table: TableState | str | os.PathLike[str],
     asked: OptimizeOptions,
     *,
     into: str | os.PathLike[str] | None = None,
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> OptimizeReport[TableState]:
-    """``optimize``, with what is asked for in one value."""
+    """See ``Table.optimize``; ``table`` is a state, a path or a URI."""
     check_session(spark)
     opened = open_state(table, fresh=True)
     settings = dict(options or {})
