@@ -53,9 +53,13 @@ if TYPE_CHECKING:
         append,
         build_indexes,
         col,
+        disable,
+        enable,
+        last_plans,
         open_table,
         plan_files,
         read,
+        register,
         write_table,
     )
 else:
@@ -96,9 +100,13 @@ __all__ = [
     "append",
     "build_indexes",
     "col",
+    "disable",
+    "enable",
+    "last_plans",
     "open_table",
     "plan_files",
     "read",
+    "register",
     "write_table",
 ]
 

@@ -11,6 +11,7 @@ from skipindex.api.clustering import Clustering
 from skipindex.api.handle import Table, open_table
 from skipindex.api.indexing import build_indexes
 from skipindex.api.planning import plan_files, read
+from skipindex.api.queries import disable, enable, last_plans, register
 from skipindex.api.writing import append, run_statement, write_table
 from skipindex.errors import (
     CommitConflictError,
@@ -64,9 +65,13 @@ __all__ = [
     "append",
     "build_indexes",
     "col",
+    "disable",
+    "enable",
+    "last_plans",
     "open_table",
     "plan_files",
     "read",
+    "register",
     "run_statement",
     "set_cache_bytes",
     "write_table",
