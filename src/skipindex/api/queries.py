@@ -69,7 +69,7 @@ def disable(spark: SparkSession) -> None:
 
 
 def register(spark: SparkSession, table: AnyTable) -> None:
-    """Let queries of the session use a table as it was opened here, and ``enable`` them.
+    """Let queries of the session use a table as it was opened, and ``enable`` them.
 
     Not needed for a folder with indexes beside it.  A table that was opened with a
     ``schema`` or with derived partition columns is used as such.

@@ -87,21 +87,23 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     /** The plan in which files are skipped; null if there is nothing to change. */
     LogicalPlan changed(Object node, boolean withSizes) throws java.io.IOException {
         if (node instanceof LogicalRelation) return skipping((LogicalRelation) node);
-        if (!(node instanceof Filter) || !withSizes) return null;
+        if (!(node instanceof Filter)) return null;
         Filter filter = (Filter) node;
         if (!(filter.child() instanceof LogicalRelation)) return null;
         LogicalRelation scan = skipping((LogicalRelation) filter.child());
         if (scan == null) return null;
-        SkippingFileIndex index = (SkippingFileIndex) ((HadoopFsRelation) scan.relation()).location();
-        // The index of a catalog lists only what its partition filters leave.
-        if (!index.base.getClass().getSimpleName().equals("CatalogFileIndex")) {
-            ArrayList conjuncts = new ArrayList();
-            split(filter.condition(), conjuncts);
-            index.estimate(DataSourceStrategy$.MODULE$.normalizeExprs(TO_SEQ(conjuncts), scan.output()));
-        }
+        ArrayList split = new ArrayList();
+        split(filter.condition(), split);
+        SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(TO_SEQ(split), scan.output());
+        index(scan).setCondition(conjuncts, withSizes);
         return new Filter(filter.condition(), scan);
     }
 
+    static SkippingFileIndex index(LogicalRelation scan) {
+        return (SkippingFileIndex) ((HadoopFsRelation) scan.relation()).location();
+    }
+
+    /** The conjuncts of a condition that are the same whenever they are computed. */
     static void split(Expression condition, ArrayList conjuncts) {
         ArrayList pending = new ArrayList();
         pending.add(condition);

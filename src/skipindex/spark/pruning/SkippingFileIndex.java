@@ -1,7 +1,10 @@
 package skipindex;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -22,6 +25,9 @@ public class SkippingFileIndex implements FileIndex {
     final scala.collection.immutable.Map options;
     final boolean isCatalogTable;
     volatile long estimate = -1L;
+    /** Conjuncts that Spark does not pass on, as they have columns of files and of folders. */
+    private volatile SEQ mixed;
+    private volatile String mixedJson = "";
 
     SkippingFileIndex(
             HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable) {
@@ -39,12 +45,13 @@ public class SkippingFileIndex implements FileIndex {
 
     SEQ remaining(SEQ partitionFilters, SEQ dataFilters, boolean isEstimate) {
         SEQ all = base.listFiles(partitionFilters, dataFilters);
-        if (dataFilters.isEmpty() || all.isEmpty() || !planner.isEnabled()) return all;
+        boolean asksNothing = dataFilters.isEmpty() && mixed == null;
+        if (asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
         PlannerCalls.Answer answer;
         try {
             String question = planner.question(
                 root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
-                ExpressionJson.json(dataFilters));
+                ExpressionJson.json(withMixed(dataFilters)));
             answer = planner.ask(question, root);
         } catch (Throwable problem) {
             planner.report(problem);
@@ -74,16 +81,59 @@ public class SkippingFileIndex implements FileIndex {
         return TO_SEQ(directories);
     }
 
-    /** Take the bytes of the files that remain for the size of the relation. */
-    void estimate(SEQ dataFilters) {
-        SEQ none = TO_SEQ(new ArrayList());
+    private SEQ withMixed(SEQ dataFilters) {
+        if (mixed == null) return dataFilters;
+        ArrayList both = new ArrayList();
+        add(both, dataFilters);
+        add(both, mixed);
+        return TO_SEQ(both);
+    }
+
+    private static void add(ArrayList list, SEQ more) {
+        scala.collection.Iterator each = more.iterator();
+        while (each.hasNext()) list.add(each.next());
+    }
+
+    /** Tell the condition right above the scan. */
+    void setCondition(SEQ conjuncts, boolean withSize) {
+        ArrayList both = new ArrayList();
+        scala.collection.Iterator each = conjuncts.iterator();
+        while (each.hasNext()) {
+            Expression one = (Expression) each.next();
+            if (isMixed(one)) both.add(one);
+        }
+        if (!both.isEmpty()) {
+            mixed = TO_SEQ(both);
+            mixedJson = ExpressionJson.json(mixed);
+        }
+        // The index of a catalog lists folders that a partition filter has not left out.
+        if (withSize && !base.getClass().getSimpleName().equals("CatalogFileIndex")) {
+            estimate = bytes(conjuncts);
+        }
+    }
+
+    private boolean isMixed(Expression conjunct) {
+        boolean ofFolders = false;
+        boolean ofFiles = false;
+        String[] names = base.partitionSchema().fieldNames();
+        scala.collection.Iterator columns = conjunct.references().iterator();
+        while (columns.hasNext()) {
+            String name = ((Attribute) columns.next()).name();
+            if (Arrays.asList(names).contains(name)) ofFolders = true;
+            else ofFiles = true;
+        }
+        return ofFolders && ofFiles;
+    }
+
+    /** The size of the files that remain. */
+    private long bytes(SEQ conjuncts) {
         long bytes = 0L;
-        scala.collection.Iterator i = remaining(none, dataFilters, true).iterator();
+        scala.collection.Iterator i = remaining(TO_SEQ(new ArrayList()), conjuncts, true).iterator();
         while (i.hasNext()) {
             scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
             while (j.hasNext()) bytes += ((FileStatusWithMetadata) j.next()).fileStatus().getLen();
         }
-        estimate = Math.max(1L, Math.min(bytes, base.sizeInBytes()));
+        return Math.max(1L, Math.min(bytes, base.sizeInBytes()));
     }
 
     public SEQ rootPaths() {
@@ -112,7 +162,9 @@ public class SkippingFileIndex implements FileIndex {
 
     /** Spark finds scans that it can run once by this. */
     public boolean equals(Object other) {
-        return other instanceof SkippingFileIndex && base.equals(((SkippingFileIndex) other).base);
+        if (!(other instanceof SkippingFileIndex)) return false;
+        SkippingFileIndex index = (SkippingFileIndex) other;
+        return base.equals(index.base) && mixedJson.equals(index.mixedJson);
     }
 
     public int hashCode() {

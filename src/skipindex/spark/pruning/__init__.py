@@ -1,4 +1,4 @@
-"""Unchanged queries of a Spark session read only the files that can hold a matching row.
+"""Unchanged queries of a session read only files that can hold a matching row.
 
 An optimizer rule, compiled in the driver, wraps the file index of every scan of Parquet
 files.  The wrapped index lists what Spark's own lists, asks the planner with the final

@@ -106,7 +106,7 @@ class QueryPlanner:
         self._warned = False
 
     def answer(self, text: str) -> bytes | None:
-        """The number of the listing and a bit for each of its files; None is "read all".
+        """The number of a listing and a bit for each of its files; None is "read all".
 
         Args:
             text: the question as ``PlannerCalls`` writes it.
@@ -117,7 +117,9 @@ class QueryPlanner:
         try:
             return self._pool.submit(self._judged, question, conjuncts).result(limit)
         except TimeoutError:
-            self._failed(question, f"planning took more than {limit:g} s ({TIME_LIMIT})")
+            self._failed(
+                question, f"planning took more than {limit:g} s ({TIME_LIMIT})"
+            )
         except Exception as error:  # noqa: BLE001 (a query never fails by its plan)
             self._failed(question, f"{type(error).__name__}: {first_line(error)}")
         return None
@@ -210,8 +212,10 @@ def _judged_columns(
         return judged
     for column in table.state.partitions:
         kind = partitions.get(column.name, "")
-        known = _PARTITION_TYPES.get(kind)
-        if known is not None and known == column.dtype and len(column.names) == 1:
+        is_same = (
+            column.dtype is not None and _PARTITION_TYPES.get(kind) == column.dtype
+        )
+        if is_same and len(column.names) == 1:
             judged[column.name] = kind
     return judged
 

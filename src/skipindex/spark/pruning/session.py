@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 from uuid import uuid4
 
@@ -57,9 +58,8 @@ class Pruning:
             for call in (self.planner.answer, self.planner.files, self.planner.failed)
         ]
         gateway = _gateway(spark)
-        ensure_callback_server_started(gateway)
-        loader = compile_classes(gateway.jvm, _sources(spark))
-        (constructor,) = loader.loadClass(_RULE).getConstructors()
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        (constructor,) = _rule_class(gateway, spark.version).getConstructors()
         nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
         self.rule = constructor.newInstance(nothing)
         self.calls = self.rule.connect(
@@ -143,13 +143,21 @@ def _gateway(spark: SparkSession) -> Any:
     return spark.sparkContext._gateway  # noqa: SLF001 (PySpark has no public name)
 
 
-def _sources(spark: SparkSession) -> dict[str, str]:
-    """The Java sources by the names of their classes, for this version of Spark."""
-    scala = _gateway(spark).jvm.scala.util.Properties.versionNumberString()
+@lru_cache(maxsize=1)
+def _rule_class(gateway: Any, version: str) -> Any:
+    """The class of the rule.
+
+    It is compiled once for every JVM, as Py4J takes classes of one name for one class.
+
+    Args:
+        gateway: the way to the driver.
+        version: of Spark.
+    """
+    scala = gateway.jvm.scala.util.Properties.versionNumberString()
     words = {
         "TO_SEQ": "(SEQ) org.apache.spark.api.python.PythonUtils.toSeq",
         "SEQ": _SEQ[scala.startswith("2.13")],
-        " SCAN_STREAM": ", scan.stream()" if spark.version >= "4" else "",
+        " SCAN_STREAM": ", scan.stream()" if version >= "4" else "",
     }
     sources = dict(SOURCES)
     for name in _CLASSES:
@@ -157,4 +165,5 @@ def _sources(spark: SparkSession) -> dict[str, str]:
         for word, meaning in words.items():
             text = text.replace(word, meaning)
         sources[f"skipindex.{name}"] = text
-    return sources
+    loader = compile_classes(gateway.jvm, sources)
+    return [loader.loadClass(name) for name in sources][-1]

@@ -93,7 +93,7 @@ class ScannedTable:
             return np.ones(len(files), np.bool_)
         paths = [state.location.full(state.paths[i]) for i in files.tolist()]
         marks = np.array(list(_marks(paths)), np.int64).reshape(-1, 2)
-        same = marks[:, 0] == state.sizes[files]
+        same: np.ndarray = marks[:, 0] == state.sizes[files]
         same &= marks[:, 1] == state.mtimes[files]
         self.is_current &= bool(same.all())
         return same
