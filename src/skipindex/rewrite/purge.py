@@ -9,6 +9,7 @@ commits; the vacuum that follows deletes what nothing refers to any more.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -28,14 +29,19 @@ from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.vanished import without_vanished
-from skipindex.table import open_state
+from skipindex.table import TableState
 
 BLANK: Final = json.dumps({"purged": True}).encode()
 """A commit that says nothing: its number stays taken, for writers that are at work."""
 
 
-def forget(location: Location) -> list[str]:
+def forget(location: Location, opened: Callable[[], TableState]) -> list[str]:
     """Let the newest commit and its packs say nothing of data that is gone.
+
+    Args:
+        location: of the table.
+        opened: opens the table as the caller did; called only if a pack holds more
+            than what is in use.
 
     Returns:
         Packs that could not be read, and so were given up.
@@ -44,7 +50,7 @@ def forget(location: Location) -> list[str]:
     impure = _impure(location)
     if not impure:
         return []
-    table, notes = rewrite_packs(open_state(location), impure, forget_bins=True)
+    table, notes = rewrite_packs(opened(), impure, forget_bins=True)
     left = impure & {pack.name for pack in table.snapshot.manifest.packs}
     if left:  # unreadable, so nothing says whose values they hold
 

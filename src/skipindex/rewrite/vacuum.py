@@ -45,7 +45,7 @@ from skipindex.storage.publications import (
     stable_listing,
 )
 from skipindex.storage.replacements import Rewrites
-from skipindex.table import TableState, check_folder, live_files
+from skipindex.table import TableState, check_folder, live_files, open_state
 
 RETENTION: Final = timedelta(days=7)
 
@@ -106,7 +106,7 @@ def vacuum(
         run.publisher.run()
         run.empty_trash()
     if purge and not dry_run:
-        given_up = forget(location)
+        given_up = forget(location, lambda: open_state(table, plain=True, fresh=True))
         blank_older_commits(location)
     run.sweep(dry_run=dry_run, purge=purge)
     if dry_run:

@@ -14,7 +14,7 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import parts_of
 from skipindex.storage.damage import damage_of
-from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import STAGING, is_commit, is_hidden_copy
 from skipindex.storage.log import FOLDER, read_snapshot
 from skipindex.storage.replacements import Rewrites
@@ -61,11 +61,13 @@ class TableReport:
         return "\n".join(lines)
 
 
-def verify(table: TableState | Location | str | os.PathLike[str]) -> TableReport:
-    """See ``Table.verify``."""
+def verify(
+    table: TableState | str | os.PathLike[str], *, plain: bool = False
+) -> TableReport:
+    """See ``Table.verify``, and ``open_table`` for ``plain``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is damaged is in the report
-        opened = open_state(table, fresh=True)
+        opened = open_state(table, plain=plain, fresh=True)
     listing = sorted(opened.location.list_own(), key=lambda file: file.path)
     damaged, needed = _log(opened, listing)
     damaged += _payloads(opened)
