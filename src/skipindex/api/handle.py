@@ -292,15 +292,9 @@ class Table(TableState):
         """Bring the indexes that the table has up to date with its files.
 
         New, changed and damaged files get the indexes that the table was given so
-        far, named or chosen; files that are gone are forgotten; nothing is chosen
-        anew.  One commit has all of it.  (``refresh`` is something else: it lists the
-        files again.)
-
-        Args:
-            spark: a session whose executors do the work; None is a process pool here.
-            workers: how many processes, without Spark; by default one a core.
-            progress: called with the number of tasks done and of all tasks.
-            repair: as for ``build_indexes``.
+        far, named or chosen.  Files that are gone are forgotten.  Nothing is chosen
+        anew.  One commit has all of it.  ``build_indexes`` tells the arguments.
+        (``refresh`` lists the files again, and builds nothing.)
 
         Raises:
             TableError: there is no such table any more.

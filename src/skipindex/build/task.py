@@ -118,8 +118,7 @@ def _read_and_index(
 ) -> IndexedFile:
     crc = footer_crc(location, found)
     names = {request.name for request in columns}
-    file, close = column_reader(location, found.path, encoded=names)
-    try:
+    with column_reader(location, found.path, encoded=names) as file:
         n_rows = int(file.metadata.num_rows)
         indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
         notes = [
@@ -129,8 +128,6 @@ def _read_and_index(
         ]
         indexed.row["note"] = "; ".join(notes) or None
         return indexed
-    finally:
-        close()
 
 
 def _index_column(

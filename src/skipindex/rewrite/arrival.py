@@ -41,7 +41,7 @@ from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import read_publications
-from skipindex.storage.replacements import Replacement, Rewrites, without_files
+from skipindex.storage.replacements import Replacement, without_files
 from skipindex.table import is_data_file, other_format
 
 _TRIES: Final = 100
@@ -167,7 +167,7 @@ def _committed(
                     f"{mode.value}: {file.path!r} was deleted before it was committed "
                     "(a vacuum with a retention shorter than a write?); try again"
                 )
-        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = base.rewrites
         manifest, properties = base.manifest, base.properties
         if mode is not Mode.APPEND:
             arrival = replace(arrival, old=_replaced(location, mode, base))
@@ -203,7 +203,7 @@ def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[FileInfo,
             "was added"
         )
     publications = read_publications(location)
-    for replacement in Rewrites.from_properties(base.properties).replacements:
+    for replacement in base.rewrites.replacements:
         # One that is shown stays in the log where the commit that ends it is lost.
         if replacement.publishing and not publications.is_shown(replacement):
             raise _BusyError
@@ -277,7 +277,7 @@ def _withdraw(
     paths = [*map(published, made), *made]
 
     def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = base.rewrites
         others = tuple(
             r for r in rewrites.replacements if not gone & {f.path for f in r.new}
         )

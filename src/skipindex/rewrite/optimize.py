@@ -28,7 +28,7 @@ from skipindex.rewrite.selection.grouping import (
 from skipindex.rewrite.selection.target import CUBE_SIZE, Target
 from skipindex.rewrite.transaction import Rewritten, Writer, rewrite
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import Rewrites, published
+from skipindex.storage.replacements import published
 from skipindex.table import TableState
 
 ROWS_PER_FILE: Final = 1_000_000
@@ -220,7 +220,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
 
 def _arriving(table: TableState) -> set[str]:
     """Files that are getting their visible names; they are for the next run."""
-    replacements = Rewrites.from_properties(table.snapshot.properties).replacements
+    replacements = table.snapshot.rewrites.replacements
     return {
         path
         for r in replacements

@@ -72,7 +72,7 @@ class Publisher:
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
         """The replacements to publish, and those that are to be given up."""
-        found = Rewrites.from_properties(snapshot.properties).replacements
+        found = snapshot.rewrites.replacements
         there = self._there(found)
         publications = read_publications(self._location)
         taken = {
@@ -155,12 +155,12 @@ class Publisher:
     def _being_published(self) -> list[Replacement]:
         """What the newest commit of all says, for nothing else may be deleted."""
         snapshot = newest_for_writer(self._location)
-        replacements = Rewrites.from_properties(snapshot.properties).replacements
+        replacements = snapshot.rewrites.replacements
         return [r for r in replacements if r.publishing]
 
     def _marked(self, base: Snapshot, name: str) -> tuple[Manifest, TableProperties]:
         due, void = self.due(base)
-        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = base.rewrites
         rewrites = rewrites.with_publication(due, name)
         rewrites = rewrites.without_replacements(void, now=time.time())
         return _committed(base, rewrites, {f.path: None for r in void for f in r.new})
@@ -285,7 +285,7 @@ class Publisher:
     def _shown(
         self, base: Snapshot, done: Sequence[Replacement]
     ) -> tuple[Manifest, TableProperties]:
-        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = base.rewrites
         ended = [r for r in done if r in rewrites.replacements]
         if not ended:
             raise CommitConflictError("vacuum: another vacuum was faster")

@@ -12,7 +12,6 @@ from skipindex.errors import CorruptIndexError
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import is_commit, version_of
 from skipindex.storage.log import MANIFESTS, PACKS, Snapshot, read_snapshot
-from skipindex.storage.replacements import Rewrites
 
 NS: Final = 1_000_000_000
 """Nanoseconds of a second, in which modification marks count."""
@@ -35,7 +34,7 @@ def referenced(
         keep: the retention in seconds; with 0 the newest commit alone counts.
         since: when the retention began, in seconds since 1970.
     """
-    rewrites = Rewrites.from_properties(newest.properties)
+    rewrites = newest.rewrites
     needed = {file.path for r in rewrites.replacements for file in r.new}
     needed |= {path for path, _ in rewrites.trash}
     commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)

@@ -29,8 +29,7 @@ from skipindex.storage.file_system.names import STAGING
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.publications import stable_listing
-from skipindex.storage.replacements import Rewrites, without_files
+from skipindex.storage.replacements import without_files
 from skipindex.table import TableState, live_files
 from skipindex.table.partitions.hive import partition_values
 
@@ -171,12 +170,8 @@ class _Replacing:
         Raises:
             CommitConflictError: an old file was changed or rewritten.
         """
-        listing, publications = stable_listing(
-            self.location, lambda: list(self.location.list())
-        )
-        live, _ = live_files(listing, publications, base)
-        there = {file.path: file for file in live}
-        rewrites, now = Rewrites.from_properties(base.properties), time.time()
+        there = {file.path: file for file in live_files(self.location, base)}
+        rewrites, now = base.rewrites, time.time()
         for rewritten in self.done:
             old = [self.chosen[file.path] for file in rewritten.group.files]
             _require_unchanged(old, there)

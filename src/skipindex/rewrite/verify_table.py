@@ -17,7 +17,6 @@ from skipindex.storage.damage import damage_of
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import STAGING, is_commit, is_hidden_copy
 from skipindex.storage.log import FOLDER, read_snapshot
-from skipindex.storage.replacements import Rewrites
 from skipindex.table import TableState, open_state, status_of
 
 
@@ -91,7 +90,7 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
             if table.location.read(file.path) == BLANK:
                 continue
             snapshot = read_snapshot(table.location, version)
-            rewrites = Rewrites.from_properties(snapshot.properties)
+            rewrites = snapshot.rewrites
         except (CorruptIndexError, OSError, SkipIndexError) as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 continue  # vacuum takes the manifests of older commits

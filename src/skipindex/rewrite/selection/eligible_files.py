@@ -152,11 +152,8 @@ def row_counts(location: Location, paths: Sequence[str]) -> list[int]:
 
 def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
     try:
-        file, close = column_reader(location, path)
-        try:
+        with column_reader(location, path) as file:
             return int(file.metadata.num_rows), stored_schema(file)[0]
-        finally:
-            close()
     except UNREADABLE as error:
         reason = first_line(error)
         raise TableError(f"cannot rewrite {location.full(path)!r}: {reason}") from error

@@ -23,10 +23,10 @@ from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.layout_request import LayoutRequest
 from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.table import (
+    Observed,
     TableState,
     check_folder,
     open_state,
@@ -106,15 +106,9 @@ def _planned(
     """A table of these columns and no rows, to see what can be indexed."""
     fields = [f for f in df.schema if f.name not in partition_by]
     hive = "/".join(f"{name}=0" for name in partition_by)
-    return TableState(
-        location,
-        [FileInfo(f"{hive}/0.parquet", 1, 0)],
-        pa.schema([_arrow_field(field) for field in fields]),
-        {},
-        Snapshot(-1, Manifest.empty()),
-        schema_path="",
-        partition_types={},
-    )
+    schema = pa.schema([_arrow_field(field) for field in fields])
+    files = [FileInfo(f"{hive}/0.parquet", 1, 0)]
+    return TableState(location, Observed(files, schema, {}, schema_path=""))
 
 
 def _arrow_field(field: StructField) -> pa.Field:
