@@ -19,9 +19,16 @@ from typing import Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from skipindex.build.packable import BlobReader, is_packable, packed_together
+from skipindex.build.packable import BlobReader, packable, packed_together
 from skipindex.build.pending_pack import map_blob
-from skipindex.build.tiers import IndexKey, files_of_packs, index_keys, is_small
+from skipindex.build.tiers import (
+    MAX_BYTES,
+    MAX_FILES,
+    IndexKey,
+    files_of_packs,
+    index_keys,
+    is_small,
+)
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP, build_file_map
@@ -106,8 +113,8 @@ class Merger:
         table: TableState,
         manifest: Manifest,
         *,
-        max_files: int,
-        max_bytes: int,
+        max_files: int = MAX_FILES,
+        max_bytes: int = MAX_BYTES,
         forget_bins: bool = False,
     ) -> None:
         self._table = table
@@ -181,7 +188,7 @@ class Merger:
             return
         meta = use.entry.meta
         if blob.has_shared and meta.kind != FILE_MAP:
-            if not is_packable(meta.kind):
+            if packable(meta.kind) is None:
                 self.refused[use.number] = f"kind {meta.kind!r} is not installed here"
             elif self._domain(meta) is None:
                 self.refused[use.number] = f"no column {meta.column!r} of that type"

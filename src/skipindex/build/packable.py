@@ -21,7 +21,7 @@ from skipindex.storage.parts import ReadCount
 
 def packed_together(builder: BlobBuilder, domain: Domain) -> BlobBuilder:
     """The same payloads, packed together as far as their kind can do that."""
-    kind = _packable(builder.meta.kind)
+    kind = packable(builder.meta.kind)
     if kind is None:
         return builder
     payloads = builder.payloads()
@@ -81,7 +81,7 @@ class BlobReader:
     @cached_property
     def _unpacked(self) -> dict[int, list[bytes]]:
         """By slot, the payloads that are packed together, as they were before."""
-        kind = _packable(self._entry.meta.kind)
+        kind = packable(self._entry.meta.kind)
         if kind is None or self._domain is None or not self._blob.has_shared:
             return {}
         shared = self._blob.shared(ReadCount())
@@ -96,12 +96,8 @@ class BlobReader:
         return [] if opened.binned and self._forget_bins else opened.spans()
 
 
-def is_packable(name: str) -> bool:
-    """Whether payloads of that kind can be packed together and unpacked."""
-    return _packable(name) is not None
-
-
-def _packable(name: str) -> PackableType | None:
+def packable(name: str) -> PackableType | None:
+    """The kind of that name, if its payloads can be packed together and unpacked."""
     try:
         kind = index_type(name)
     except UnknownIndexError:

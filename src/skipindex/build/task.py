@@ -57,12 +57,10 @@ def run_task(task: BuildTask) -> bytes:
         indexed = _index_file(task.location, path, task.columns)
         if indexed is None:  # deleted since it was listed
             continue
-        row = indexed.row
-        if row["n_rows"] < 0:  # not read: the next build tries again
-            rows.append({**row, "packs": [], "slots": []})
-        else:
-            slot = pack.add(indexed)
-            rows.append({**row, "packs": [len(packs)], "slots": [slot]})
+        places: dict[str, list[int]] = {"packs": [], "slots": []}
+        if indexed.row["n_rows"] >= 0:  # if not read, the next build tries again
+            places = {"packs": [len(packs)], "slots": [pack.add(indexed)]}
+        rows.append(indexed.row | places)
         summaries.append(indexed.summaries)
         domains.update({c.name: c.domain for c in indexed.respelled})
         if pack.n_bytes >= PACK_BYTES or pack.n_files >= PACK_FILES:

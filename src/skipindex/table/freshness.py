@@ -54,6 +54,14 @@ def first_counted(columns: Sequence[pa.StructArray]) -> pa.StructArray:
     return pa.concat_arrays(columns).take(pa.array(which * n + np.arange(n)))
 
 
+def files_by_row(manifest: Manifest, rows: np.ndarray) -> np.ndarray:
+    """Of every row of the manifest, and of the row -1, its file; -1 if it has none."""
+    files: np.ndarray = np.full(len(manifest) + 1, -1, np.int64)
+    files[rows] = np.arange(len(rows))
+    files[-1] = -1
+    return files
+
+
 def fresh_blobs(manifest: Manifest, rows: np.ndarray) -> dict[str, list[BlobUse]]:
     """The index blobs of files that did not change, by column and newest first.
 
@@ -61,9 +69,7 @@ def fresh_blobs(manifest: Manifest, rows: np.ndarray) -> dict[str, list[BlobUse]
         manifest: what was committed.
         rows: of every file its row in the manifest or -1, as ``match`` says.
     """
-    file_of_row = np.full(len(manifest) + 1, -1, np.int64)
-    file_of_row[rows] = np.arange(len(rows))
-    file_of_row[-1] = -1  # where rows is -1
+    file_of_row = files_by_row(manifest, rows)
     found: dict[str, list[BlobUse]] = {}
     for use in reversed(manifest.blobs()):
         files = file_of_row[use.rows]

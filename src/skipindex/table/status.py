@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from skipindex.table.schema import ColumnInfo
-    from skipindex.table.table import TableState
+from skipindex.table.schema import ColumnInfo
+from skipindex.table.table import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,6 @@ class Status:
 def status_of(table: TableState) -> Status:
     """The status of a table, as it was when it was opened."""
     manifest = table.snapshot.manifest
-    known = table.rows >= 0
     counted = table.n_rows[table.n_rows >= 0]
     return Status(
         table=table.location.full(""),
@@ -110,17 +106,17 @@ def status_of(table: TableState) -> Status:
         n_bytes=table.n_bytes,
         indexed_files=len(counted),
         indexed_rows=int(counted.sum()),
-        vanished_files=len(manifest) - int(known.sum()),
+        vanished_files=len(manifest) - int((table.rows >= 0).sum()),
         packs=len(manifest.packs),
         index_bytes=sum(pack.size for pack in manifest.packs),
         gaps=table.index_gaps,
-        columns=tuple(_column(table, column, known) for column in table.leaves),
+        columns=tuple(_column(table, column) for column in table.leaves),
         layout=table.snapshot.properties.layout,
         notes=table.notes,
     )
 
 
-def _column(table: TableState, column: ColumnInfo, known: np.ndarray) -> ColumnStatus:
+def _column(table: TableState, column: ColumnInfo) -> ColumnStatus:
     files: dict[str, set[int]] = {}
     n_bytes: dict[str, int] = {}
     n_counted = 0
@@ -129,10 +125,7 @@ def _column(table: TableState, column: ColumnInfo, known: np.ndarray) -> ColumnS
             kind = use.entry.meta.kind
             files.setdefault(kind, set()).update(use.rows.tolist())
             n_bytes[kind] = n_bytes.get(kind, 0) + use.entry.length
-        stats = table.snapshot.manifest.stats.get(column.name)
-        if stats is not None and stats.domain == column.domain.tag:
-            valid = np.asarray(stats.values.is_valid())
-            n_counted = int(valid[table.rows[known]].sum())
+        n_counted = int(table.counted(column).sum())
     why = "partition column" if column.is_partition else column.reason or "no index"
     counts = {kind: len(mine) for kind, mine in files.items()}
     return ColumnStatus(column.name, n_counted, counts, n_bytes, why)

@@ -52,7 +52,7 @@ class Options:
     """What a table is opened with, and opened again when it is refreshed.
 
     Args:
-        declared: the columns, if no footer is to tell.
+        declared: the columns of the files; None takes them from a footer.
         partition_types: types of hive partition columns, by name.
         derived: what the partition columns were made of; None is what is committed.
         plain: whether to take a table of another format for a plain folder.
@@ -166,7 +166,7 @@ class TableState:
 
     @property
     def declared(self) -> pa.Schema | None:
-        """The columns that the table was opened with, if no footer was to tell."""
+        """The columns that the table was opened with; None takes them from a footer."""
         return self.options.declared
 
     @property
@@ -273,6 +273,13 @@ class TableState:
     def built(self, column: ColumnInfo) -> list[BlobUse]:
         """As ``ColumnIndexes.built``."""
         return self._indexes.built(column)
+
+    def counted(self, column: ColumnInfo) -> np.ndarray:
+        """Which files the newest commit has statistics of ``column`` for."""
+        stats = self.snapshot.manifest.stats.get(column.name)
+        if stats is None or column.domain is None or stats.domain != column.domain.tag:
+            return np.zeros(len(self), np.bool_)
+        return np.asarray(take(stats.values, self.rows).is_valid())
 
     def with_exact_names(self) -> TableState:
         """The same table, where capitals tell names apart.

@@ -8,8 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from skipindex.build.builder import Request, requested
-from skipindex.build.requested import wanted_of
+from skipindex.build.column_requests import Request, requested
+from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, PredicateError, TableError, first_line
 from skipindex.expressions import (
     And,
