@@ -338,11 +338,11 @@ class Table(TableState):
     ) -> Table:
         """Merge small packs of indexes into few large ones, in one commit.
 
-        Builds do this of themselves where packs become many; here all are merged that
-        are not large, and those that are hardly in use.  The data files are not read,
-        and answers stay the same.  A pack that cannot be read, or fails a check,
-        stays as it is, and the ``notes`` of the table that is returned name it.  The
-        old packs stay on disk for readers of older commits.
+        Builds merge packs where there are many of one size.  This call merges all that
+        are not large, and rewrites those that are hardly in use.  The data files are
+        not read, and answers stay the same.  A pack that cannot be read, or fails a
+        check, stays as it is, and the ``notes`` of the returned table name it.  The old
+        packs stay on disk for readers of older commits.
 
         Args:
             max_files: how many data files a pack may hold.

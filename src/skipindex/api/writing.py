@@ -120,7 +120,7 @@ def append(
 
     Raises:
         TableError: there is no such table, its columns are not those of ``df`` or
-            cannot hold their values, or another format keeps it.
+            cannot hold their values, or it is a table of another format.
         LayoutError: nothing says how the table is laid out.
         PredicateError: ``indexes`` names a column that does not exist.
         UnsupportedTypeError: a column cannot have an index of that kind.

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from skipindex.build.builder import Request, column_requests, index_files
 from skipindex.build.runners import Progress, Runner
+from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout import curve as named_curve
@@ -17,8 +18,7 @@ from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.rewrite.selection.eligible_files import (
     choose,
     clustering_columns,
-    data_files,
-    present_indexes,
+    eligible_files,
 )
 from skipindex.rewrite.selection.grouping import (
     mode_named,
@@ -26,7 +26,7 @@ from skipindex.rewrite.selection.grouping import (
     plan_joining,
 )
 from skipindex.rewrite.selection.target import CUBE_SIZE, Target
-from skipindex.rewrite.transaction import Rewritten, Writer, rewrite
+from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import published
 from skipindex.table import TableState
@@ -106,7 +106,7 @@ def optimize_files(
     table: TableState,
     options: OptimizeOptions,
     *,
-    writer: Callable[[Target], Writer],
+    writer: Callable[[Target], GroupWriter],
     runner: Runner,
     timezone: str | None = None,
     progress: Progress | None = None,
@@ -125,13 +125,13 @@ def optimize_files(
     """
     began = time.perf_counter()
     require_own(table, in_place=options.in_place)
-    request = present_indexes(table) if options.indexes is None else options.indexes
+    request = wanted_of(table) if options.indexes is None else options.indexes
     target = target_of(table, options, request)
     mode = mode_named(options.mode)
     column_requests(table, request)  # what cannot be built is refused at once
     chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
-    files = data_files(table, [i for i in chosen if table.paths[i] not in arriving])
+    files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
     cubes = cubes_of(table.snapshot.properties)
     if target.cluster_by:
         groups = plan_clustering(files, cubes, target, mode=mode)
@@ -169,7 +169,7 @@ def optimize_files(
 
 
 def require_own(table: TableState, *, in_place: bool) -> None:
-    """Refuse to rewrite files in place that were written by others, unasked.
+    """Refuse to rewrite files of other writers in place, unless a caller allows it.
 
     Raises:
         TableError: the table has no layout of ours, and ``in_place`` is not set.

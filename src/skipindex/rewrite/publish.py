@@ -10,8 +10,8 @@ A replacement that is older than the retention is published:
 6. Another commit names the visible files; the hidden names become trash.
 7. The record is deleted.
 
-If the vacuum dies on the way, the next one does the rest.  If the log
-does not know the replacement any more, what is not shown for good is taken back.
+If the vacuum is killed, the next one does the rest.  If the log no longer knows the
+replacement, the visible copies are deleted unless the outcome says that they count.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Publisher:
         return len(self.links)
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
-        """The replacements to publish, and those that are to be given up."""
+        """The replacements to publish, and those that are void."""
         found = snapshot.rewrites.replacements
         there = self._there(found)
         publications = read_publications(self._location)
@@ -99,7 +99,7 @@ class Publisher:
         return due, void
 
     def run(self) -> None:
-        """Publish what is due, give up what no longer fits, end what others began."""
+        """Publish what is due, drop what is void, and finish what others began."""
         due, void = self.due(newest_for_writer(self._location))
         if void or any(not r.publishing for r in due):
             name = uuid.uuid4().hex
@@ -195,7 +195,7 @@ class Publisher:
                 self._count(replacement)
             else:
                 self._take_back(replacement)
-                # Rows that arrive are nowhere else: they go on to count as hidden.
+                # Rows that arrive are in no other file: the hidden ones still count.
                 if not replacement.arrival or replacement.first_mismatch(there):
                     self._places |= {file.path: None for file in replacement.new}
 
@@ -269,7 +269,7 @@ class Publisher:
             self._delete(old)
 
     def _take_back(self, replacement: Replacement) -> None:
-        """Delete visible copies of files that are there all the same."""
+        """Delete visible copies whose originals are still there."""
         there = self._there([replacement])
         is_all_there = all(there.get(file.path) == file for file in replacement.old)
         named = set(newest_for_writer(self._location).manifest.paths)

@@ -29,7 +29,7 @@ def hide_staged(
         staged: the folder that they are in.
         name: of the run; no other files have it.
         folder_of: the folder of the table that a staged file belongs into.
-        made: is told of every path before a file is moved there.
+        made: gets every path before a file is moved there.
     """
     numbers: dict[str, int] = {}
     moved = []

@@ -8,14 +8,19 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from skipindex.errors import CorruptIndexError, SkipIndexError
+from skipindex.errors import SkipIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.rewrite.purge import BLANK
-from skipindex.rewrite.retention import parts_of
+from skipindex.rewrite.retention import hidden_files, parts_of
 from skipindex.storage.damage import damage_of
 from skipindex.storage.file_system.location import FileInfo
-from skipindex.storage.file_system.names import STAGING, is_commit, is_hidden_copy
+from skipindex.storage.file_system.names import (
+    STAGING,
+    is_commit,
+    is_hidden_copy,
+    version_of,
+)
 from skipindex.storage.log import FOLDER, read_snapshot
 from skipindex.table import TableState, open_state, status_of
 
@@ -85,22 +90,18 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
     needed: set[str] = set()
     for file in (file for file in listing if is_commit(file.path)):
         needed.add(file.path)
-        version = int(file.path.rpartition("/")[2].removesuffix(".json"))
         try:
             if table.location.read(file.path) == BLANK:
                 continue
+            version = version_of(file.path.rpartition("/")[2])
             snapshot = read_snapshot(table.location, version)
-            rewrites = snapshot.rewrites
-        except (CorruptIndexError, OSError, SkipIndexError) as error:
+        except (OSError, SkipIndexError) as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 continue  # vacuum takes the manifests of older commits
-            text = f"{file.path}: {error}"
             if not any(str(error) in note for note in damaged):
-                damaged.append(text)
+                damaged.append(f"{file.path}: {error}")
             continue
-        needed |= parts_of(table.location, file)
-        needed |= {f.path for r in rewrites.replacements for f in r.new}
-        needed |= {path for path, _ in rewrites.trash}
+        needed |= parts_of(snapshot) | hidden_files(snapshot)
     return damaged, needed
 
 

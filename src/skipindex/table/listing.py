@@ -50,7 +50,7 @@ class Observed:
         schema: the columns of the files, as Spark types them.
         refused: the columns that are not indexed, and why.
         schema_path: the file that the schema is taken from.
-        snapshot: the commit that goes with them.
+        snapshot: the newest commit at that moment.
         folders: those whose names are partition values, of empty files too.
         notes: warnings about parts of the commit that were ignored.
     """
@@ -71,7 +71,7 @@ def observe(
 
     Args:
         location: of the table.
-        schema: of the files, if no footer is to tell.
+        schema: the columns of the files; None takes them from a footer.
         plain: whether to take a table of another format for a plain folder.
 
     Raises:

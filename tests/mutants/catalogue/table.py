@@ -68,9 +68,9 @@ TABLE: Final = (
     ),
     Mutant(
         "cut-bound-exact",
-        "table.statistics.FileStats._only_among",
-        "only: Mask = hit & single & self.exact",
-        "only: Mask = hit & single",
+        "table.statistics.FileStats._is_single",
+        "same: Mask = single & self.exact",
+        "same: Mask = single",
         "a bound that was cut is taken for a value",
         _MINMAX,
     ),

@@ -15,9 +15,9 @@ from skipindex.build.builder import Request, column_requests, index_files
 from skipindex.build.runners import Progress
 from skipindex.errors import TableError
 from skipindex.layout import Workload
-from skipindex.rewrite.arrival import Mode, arrive, is_leftover
+from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
 from skipindex.rewrite.optimize import ROWS_PER_FILE
-from skipindex.rewrite.selection.grouping import cubes_of_write
+from skipindex.rewrite.selection.cubes import cubes_of_write
 from skipindex.spark.columns import arrow_schema
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.layout_request import LayoutRequest
@@ -75,7 +75,7 @@ def write_table(
 
     arrive(
         location,
-        Mode.OVERWRITE if overwrite else Mode.CREATE,
+        SaveMode.OVERWRITE if overwrite else SaveMode.CREATE,
         write=lambda folder: write_counted(
             laid_out.rows,
             location,
