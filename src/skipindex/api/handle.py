@@ -66,15 +66,6 @@ class Table(TableState):
         vars(handle).update(vars(state))
         return handle
 
-    @property
-    def folder(self) -> str:
-        """Where the table is.
-
-        >>> table.folder == path
-        True
-        """
-        return self.location.full("")
-
     def refresh(self) -> Table:
         """The table as it is now.
 
@@ -329,9 +320,8 @@ class Table(TableState):
         >>> [info.kind for info in table.drop_indexes(kinds=["bitmap"]).indexes]
         ['minmax', 'minmax']
         """
-        return _changed(
-            "drop of indexes", drop(self.refresh(), columns=columns, kinds=kinds)
-        )
+        left = drop(self.refresh(), columns=columns, kinds=kinds)
+        return told("drop of indexes", left)
 
     def compact_indexes(
         self, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
@@ -355,7 +345,7 @@ class Table(TableState):
         ()
         """
         merged, notes = merge(self.refresh(), max_files=max_files, max_bytes=max_bytes)
-        return _changed("merge of packs", merged.noted(notes))
+        return told("merge of packs", merged.noted(notes))
 
     def declare_derived(
         self, columns: Mapping[str, str], *, timezone: str | None = None
@@ -390,7 +380,7 @@ class Table(TableState):
             return base.manifest, replace(base.properties, derived=record)
 
         commit(self.location, change, operation="set_derived")
-        return _changed("declaration", self.with_derived(None))
+        return told("declaration", self.with_derived(None))
 
     def optimize(
         self,
@@ -580,19 +570,18 @@ def built(
 
 def optimized(report: OptimizeReport[TableState]) -> OptimizeReport[Table]:
     """The report of a run of optimize, with the table as a handle."""
-    handle = Table.of(report.table)
-    tell("optimize", handle.folder, report)
+    handle = told("optimize", report.table, report)
     return cast("OptimizeReport[Table]", replace(report, table=handle))
 
 
 def _reported(action: str, report: BuildReport[TableState]) -> BuildReport[Table]:
-    handle = Table.of(report.table)
-    tell(action, handle.folder, report)
+    handle = told(action, report.table, report)
     return cast("BuildReport[Table]", replace(report, table=handle))
 
 
-def _changed(action: str, state: TableState) -> Table:
-    tell(action, state.location.full(""), f"commit {state.snapshot.version}")
+def told(action: str, state: TableState, outcome: object = None) -> Table:
+    """Log what was done to a table, by default the commit; the handle of the table."""
+    tell(action, state.folder, outcome or f"commit {state.snapshot.version}")
     return Table.of(state)
 
 

@@ -49,9 +49,11 @@ def run_task(task: BuildTask) -> bytes:
     packs: list[PackInfo] = []
 
     def close_pack() -> None:
+        nonlocal pack
         info = pack.write(task.location)
         if info is not None:
             packs.append(info)
+            pack = PendingPack(task.columns)
 
     for path in task.paths:
         indexed = _index_file(task.location, path, task.columns)

@@ -176,7 +176,7 @@ def require_own(table: TableState, *, in_place: bool) -> None:
     """
     if not in_place and table.snapshot.properties.layout is None:
         raise TableError(
-            f"{table.location.full('')!r} was not written by skipindex: pass into= to "
+            f"{table.folder!r} was not written by skipindex: pass into= to "
             "write an optimized copy, or in_place=True, after which vacuum deletes "
             "the files that were rewritten"
         )

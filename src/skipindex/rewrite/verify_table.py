@@ -76,7 +76,7 @@ def verify(
     damaged, needed = _log(opened, listing)
     damaged += _payloads(opened)
     return TableReport(
-        opened.location.full(""),
+        opened.folder,
         tuple(damaged),
         tuple(_stale(opened)),
         tuple(_orphans(listing, needed)),

@@ -141,7 +141,7 @@ def _listed(
         try:
             everything, publications = stable_listing(location, lambda: _list(location))
         except OSError as error:
-            raise _unlisted(location, error) from error
+            raise TableError(f"cannot list {location.full('')!r}: {error}") from error
         before = snapshot.rewrites
         if _latest(location) != snapshot.newest:
             snapshot = _newest(location)
@@ -163,10 +163,6 @@ def _list(location: Location) -> list[FileInfo]:
     """All files below the folder, by path."""
     check_folder(location)
     return sorted(location.list(), key=lambda found: found.path)
-
-
-def _unlisted(location: Location, error: OSError) -> TableError:
-    return TableError(f"cannot list {location.full('')!r}: {error}")
 
 
 def _latest(location: Location) -> int:

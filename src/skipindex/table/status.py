@@ -100,7 +100,7 @@ def status_of(table: TableState) -> Status:
     manifest = table.snapshot.manifest
     counted = table.n_rows[table.n_rows >= 0]
     return Status(
-        table=table.location.full(""),
+        table=table.folder,
         version=table.snapshot.version,
         files=len(table),
         n_bytes=table.n_bytes,

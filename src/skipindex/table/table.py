@@ -114,10 +114,15 @@ class TableState:
 
     def __repr__(self) -> str:
         kind = type(self).__name__
-        return f"{kind}({self.location.full('')!r}, {len(self.paths)} files)"
+        return f"{kind}({self.folder!r}, {len(self.paths)} files)"
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    @property
+    def folder(self) -> str:
+        """Where the table is."""
+        return self.location.full("")
 
     @property
     def columns(self) -> list[ColumnInfo]:
@@ -203,7 +208,7 @@ class TableState:
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
         found = columns_of(schema, refused, self.partitions)
-        return Columns(found, self.location.full(""))
+        return Columns(found, self.folder)
 
     def noted(self, notes: Sequence[str]) -> TableState:
         """The same table with more notes."""
@@ -238,7 +243,7 @@ class TableState:
             if case_sensitive and len(partition.names) > 1:
                 raise TableError(
                     f"the partition columns {list(partition.names)} of "
-                    f"{self.location.full('')!r} differ in capitals, so Spark refuses "
+                    f"{self.folder!r} differ in capitals, so Spark refuses "
                     "them too (expected one spelling, or case_sensitive=False)"
                 )
 

@@ -77,12 +77,12 @@ def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFil
     for partition in table.partitions:
         if partition.name in table.schema.names:
             raise LayoutError(
-                f"cannot rewrite {table.location.full('')!r}: {partition.name!r} is a "
+                f"cannot rewrite {table.folder!r}: {partition.name!r} is a "
                 "column of the files and a partition column"
             )
         if len(partition.names) > 1:
             raise LayoutError(
-                f"cannot rewrite {table.location.full('')!r}: its folders spell one "
+                f"cannot rewrite {table.folder!r}: its folders spell one "
                 f"partition column as {list(partition.names)} (expected one spelling)"
             )
 
