@@ -46,11 +46,8 @@ def merge_crowded(
 ) -> tuple[TableState, list[str]]:
     """The table after packs are merged of which there are too many of one size.
 
-    Every build ends with this.  The notes say what could not be merged.
-
-    Args:
-        table: the table.
-        shrunk: names of packs that are rewritten if less than half is in use.
+    Every build ends with this.  Packs named in ``shrunk`` are rewritten if less than
+    half is in use.  The notes say what could not be merged.
     """
     notes: list[str] = []
     refused: set[str] = set()

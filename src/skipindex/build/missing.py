@@ -14,7 +14,7 @@ from skipindex.build.task import BuildTask
 from skipindex.indexes import spec_to_json
 from skipindex.storage.manifest import spec_key
 from skipindex.table import ColumnInfo, TableState
-from skipindex.table.freshness import take
+from skipindex.table.column_indexes import take
 
 
 def missing_of(

@@ -132,11 +132,8 @@ def map_blob(
 ) -> BlobBuilder:
     """The blob of a file map.
 
-    Args:
-        column: its name.
-        domain: the tag of its domain.
-        parts: of the map.
-        files: the row count and the footer's crc32c of each data file.
+    ``domain`` is the tag of the column's domain.  ``files`` has the row count and the
+    footer's crc32c of each data file.
     """
     meta = BlobMeta(FILE_MAP, MAP_VERSION, column, domain, {"kind": FILE_MAP})
     builder = BlobBuilder(meta, shared=parts)

@@ -18,7 +18,7 @@ from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.damage import damage_of
 from skipindex.storage.manifest import Identity, Manifest
 from skipindex.table import TableState
-from skipindex.table.freshness import files_by_row
+from skipindex.table.column_indexes import files_by_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,8 @@ class Repair:
 def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
     """What of a table's indexes is to be built again.
 
-    Args:
-        table: the table.
-        repair: None checks what is cheap to know, True all index bytes, and False
-            nothing.
+    With ``repair`` None, what is cheap to know is checked, with True all index bytes,
+    and with False nothing.
     """
     manifest = table.snapshot.manifest
     if repair is False or not manifest.packs:

@@ -64,8 +64,8 @@ class OptimizeReport(Generic[TableT_co]):
         table: the table as it is now.
         files_in: data files that were rewritten.
         files_out: data files that hold their rows now.
-        bytes_in: size of the former.
-        bytes_out: size of the latter.
+        bytes_in: size of the data files that were rewritten.
+        bytes_out: size of the data files that hold their rows now.
         n_rows: rows that were rewritten.
         files_left: chosen files that were left as they are.
         sealed: cubes that were sealed.
@@ -113,15 +113,9 @@ def optimize_files(
 ) -> OptimizeReport[TableState]:
     """Cluster files, or join small ones, in one commit.
 
-    Args:
-        table: the table.
-        options: of the run.
-        writer: makes what writes rows to a target.
-        runner: where indexes are built.
-        timezone: of the session, for ``where``.
-        progress: called with the number of index tasks done and of all.
-
-    It raises what ``Table.optimize`` does, but for the settings of a session.
+    ``writer`` makes what writes rows to a target.  ``timezone`` is that of the session,
+    for ``where``.  It raises what ``Table.optimize`` does, but for the settings of a
+    session.
     """
     began = time.perf_counter()
     require_own(table, in_place=options.in_place)

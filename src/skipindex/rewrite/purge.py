@@ -54,11 +54,14 @@ def forget(location: Location, opened: Callable[[], TableState]) -> list[str]:
     table, notes = rewrite_packs(opened(), impure, forget_bins=True)
     left = impure & {pack.name for pack in table.snapshot.manifest.packs}
     if left:  # unreadable, so nothing says whose values they hold
-
-        def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            return without_packs(base.manifest, lambda _: left), base.properties
-
-        commit(location, without, operation="purge")
+        commit(
+            location,
+            lambda base: (
+                without_packs(base.manifest, lambda _: left),
+                base.properties,
+            ),
+            operation="purge",
+        )
     return notes
 
 

@@ -43,12 +43,7 @@ it that spell the values as the groups do; names of files ascend along the curve
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What one group became.
-
-    Args:
-        group: what was rewritten.
-        files: the new files, hidden.
-    """
+    """A group that was rewritten, and its new files, which are hidden."""
 
     group: Group
     files: tuple[FileInfo, ...]
@@ -151,17 +146,13 @@ def _replaced(
 ) -> tuple[Manifest, TableProperties]:
     """The manifest and the properties after ``base``, with new files for old ones.
 
-    Args:
-        base: the newest commit.
-        table: as it was when the old files were chosen.
-        done: what each group of them became.
-        cubes: of the new files.
-        fresh: the new files and their indexes.
+    ``table`` is as it was when the old files were chosen.  ``cubes`` and ``fresh`` are
+    of the new files.
 
     Raises:
         CommitConflictError: an old file was changed or rewritten.
     """
-    chosen = {f.path: FileInfo(f.path, f.size, f.mtime) for f in table.files}
+    chosen = {file.path: file for file in table.listing}
     there = {file.path: file for file in live_files(table.location, base)}
     rewrites, now = base.rewrites, time.time()
     for rewritten in done:

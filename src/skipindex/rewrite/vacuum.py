@@ -57,10 +57,10 @@ class VacuumReport:
     """What a vacuum did, or would do.
 
     Args:
-        published: rewritten files that became visible.
+        published: the number of rewritten files that became visible.
         deleted: paths of the files that were deleted.
-        n_bytes: their size.
-        dry_run: nothing was done.
+        n_bytes: the size of these files.
+        dry_run: whether nothing was done.
         given_up: indexes that could not be read, and so were purged with their packs.
     """
 
@@ -110,7 +110,7 @@ def vacuum(
     if dry_run:
         run.foretell()
     return VacuumReport(
-        run.publisher.n_published if not dry_run else run.n_due,
+        run.n_due if dry_run else len(run.publisher.links),
         tuple(sorted(run.deleted)),
         sum(run.deleted.values()),
         dry_run,

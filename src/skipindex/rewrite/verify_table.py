@@ -30,12 +30,12 @@ class TableReport:
     """What ``verify`` found; an empty list is as it should be.
 
     Args:
-        table: its folder.
+        table: the folder.
         damaged: what is stored and cannot be used: commits, manifests, payloads.
         stale: data files that have no index, or not all of it, and what is known of
             files that are gone.
         orphans: files of ours that nothing refers to; ``vacuum`` deletes them.
-        index_bytes: that were read and checked.
+        index_bytes: the number of index bytes that were read and checked.
     """
 
     table: str

@@ -140,13 +140,7 @@ class DataFile:
 def column_reader(
     location: Location, path: str, *, encoded: Collection[str] = ()
 ) -> Iterator[DataFile]:
-    """The Parquet file at ``path``, open as long as the block runs.
-
-    Args:
-        location: of the table.
-        path: of the file.
-        encoded: columns that are read as dictionary arrays where that is faster.
-    """
+    """The Parquet file at ``path``, open as long as the block runs."""
     with location.open_input(path) as source:
         yield DataFile(source, encoded)
 

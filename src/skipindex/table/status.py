@@ -12,14 +12,14 @@ from skipindex.table.table import TableState
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatus:
-    """What a column has.
+    """The indexes of one column.
 
     Args:
-        name: of the column.
-        statistics: of how many files its least and greatest value are known.
-        indexes: by kind, of how many files there is one.
-        index_bytes: by kind, what they take.
-        why: why it has neither, if so.
+        name: the name of the column.
+        statistics: the number of files whose least and greatest value are known.
+        indexes: by kind, the number of files that have one.
+        index_bytes: by kind, the size of the indexes.
+        why: the reason if the column has neither.
     """
 
     name: str
@@ -34,19 +34,19 @@ class Status:
     """A table as it stands; no index is read.
 
     Args:
-        table: its folder.
+        table: the folder.
         version: the number of the newest commit; -1 before the first.
-        files: data files.
-        n_bytes: their size.
-        indexed_files: those that an index knows.
-        indexed_rows: their rows.
-        vanished_files: known files that are gone or changed; the next build forgets
-            them.
-        packs: that are in use.
-        index_bytes: their size.
-        gaps: by reason, how many files have no index, or not all of it.
-        columns: what each column has.
-        layout: how the table was laid out, if that is known.
+        files: the number of data files.
+        n_bytes: the size of the data files.
+        indexed_files: the number of files that an index knows.
+        indexed_rows: the number of rows of those.
+        vanished_files: the number of known files that are gone or changed; the next
+            build forgets them.
+        packs: the number of packs in use.
+        index_bytes: the size of these packs.
+        gaps: by reason, the number of files that have no index, or not all of it.
+        columns: the indexes of each column.
+        layout: the layout of the table, if it is known.
         notes: warnings about parts of the log that were ignored.
     """
 

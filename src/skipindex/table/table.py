@@ -20,8 +20,7 @@ import pyarrow as pa
 from skipindex.errors import TableError
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.manifest import BlobUse
-from skipindex.table.column_indexes import ColumnIndexes, Instants
-from skipindex.table.freshness import match, take
+from skipindex.table.column_indexes import ColumnIndexes, Instants, match, take
 from skipindex.table.listing import NO_SNAPSHOT, Observed, observe, read_schema
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.hive import partition_columns
@@ -88,9 +87,10 @@ class TableState:
         self.snapshot = observed.snapshot
         self.schema_path = observed.schema_path
         self.notes = observed.notes
-        self.paths = [found.path for found in observed.listing]
-        self.sizes = np.array([found.size for found in observed.listing], np.int64)
-        self.mtimes = np.array([found.mtime for found in observed.listing], np.int64)
+        self.listing = observed.listing
+        self.paths = [found.path for found in self.listing]
+        self.sizes = np.array([found.size for found in self.listing], np.int64)
+        self.mtimes = np.array([found.mtime for found in self.listing], np.int64)
         self.derived = options.derived or Derived.from_json(
             self.snapshot.properties.derived
         )
@@ -194,9 +194,7 @@ class TableState:
     def typed(self, schema: pa.Schema, refused: Mapping[str, str]) -> TableState:
         """The same table, where a session gives the columns of its files other types.
 
-        Args:
-            schema: the columns that the session reads.
-            refused: those that have no index, and why.
+        ``refused`` says which of the columns have no index, and why.
         """
         columns = self._columns_of(schema, refused)
         if columns.by_name == self._columns.by_name:

@@ -84,7 +84,7 @@ TABLE: Final = (
     ),
     Mutant(
         "stale-files",
-        "table.freshness.match",
+        "table.column_indexes.match",
         "same[there] &= then[rows[there]] == now[there]",
         "same[there] &= then[rows[there]] >= 0",
         "a file that changed keeps its index: traps C-42 to C-45",

@@ -15,7 +15,7 @@ from skipindex.expressions.extent import nodes
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.selection.target import EligibleFile
-from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.location import Location
 from skipindex.table import (
     UNREADABLE,
     TableState,
@@ -49,7 +49,7 @@ def choose(
                 f"columns alone, and {str(part)!r} is none (there are: {names})"
             )
     # Without indexes, because a partition is rewritten as a whole or not at all.
-    bare = table.over([FileInfo(f.path, f.size, f.mtime) for f in table.files])
+    bare = table.over(table.listing)
     plan = plan_files(tree, table=bare, timezone=timezone)
     for task in plan.tasks:
         if task.verdict is not Verdict.ALL:
@@ -158,10 +158,7 @@ def clustering_columns(
 ) -> tuple[str, ...]:
     """The columns to cluster by, as the table spells them.
 
-    Args:
-        table: the table.
-        names: of the columns.
-        indexes: what the new files will have.
+    ``indexes`` are those that the new files will have.
 
     Raises:
         LayoutError: rows cannot be clustered by one of them, or no file would be

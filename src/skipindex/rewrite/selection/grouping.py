@@ -96,12 +96,6 @@ def plan_clustering(
     Incremental: files that are in no cube of this shape, together with the cubes
     that are not sealed yet.  Full: all files of a partition, unless one run has
     clustered all of them to this very target.
-
-    Args:
-        files: of the chosen partitions.
-        cubes: that the table has.
-        target: how the files are to be.
-        mode: how much to do.
     """
     alike = [cube for cube in cubes if cube.shape == target.shape()]
     groups = []
