@@ -113,7 +113,7 @@ def describe(
         infos = [opened.resolve(name) for name in columns]
     n_rows = int(opened.n_rows[opened.n_rows >= 0].sum())
     return Quality(
-        opened.location.full(""),
+        opened.folder,
         len(opened),
         n_rows,
         int(opened.sizes.sum()),

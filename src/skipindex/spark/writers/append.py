@@ -11,11 +11,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from skipindex.build.builder import Request, column_requests, index_files
 from skipindex.build.runners import Progress
+from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError
 from skipindex.layout import QueryTree, n_files_for
-from skipindex.rewrite.arrival import Mode, arrive
+from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.optimize import ROWS_PER_FILE
-from skipindex.rewrite.selection.eligible_files import present_indexes
 from skipindex.spark.placement.cluster import apply_clustering, cluster
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.table_types import conformed
@@ -43,7 +43,7 @@ def append(
             f"{location.full('')!r} has no layout of its own (append to it "
             "with Spark, and call build_indexes)"
         )
-    request = present_indexes(opened) if indexes is None else indexes
+    request = wanted_of(opened) if indexes is None else indexes
     column_requests(opened, request)  # what cannot be built is refused at once
     rows = conformed(
         df, _schema(df.sparkSession, opened), {p.name for p in opened.partitions}
@@ -60,7 +60,7 @@ def append(
 
     arrive(
         location,
-        Mode.APPEND,
+        SaveMode.APPEND,
         write=lambda folder: write_counted(
             laid_out,
             location,

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from skipindex.build.runners import Progress
+from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError
 from skipindex.layout import QueryTree, Workload
 from skipindex.layout.quality import overlap
@@ -22,8 +23,9 @@ from skipindex.rewrite.optimize import (
     optimize_files,
     target_of,
 )
-from skipindex.rewrite.selection.eligible_files import data_files, present_indexes
-from skipindex.rewrite.selection.grouping import DataFile, Group, Target
+from skipindex.rewrite.selection.eligible_files import eligible_files
+from skipindex.rewrite.selection.grouping import Group
+from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.spark.placement.cluster import apply_clustering, cluster
 from skipindex.spark.read import read_files, table_schema
 from skipindex.spark.runner import SparkRunner
@@ -105,7 +107,7 @@ class _RowWriter:
             frames = [self._joined(run) for run in bins[i : i + _JOINS]]
             self._write(reduce(DataFrame.unionAll, frames), f"{folder}/{i}")
 
-    def _joined(self, files: Sequence[DataFile]) -> DataFrame:
+    def _joined(self, files: Sequence[EligibleFile]) -> DataFrame:
         one = self.read(files).coalesce(1)
         return sorted_within(one, self.target.sort_within, self._partitions)
 
@@ -133,7 +135,7 @@ class _RowWriter:
             max_ranges=self.target.known.get("max_ranges"),
         )
 
-    def read(self, files: Sequence[DataFile]) -> DataFrame:
+    def read(self, files: Sequence[EligibleFile]) -> DataFrame:
         """All rows; partition values as text, so that folders keep their names."""
         if self._schema is None:
             found = table_schema(self.spark, self.table)
@@ -171,9 +173,9 @@ def _copy(
             "into= writes a copy of the whole table (accepted without where and "
             "in_place)"
         )
-    request = present_indexes(table) if asked.indexes is None else asked.indexes
+    request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
-    files = data_files(table, range(len(table)))
+    files = eligible_files(table, range(len(table)))
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
     began = time.perf_counter()
