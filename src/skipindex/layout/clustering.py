@@ -22,6 +22,7 @@ from skipindex.layout.curves import KEY_BITS, Curve, Keys, linear
 from skipindex.layout.curves import curve as curve_named
 from skipindex.layout.cuts import FileCuts, Salt
 from skipindex.layout.interface import Placement
+from skipindex.layout.ordering import sampled_column
 from skipindex.layout.weights import Weights
 
 Cells: TypeAlias = npt.NDArray[np.uint32]
@@ -254,13 +255,8 @@ def _fit_axes(
 def _fit(
     sample: pa.Table, name: str, max_ranges: int, weights: Weights | None
 ) -> Boundaries:
-    if sample.schema.get_field_index(name) < 0:
-        raise LayoutError(
-            f"cannot cluster by {name!r}: the sample has {sample.column_names!r}"
-        )
-    return Boundaries.fit(
-        sample.column(name), column=name, max_ranges=max_ranges, weights=weights
-    )
+    column = sampled_column(sample, name)
+    return Boundaries.fit(column, column=name, max_ranges=max_ranges, weights=weights)
 
 
 def _wanted_bits(n_ranges: int) -> int:

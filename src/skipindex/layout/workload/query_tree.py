@@ -23,6 +23,7 @@ from skipindex.layout.curves import Curve, Keys
 from skipindex.layout.curves import curve as curve_named
 from skipindex.layout.cuts import FileCuts, Salt
 from skipindex.layout.interface import Placement
+from skipindex.layout.ordering import count_distinct, sampled_column
 from skipindex.layout.weights import split_by_weight
 from skipindex.layout.workload.grow import Branch, Grower, Leaf, Split
 from skipindex.layout.workload.steps import MAX_STEPS, Codes, Steps
@@ -220,21 +221,15 @@ class QueryTree:
 
 def _steps_of_values(sample: pa.Table, name: str, n_ranges: int) -> Steps:
     """Steps that cut a column into ranges of nearly equal weight."""
-    if sample.schema.get_field_index(name) < 0:
-        raise LayoutError(
-            f"cannot lay out by {name!r}: the sample has {sample.column_names!r}"
-        )
-    column = sample.column(name).combine_chunks()
+    column = sampled_column(sample, name).combine_chunks()
     try:
         domain = domain_of(column.type, name)
     except UnsupportedTypeError as error:
         raise LayoutError(f"cannot lay out by {name!r}: {error}") from error
-    counted = domain.encode(column).drop_null().value_counts()
-    values: list[Value] = counted.field("values").to_pylist()
-    order = sorted(range(len(values)), key=values.__getitem__)
-    weights = counted.field("counts").to_numpy()[order].astype(np.float64)
-    starts = split_by_weight(weights, n_ranges) if len(values) else []
-    return Steps.of(name, domain, (values[order[i]] for i in starts))
+    distinct, counts = count_distinct(domain.encode(column).drop_null())
+    starts = split_by_weight(counts, n_ranges)
+    values = distinct.take(pa.array(starts, pa.int64())).to_pylist()
+    return Steps.of(name, domain, values)
 
 
 def _merged(steps: Sequence[Steps]) -> tuple[Steps, ...]:
