@@ -30,8 +30,10 @@ def files_of(
     rows: pa.Table, curve: str, n_files: int, *, max_ranges: int | None = None
 ) -> npt.NDArray[np.int32]:
     """Return the file of every row, clustered by all columns and fitted to all."""
+    names = rows.column_names
+    ranges = None if max_ranges is None else dict.fromkeys(names, max_ranges)
     fitted = Clustering.fit(
-        rows, rows.column_names, curve=curve, n_files=n_files, max_ranges=max_ranges
+        rows, names, curve=curve, n_files=n_files, max_ranges=ranges
     )
     return fitted.assign(rows.columns).files
 

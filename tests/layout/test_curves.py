@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
-from skipindex.layout import CURVES, curve, hash_curve, hilbert, interleave, linear
+from skipindex.layout.curves import (
+    CURVES,
+    curve,
+    hash_curve,
+    hilbert,
+    interleave,
+    linear,
+)
 
 ORDERED = [name for name in CURVES if name != "hash"]
 """The curves that keep neighbours together."""
