@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from skipindex.advice.advised_build import AdviceRequest, to_build
 from skipindex.build.builder import Request, column_requests, index_files
@@ -18,9 +16,9 @@ from skipindex.layout import Workload
 from skipindex.rewrite.arrival import Mode, arrive, is_leftover
 from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.grouping import cubes_of_write
-from skipindex.spark.columns import arrow_schema
+from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
-from skipindex.spark.writers.layout_request import LayoutRequest
+from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.log import Snapshot
@@ -67,7 +65,9 @@ def write_table(
         wanted = to_build(new, indexes, AdviceRequest())
         runner = SparkRunner(df.sparkSession)
         manifest = index_files(new, wanted.request, runner=runner, progress=progress)
-        cubes = cubes_of_write(new.paths, new.sizes.tolist(), laid_out.target)
+        cubes = cubes_of_write(
+            new.paths, new.sizes.tolist(), target_of(laid_out.layout)
+        )
         recorded = TableProperties(
             layout=laid_out.layout, cubes=[cube.to_json() for cube in cubes]
         )
@@ -76,13 +76,7 @@ def write_table(
     arrive(
         location,
         Mode.OVERWRITE if overwrite else Mode.CREATE,
-        write=lambda folder: write_counted(
-            laid_out.rows,
-            location,
-            folder,
-            partition_by=partition_by,
-            options={"maxRecordsPerFile": str(laid_out.limit), **(options or {})},
-        ),
+        write=lambda folder: write_counted(laid_out, location, folder, options),
         index=index,
     )
     return open_state(location)
@@ -109,16 +103,9 @@ def _planned(
     return TableState(
         location,
         [FileInfo(f"{hive}/0.parquet", 1, 0)],
-        pa.schema([_arrow_field(field) for field in fields]),
+        declared(StructType(fields)),
         {},
         Snapshot(-1, Manifest.empty()),
         schema_path="",
         partition_types={},
     )
-
-
-def _arrow_field(field: StructField) -> pa.Field:
-    try:
-        return arrow_schema(StructType([field])).field(0)
-    except PySparkException:  # no Arrow type, so no index either
-        return pa.field(field.name, pa.null())
