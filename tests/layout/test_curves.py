@@ -49,7 +49,7 @@ def interleaved_bit_by_bit(ranks: list[int], bits: list[int]) -> int:
 
 
 def full_grid(*bits: int) -> npt.NDArray[np.int64]:
-    """Return every cell of the grid, one a row."""
+    """Every cell of the grid, one a row."""
     return np.array(list(itertools.product(*(range(2**b) for b in bits))))
 
 
