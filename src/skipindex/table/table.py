@@ -318,9 +318,8 @@ def open_state(
     """
     if isinstance(table, TableState):
         return table.refresh() if fresh else table
-    location = table if isinstance(table, Location) else location_of(table)
     return _open(
-        location,
+        location_of(table),
         partition_types=partition_types or {},
         derived=derived,
         declared=schema,
