@@ -28,6 +28,8 @@ class Outcome:
         versions: what was installed.
         passed, failed, skipped: how many tests.
         seconds: that they took.
+        is_lacking: whether it was not run because the machine has no such Python or
+            Java.
     """
 
     cell: str
@@ -37,6 +39,7 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    is_lacking: bool = False
 
     @property
     def is_proof(self) -> bool:
