@@ -12,9 +12,10 @@ PAGE_BEGINNING = """\
 # What skipindex is tested with
 
 Written by `make test-matrix MATRIX=--write`.  A version that is not in a row that
-passed is not promised.  Each cell is an environment of its own; the cells without
-Spark have no PySpark installed and run all quick tests that need no session, those
-with Spark all quick tests that need one.
+passed is not promised.  A row without figures was not run, and its last column says
+why.  Each cell is an environment of its own.  The cells without Spark have no PySpark
+installed and run all quick tests that need no session.  Those with Spark run all quick
+tests that need one.
 """
 
 
