@@ -80,9 +80,14 @@ class Translator:
         return OPAQUE
 
     def compared_texts(self, operands: Sequence[Node]) -> list[str]:
-        """Operands, of which literals are brought into the type of the others."""
+        """Operands of a comparison; literals in the form that says most there."""
         kinds = {operand.kind for operand in operands}
         alike = len(kinds) == 1 and "" not in kinds
+        values = [operand for operand in operands if not operand.is_literal()]
+        if alike and len(values) == 1 and _is_decimal_as_double(values[0]):
+            # So does the planner compare a decimal with a double, of any precision.
+            (plain,) = values[0].children
+            operands = [plain if o is values[0] else o for o in operands]
         return [self.text(operand, compared=alike) for operand in operands]
 
     def _accepts(self, shape: Shape, node: Node) -> bool:
@@ -102,6 +107,13 @@ class Translator:
         if self.zone is None:
             self.zone = zone
         return zone == self.zone
+
+
+def _is_decimal_as_double(node: Node) -> bool:
+    match node.name, node.held, node.children:
+        case "Cast", ["double", _, mode], [child] if child.kind.startswith("decimal("):
+            return Part.MODE.accepts(mode)
+    return False
 
 
 def _attribute(write: Translator, node: Node) -> str:
