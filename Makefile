@@ -6,6 +6,7 @@ FILES ?= 100
 OUT ?= data/ssb
 SEED ?= 1
 ROUNDS ?= 200
+COUNT ?= 2000
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
 # Options of the matrix, such as MATRIX="--cell spark-3.5 --write".
@@ -16,8 +17,9 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout test test-all test-matrix soundness months
-.PHONY: hostile concurrent mutants lint types format docs check clean
+.PHONY: help setup ssb bench bench-layout test test-all test-matrix
+.PHONY: soundness months hostile concurrent queries mutants lint types format docs
+.PHONY: check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -57,6 +59,9 @@ hostile: $(STAMP)  ## plan and vacuum hostile tables; kill writers and damage lo
 	@$(BIN)/python -m tests.rewrite.kill_and_damage
 concurrent: $(STAMP)  ## let writers write at once, and count the rows of each (ROUNDS=200)
 	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.writers --seed $(SEED) --rounds $(ROUNDS)
+
+queries: $(STAMP)  ## compare random queries with skipping on and off (COUNT=2000; long)
+	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.queries --seed $(SEED) --count $(COUNT)
 
 mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants
