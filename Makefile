@@ -3,6 +3,7 @@
 VENV ?= .venv
 SCALE ?= 0.1
 FILES ?= 100
+FORM ?= flat
 OUT ?= data/ssb
 SEED ?= 1
 ROUNDS ?= 200
@@ -28,8 +29,9 @@ help:  ## print this list
 setup: $(STAMP)  ## make the virtual environment, and find or install Java
 	@.ci/java >/dev/null
 
-ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 OUT=data/ssb)
-	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT)
+ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM=flat)
+	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT) \
+		--form $(FORM)
 
 bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)

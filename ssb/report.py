@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ssb.run import Outcome
+from ssb.star import StarOutcome
 
 _HEADER = (
     f"{'query':<22}{'rows':>10}{'files':>7}{'minmax':>8}{'+bloom':>8}{'+bitmap':>9}"
@@ -25,6 +26,56 @@ def table_of(layout: str, outcomes: Sequence[Outcome]) -> str:
     lines += [_line(o) for o in outcomes]
     lines += ["-" * len(_HEADER), _sums(outcomes)]
     return "\n".join(lines)
+
+
+_STAR_HEADER = (
+    f"{'query':<22}{'files':>7}{'plain':>8}{'pruned':>8}{'oracle':>8}"
+    f"{'s plain':>9}{'s pruned':>10}  same"
+)
+
+
+def star_table_of(layout: str, outcomes: Sequence[StarOutcome]) -> str:
+    """One line a query and a line of sums, for one layout of the fact table.
+
+    Columns: files of the fact table; files of it that are read without and with
+    skipping; files that hold a row for the query; seconds without and with skipping;
+    whether rows and order are the same.
+    """
+    lines = [f"star form, layout: {layout}", _STAR_HEADER, "-" * len(_STAR_HEADER)]
+    lines += [_star_line(o) for o in outcomes]
+    total = StarOutcome(
+        "all",
+        sum(o.files for o in outcomes),
+        (sum(o.read[0] for o in outcomes), sum(o.read[1] for o in outcomes)),
+        sum(o.oracle for o in outcomes),
+        (sum(o.seconds[0] for o in outcomes), sum(o.seconds[1] for o in outcomes)),
+        equal=all(o.equal for o in outcomes),
+    )
+    return "\n".join([*lines, "-" * len(_STAR_HEADER), _star_line(total)])
+
+
+def star_verdict_of(outcomes: Sequence[StarOutcome]) -> str:
+    """What is wrong, one line each; or one line that nothing is."""
+    wrong = [f"{o.query}: answers differ" for o in outcomes if not o.equal]
+    wrong += [
+        f"{o.query}: {o.read[1]} files read, {o.oracle} hold a row for it"
+        for o in outcomes
+        if o.read[1] < o.oracle
+    ]
+    if wrong:
+        return "\n".join(["FAILED", *wrong])
+    return (
+        f"all {len(outcomes)} answers of unchanged SQL are equal, order included; "
+        f"{sum(o.read[1] for o in outcomes)} of "
+        f"{sum(o.read[0] for o in outcomes)} files read"
+    )
+
+
+def _star_line(o: StarOutcome) -> str:
+    return (
+        f"{o.query:<22}{o.files:>7}{o.read[0]:>8}{o.read[1]:>8}{o.oracle:>8}"
+        f"{o.seconds[0]:>9.2f}{o.seconds[1]:>10.2f}{'yes' if o.equal else 'NO':>6}"
+    )
 
 
 def verdict_of(outcomes: Sequence[Outcome]) -> str:
