@@ -18,7 +18,7 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout test test-all test-matrix
+.PHONY: help setup ssb bench bench-layout bench-spark test test-all test-matrix
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
 .DEFAULT_GOAL := help
@@ -40,6 +40,11 @@ bench-layout: $(STAMP)  ## compare layouts, delta-rs' too (OUT=data/ssb1, scale 
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,bench]"
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.layout --files $(FILES) \
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
+
+bench-spark: $(STAMP)  ## time queries through Spark, plain and pruned (OUT=data/ssb1, scale 1)
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.spark \
+		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
+		--scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow"
