@@ -25,10 +25,11 @@ from ssb.generate import (
 )
 from ssb.layouts import INDEXES, layouts
 from ssb.queries import LOOKUPS, QUERIES
-from ssb.report import star_table_of, star_verdict_of, table_of, verdict_of
+from ssb.report import table_of, verdict_of
 from ssb.run import Outcome, run_layout
 from ssb.session import local_session
 from ssb.star import FACT_INDEXES, StarOutcome, fact_layouts, run_star
+from ssb.star_report import star_table_of, star_verdict_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

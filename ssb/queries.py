@@ -40,11 +40,11 @@ class Query:
     why: str = ""
 
     def sql(self, table: str) -> str:
-        """Return the text of the query on ``table``, which is put in as it is."""
+        """The text of the query on ``table``, which is put in as it is."""
         return self._text(table, self.where)
 
     def star_sql(self) -> str:
-        """Return the text of the query on ``lineorder`` and the dimensions it needs.
+        """The text of the query on ``lineorder`` and the dimensions it needs.
 
         >>> print(QUERIES[0].star_sql())
         SELECT sum(lo_extendedprice * lo_discount) AS revenue
@@ -220,7 +220,7 @@ _EXACT: Final[Mapping[float, Mapping[str, ExactAnswer]]] = {
 
 
 def exact_answers(scale: float) -> Mapping[str, ExactAnswer]:
-    """Return the answers that rest on TPC-H alone, by query; none at most scales.
+    """The answers that rest on TPC-H alone, by query; none at most scales.
 
     They hold for every seed.
     """

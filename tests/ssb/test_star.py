@@ -13,7 +13,6 @@ import skipindex as sx
 from ssb.generate import Dataset
 from ssb.layouts import layouts
 from ssb.queries import QUERIES
-from ssb.report import star_table_of, star_verdict_of
 from ssb.star import (
     FACT_INDEXES,
     StarOutcome,
@@ -22,6 +21,7 @@ from ssb.star import (
     files_read,
     run_star,
 )
+from ssb.star_report import star_table_of, star_verdict_of
 
 OUTCOME = StarOutcome(
     query="Q", files=10, read=(10, 4), oracle=3, seconds=(1.0, 0.5), equal=True
