@@ -16,9 +16,8 @@ from typing import Any, Final
 
 from skipindex.expressions import Reference, literal_sql
 from skipindex.expressions.domain import EPOCH, EPOCH_UTC
+from skipindex.planner.engine import OPAQUE
 
-OPAQUE: Final = "opaque()"
-"""Stands for what only Spark can compute."""
 MAX_DEPTH: Final = 60
 """Of functions in functions that are read; Python's own stack has an end."""
 

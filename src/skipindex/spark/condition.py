@@ -18,9 +18,9 @@ from pyspark import SparkContext
 
 from skipindex.errors import PredicateError
 from skipindex.expressions import Reference, literal_sql
+from skipindex.planner.engine import OPAQUE
 from skipindex.spark.catalyst import (
     MAX_DEPTH,
-    OPAQUE,
     call_text,
     case_text,
     expression_text,

@@ -45,12 +45,12 @@ from skipindex.planner.functions import dates
 from skipindex.planner.functions.calendar import SECOND
 from skipindex.planner.functions.registry import Function, UnsureError, integer
 
-_OF_CLOCKS: Final = {
+OF_CLOCKS: Final = {
     *("year", "quarter", "month", "day", "dayofmonth", "dayofyear", "dayofweek"),
     *("weekday", "weekofyear", "hour", "minute", "second"),
 }
 """Functions that convert an instant to the session's wall clock."""
-_OF_DATES: Final = {
+OF_DATES: Final = {
     *("last_day", "trunc", "date_add", "dateadd", "date_sub", "add_months"),
     *("datediff", "date_diff", "unix_date"),
 }
@@ -131,9 +131,9 @@ class Compiler:
                 return sum_
         if name == "date_format" and operands:
             operands = [self._as_existing(operands[0]), *operands[1:]]
-        elif name in _OF_CLOCKS:
+        elif name in OF_CLOCKS:
             operands = [self._as_clock(operand) for operand in operands]
-        elif name in _OF_DATES:
+        elif name in OF_DATES:
             operands = [self._as_date(operand) for operand in operands]
         elif name in _OF_TEXT:
             operands = (

@@ -31,17 +31,16 @@ DATE: Final = Domain("date")
 WALL_CLOCK: Final = Domain("timestamp_ntz")
 INSTANT: Final = Domain("timestamp")
 _INT: Final = integer(32)
-_UNITS: Final = {
+UNITS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     "QUARTER": "QUARTER",
     **dict.fromkeys(("MONTH", "MM", "MON"), "MONTH"),
     "WEEK": "WEEK",
 }
-_TRUNCATED: Final = {
+TRUNCATED: Final = {
     **CLOCK_UNITS,
     "DD": DAY,
     "MILLISECOND": 1000,
-    "MICROSECOND": 1,
 }
 
 
@@ -156,7 +155,7 @@ def _last_day(arguments: Sequence[Argument]) -> Function | None:
 def _trunc(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or not arguments[0].is_a("date"):
         return None
-    unit = _UNITS.get(_word(arguments[1]))
+    unit = UNITS.get(_word(arguments[1]))
     if unit is None:
         return None
     span = -(1 << 31) + 366, (1 << 31) - 1
@@ -171,7 +170,7 @@ def _date_trunc(arguments: Sequence[Argument]) -> Function | None:
     if len(arguments) != 2 or not arguments[1].is_a("timestamp_ntz"):
         return None
     word = _word(arguments[0])
-    unit, length = _UNITS.get(word), _TRUNCATED.get(word)
+    unit, length = UNITS.get(word), TRUNCATED.get(word)
     span = INT64_MIN + 367 * DAY, INT64_MAX
     if length is not None:
         return Function(WALL_CLOCK, lambda _, t: in_bits(t - t % length, 64), 1, span)
