@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from skipindex.expressions.domain import EPOCH
+from skipindex.expressions.domain import EPOCH, Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.functions.calendar import (
     CLOCK_UNITS,
@@ -142,8 +142,8 @@ def formatted(day: date, pattern: str) -> str:
         NotJudgedError: it is another pattern.
         UnsureError: it is a day that Spark may show otherwise.
     """
-    constant = Argument(None, is_constant=True, value=pattern)
-    found = FUNCTIONS["date_format"]([Argument(DATE), constant])
+    constant = Argument(Domain("string"), is_constant=True, value=pattern)
+    found = FUNCTIONS["date_format"].resolve([Argument(DATE), constant])
     if found is None:
         raise NotJudgedError("the function date_format")
     return str(found.apply(_number(day), pattern))

@@ -13,10 +13,11 @@ from zoneinfo import ZoneInfo
 
 from skipindex.expressions import Call, Literal, Predicate, Term, is_large
 from skipindex.expressions.not_judged import REASONS, NotJudgedError
-from skipindex.planner.binding.compiler import OF_CLOCKS, OF_DATES, fold
+from skipindex.planner.binding.compiler import fold
+from skipindex.planner.functions import FUNCTIONS
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
 from skipindex.planner.functions.clock import Clock, current_clock, formatted, moved
-from skipindex.planner.functions.registry import UnsureError
+from skipindex.planner.functions.registry import Coercion, UnsureError
 
 SUFFIX_TYPES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT"}
 TOLD_TYPES: Final = {
@@ -47,8 +48,8 @@ class BooleanOperand:
 
 
 Operand: TypeAlias = Term | LiteralOperand | BooleanOperand
-_OF_INSTANTS: Final = (OF_CLOCKS | OF_DATES) - {"unix_date"}
-"""Functions that take an instant for what the session's clock shows."""
+_ON_CLOCK: Final = {Coercion.CLOCK, Coercion.DATE}
+"""Of an instant, what the session's clock shows then."""
 _MAX_REPEATED: Final = 300
 """Nodes of a condition that repeats a part of what was written."""
 _Tree = TypeVar("_Tree", bound=Term | Predicate)
@@ -133,7 +134,8 @@ def _folded_by(clock: Clock, call: Call) -> tuple[Literal, str] | None:
             return clock.truncated(unit, clock.instant(midnight)), ""
         case Call("date_format", (date() as day, str(pattern))):
             return _formatted(clock, day, pattern), ""
-    if call.name in _OF_INSTANTS:
+    known = FUNCTIONS.get(call.name)
+    if known and known.coercion in _ON_CLOCK and call.name != "unix_date":
         call = replace(call, arguments=tuple(_shown(clock, a) for a in call.arguments))
     return fold(call)
 
