@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
@@ -87,6 +87,7 @@ class Table(TableState):
         order_by: str | Sequence[str] | None = None,
         workers: int | None = None,
         session: CacheSession | None = None,
+        now: datetime | None = None,
     ) -> Plan:
         """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -107,6 +108,7 @@ class Table(TableState):
             order_by=order_by,
             workers=workers,
             session=session,
+            now=now,
         )
 
     @property
