@@ -17,8 +17,8 @@
       BuildError(RuntimeError)            a process that builds indexes was lost
       StorageError(OSError)               the file system refuses
 
-A message says what, which, and what would be accepted, in one line.  Nothing
-under ``CorruptIndexError`` leaves ``plan_files``: there the file is read.
+A message says what, which, and what would be accepted, in one line.  ``plan_files``
+raises nothing under ``CorruptIndexError``: it reads the file.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class UnknownIndexError(SkipIndexError, ValueError):
 
 
 class AdviceError(SkipIndexError, ValueError):
-    """The arguments for choosing indexes are invalid; the message says which."""
+    """Indexes cannot be chosen by these arguments."""
 
 
 class LayoutError(SkipIndexError, ValueError):

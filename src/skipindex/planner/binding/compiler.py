@@ -42,6 +42,7 @@ from skipindex.planner.binding.typed_calls import (
 from skipindex.planner.bound_predicate import BoundPredicate, leaves
 from skipindex.planner.functions import dates
 from skipindex.planner.functions.calendar import SECOND
+from skipindex.planner.functions.casts import INTEGER_BITS
 from skipindex.planner.functions.registry import (
     Coercion,
     Function,
@@ -89,6 +90,8 @@ class Compiler:
                 typed, domain = self._alike(arguments)
                 columns, greatest = merged_columns(typed), name == "greatest"
                 return BoundExtreme(domain, typed, columns, str(term), greatest)
+            case Call("cast", (int(number), str(kind))) if kind in INTEGER_BITS:
+                return BoundLiteral(integer(INTEGER_BITS[kind]), number, str(term))
             case Call("cast", (datetime() as moment, "TIMESTAMP_NTZ")):
                 return bound_moment(moment, "timestamp_ntz", self.zone)
             case datetime():
