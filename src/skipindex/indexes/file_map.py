@@ -303,16 +303,21 @@ class FileMap:
         values = self.book.values(0, self.book.n_codes)
         codes: list[list[int]] = [[] for _ in self.covered]
         with Reading("a file map"):
-            single = [(code, code + 1) for code in range(self.book.n_codes)]
-            for level in self.levels[:1]:
-                for code, piece in enumerate(level.among(self.parts, single)):
-                    for slots in _slots(*piece):
-                        for slot in slots.tolist():
-                            codes[slot].append(code)
+            for code, slots in enumerate(self._single_sets()):
+                for slot in slots:
+                    codes[slot].append(code)
         return [
             self._spans_of(own, values) if covered else None
             for own, covered in zip(codes, self.covered.tolist(), strict=True)
         ]
+
+    def _single_sets(self) -> Iterator[list[int]]:
+        """The slots of every code, in the order of the codes."""
+        for level in self.levels[:1]:
+            for entries, start, stop in level.among(self.parts, [(0, level.n_codes)]):
+                for i in range(start, stop):
+                    (slots,) = _slots(entries, i, i + 1)
+                    yield slots.tolist()
 
     def _spans_of(self, codes: Sequence[int], values: Sequence[Value]) -> ValueSpans:
         lows = [values[code] for code in codes]
