@@ -29,7 +29,7 @@ class Query:
     why: str = ""
 
     def sql(self, table: str) -> str:
-        """Return the text of the query on ``table``, which is put in as it is."""
+        """The text of the query on ``table``, which is put in as it is."""
         clauses = [f"SELECT {self.select}", f"FROM {table}", f"WHERE {self.where}"]
         if self.group_by:
             clauses.append(f"GROUP BY {self.group_by}")
@@ -186,7 +186,7 @@ _EXACT: Final[Mapping[float, Mapping[str, ExactAnswer]]] = {
 
 
 def exact_answers(scale: float) -> Mapping[str, ExactAnswer]:
-    """Return the answers that rest on TPC-H alone, by query; none at most scales.
+    """The answers that rest on TPC-H alone, by query; none at most scales.
 
     They hold for every seed.
     """

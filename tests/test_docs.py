@@ -168,15 +168,17 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert set(sx.__all__) - {"__version__"} <= named
 
 
+def test_the_picture_of_curves_is_what_they_make() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "curves.py"))["picture"]()
+    found = (ROOT / "docs" / "curves.svg").read_text("utf-8")
+    assert found == drawn, "run: python docs/curves.py"
+
+
 def traps() -> Iterator[tuple[str, str]]:
     """The tests of each trap and worked example: its number, and the test's file."""
     for path in (ROOT / "tests").rglob("*.py"):
         file = path.relative_to(ROOT / "tests").as_posix()
-        for trap, check in re.findall(
-            r"^ *def test_(?:trap_c0*(\d+)|check_0*(\d+))",
-            path.read_text(),
-            re.MULTILINE,
-        ):
+        for trap, check in TEST.findall(path.read_text()):
             yield (f"C-{int(trap):02}" if trap else f"{int(check):02}"), file
 
 

@@ -15,14 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
-from skipindex.layout import (
-    CURVES,
-    Axis,
-    Boundaries,
-    Clustering,
-    interleave,
-    n_files_for,
-)
+from skipindex.layout import CURVES, Boundaries, Clustering, n_files_for
+from skipindex.layout.clustering import Axis
+from skipindex.layout.curves import interleave
 from tests.layout.skipping import files_of, grid, kept, table
 
 

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
-from skipindex.layout import CURVES, curve, hash_curve, hilbert, interleave, linear
+from skipindex.layout.curves import (
+    CURVES,
+    curve,
+    hash_curve,
+    hilbert,
+    interleave,
+    linear,
+)
 
 ORDERED = [name for name in CURVES if name != "hash"]
 """The curves that keep neighbours together."""
@@ -42,7 +49,7 @@ def interleaved_bit_by_bit(ranks: list[int], bits: list[int]) -> int:
 
 
 def full_grid(*bits: int) -> npt.NDArray[np.int64]:
-    """Return every cell of the grid, one a row."""
+    """Every cell of the grid, one a row."""
     return np.array(list(itertools.product(*(range(2**b) for b in bits))))
 
 

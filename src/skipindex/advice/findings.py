@@ -20,7 +20,8 @@ from skipindex.advice.selection import CandidateScores, Selection
 from skipindex.planner.bound_predicate import leaves
 
 _SORTED: Final = 0.5
-"""Where a value lies within the bounds of fewer files, min/max does much."""
+"""If a value lies within the bounds of fewer files than this part, a column counts as
+clustered."""
 
 
 def advice_of(
@@ -41,18 +42,30 @@ def advice_of(
         columns: all that get statistics.
         max_bytes_ratio: the cap.
         n_asked: questions of the workload, which come first; 0 if there was none.
-        notes: as they are.
-        seconds: that it took.
+        notes: what could not be sampled or asked, and why.
+        seconds: wall time.
     """
-    n_questions = n_asked or len(scores.questions)
-    nothing = dict.fromkeys(scores.candidates, 0)
-    least = _Outcome.of(scores, nothing, n_questions)
-    chosen = _Outcome.of(scores, selection, n_questions)
-    most = _Outcome.of(scores, scores.richest(), n_questions)
+    asked = range(n_asked or len(scores.questions))
+    nothing = scores.nothing()
+    least, chosen, most = (
+        [scores.kept(i, one) for i in asked]
+        for one in (nothing, selection, scores.richest())
+    )
+
+    def with_candidate(
+        base: Selection, kept: list[int], name: str, at: int
+    ) -> list[int]:
+        """``kept``, which is of ``base``, with another candidate of one column."""
+        other = {**base, name: at}
+        concerned = set(scores.questions_of(name))
+        return [scores.kept(i, other) if i in concerned else kept[i] for i in asked]
+
     trials = {
         name: [
             _Measured(
-                one, least.with_candidate(name, i), chosen.with_candidate(name, i)
+                one,
+                with_candidate(nothing, least, name, i),
+                with_candidate(selection, chosen, name, i),
             )
             for i, one in enumerate(found)
         ]
@@ -67,9 +80,9 @@ def advice_of(
         queries=tuple(
             QueryAdvice(
                 question.text,
-                least.kept[i],
-                chosen.kept[i],
-                most.kept[i],
+                least[i],
+                chosen[i],
+                most[i],
                 {
                     name: {
                         specs_text(one.candidate.specs): (one.alone[i], one.together[i])
@@ -85,34 +98,10 @@ def advice_of(
         data_bytes=data_bytes,
         max_bytes=int(max_bytes_ratio * data_bytes),
         n_files=len(scores.sample.files),
-        kept=(sum(least.kept), sum(chosen.kept), sum(most.kept)),
+        kept=(sum(least), sum(chosen), sum(most)),
         notes=tuple(notes),
         seconds=seconds,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """How many files of the sample each question keeps under a selection."""
-
-    scores: CandidateScores
-    selection: Selection
-    kept: list[int]
-
-    @classmethod
-    def of(
-        cls, scores: CandidateScores, selection: Selection, n_questions: int
-    ) -> _Outcome:
-        kept = [scores.kept(i, selection) for i in range(n_questions)]
-        return cls(scores, selection, kept)
-
-    def with_candidate(self, column: str, at: int) -> list[int]:
-        """The same, with another candidate of one column."""
-        kept, other = list(self.kept), {**self.selection, column: at}
-        for i in self.scores.questions_of(column):
-            if i < len(kept):
-                kept[i] = self.scores.kept(i, other)
-        return kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
-from skipindex.api.handle import Table, optimized
+from skipindex.api.handle import Table, optimized, told
 from skipindex.api.journal import tell
 from skipindex.api.planning import AnyTable, located
 from skipindex.build.builder import Request
@@ -19,7 +19,6 @@ from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.uris import StorageOptions
-from skipindex.table import TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +96,7 @@ def write_table(
         plain=plain,
         **given,
     )
-    return _written("write", state)
+    return told("write", state, f"{len(state)} files")
 
 
 def append(
@@ -127,7 +126,7 @@ def append(
 
     Raises:
         TableError: there is no such table, its columns are not those of ``df`` or
-            cannot hold their values, or another format keeps it.
+            cannot hold their values, or it is a table of another format.
         LayoutError: nothing says how the table is laid out.
         PredicateError: ``indexes`` names a column that does not exist.
         UnsupportedTypeError: a column cannot have an index of that kind.
@@ -145,7 +144,7 @@ def append(
     state = on_spark.append(
         df, place, indexes=indexes, options=options, progress=progress
     )
-    return _written("append", state)
+    return told("append", state, f"{len(state)} files")
 
 
 def run_statement(
@@ -169,8 +168,3 @@ def run_statement(
         tell("statement", text, report)
         return report
     return optimized(report)
-
-
-def _written(action: str, state: TableState) -> Table:
-    tell(action, state.location.full(""), f"{len(state)} files")
-    return Table.of(state)

@@ -22,6 +22,7 @@ from skipindex.layout.curves import KEY_BITS, Curve, Keys, linear
 from skipindex.layout.curves import curve as curve_named
 from skipindex.layout.cuts import FileCuts, Salt
 from skipindex.layout.interface import Placement
+from skipindex.layout.ordering import sampled_column
 from skipindex.layout.weights import Weights
 
 Cells: TypeAlias = npt.NDArray[np.uint32]
@@ -90,7 +91,7 @@ class Clustering:
         n_files: int,
         curve: str = "hilbert",
         partition_by: Sequence[str] = (),
-        max_ranges: int | Mapping[str, int] | None = None,
+        max_ranges: Mapping[str, int] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Clustering:
         """The clustering of a table by ``columns``, judged by its sample.
@@ -102,9 +103,8 @@ class Clustering:
             curve: ``"hilbert"``, ``"zorder"``, ``"linear"`` or ``"hash"``.
             partition_by: columns whose values share a file only where they have
                 too few rows to fill one.
-            max_ranges: the most ranges of a column, which set its bits; None, and
-                for columns that a mapping leaves out, is 64 a file, and at least
-                256.
+            max_ranges: the most ranges of some columns, which set their bits; of
+                the others it is 64 a file, and at least 256.
             weights: what each row of the sample stands for, for instance its
                 bytes, so that files get nearly equal sizes; None is 1 each.
 
@@ -118,11 +118,7 @@ class Clustering:
         if not columns:
             raise LayoutError("cannot cluster by no columns (at least 1)")
         usual = min(MAX_RANGES, max(_MIN_RANGES, RANGES_PER_FILE * n_files))
-        ranges = dict.fromkeys(columns, usual)
-        if isinstance(max_ranges, int):
-            ranges = dict.fromkeys(columns, max_ranges)
-        elif max_ranges is not None:
-            ranges |= {name: max_ranges[name] for name in columns if name in max_ranges}
+        ranges = dict.fromkeys(columns, usual) | dict(max_ranges or {})
         loads = None if weights is None else np.asarray(weights, np.float64)
 
         groups = _fit_groups(sample, partition_by, loads)
@@ -254,13 +250,8 @@ def _fit_axes(
 def _fit(
     sample: pa.Table, name: str, max_ranges: int, weights: Weights | None
 ) -> Boundaries:
-    if sample.schema.get_field_index(name) < 0:
-        raise LayoutError(
-            f"cannot cluster by {name!r}: the sample has {sample.column_names!r}"
-        )
-    return Boundaries.fit(
-        sample.column(name), column=name, max_ranges=max_ranges, weights=weights
-    )
+    column = sampled_column(sample, name)
+    return Boundaries.fit(column, column=name, max_ranges=max_ranges, weights=weights)
 
 
 def _wanted_bits(n_ranges: int) -> int:

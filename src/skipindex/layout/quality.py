@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -113,7 +113,7 @@ def describe(
         infos = [opened.resolve(name) for name in columns]
     n_rows = int(opened.n_rows[opened.n_rows >= 0].sum())
     return Quality(
-        opened.location.full(""),
+        opened.folder,
         len(opened),
         n_rows,
         int(opened.sizes.sum()),
@@ -125,7 +125,7 @@ def describe(
 def _column(table: TableState, info: ColumnInfo) -> ColumnQuality:
     stats = table.stats(info)
     n_files = len(table)
-    low, high = positions(stats)
+    low, high = _ranked(stats)
     n_unknown = int((stats.can_value & ~stats.bounded).sum())
     if not len(low):
         share = n_unknown / n_files
@@ -170,7 +170,7 @@ def overlap(table: TableState, name: str) -> float | None:
     known = stats.bounded & stats.can_value
     if not known.any():
         return None
-    low, high = positions(stats)
+    low, high = _ranked(stats)
     numbers: dict[object, int] = {}
     partition = np.array(
         [
@@ -194,24 +194,18 @@ def _n_met(low: Positions, high: Positions) -> Positions:
     return found
 
 
-def positions(*stats: FileStats) -> tuple[Positions, Positions]:
-    """The bounds of the files that have any, as ranks among all bounds.
-
-    The bounds of several tables share their ranks and stand one after the other.
-    """
-    ends = [_known(own, own.low) for own in stats]
-    ends += [_known(own, own.high) for own in stats]
+def _ranked(stats: FileStats) -> tuple[Positions, Positions]:
+    """The bounds of the files that have any, as ranks among all bounds."""
+    known = np.flatnonzero(stats.bounded & stats.can_value)
+    ends = [
+        end[known]
+        if isinstance(end, np.ndarray)
+        else np.array([end[int(i)].as_py() for i in known], object)
+        for end in (stats.low, stats.high)
+    ]
     ranks = np.unique(np.concatenate(ends), return_inverse=True)[1]
     low, high = np.split(ranks.astype(np.int64), 2)
     return low, high
-
-
-def _known(stats: FileStats, bounds: Any) -> npt.NDArray[Any]:
-    """The bounds of files that have some, as numbers or as objects."""
-    known = np.flatnonzero(stats.bounded & stats.can_value)
-    if isinstance(bounds, np.ndarray):
-        return bounds[known]
-    return np.array([bounds[int(i)].as_py() for i in known], object)
 
 
 def _greatest(values: Positions, start: Positions, stop: Positions) -> Positions:

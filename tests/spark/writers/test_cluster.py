@@ -100,7 +100,7 @@ def sort_key(value: Any) -> tuple[int, Any]:
 
 
 def contents(df: DataFrame) -> Counter[str]:
-    """Return the multiset of rows; NaN and maps compare by how they print."""
+    """The multiset of rows; NaN and maps compare by how they print."""
     return Counter(map(repr, df.collect()))
 
 
@@ -109,7 +109,7 @@ def partitions(df: DataFrame) -> list[list[Row]]:
 
 
 def overlap(files: Sequence[Sequence[Row]], name: str) -> float:
-    """Return the mean share of files whose min/max a value of the column hits."""
+    """The mean share of files whose min/max a value of the column hits."""
     bounds = [(min(r[name] for r in f), max(r[name] for r in f)) for f in files if f]
     values = range(-1000, 1000, 25)
     hits = [sum(low <= v <= high for low, high in bounds) for v in values]

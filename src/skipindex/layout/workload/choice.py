@@ -13,6 +13,7 @@ import pyarrow as pa
 from skipindex.errors import LayoutError
 from skipindex.layout.clustering import Clustering
 from skipindex.layout.interface import Layout
+from skipindex.layout.ordering import sampled_column
 from skipindex.layout.workload.query_tree import QueryTree
 from skipindex.layout.workload.what_if import CodeMatrix, WhatIf
 from skipindex.layout.workload.workload import BoundWorkload
@@ -215,12 +216,8 @@ def _trial(
     """Every k-th row, with the relevant columns only."""
     rows = np.arange(0, len(sample), max(1, -(-len(sample) // n)))
     names = dict.fromkeys((*workload.columns, *partition_by))
-    missing = [name for name in names if name not in sample.column_names]
-    if missing:
-        raise LayoutError(
-            f"cannot lay out by {missing[0]!r}: the sample has {sample.column_names!r}"
-        )
-    return sample.select(list(names)).take(pa.array(rows))
+    columns = {name: sampled_column(sample, name) for name in names}
+    return pa.table(columns).take(pa.array(rows))
 
 
 def _score(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skipindex.errors import LayoutError, PredicateError, UnsupportedTypeError
+from skipindex.errors import LayoutError, UnsupportedTypeError
 from skipindex.expressions import Predicate, to_sql
 from skipindex.expressions.atoms import NoneOf, OneOf, Range, Value, successor
 from skipindex.expressions.domain import Domain, domain_of
@@ -19,6 +19,7 @@ from skipindex.planner.bound_predicate import BoundPredicate, Leaf, leaves
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
 from skipindex.table import ColumnInfo
+from skipindex.table.schema import Columns
 
 METHODS: Final = ("best", "tree", "curve")
 
@@ -97,18 +98,7 @@ class Workload:
         """
         infos = {f.name: _info(f, (refused or {}).get(f.name, "")) for f in schema}
 
-        def resolve(name: str) -> ColumnInfo:
-            exact = [infos[name]] if name in infos else []
-            folded = [i for n, i in infos.items() if n.lower() == name.lower()]
-            found = exact or folded
-            if len(found) != 1:
-                problem = "is ambiguous" if found else "does not exist"
-                raise PredicateError(
-                    f"column {name!r} {problem} (columns: {', '.join(infos)})"
-                )
-            return found[0]
-
-        binder = Binder(resolve, self.timezone)
+        binder = Binder(Columns(infos, "the rows to lay out").find, self.timezone)
         trees = tuple(simplify(binder.bind(parse(text))) for text in self.queries)
         domains: dict[str, Domain] = {}
         for tree in trees:
