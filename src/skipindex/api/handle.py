@@ -17,7 +17,8 @@ from skipindex.api.extras import needs_spark
 from skipindex.api.index_info import IndexInfo, indexes_of
 from skipindex.api.journal import tell
 from skipindex.api.planning import AnyTable, plan_files
-from skipindex.build.builder import BuildReport, Request, drop, refresh
+from skipindex.build.builder import BuildReport, drop, refresh
+from skipindex.build.column_requests import Request
 from skipindex.build.merge import merge
 from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES

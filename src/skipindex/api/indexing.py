@@ -9,7 +9,8 @@ from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
 from skipindex.api.handle import Table, built
 from skipindex.api.planning import AnyTable
-from skipindex.build.builder import BuildReport, Request
+from skipindex.build.builder import BuildReport
+from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
 from skipindex.table import open_state
 
