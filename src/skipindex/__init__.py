@@ -68,9 +68,13 @@ __all__ = [
     "append",
     "build_indexes",
     "col",
+    "disable",
+    "enable",
+    "last_plans",
     "open_table",
     "plan_files",
     "read",
+    "register",
     "write_table",
 ]
 

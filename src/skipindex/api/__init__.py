@@ -13,6 +13,10 @@ from skipindex.api.handle import open_table as open_table
 from skipindex.api.indexing import build_indexes as build_indexes
 from skipindex.api.planning import plan_files as plan_files
 from skipindex.api.planning import read as read
+from skipindex.api.queries import disable as disable
+from skipindex.api.queries import enable as enable
+from skipindex.api.queries import last_plans as last_plans
+from skipindex.api.queries import register as register
 from skipindex.api.writing import append as append
 from skipindex.api.writing import run_statement as run_statement
 from skipindex.api.writing import write_table as write_table
