@@ -34,8 +34,9 @@ def build_indexes(
 ) -> BuildReport[Table]:
     """Build the indexes that are missing, beside the data, in one commit.
 
-    ``open_table(table, plain=plain).build_indexes(indexes, …)``, which tells the
-    arguments and the errors.  The files are listed once before the build.
+    ``open_table(table, plain=plain).build_indexes(indexes, …)`` does the same, and
+    ``Table.build_indexes`` tells the arguments and the errors.  The files are listed
+    once before the build.
 
     >>> report = sx.build_indexes(path, {"price": "bit_sliced"}, workers=1)
     >>> report.files, report.table.plan("price > 4").count()
