@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from skipindex.expressions import Predicate, to_sql
+from skipindex.layout.ordering import Positions
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
@@ -19,8 +19,6 @@ from skipindex.table.statistics import FileStats
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Positions: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class Quality:
         return "\n".join(lines)
 
 
-def describe(
+def layout_quality(
     table: TableState | Location | str | os.PathLike[str],
     queries: Iterable[str | Predicate] = (),
     *,

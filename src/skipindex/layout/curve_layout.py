@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from skipindex.errors import LayoutError
 from skipindex.layout.boundaries import MAX_RANGES, Boundaries
-from skipindex.layout.curves import KEY_BITS, Curve, Keys, linear
-from skipindex.layout.curves import curve as curve_named
+from skipindex.layout.curves import KEY_BITS, Curve, Keys, curve_named, linear
 from skipindex.layout.cuts import FileCuts, Salt
 from skipindex.layout.interface import Placement
 from skipindex.layout.ordering import sampled_column
@@ -69,7 +68,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clustering:
+class CurveLayout:
     """Sends every row of a table to one of ``cuts.n_files`` files.
 
     Small enough to be sent to executors.  Rows that agree in the columns get the
@@ -93,7 +92,7 @@ class Clustering:
         partition_by: Sequence[str] = (),
         max_ranges: Mapping[str, int] | None = None,
         weights: npt.ArrayLike | None = None,
-    ) -> Clustering:
+    ) -> CurveLayout:
         """The clustering of a table by ``columns``, judged by its sample.
 
         Args:
