@@ -17,15 +17,15 @@
       BuildError(RuntimeError)            a process that builds indexes was lost
       StorageError(OSError)               the file system refuses
 
-A message says what, which, and what would be accepted, in one line.  Nothing
-under ``CorruptIndexError`` leaves ``plan_files``: there the file is kept.
+A message says what, which, and what would be accepted, in one line.  ``plan_files``
+raises nothing under ``CorruptIndexError``: it reads the file.
 """
 
 from __future__ import annotations
 
 
 class SkipIndexError(Exception):
-    """The base of all of them.
+    """The base of every exception of skipindex.
 
     >>> issubclass(sx.TableError, sx.SkipIndexError)
     True
@@ -67,7 +67,7 @@ class UnknownIndexError(SkipIndexError, ValueError):
 
 
 class AdviceError(SkipIndexError, ValueError):
-    """What indexes are to be chosen by makes no sense."""
+    """Indexes cannot be chosen by these arguments."""
 
 
 class LayoutError(SkipIndexError, ValueError):

@@ -28,7 +28,8 @@ from skipindex.advice.questions import (
 from skipindex.advice.report import Advice
 from skipindex.advice.sample import LARGE_SAMPLE, SMALL_SAMPLE, take_sample
 from skipindex.advice.selection import CandidateScores, choose
-from skipindex.build.builder import domain_to_index, indexable_columns
+from skipindex.build.column_requests import domain_to_index
+from skipindex.build.wanted import indexable_columns
 from skipindex.errors import AdviceError, PredicateError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves
 from skipindex.storage.file_system.location import Location

@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
-from skipindex.build.builder import BuildReport, Request, build
-from skipindex.build.refresh import refresh
-from skipindex.build.requested import (
+from skipindex.build.builder import BuildReport, Request, build, refresh
+from skipindex.build.runners import Progress, Runner
+from skipindex.build.wanted import (
     SpecKey,
     SpecsByColumn,
     asked_for,
@@ -26,7 +26,6 @@ from skipindex.build.requested import (
     to_json,
     with_asked,
 )
-from skipindex.build.runners import Progress, Runner
 from skipindex.errors import AdviceError, UnknownIndexError
 from skipindex.indexes import spec_from_json
 from skipindex.storage.manifest import spec_key

@@ -229,8 +229,7 @@ class _Read:
 
 def _read(table: TableState, at: int, columns: Sequence[ColumnInfo]) -> _Read:
     names = {column.name for column in columns}
-    file, close = column_reader(table.location, table.paths[at], encoded=names)
-    try:
+    with column_reader(table.location, table.paths[at], encoded=names) as file:
         found = _Read(at, int(file.metadata.num_rows))
         for column in columns if found.n_rows else ():
             name, domain = column.name, column.domain
@@ -242,8 +241,6 @@ def _read(table: TableState, at: int, columns: Sequence[ColumnInfo]) -> _Read:
             except Exception as error:  # noqa: BLE001 (nor does one column)
                 found.failed.append(f"column {name!r}: not readable: {reason(error)}")
         return found
-    finally:
-        close()
 
 
 def _places(n_files: int, n_wanted: int) -> list[int]:

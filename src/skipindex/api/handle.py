@@ -17,9 +17,8 @@ from skipindex.api.extras import needs_spark
 from skipindex.api.index_info import IndexInfo, indexes_of
 from skipindex.api.journal import tell
 from skipindex.api.planning import AnyTable, plan_files
-from skipindex.build.builder import BuildReport, Request, drop
+from skipindex.build.builder import BuildReport, Request, drop, refresh
 from skipindex.build.merge import merge
-from skipindex.build.refresh import refresh
 from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
 from skipindex.errors import LayoutError, TableError
@@ -66,15 +65,6 @@ class Table(TableState):
         handle = cls.__new__(cls)
         vars(handle).update(vars(state))
         return handle
-
-    @property
-    def folder(self) -> str:
-        """Where the table is.
-
-        >>> table.folder == path
-        True
-        """
-        return self.location.full("")
 
     def refresh(self) -> Table:
         """The table as it is now.
@@ -292,15 +282,9 @@ class Table(TableState):
         """Bring the indexes that the table has up to date with its files.
 
         New, changed and damaged files get the indexes that the table was given so
-        far, named or chosen; files that are gone are forgotten; nothing is chosen
-        anew.  One commit has all of it.  (``refresh`` is something else: it lists the
-        files again.)
-
-        Args:
-            spark: a session whose executors do the work; None is a process pool here.
-            workers: how many processes, without Spark; by default one a core.
-            progress: called with the number of tasks done and of all tasks.
-            repair: as for ``build_indexes``.
+        far, named or chosen.  Files that are gone are forgotten.  Nothing is chosen
+        anew.  One commit has all of it.  ``build_indexes`` tells the arguments.
+        (``refresh`` lists the files again, and builds nothing.)
 
         Raises:
             TableError: there is no such table any more.
@@ -336,20 +320,19 @@ class Table(TableState):
         >>> [info.kind for info in table.drop_indexes(kinds=["bitmap"]).indexes]
         ['minmax', 'minmax']
         """
-        return _changed(
-            "drop of indexes", drop(self.refresh(), columns=columns, kinds=kinds)
-        )
+        left = drop(self.refresh(), columns=columns, kinds=kinds)
+        return told("drop of indexes", left)
 
     def compact_indexes(
         self, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
     ) -> Table:
         """Merge small packs of indexes into few large ones, in one commit.
 
-        Builds do this of themselves where packs become many; here all are merged that
-        are not large, and those that are hardly in use.  The data files are not read,
-        and answers stay the same.  A pack that cannot be read, or fails a check,
-        stays as it is, and the ``notes`` of the table that is returned name it.  The
-        old packs stay on disk for readers of older commits.
+        Builds merge packs where there are many of one size.  This call merges all that
+        are not large, and rewrites those that are hardly in use.  The data files are
+        not read, and answers stay the same.  A pack that cannot be read, or fails a
+        check, stays as it is, and the ``notes`` of the returned table name it.  The old
+        packs stay on disk for readers of older commits.
 
         Args:
             max_files: how many data files a pack may hold.
@@ -362,7 +345,7 @@ class Table(TableState):
         ()
         """
         merged, notes = merge(self.refresh(), max_files=max_files, max_bytes=max_bytes)
-        return _changed("merge of packs", merged.noted(notes))
+        return told("merge of packs", merged.noted(notes))
 
     def declare_derived(
         self, columns: Mapping[str, str], *, timezone: str | None = None
@@ -397,7 +380,7 @@ class Table(TableState):
             return base.manifest, replace(base.properties, derived=record)
 
         commit(self.location, change, operation="set_derived")
-        return _changed("declaration", self.with_derived(None))
+        return told("declaration", self.with_derived(None))
 
     def optimize(
         self,
@@ -587,19 +570,18 @@ def built(
 
 def optimized(report: OptimizeReport[TableState]) -> OptimizeReport[Table]:
     """The report of a run of optimize, with the table as a handle."""
-    handle = Table.of(report.table)
-    tell("optimize", handle.folder, report)
+    handle = told("optimize", report.table, report)
     return cast("OptimizeReport[Table]", replace(report, table=handle))
 
 
 def _reported(action: str, report: BuildReport[TableState]) -> BuildReport[Table]:
-    handle = Table.of(report.table)
-    tell(action, handle.folder, report)
+    handle = told(action, report.table, report)
     return cast("BuildReport[Table]", replace(report, table=handle))
 
 
-def _changed(action: str, state: TableState) -> Table:
-    tell(action, state.location.full(""), f"commit {state.snapshot.version}")
+def told(action: str, state: TableState, outcome: object = None) -> Table:
+    """Log what was done to a table, by default the commit; the handle of the table."""
+    tell(action, state.folder, outcome or f"commit {state.snapshot.version}")
     return Table.of(state)
 
 

@@ -85,7 +85,7 @@ def plan_files(
         session=session,
     )
     for reason in (*plan.table.notes, *plan.evaluation.reader.notes):
-        warn_once(plan.table.location.full(""), reason)
+        warn_once(plan.table.folder, reason)
     return plan
 
 

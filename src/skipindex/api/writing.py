@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
-from skipindex.api.handle import Table, optimized
+from skipindex.api.handle import Table, optimized, told
 from skipindex.api.journal import tell
 from skipindex.api.planning import AnyTable
 from skipindex.build.builder import Request
@@ -17,7 +17,6 @@ from skipindex.errors import LayoutError
 from skipindex.layout.workload.workload import Workload
 from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
-from skipindex.table import TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +91,7 @@ def write_table(
         plain=plain,
         **given,
     )
-    return _written("write", state)
+    return told("write", state, f"{len(state)} files")
 
 
 def append(
@@ -120,7 +119,7 @@ def append(
 
     Raises:
         TableError: there is no such table, its columns are not those of ``df`` or
-            cannot hold their values, or another format keeps it.
+            cannot hold their values, or it is a table of another format.
         LayoutError: nothing says how the table is laid out.
         PredicateError: ``indexes`` names a column that does not exist.
         UnsupportedTypeError: a column cannot have an index of that kind.
@@ -137,7 +136,7 @@ def append(
     state = on_spark.append(
         df, table, indexes=indexes, options=options, progress=progress
     )
-    return _written("append", state)
+    return told("append", state, f"{len(state)} files")
 
 
 def run_statement(
@@ -161,8 +160,3 @@ def run_statement(
         tell("statement", text, report)
         return report
     return optimized(report)
-
-
-def _written(action: str, state: TableState) -> Table:
-    tell(action, state.location.full(""), f"{len(state)} files")
-    return Table.of(state)

@@ -46,16 +46,12 @@ def merge_crowded(
 ) -> tuple[TableState, list[str]]:
     """The table after packs are merged of which there are too many of one size.
 
-    Every build ends with this.  The notes say what could not be merged.
-
-    Args:
-        table: the table.
-        shrunk: names of packs that are rewritten if less than half is in use.
+    Every build ends with this.  Packs named in ``shrunk`` are rewritten if less than
+    half is in use.  The notes say what could not be merged.
     """
     notes: list[str] = []
     refused: set[str] = set()
-    manifest = table.snapshot.manifest
-    merger = Merger(table, manifest, max_files=MAX_FILES, max_bytes=MAX_BYTES)
+    merger = Merger(table, table.snapshot.manifest)
     worn = merger.worn(shrunk)
     if worn:
         table, notes = _merge(table, merger, worn)
@@ -70,8 +66,7 @@ def merge_crowded(
         if not chosen:
             return table, notes
         names = {manifest.packs[n].name for n in chosen}
-        merger = Merger(table, manifest, max_files=MAX_FILES, max_bytes=MAX_BYTES)
-        table, why = _merge(table, merger, chosen, least=2)
+        table, why = _merge(table, Merger(table, manifest), chosen, least=2)
         notes += why
         left = {pack.name for pack in table.snapshot.manifest.packs}
         if not names - left:  # others have changed them, or nothing could be read
@@ -84,13 +79,7 @@ def rewrite_packs(
 ) -> tuple[TableState, list[str]]:
     """The table after these packs are rewritten with what is in use alone."""
     manifest = without_vanished(table.snapshot.manifest, table.location)
-    merger = Merger(
-        table,
-        manifest,
-        max_files=MAX_FILES,
-        max_bytes=MAX_BYTES,
-        forget_bins=forget_bins,
-    )
+    merger = Merger(table, manifest, forget_bins=forget_bins)
     numbers = {n for n, pack in enumerate(manifest.packs) if pack.name in names}
     return _merge(table, merger, numbers)
 
@@ -115,8 +104,8 @@ def _merge(
 def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
     """``base`` where merged packs replace the small ones.
 
-    A file that has since changed, or whose packs have, keeps what it has; and what
-    has since been dropped does not come back.
+    A file that has changed since, or whose packs have, stays as it is.  An index that
+    was dropped since does not come back.
     """
     names = [pack.name for pack in base.packs]
     refs, identities, packs = base.refs(), base.identities(), list(base.packs)

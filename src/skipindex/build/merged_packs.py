@@ -13,15 +13,22 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from skipindex.build.packable import BlobReader, is_packable, packed_together
+from skipindex.build.packable import BlobReader, packable, packed_together
 from skipindex.build.pending_pack import map_blob
-from skipindex.build.tiers import IndexKey, files_of_packs, index_keys, is_small
+from skipindex.build.tiers import (
+    MAX_BYTES,
+    MAX_FILES,
+    IndexKey,
+    files_of_packs,
+    index_keys,
+    is_small,
+)
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP, build_file_map
@@ -82,13 +89,10 @@ class _File:
 
 
 class _NotMergeableError(Exception):
-    """A pack could not be read, though it could when it was checked."""
-
-    def __init__(self, number: int, reason: str) -> None:
-        super().__init__(reason)
-        self.number = number
+    """The pack of a number could not be read, though it could when it was checked."""
 
 
+@dataclass
 class Merger:
     """Writes merged packs.
 
@@ -99,23 +103,15 @@ class Merger:
         max_bytes: at how many it is closed.
         forget_bins: the bins of file maps are values, and perhaps not of files that
             are still there.
+        refused: by number of a pack, why it cannot be merged.
     """
 
-    def __init__(
-        self,
-        table: TableState,
-        manifest: Manifest,
-        *,
-        max_files: int,
-        max_bytes: int,
-        forget_bins: bool = False,
-    ) -> None:
-        self._table = table
-        self.manifest = manifest
-        self._max_files = max_files
-        self._max_bytes = max_bytes
-        self._forget_bins = forget_bins
-        self.refused: dict[int, str] = {}
+    table: TableState
+    manifest: Manifest
+    max_files: int = MAX_FILES
+    max_bytes: int = MAX_BYTES
+    forget_bins: bool = False
+    refused: dict[int, str] = field(default_factory=dict)
 
     def small(self) -> set[int]:
         """The numbers of the packs that are to be merged."""
@@ -123,7 +119,7 @@ class Merger:
         return {
             i
             for i, pack in enumerate(self.manifest.packs)
-            if is_small(files[i], pack.size, self._max_files, self._max_bytes)
+            if is_small(files[i], pack.size, self.max_files, self.max_bytes)
         }
 
     def worn(self, among: Collection[str] | None = None) -> set[int]:
@@ -166,11 +162,12 @@ class Merger:
             try:
                 return self._write_all(whole, sizes)
             except _NotMergeableError as error:
-                self.refused[error.number] = str(error)
+                number, reason = error.args
+                self.refused[number] = reason
 
     def _check(self, use: BlobUse, sizes: dict[int, np.ndarray]) -> None:
         """Check that a blob can be read, and add up the sizes of its payloads."""
-        location = self._table.location
+        location = self.table.location
         for damage in damage_of_blob(use, self.manifest, location, deep=True):
             self.refused[use.number] = damage.reason
             return
@@ -181,7 +178,7 @@ class Merger:
             return
         meta = use.entry.meta
         if blob.has_shared and meta.kind != FILE_MAP:
-            if not is_packable(meta.kind):
+            if packable(meta.kind) is None:
                 self.refused[use.number] = f"kind {meta.kind!r} is not installed here"
             elif self._domain(meta) is None:
                 self.refused[use.number] = f"no column {meta.column!r} of that type"
@@ -192,7 +189,7 @@ class Merger:
 
     def _open(self, use: BlobUse) -> Blob:
         """The blob, opened for one look at its directory."""
-        return Blob(self._table.location.view(f"{PACKS}/{use.pack.name}"), use.entry)
+        return Blob(self.table.location.view(f"{PACKS}/{use.pack.name}"), use.entry)
 
     def _write_all(self, chosen: set[int], sizes: dict[int, np.ndarray]) -> list[Move]:
         """Write merged packs; all files of one have the same indexes in it.
@@ -226,7 +223,7 @@ class Merger:
         for file in every:
             files.append(file)
             n_bytes += sum(int(sizes[p][s]) for p, s in file.refs if s < len(sizes[p]))
-            if len(files) >= self._max_files or n_bytes >= self._max_bytes:
+            if len(files) >= self.max_files or n_bytes >= self.max_bytes:
                 yield files
                 files, n_bytes = [], 0
         if files:
@@ -251,7 +248,7 @@ class Merger:
                 mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
                 memoryview(mapped) as data,
             ):
-                self._table.location.write(f"{PACKS}/{name}", data)
+                self.table.location.write(f"{PACKS}/{name}", data)
         return Move(
             PackInfo(name, writer.size, tuple(writer.entries)),
             old=frozenset(packs[p].name for p in numbers),
@@ -299,10 +296,10 @@ class Merger:
             pack = self.manifest.packs[number]
             found[number] = [
                 BlobReader(
-                    self._table.location.view(f"{PACKS}/{pack.name}"),
+                    self.table.location.view(f"{PACKS}/{pack.name}"),
                     entry,
                     self._domain(entry.meta),
-                    forget_bins=self._forget_bins,
+                    forget_bins=self.forget_bins,
                 )
                 for entry in pack.blobs
                 if IndexKey.of(entry.meta) == key
@@ -312,7 +309,7 @@ class Merger:
     def _domain(self, meta: BlobMeta) -> Domain | None:
         """The domain of a column, if the table still has it."""
         folded = meta.column.lower()  # some files may spell it otherwise
-        for column in self._table.leaves:
+        for column in self.table.leaves:
             domain, alike = column.domain, column.name.lower() == folded
             if alike and domain and domain.tag == meta.domain:
                 return domain

@@ -65,12 +65,16 @@ def is_large(node: Predicate | Term, most: int = _MAX_NODES) -> bool:
 
 def size(node: Predicate | Term) -> int:
     """The number of nodes of a condition that is not large."""
+    return sum(1 for _ in nodes(node))
+
+
+def nodes(node: Predicate | Term) -> Iterator[Predicate | Term]:
+    """``node`` and the terms and conditions below it, from left to right."""
     rest: list[_Node] = [node]
-    seen = 0
     while rest:
-        rest += _children(rest.pop())
-        seen += 1
-    return seen
+        one = rest.pop()
+        yield one
+        rest += reversed(list(_children(one)))
 
 
 def _children(node: _Node) -> Iterator[_Node]:

@@ -111,7 +111,7 @@ def layout_quality(
         infos = [opened.resolve(name) for name in columns]
     n_rows = int(opened.n_rows[opened.n_rows >= 0].sum())
     return Quality(
-        opened.location.full(""),
+        opened.folder,
         len(opened),
         n_rows,
         int(opened.sizes.sum()),

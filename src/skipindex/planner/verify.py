@@ -188,8 +188,7 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
         UnsupportedTypeError: the file's column is not the one of the table.
     """
     table, tree = plan.table, plan.tree
-    file, close = column_reader(table.location, table.paths[i])
-    try:
+    with column_reader(table.location, table.paths[i]) as file:
         n_rows = int(file.metadata.num_rows)
         read: dict[str, pa.Array] = {}
 
@@ -209,8 +208,6 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
             everything=np.ones(n_rows, bool),
             is_empty=lambda mask: not mask.any(),
         )
-    finally:
-        close()
     return int(found.lower.sum()), int(found.upper.sum())
 
 

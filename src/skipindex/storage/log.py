@@ -54,6 +54,7 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
+from skipindex.storage.replacements import Rewrites
 
 __all__ = [
     "FOLDER",
@@ -108,6 +109,11 @@ class Snapshot:
     def newest(self) -> int:
         """The number of the newest commit, whole or damaged."""
         return self.version if self.damaged is None else self.damaged
+
+    @property
+    def rewrites(self) -> Rewrites:
+        """The replacements of the table, and its trash."""
+        return Rewrites.from_properties(self.properties)
 
 
 Change = Callable[[Snapshot], tuple[Manifest, TableProperties]]

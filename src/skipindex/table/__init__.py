@@ -16,7 +16,7 @@ from skipindex.table.files import (
     column_reader,
 )
 from skipindex.table.formats import other_format, require_plain
-from skipindex.table.listing import live_files
+from skipindex.table.listing import Observed, live_files
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.schema import ColumnInfo
 from skipindex.table.spark_json import declared_schema
@@ -32,6 +32,7 @@ __all__ = [
     "Derived",
     "FileEntry",
     "FileStats",
+    "Observed",
     "SparkListing",
     "Status",
     "TableState",

@@ -8,7 +8,8 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -135,22 +136,13 @@ class DataFile:
         return is_as_written(values, leaves[0], self.metadata, self._source)
 
 
+@contextmanager
 def column_reader(
     location: Location, path: str, *, encoded: Collection[str] = ()
-) -> tuple[DataFile, Callable[[], None]]:
-    """The Parquet file at ``path``, and the call that closes it.
-
-    Args:
-        location: of the table.
-        path: of the file.
-        encoded: columns that are read as dictionary arrays where that is faster.
-    """
-    source = location.open_input(path)
-    try:
-        return DataFile(source, encoded), source.close
-    except BaseException:
-        source.close()
-        raise
+) -> Iterator[DataFile]:
+    """The Parquet file at ``path``, open as long as the block runs."""
+    with location.open_input(path) as source:
+        yield DataFile(source, encoded)
 
 
 def _dictionary_columns(metadata: pq.FileMetaData, names: Collection[str]) -> list[str]:

@@ -13,7 +13,7 @@ CUBE_SIZE: Final = 150_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class EligibleFile:
     """A file that may be rewritten.
 
     Args:
@@ -41,7 +41,7 @@ class Target:
         rows_per_file: rows of a file, about.
         bytes_per_file: bytes of a file, about; instead of rows.
         cube_size: bytes from which on a cube is sealed.
-        known: the rest of the layout that is gone on with: a query tree, the most
+        known: the rest of the table's layout, which stays: a query tree, the most
             ranges of columns, the workload that they were chosen for.
     """
 
@@ -54,7 +54,7 @@ class Target:
     known: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what makes no files.
+        """Check the sizes.
 
         Raises:
             LayoutError: not exactly one of the sizes is given, or it is below 1.
@@ -75,11 +75,11 @@ class Target:
         """Rows or bytes of a file."""
         return self.rows_per_file or self.bytes_per_file or 0
 
-    def weight(self, file: DataFile) -> int:
+    def weight(self, file: EligibleFile) -> int:
         """Rows or bytes of ``file``."""
         return file.size if self.rows_per_file is None else file.n_rows
 
-    def n_files(self, files: Iterable[DataFile]) -> int:
+    def n_files(self, files: Iterable[EligibleFile]) -> int:
         """How many files to make of these: ``max(1, total / target)``.
 
         Rows are rounded up, so that a file has no more than it should; bytes are

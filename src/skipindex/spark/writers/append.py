@@ -11,10 +11,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from skipindex.build.builder import Request, column_requests, index_files
 from skipindex.build.runners import Progress
+from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError
-from skipindex.rewrite.arrival import Mode, arrive
+from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.optimize import ROWS_PER_FILE
-from skipindex.rewrite.selection.eligible_files import present_indexes
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
@@ -41,7 +41,7 @@ def append(
             f"{location.full('')!r} has no layout of its own (append to it "
             "with Spark, and call build_indexes)"
         )
-    request = present_indexes(opened) if indexes is None else indexes
+    request = wanted_of(opened) if indexes is None else indexes
     column_requests(opened, request)  # what cannot be built is refused at once
     rows = conformed(
         df, _schema(df.sparkSession, opened), {p.name for p in opened.partitions}
@@ -56,7 +56,7 @@ def append(
 
     arrive(
         location,
-        Mode.APPEND,
+        SaveMode.APPEND,
         write=lambda folder: write_counted(laid_out, location, folder, options),
         index=index,
     )

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from skipindex.build.runners import Progress
+from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError
 from skipindex.layout import Workload
 from skipindex.layout.quality import overlap
@@ -22,8 +23,9 @@ from skipindex.rewrite.optimize import (
     optimize_files,
     target_of,
 )
-from skipindex.rewrite.selection.eligible_files import data_files, present_indexes
-from skipindex.rewrite.selection.grouping import DataFile, Group, Target
+from skipindex.rewrite.selection.eligible_files import eligible_files
+from skipindex.rewrite.selection.grouping import Group
+from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.spark.read import read_files, table_schema
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.settings import check_session
@@ -115,7 +117,7 @@ class _RowWriter:
             joined = LaidOut(reduce(DataFrame.unionAll, frames), layout)
             joined.write(self.table.location, f"{folder}/{i}", self.options)
 
-    def _joined(self, files: Sequence[DataFile]) -> DataFrame:
+    def _joined(self, files: Sequence[EligibleFile]) -> DataFrame:
         one = self.read(files).coalesce(1)
         return sorted_within(one, self.target.sort_within, self._partitions)
 
@@ -123,7 +125,7 @@ class _RowWriter:
     def _partitions(self) -> list[str]:
         return [column.name for column in self.table.partitions]
 
-    def read(self, files: Sequence[DataFile]) -> DataFrame:
+    def read(self, files: Sequence[EligibleFile]) -> DataFrame:
         """All rows; partition values as text, so that folders keep their names."""
         if self._schema is None:
             found = table_schema(self.spark, self.table)
@@ -154,9 +156,9 @@ def _copy(
             "into= writes a copy of the whole table (accepted without where and "
             "in_place)"
         )
-    request = present_indexes(table) if asked.indexes is None else asked.indexes
+    request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
-    files = data_files(table, range(len(table)))
+    files = eligible_files(table, range(len(table)))
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
     began = time.perf_counter()

@@ -13,18 +13,18 @@ from skipindex.build.builder import Request, column_requests, index_files
 from skipindex.build.runners import Progress
 from skipindex.errors import TableError
 from skipindex.layout import Workload
-from skipindex.rewrite.arrival import Mode, arrive, is_leftover
+from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
 from skipindex.rewrite.optimize import ROWS_PER_FILE
-from skipindex.rewrite.selection.grouping import cubes_of_write
+from skipindex.rewrite.selection.cubes import cubes_of_write
 from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.table import (
+    Observed,
     TableState,
     check_folder,
     open_state,
@@ -75,7 +75,7 @@ def write_table(
 
     arrive(
         location,
-        Mode.OVERWRITE if overwrite else Mode.CREATE,
+        SaveMode.OVERWRITE if overwrite else SaveMode.CREATE,
         write=lambda folder: write_counted(laid_out, location, folder, options),
         index=index,
     )
@@ -100,12 +100,6 @@ def _planned(
     """A table of these columns and no rows, to see what can be indexed."""
     fields = [f for f in df.schema if f.name not in partition_by]
     hive = "/".join(f"{name}=0" for name in partition_by)
-    return TableState(
-        location,
-        [FileInfo(f"{hive}/0.parquet", 1, 0)],
-        declared(StructType(fields)),
-        {},
-        Snapshot(-1, Manifest.empty()),
-        schema_path="",
-        partition_types={},
-    )
+    schema = declared(StructType(fields))
+    files = [FileInfo(f"{hive}/0.parquet", 1, 0)]
+    return TableState(location, Observed(files, schema, {}, schema_path=""))
