@@ -88,6 +88,7 @@ def test_a_look_up_of_a_key_is_worth_a_bloom_filter(made: Path) -> None:
     )
     assert chosen(advice) == {"key": ("bloom",)}
     assert advice.kept[0] > advice.kept[1] == 0
+    assert "cut to fit" not in advice.columns[0].reason, "a larger one keeps no fewer"
 
 
 def test_a_range_is_never_served_by_a_bloom_filter(made: Path) -> None:
@@ -125,6 +126,8 @@ def test_what_keeps_no_file_fewer_is_not_bought(made: Path) -> None:
         queries=["city < 200", "color > 'c5'"], max_bytes_ratio=9
     )
     assert chosen(advice) == {"city": (), "color": ()}
+    for column in advice.columns:
+        assert "no index skips more than min/max" in column.reason
     for ratio in (0.02, 0.05, 0.1, 0.2):
         cut = sx.open_table(made).advise(max_bytes_ratio=ratio)
         has_kept_fewer = cut.kept[1] < cut.kept[0]
