@@ -223,7 +223,7 @@ def test_a_second_build_after_an_append_builds_what_was_chosen(
 
 
 @pytest.mark.parametrize("other", [{"max_bytes_ratio": 0.2}, {"columns": ["city"]}])
-def test_another_wish_chooses_anew(folder: Path, other: dict[str, Any]) -> None:
+def test_other_arguments_choose_anew(folder: Path, other: dict[str, Any]) -> None:
     sx.build_indexes(folder, workers=1)
     report = sx.build_indexes(folder, workers=1, **other)
     assert isinstance(report, advice_build.AdvisedReport)
@@ -238,9 +238,9 @@ def test_dropping_indexes_forgets_the_choice(folder: Path) -> None:
 
 def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
     table = sx.build_indexes(folder, workers=1).table
-    wish = advice_build.AdviceRequest()
+    criteria = advice_build.AdviceRequest()
     choice = table.snapshot.properties.to_json()["choice"]
-    assert advice_build._remembered(table, wish) is not None
+    assert advice_build._remembered(table, criteria) is not None
     for damage in (
         {"indexes": {"gone": []}},
         {"indexes": {"city": [{"kind": "nonsense"}]}},
@@ -249,7 +249,7 @@ def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
     ):
         properties = TableProperties(choice={**choice, **damage})
         table.snapshot = replace(table.snapshot, properties=properties)
-        assert advice_build._remembered(table, wish) is None
+        assert advice_build._remembered(table, criteria) is None
 
 
 def test_files_that_cannot_be_read_are_left_out_of_the_sample(tmp_path: Path) -> None:
@@ -292,7 +292,9 @@ def test_named_columns_must_exist_and_have_an_order(made: Path) -> None:
         sx.open_table(made).advise(columns=["list"])
 
 
-def test_a_wish_and_named_indexes_exclude_each_other(made: Path) -> None:
+def test_criteria_and_named_indexes_exclude_each_other(
+    made: Path,
+) -> None:
     with pytest.raises(AdviceError, match="one of the two"):
         sx.build_indexes(made, {"city": "bitmap"}, columns=["city"], workers=1)
 

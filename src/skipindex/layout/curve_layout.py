@@ -1,8 +1,8 @@
-"""A clustering: which file every row goes to, and in which order.
+"""The layout along a curve: which file every row goes to, and in which order.
 
-It is fitted once to a sample and then applied to rows anywhere, without Spark:
-each column's values become range numbers, range numbers become cells of a grid,
-a curve strings the cells together, and the curve is cut into files.
+It is fitted once to a sample and then applied to rows anywhere, without Spark.  The
+values of each column become range numbers, range numbers become cells of a grid, a
+curve orders the cells, and the curve is cut into files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from skipindex.layout.weights import Weights
 Cells: TypeAlias = npt.NDArray[np.uint32]
 
 RANGES_PER_FILE: Final = 64
-"""So many let files be cut within 2 % even where one column decides alone."""
+"""With so many, files differ by 2 % at most, even if one column decides alone."""
 
 _MIN_RANGES: Final = 256
 

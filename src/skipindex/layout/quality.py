@@ -28,9 +28,9 @@ class ColumnQuality:
     Args:
         column: its name.
         n_known: files whose bounds are known, or that hold no value.
-        depth: for a file on average, how many files share the value in its range
-            that most of them share, itself among them.
-        overlaps: how many other files' ranges a file's range meets on average.
+        depth: of a file, the greatest number of files, itself included, whose ranges
+            hold one value of its range; the mean over all files.
+        overlaps: how many other files' ranges a file's range meets, on average.
         look_up: the share of the files that a look-up of one value must read, for
             values drawn from the bounds of the files.
     """
@@ -48,10 +48,11 @@ class QueryQuality:
 
     Args:
         query: as SQL.
-        n_files: that it reads.
-        matching: between how many and how many rows match; None is not known.
-        ideal: the fewest files of average size that hold so many rows, between the
-            two bounds; None is not known.
+        n_files: files that it reads.
+        matching: the least and the greatest number of matching rows; None is not
+            known.
+        ideal: the fewest files of average size that hold so many rows, for either
+            number.
     """
 
     query: str

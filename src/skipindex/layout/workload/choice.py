@@ -22,10 +22,10 @@ MAX_COLUMNS: Final = 4
 """More columns cluster each one less; see ``CurveLayout``."""
 
 _TRIAL_ROWS: Final = 20_000
-"""So many rows rank candidates well enough; what is chosen is fitted to all."""
+"""Rows that rank candidates; the layout that is chosen is fitted to all."""
 
 _ROWS_PER_FILE: Final = 100
-"""At least so many of them in each file, so that its bounds look as they will."""
+"""The least number of them in each file; with fewer, bounds would be too narrow."""
 
 _LEAST_GAIN: Final = 0.01
 """What a column or a change of bits must save, as a share of what is read."""
@@ -91,8 +91,8 @@ def choose_layout(
 ) -> LayoutChoice:
     """The layout that lets the queries skip most files of a sample.
 
-    Of equals it is the curve, which knows nothing of literals and so serves
-    other queries on its columns as well.
+    Of two equally good ones it is the curve, which does not depend on literals and so
+    serves other queries on its columns as well.
 
     Args:
         sample: rows of the table.
