@@ -12,9 +12,10 @@ PAGE_BEGINNING = """\
 # What skipindex is tested with
 
 Written by `make test-matrix MATRIX=--write`.  A version that is not in a row that
-passed is not promised.  Each cell is an environment of its own; the cells without
-Spark have no PySpark installed and run all quick tests that need no session, those
-with Spark all quick tests that need one.
+passed is not promised.  A row without figures was not run, and its last column says
+why.  Each cell is an environment of its own.  The cells without Spark have no PySpark
+installed and run all quick tests that need no session.  Those with Spark run all quick
+tests that need one.
 """
 
 
@@ -28,6 +29,8 @@ class Outcome:
         versions: what was installed.
         passed, failed, skipped: how many tests.
         seconds: that they took.
+        is_lacking: whether it was not run because the machine has no such Python or
+            Java.
     """
 
     cell: str
@@ -37,6 +40,7 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    is_lacking: bool = False
 
     @property
     def is_proof(self) -> bool:

@@ -16,7 +16,7 @@ from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
 from skipindex.api.index_info import IndexInfo, indexes_of
 from skipindex.api.journal import tell
-from skipindex.api.planning import AnyTable, plan_files
+from skipindex.api.planning import AnyTable, located, plan_files
 from skipindex.build.builder import BuildReport, Request, drop, refresh
 from skipindex.build.merge import merge
 from skipindex.build.runners import LocalRunner, Progress, Runner
@@ -33,6 +33,7 @@ from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport
 from skipindex.rewrite.selection.target import CUBE_SIZE
 from skipindex.rewrite.vacuum import RETENTION, VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -503,6 +504,7 @@ def open_table(
     partition_types: Mapping[str, pa.DataType] | None = None,
     derived: Derived | None = None,
     plain: bool = False,
+    storage_options: StorageOptions | None = None,
 ) -> Table:
     """The table below a folder: any directory of Parquet files that Spark reads.
 
@@ -510,8 +512,7 @@ def open_table(
     if there are folders named ``k=v``, those in such folders.
 
     Args:
-        table: a path or URI; a ``Table`` is returned as it is.  What its file system
-            needs stands in the URI, or in the environment.
+        table: a path or URI; a ``Table`` is returned as it is.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
             ``StructType``.  A file that lacks one of them holds NULL.  By default they
             are those of one footer, as in Spark.
@@ -521,16 +522,22 @@ def open_table(
             ``Table.declare_derived`` has committed.
         plain: take the folder for one of Parquet files, even if the log of Delta,
             Iceberg, Hudi or another format in it says which files count.
+        storage_options: arguments of the file system of an ``s3:``, ``gs:`` or
+            ``abfss:`` URI (``pyarrow.fs.S3FileSystem`` …), such as ``access_key``,
+            ``region`` and ``endpoint_override``.  By default they come from the
+            environment.  Workers get them; no message has their values.
 
     Raises:
         TableError: there is no such folder, or no Parquet file in it, or Spark refuses
-            its folders, or it is a table of another format.
+            its folders, or it is a table of another format, or a storage option is
+            unknown or refused.
 
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
     """
-    if isinstance(table, Table):
-        return table
+    place = located(table, storage_options)
+    if isinstance(place, Table):
+        return place
     if schema is not None and not isinstance(schema, pa.Schema):
         engine = engine_type(schema)
         if engine is None:
@@ -541,7 +548,7 @@ def open_table(
         schema = engine.arrow_schema(schema)
     return Table.of(
         open_state(
-            table,
+            place,
             schema=schema,
             partition_types=partition_types,
             derived=derived,

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from skipindex.api.extras import needs_spark
 from skipindex.api.journal import warn_once
+from skipindex.errors import TableError
 from skipindex.expressions import Predicate
 from skipindex.planner import plan as planner
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import TableState
 
 if TYPE_CHECKING:
@@ -19,6 +22,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AnyTable: TypeAlias = TableState | str | os.PathLike[str]
+
+
+def located(table: AnyTable, options: StorageOptions | None) -> AnyTable | Location:
+    """Where a table is, with the options of its file system.
+
+    Raises:
+        TableError: an option is unknown or refused, or the table is open already.
+    """
+    if not options:
+        return table
+    if isinstance(table, TableState):
+        raise TableError(
+            f"{table!r} is open, so it has its storage_options (accepted: with a URI)"
+        )
+    return location_of(table, options)
 
 
 def plan_files(
@@ -34,6 +52,7 @@ def plan_files(
     workers: int | None = None,
     plain: bool = False,
     session: CacheSession | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Plan:
     """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -60,6 +79,7 @@ def plan_files(
         plain: as for ``open_table``.
         session: a ``skipindex.api.CacheSession``, which holds what is read of indexes
             for later plans; None is that of the process (``set_cache_bytes``).
+        storage_options: as for ``open_table``.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
@@ -73,7 +93,7 @@ def plan_files(
     """
     plan = planner.plan_files(
         predicate,
-        table=table,
+        table=located(table, storage_options),
         timezone=timezone,
         case_sensitive=case_sensitive,
         kinds=kinds,
@@ -95,6 +115,7 @@ def read(
     *,
     spark: SparkSession,
     plain: bool = False,
+    storage_options: StorageOptions | None = None,
 ) -> DataFrame:
     """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
 
@@ -106,6 +127,7 @@ def read(
         predicate: as for ``plan_files``.
         spark: the session that reads, whose settings count for the plan.
         plain: as for ``open_table``.
+        storage_options: as for ``open_table``; Spark has settings of its own.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
@@ -118,4 +140,5 @@ def read(
     """
     with needs_spark():
         from skipindex.spark import read as on_spark  # noqa: PLC0415
-    return on_spark.read(spark, table, predicate, plain=plain)
+    place = located(table, storage_options)
+    return on_spark.read(spark, place, predicate, plain=plain)

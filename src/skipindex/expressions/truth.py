@@ -39,12 +39,12 @@ def is_false(tree: Predicate) -> Predicate:
 
 def is_not_true(tree: Predicate) -> Predicate:
     """FALSE where ``tree`` is TRUE, otherwise TRUE."""
-    return _not_true(push_not(tree))
+    return push_not(is_true(tree), negate=True)
 
 
 def is_unknown(tree: Predicate) -> Predicate:
     """TRUE where ``tree`` is UNKNOWN, otherwise FALSE."""
-    return conjunction([is_not_true(tree), _not_true(push_not(tree, negate=True))])
+    return conjunction([is_not_true(tree), push_not(is_false(tree), negate=True)])
 
 
 def _true(node: Predicate) -> Predicate:
@@ -67,29 +67,6 @@ def _true(node: Predicate) -> Predicate:
             return conjunction([node, IsNull(subject.column, negated=True)])
         case _:
             return node
-
-
-def _not_true(node: Predicate) -> Predicate:
-    match node:
-        case And(children):
-            return disjunction([_not_true(child) for child in children])
-        case Or(children):
-            return conjunction([_not_true(child) for child in children])
-        case Constant(value):
-            return Constant(value is not True)
-        case Unsupported(text, reason):
-            return Unsupported(f"({text}) IS NOT TRUE", reason)
-        case Comparison(_, operator, None) if operator not in NULL_SAFE:
-            return Constant(value=True)
-        case In(_, values, negated) if None in values:
-            if negated:
-                return Constant(value=True)
-            return _not_true(_without_null(node))
-        case _ if (subject := _subject(node)) is not None:
-            opposite = push_not(node, negate=True)
-            return disjunction([opposite, IsNull(subject.column)])
-        case _:
-            return push_not(node, negate=True)
 
 
 def _subject(node: Predicate) -> Comparison | In | Like | None:

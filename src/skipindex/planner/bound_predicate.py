@@ -77,6 +77,9 @@ class TruthValue:
     value: bool
 
 
+NEVER: Final = TruthValue(value=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """May be TRUE for any row; ``reason`` says why no index can tell."""

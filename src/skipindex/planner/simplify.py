@@ -24,6 +24,7 @@ from skipindex.expressions.atoms import (
     values_between,
 )
 from skipindex.planner.bound_predicate import (
+    NEVER,
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -145,7 +146,7 @@ def _both(atoms: Sequence[Atom]) -> Atom | TruthValue:
         common = reduce(_intersection, lists)
         return _one_of(column, values_between(common, low, high))
     if low is not None and high is not None and low >= high:  # type: ignore[operator]
-        return TruthValue(value=False)
+        return NEVER
     return Range(column, low, high)
 
 
@@ -156,7 +157,7 @@ def _either(atoms: Sequence[Atom]) -> Atom:
 
 
 def _one_of(column: str, values: Values) -> OneOf | TruthValue:
-    return OneOf(column, values) if values else TruthValue(value=False)
+    return OneOf(column, values) if values else NEVER
 
 
 def _intersection(values: Values, others: Values) -> Values:

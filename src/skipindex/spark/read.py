@@ -34,6 +34,7 @@ from skipindex.spark.settings import (
     session_settings,
     setting,
 )
+from skipindex.storage.file_system.location import Location
 from skipindex.table import TableState, declared_schema, open_state
 from skipindex.table.partitions.inference import INSTANT
 
@@ -46,7 +47,7 @@ _MERGE: Final = "spark.sql.parquet.mergeSchema"
 
 def read(
     spark: SparkSession,
-    table: TableState | str | os.PathLike[str],
+    table: TableState | Location | str | os.PathLike[str],
     predicate: str | Predicate | Column,
     *,
     plain: bool = False,
@@ -258,7 +259,10 @@ def _folded(spark: SparkSession, name: str) -> str:
 
 
 def _opened(
-    spark: SparkSession, table: TableState | str | os.PathLike[str], *, plain: bool
+    spark: SparkSession,
+    table: TableState | Location | str | os.PathLike[str],
+    *,
+    plain: bool,
 ) -> TableState:
     """The table as the session sees it, as far as the caller does not say."""
     opened = open_state(table, plain=plain)

@@ -92,8 +92,8 @@ PLANNER: Final = (
     ),
     Mutant(
         "list-of-doubles",
-        "planner.binding.comparison.ColumnBinding.membership",
-        'return Unknown(self.text, "the list makes Spark cast the column")',
+        "planner.binding.comparison.ColumnBinding._cast_of_list",
+        'return "the list makes Spark cast the column"',
         "pass",
         "a bigint column is compared exactly with a list that Spark casts to double",
         _BIND,

@@ -42,6 +42,7 @@ from skipindex.planner.binding.comparison import ColumnBinding
 from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.terms import BoundColumn, BoundTerm, preimage_of
 from skipindex.planner.bound_predicate import (
+    NEVER,
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -114,19 +115,20 @@ class Binder:
                 negated = operator is Operator.NULL_SAFE_NE
                 node = IsNull(node.column, negated)
             case Comparison(_, _, None):
-                return TruthValue(value=False)
+                return NEVER
             case In(_, (), negated):  # true of NULL too
                 return TruthValue(negated)
             case In(_, values, negated) if negated and _has_null(values):
-                return TruthValue(value=False)
+                return NEVER
         if operand is None or operand.domain is None:
             return Unknown(text, problem)
         if isinstance(operand, BoundColumn):
-            return ColumnBinding(operand, self.zone, text).bind(node)
+            binding = ColumnBinding(operand.name, operand.domain, self.zone, text)
+            return binding.bind(node)
         if _beyond_bigint(node):
             return Unknown(text, "a function is compared with a number beyond bigint")
-        virtual = BoundColumn("", operand.domain, "")
-        return preimage_of(ColumnBinding(virtual, self.zone, text).bind(node), operand)
+        binding = ColumnBinding("", operand.domain, self.zone, text)
+        return preimage_of(binding.bind(node), operand)
 
     def _bound_term(self, term: Term) -> tuple[BoundTerm | None, str]:
         """What ``term`` is, or None and why it cannot be judged."""
@@ -152,21 +154,17 @@ class Binder:
             raise NotJudgedError(problem)
         return operand
 
-    def _check_names(self, term: Term) -> None:
+    def _check_names(self, term: Term | Literal) -> None:
         """Every column exists, also where the function is not judged."""
         match term:
             case Reference():
                 self._column(term)
             case Call(_, arguments):
                 for argument in arguments:
-                    if isinstance(argument, Reference | Call | Case):
-                        self._check_names(argument)
+                    self._check_names(argument)
             case Case(branches, otherwise):
-                for value in [*(value for _, value in branches), otherwise]:
-                    if isinstance(value, Reference | Call | Case):
-                        self._check_names(value)
-            case _:
-                assert_never(term)
+                for value in (*(value for _, value in branches), otherwise):
+                    self._check_names(value)
 
     def _column(self, reference: Reference) -> tuple[ColumnInfo | None, str]:
         """The column, or None and why it cannot be judged."""

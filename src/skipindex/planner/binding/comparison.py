@@ -33,8 +33,8 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN, NAN, Domain
 from skipindex.expressions.patterns import REPLACEMENT, parse_pattern
 from skipindex.planner.binding.literal_cuts import Cut, Refusal, cut
-from skipindex.planner.binding.terms import BoundColumn
 from skipindex.planner.bound_predicate import (
+    NEVER,
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -53,24 +53,16 @@ class ColumnBinding:
     """A condition's column, and the words of the condition.
 
     Args:
-        operand: the column, or one that stands for the value of a function.
+        name: the column's; empty for the value of a function.
+        domain: the domain of its values.
         zone: the session's time zone, if it is known.
         text: the condition in SQL.
     """
 
-    operand: BoundColumn
+    name: str
+    domain: Domain
     zone: str | None
     text: str
-
-    @property
-    def name(self) -> str:
-        """The column's name; empty for the value of a function."""
-        return self.operand.name
-
-    @property
-    def domain(self) -> Domain:
-        """The domain of its values."""
-        return self.operand.domain
 
     def bind(self, node: Comparison | In | IsNull | Like) -> BoundPredicate:
         """The condition over atoms; it compares with no NULL."""
@@ -79,7 +71,7 @@ class ColumnBinding:
                 return self.comparison(operator, value)
             case In(_, values, negated):
                 if isinstance(values, IntegerSet) and self.domain.name == "int":
-                    return self.keys(values, negated=negated)
+                    return self._leaf((NoneOf if negated else OneOf)(self.name, values))
                 listed = [value for value in values if value is not None]
                 return self.membership(listed, negated=negated)
             case IsNull(_, negated):
@@ -142,37 +134,20 @@ class ColumnBinding:
             case _:
                 return None
 
-    def keys(self, keys: IntegerSet, *, negated: bool) -> BoundPredicate:
-        """``column [NOT] IN (keys)`` of an integer column, whose values they are."""
-        return self._leaf((NoneOf if negated else OneOf)(self.name, keys))
-
     def membership(self, values: Sequence[Literal], *, negated: bool) -> BoundPredicate:
         """``column [NOT] IN (values)``; no value is NULL."""
         # Spark compares all of them in one common type; where a list mixes
         # numbers with doubles that type is double, for the integers too.
-        if any(isinstance(value, float) for value in values):
-            if "decimal" in self.domain.name:
-                values = [
-                    float(v) if isinstance(v, int | Decimal) else v for v in values
-                ]
-            elif self.domain.name != "float":
-                return Unknown(self.text, "the list makes Spark cast the column")
-        elif any(isinstance(v, str) for v in values) and not all(
-            isinstance(v, str) for v in values
-        ):
-            return Unknown(self.text, "the list mixes text with other types")
-        if self.domain.name not in {"string", "int", "date"} and any(
-            isinstance(value, str) for value in values
-        ):
-            return Unknown(self.text, "Spark may compare the list as text")
-        if any(isinstance(value, Decimal) for value in values) and (
-            self.domain.name != "float" and not fits_decimal(self.domain, values)
-        ):
-            return Unknown(self.text, "the list makes Spark round")
+        if "decimal" in self.domain.name and _holds_a(float, values):
+            values = [float(v) if isinstance(v, int | Decimal) else v for v in values]
+        problem = self._cast_of_list(values)
+        if problem:
+            return Unknown(self.text, problem)
+        kind = NoneOf if negated else OneOf
         if self.domain.name == "int" and len(values) >= _MANY:
             array = _as_int64(values)
             if array is not None:
-                return self.keys(IntegerSet(array), negated=negated)
+                return self._leaf(kind(self.name, IntegerSet(array)))
         plain = self._themselves(values)
         exact: set[Value] = plain or set()
         for value in values if plain is None else ():
@@ -186,15 +161,24 @@ class ColumnBinding:
                 exact.add(at.ge)
             elif at.ge is not None and at.ge != at.gt:
                 return Unknown(self.text, "several values equal one of the list")
-        if not exact:  # no row equals any of them
-            return (
-                self._leaf(NotNullAtom(self.name))
-                if negated
-                else TruthValue(value=False)
-            )
-        ordered = tuple(sorted(exact))
-        kind = NoneOf if negated else OneOf
-        return self._leaf(kind(self.name, ordered))
+        if exact:
+            return self._leaf(kind(self.name, tuple(sorted(exact))))
+        # No row equals any of them.
+        return self._leaf(NotNullAtom(self.name)) if negated else NEVER
+
+    def _cast_of_list(self, values: Sequence[Literal]) -> str:
+        """Why Spark may cast the column, or round, to compare it with a list, or ""."""
+        name, texts = self.domain.name, _holds_a(str, values)
+        if _holds_a(float, values):
+            if name != "float" and "decimal" not in name:
+                return "the list makes Spark cast the column"
+        elif texts and not all(isinstance(value, str) for value in values):
+            return "the list mixes text with other types"
+        if texts and name not in {"string", "int", "date"}:
+            return "Spark may compare the list as text"
+        if name == "float" or not _holds_a(Decimal, values):
+            return ""
+        return "" if fits_decimal(self.domain, values) else "the list makes Spark round"
 
     def _themselves(self, values: Sequence[Literal]) -> set[Value] | None:
         """The texts of a list, where all are; a text column holds them as bytes."""
@@ -224,9 +208,7 @@ class ColumnBinding:
                     Operator.NE if node.negated else Operator.EQ, text
                 )
             case (Wildcard.ANY_TEXT,):
-                return (
-                    TruthValue(value=False) if node.negated else self._range(b"", None)
-                )
+                return NEVER if node.negated else self._range(b"", None)
             case (bytes(prefix), Wildcard.ANY_TEXT):
                 stop = after_prefix(prefix)
                 if node.negated:
@@ -242,17 +224,17 @@ class ColumnBinding:
             assert at.ge is not None
             return self._leaf(OneOf(self.name, (at.ge,)))
         if at.ge is None or at.ge == at.gt:
-            return TruthValue(value=False)
+            return NEVER
         return self._range(at.ge, at.gt)
 
     def _least(self, low: Value | None) -> BoundPredicate:
-        return TruthValue(value=False) if low is None else self._range(low, None)
+        return NEVER if low is None else self._range(low, None)
 
     def _range(self, low: Value | None, high: Value | None) -> BoundPredicate:
         if low in {INT64_MIN, b""}:
             low = None
         if high in {INT64_MIN, b""}:
-            return TruthValue(value=False)
+            return NEVER
         if low is None and high is None:
             return self._leaf(NotNullAtom(self.name))
         return self._leaf(Range(self.name, low, high))
@@ -278,6 +260,10 @@ class ColumnBinding:
 
     def _leaf(self, atom: Atom) -> Leaf:
         return Leaf(atom, self.text)
+
+
+def _holds_a(kind: type, values: Sequence[Literal]) -> bool:
+    return any(isinstance(value, kind) for value in values)
 
 
 def _as_int64(values: Sequence[Literal]) -> npt.NDArray[np.int64] | None:

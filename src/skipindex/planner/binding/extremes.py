@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skipindex.expressions.atoms import (
     Atom,
@@ -38,11 +38,7 @@ class BoundExtreme:
     columns: tuple[BoundColumn, ...]
     expression: str
     greatest: bool
-
-    @property
-    def key(self) -> Hashable:
-        """None: it is like no other."""
-        return None
+    key: Hashable = field(default=None, init=False)
 
     def value(self, value: Value | None) -> Plain | None:
         """The last, or the first, of the arguments' values in Spark's order."""
@@ -57,10 +53,9 @@ class BoundExtreme:
         """Some value reaches the bound, and none is beyond the other one."""
         spend()
         match question:
-            case NullAtom():
-                return AllOf(tuple(a.preimage(question, text) for a in self.arguments))
-            case NotNullAtom():
-                return AnyOf(tuple(a.preimage(question, text) for a in self.arguments))
+            case NullAtom() | NotNullAtom():
+                kind = AllOf if isinstance(question, NullAtom) else AnyOf
+                return kind(tuple(a.preimage(question, text) for a in self.arguments))
             case Range(_, low, high):
                 return self._between((low, high), text)
             case OneOf(_, values) | NoneOf(_, values) if len(values) <= MANY:

@@ -9,7 +9,7 @@ inverse.  Where the function may be unsure (an overflow), the rows stay possible
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -37,10 +37,10 @@ from skipindex.planner.binding.terms import (
     merged_columns,
 )
 from skipindex.planner.bound_predicate import (
+    NEVER,
     AllOf,
     AnyOf,
     BoundPredicate,
-    TruthValue,
     Unknown,
 )
 from skipindex.planner.functions.registry import (
@@ -88,48 +88,66 @@ class BoundCall:
         return self.function.apply(*found)
 
     @cached_property
+    def varying(self) -> BoundTerm | None:
+        """The one argument that is not the same for every row, if there is one."""
+        varying = [argument for argument in self.arguments if argument.columns]
+        return varying[0] if len(varying) == 1 else None
+
+    @property
+    def _varying_domain(self) -> Domain:
+        """The domain of this argument."""
+        assert self.varying is not None
+        assert self.varying.domain is not None
+        return self.varying.domain
+
+    @property
+    def _span(self) -> tuple[int, int]:
+        """The values of this argument for which the function is sure."""
+        return self.function.span or whole(self._varying_domain)
+
+    @cached_property
+    def applied(self) -> Callable[[Plain], Plain]:
+        """The function of this argument alone."""
+        at = next(i for i, argument in enumerate(self.arguments) if argument.columns)
+        plains = [None if a.columns else a.value(None) for a in self.arguments]
+        before, after = plains[:at], plains[at + 1 :]
+        return lambda plain: self.function.apply(*before, plain, *after)
+
+    @property
+    def can_compose(self) -> bool:
+        """Whether it can be a part of a chain: exact, and of numbers or times."""
+        function = self.function
+        return bool(
+            function.direction and not function.slack and function.least is None
+        )
+
+    @cached_property
     def composed(self) -> BoundCall:
         """The same function; a chain of functions that rise or fall as one function.
 
         Each of them asked for itself would ask the next one three questions.
         """
-        at = [i for i, argument in enumerate(self.arguments) if argument.columns]
-        child = self.arguments[at[0]] if len(at) == 1 else None
-        if not isinstance(child, BoundCall) or not _can_compose(self.function):
+        child = self.varying
+        if not isinstance(child, BoundCall) or not self.can_compose:
             return self
         inner = child.composed
-        columns = [argument for argument in inner.arguments if argument.columns]
-        if (
-            len(columns) != 1
-            or inner.domain.is_bytes
-            or not _can_compose(inner.function)
-        ):
+        column = inner.varying
+        if column is None or inner.domain.is_bytes or not inner.can_compose:
             return self
-        mine = [
-            argument.value(None) if not argument.columns else None
-            for argument in self.arguments
-        ]
-        its = [
-            argument.value(None) if not argument.columns else None
-            for argument in inner.arguments
-        ]
-        place = inner.arguments.index(columns[0])
-
-        def apply(plain: Plain) -> Plain:
-            its[place] = plain
-            mine[at[0]] = inner.function.apply(*its)
-            return self.function.apply(*mine)
-
+        first, then = inner.applied, self.applied
         span = inner.reaching(self.function.span)
         direction = self.function.direction * inner.function.direction
-        function = Function(self.domain, apply, direction if span else 0, span)
-        return BoundCall(function, (columns[0],), self.expression)
+        function = Function(
+            self.domain,
+            lambda plain: then(first(plain)),
+            direction if span else 0,
+            span,
+        )
+        return BoundCall(function, (column,), self.expression)
 
     def reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
         """The argument's values whose result is sure, and wanted; None if none is."""
-        (child,) = (argument for argument in self.arguments if argument.columns)
-        assert child.domain is not None
-        low, high = self.function.span or whole(child.domain)
+        low, high = self._span
         if wanted is None:
             return low, high
         found = self._interval_of((wanted[0], wanted[1] + 1))
@@ -145,10 +163,9 @@ class BoundCall:
         spend()
         if self.composed is not self:
             return self.composed.preimage(question, text)
-        varying = [argument for argument in self.arguments if argument.columns]
-        if len(varying) != 1:
+        child = self.varying
+        if child is None:
             return computed(self, question, text)
-        (child,) = varying
         function = self.function
         if function.slack:
             return self._rough_preimage(child, question, text)
@@ -191,7 +208,7 @@ class BoundCall:
         for interval in self._beyond:
             beyond = child.preimage(Range("", *interval), text)
             parts.append(AllOf((beyond, unknown)))
-        found = AnyOf(tuple(parts)) if parts else TruthValue(value=False)
+        found = AnyOf(tuple(parts)) if parts else NEVER
         return self._but_unsure(found, child, wanted, text)
 
     def _but_unsure(
@@ -236,12 +253,10 @@ class BoundCall:
     @cached_property
     def _sure(self) -> Interval:
         """Where the function is sure, as an interval of its argument."""
-        (child,) = (a for a in self.arguments if a.columns)
-        assert child.domain is not None
         if self.function.span is None:
             return None, None
         low, high = self.function.span
-        least, most = whole(child.domain)
+        least, most = whole(self._varying_domain)
         return (low if low > least else None), (high + 1 if high < most else None)
 
     @cached_property
@@ -277,27 +292,18 @@ class BoundCall:
         Rising: the first whose result is at least it; falling: the first below it.
         """
         function = self.function
-        at, child = next((i, a) for i, a in enumerate(self.arguments) if a.columns)
         if function.least is not None:
             assert isinstance(bound, bytes)
             return function.least(bound)
-        assert child.domain is not None
-        low, high = function.span or whole(child.domain)
-        constants = [a.value(None) if not a.columns else None for a in self.arguments]
+
+        domain, apply = self._varying_domain, self.applied
 
         def reached(value: int) -> bool:
-            constants[at] = to_plain(child_domain, value)
-            result = from_plain(function.domain, function.apply(*constants))
+            result = from_plain(function.domain, apply(to_plain(domain, value)))
             at_least: bool = result >= bound  # type: ignore[operator]
             return at_least == (function.direction > 0)
 
-        child_domain = child.domain
-        return least_integer(low, high, reached)
-
-
-def _can_compose(function: Function) -> bool:
-    """Whether it can be a part of a chain: exact, and of numbers or times."""
-    return bool(function.direction and not function.slack and function.least is None)
+        return least_integer(*self._span, reached)
 
 
 def _question_of(intervals: Sequence[Interval]) -> Iterator[Atom]:

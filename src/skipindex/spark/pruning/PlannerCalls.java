@@ -205,7 +205,7 @@ public class PlannerCalls {
             if (i > 0) text.append(',');
             quote(text, settings[i]);
             text.append(':');
-            quote(text, conf.getConfString(settings[i], null));
+            quote(text, setting(conf, settings[i]));
         }
         text.append("},\"options\":{");
         scala.collection.Iterator pairs = options.iterator();
@@ -221,6 +221,15 @@ public class PlannerCalls {
             quote(text, (String) pair._2());
         }
         return text.append("}}\n").append(conjuncts).toString();
+    }
+
+    /** The value, or Spark's default; null if Spark does not know the setting. */
+    private static String setting(SQLConf conf, String name) {
+        try {
+            return conf.getConfString(name);
+        } catch (java.util.NoSuchElementException unknown) {
+            return null;
+        }
     }
 
     private static void quote(StringBuilder text, String value) {

@@ -180,7 +180,9 @@ class QueryPlanner:
         return struct.pack("<q", table.number) + packed
 
 
-def _check_reading(settings: Mapping[str, str], options: Mapping[str, str]) -> None:
+def _check_reading(
+    settings: Mapping[str, str | None], options: Mapping[str, str]
+) -> None:
     """Raise ``PlanError`` if Spark reads other values than indexes are of."""
     for name, accepted in _READING.items():
         value = settings[name]

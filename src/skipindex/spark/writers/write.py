@@ -35,7 +35,7 @@ from skipindex.table import (
 
 def write_table(
     df: DataFrame,
-    path: str | os.PathLike[str],
+    path: Location | str | os.PathLike[str],
     *,
     cluster_by: Sequence[str] | Workload = (),
     curve: str | None = "hilbert",
