@@ -24,7 +24,7 @@ from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
-from skipindex.layout.quality import Quality, describe
+from skipindex.layout.quality import Quality, layout_quality
 from skipindex.layout.workload.workload import Workload
 from skipindex.planner.engine import engine_of, engine_type
 from skipindex.planner.plan import Plan
@@ -207,7 +207,7 @@ class Table(TableState):
         >>> table.layout_quality(columns=["price"]).columns[0].depth
         1.0
         """
-        return describe(self, queries, columns=columns, spark=spark)
+        return layout_quality(self, queries, columns=columns, spark=spark)
 
     def build_indexes(
         self,
