@@ -283,5 +283,5 @@ def _plan(
         conjunction([parse(asked.text), *keys]),
         table=table.typed(question["data"]),
         timezone=asked.zone or settings[_ZONE],
-        case_sensitive=settings[_CASE] == "true",
+        case_sensitive=(settings[_CASE] or "").lower() == "true",
     )
