@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
-from skipindex.build.builder import Request
+from skipindex.build.column_requests import Request
 from ssb._lineorder import COLUMNS
 from ssb.generate import Dataset, Log
 from ssb.queries import DIMENSIONS, FACT, Query
