@@ -9,6 +9,7 @@ from typing import Final
 from skipindex.expressions import literal_sql
 from skipindex.spark.catalyst.classes import Part
 from skipindex.spark.catalyst.literals import (
+    INTEGERS,
     MICROSECONDS,
     interval_text,
     literal_text,
@@ -73,6 +74,8 @@ def _in(write: Writer, node: Node) -> str | None:
 def _in_set(write: Writer, node: Node) -> str | None:
     match node.children, node.value:
         case [value], [_, *_] as values:
+            if value.kind in INTEGERS and all(isinstance(v, int) for v in values):
+                return call_text("in", [write.text(value), *map(str, values)])
             listed = [Node("Literal", value.kind, value=one) for one in values]
             return _member(write, value, listed)
     return None
