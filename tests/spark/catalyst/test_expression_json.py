@@ -74,6 +74,14 @@ def test_names_before_they_are_looked_up(spark: SparkSession) -> None:
     ]
 
 
+def test_forms_that_newer_parsers_leave_to_names(spark: SparkSession) -> None:
+    some = ["a BETWEEN 1 AND 2", "extract(YEAR FROM d) = 1", "b IS NOT UNKNOWN"]
+    assert written(spark, *some) in (
+        ["(a BETWEEN 1 AND 2)", "(extract(YEAR FROM d) = 1)", "(b IS NOT NULL)"],
+        ["((a >= 1) AND (a <= 2))", "(extract(YEAR FROM d) = 1)", "(b IS NOT NULL)"],
+    )
+
+
 def test_text_that_is_no_utf8_is_opaque(spark: SparkSession, folder: str) -> None:
     text = sql(spark, folder, "s = cast(X'61ff' as string)")
     assert text.endswith("(s = opaque())")

@@ -20,7 +20,7 @@ from skipindex.spark.catalyst.writer import Form, Writer
 
 _CAST_TARGETS: Final = {
     *("boolean", "tinyint", "smallint", "int", "bigint", "double", "decimal"),
-    *("string", "date", "timestamp", "timestamp_ntz"),
+    *("float", "string", "binary", "date", "timestamp", "timestamp_ntz"),
 }
 _TRIMS: Final = {
     "StringTrim": "trim",
@@ -99,13 +99,22 @@ def _row_member(write: Writer, made: Node, listed: Sequence[Node]) -> str | None
         return None
     rows = []
     for row in listed:
-        if not (row.is_literal() and isinstance(row.value, list)):
+        values = _row_values(row)
+        alike = [value.kind for value in values] == kinds
+        if not (values and (alike or "" in kinds)):
             return None
-        if [value["t"] for value in row.value] != kinds:
-            return None
-        values = [literal_text(v["t"], v["v"], compared=True) for v in row.value]
-        rows.append(_listed(values))
+        rows.append(_listed(write.text(value, compared=alike) for value in values))
     return f"({_listed(map(write.text, terms))} IN {_listed(rows)})"
+
+
+def _row_values(row: Node) -> Sequence[Node]:
+    """What stands in a row; nothing if that is not known."""
+    match row:
+        case Node(name="CreateNamedStruct", held=()):
+            return row.children[1::2]
+        case Node(name="Literal", value=[*values]):
+            return [Node("Literal", value["t"], value=value["v"]) for value in values]
+    return ()
 
 
 def _listed(texts: Iterable[str]) -> str:

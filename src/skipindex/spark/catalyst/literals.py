@@ -57,7 +57,7 @@ def literal_text(kind: str, value: Any, *, compared: bool = False) -> str:
         case _, str() if (found := _DECIMAL.fullmatch(kind)) is not None:
             digits, scale = int(found[1]), int(found[2])
             return _decimal(Decimal(value), digits, scale, compared=compared)
-    return OPAQUE
+    return interval_text(kind, value)
 
 
 def moment_text(kind: str, number: int) -> str:
