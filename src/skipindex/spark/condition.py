@@ -18,6 +18,7 @@ from pyspark import SparkContext
 
 from skipindex.errors import PredicateError
 from skipindex.expressions import Reference, literal_sql
+from skipindex.planner.functions.calendar import SECOND
 from skipindex.spark.catalyst.conditions import conditions
 from skipindex.spark.catalyst.java import expressions_json
 from skipindex.spark.catalyst.literals import moment_text
@@ -84,7 +85,11 @@ def _moment(value: Any) -> str:
     jvm: Any = _context()._jvm  # noqa: SLF001
     package = jvm.org.apache.spark.sql.catalyst.expressions
     literal = getattr(getattr(package, "Literal$"), "MODULE$").apply(value)
-    return moment_text(str(literal.dataType().catalogString()), literal.value())
+    kind, number = str(literal.dataType().catalogString()), literal.value()
+    if kind == "interval day to second":  # of a ``timedelta``; its type counts
+        whole = number % SECOND == 0
+        return f"INTERVAL '{number // SECOND}' SECOND" if whole else OPAQUE
+    return moment_text(kind, number)
 
 
 def _items(sequence: Any) -> list[Any]:
