@@ -325,7 +325,7 @@ MADE = [
     *("ts + INTERVAL '2 days -3 days' < TIMESTAMP '2020-11-01 01:00:00'",),
     *("ntz - INTERVAL '30:00:00.000001' HOUR TO SECOND < TIMESTAMP_NTZ '1994-01-01'",),
     *("dt + INTERVAL 1 WEEK -2 DAYS > DATE '1993-01-10'",),
-    *("dt - INTERVAL '1-2' YEAR TO MONTH >= '2019-10-31'"),
+    *("dt - INTERVAL '1-2' YEAR TO MONTH >= '2019-10-31'",),
     *("ts - make_interval(0, 0, 1) < TIMESTAMP '2020-11-01 01:00:00'",),
     *("dt + make_ym_interval(1, 1) > DATE '1994-01-01'",),
     *("dt - make_interval(0, 1) <= DATE '1993-11-30'",),
