@@ -71,7 +71,7 @@ def plan_files(
         kinds: names of the index kinds that may be used (``"minmax"``,
             ``"bloom"`` …, ``"file_map"`` for the maps), and are always asked; by
             default all that there are, where asking them can be worth it.
-        without: names of the kinds that may not.
+        without: names of the kinds that may not be used.
         limit: so many matching rows are enough, so other files are not read.
         order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
             or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are left out by
@@ -79,8 +79,8 @@ def plan_files(
         workers: processes that look at rows, where that takes one of them seconds;
             1 is this one alone, None is one for every core.
         plain: as for ``open_table``.
-        session: a ``skipindex.api.CacheSession``, which holds what is read of indexes
-            for later plans; None is that of the process (``set_cache_bytes``).
+        session: a ``skipindex.api.CacheSession``, which holds index bytes that were
+            read for later plans; None is that of the process (``set_cache_bytes``).
         storage_options: as for ``open_table``.
         now: what ``now()`` stands for in SQL text and in a ``Column``, with a time
             zone; by default the clock.  ``current_date()``, and whole days of

@@ -68,8 +68,7 @@ def explain(plan: Explainable) -> str:
             f"{stage.read.bitmaps:>9}"
         )
     certain = int((found.certain & found.possible).sum())
-    upto = "unknown" if high is None else f"{high:,}"
-    rows = f"{low:,}" if low == high else f"{low:,} to {upto}"
+    rows = f"{low:,} to unknown" if high is None else _rows((low, high))
     lines.append(f"  rows that match: {rows}; files where every row does: {certain}")
     lines.append("conditions")
     for condition in plan.conditions:
@@ -158,16 +157,13 @@ class FileExplanation:
 
     def to_text(self) -> str:
         """For people."""
+        each = [f"    {shorten(text)}: {_rows(rows)}" for text, rows in self.conditions]
         lines = [
             f"{self.path}: {self.verdict}",
             f"  {self.reason}",
             f"  index: {self.index}",
             f"  rows that match: {_rows(self.matching)}",
-        ]
-        if self.conditions:
-            lines.append("  rows for which each condition is true")
-        lines += [
-            f"    {shorten(text)}: {_rows(rows)}" for text, rows in self.conditions
+            *(["  rows for which each condition is true", *each] if each else []),
         ]
         return "\n".join(lines)
 
@@ -208,25 +204,25 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         (skipped,) = (one for one in plan.skipped if one.path == path)
         verdict, reason = f"skipped by {skipped.stage}", skipped.reason
         against = skipped.evidence
-    found = plan.evaluation
 
-    def of_leaf(leaf: Leaf | Computed) -> tuple[int, int] | None:
-        alone = Evaluation(table, leaf, kinds=plan.kinds, session=found.session)
-        return counted(alone.run(STAGES))
-
-    def counted(evaluation: Evaluation) -> tuple[int, int] | None:
-        counts = row_counts(evaluation)
+    def counted(found: Evaluation) -> tuple[int, int] | None:
+        counts = row_counts(found)
         known = counts.upper[i] >= 0
         return (int(counts.lower[i]), int(counts.upper[i])) if known else None
+
+    def alone(leaf: Leaf | Computed) -> Evaluation:
+        session = plan.evaluation.session
+        return Evaluation(table, leaf, kinds=plan.kinds, session=session).run(STAGES)
 
     return FileExplanation(
         path=path,
         verdict=verdict,
         reason=reason,
         index=table.gaps[i] or "it is of this very file",
-        matching=counted(found),
+        matching=counted(plan.evaluation),
         evidence=against,
         conditions=tuple(
-            (leaf.text, of_leaf(leaf)) for leaf in dict.fromkeys(leaves(found.tree))
+            (leaf.text, counted(alone(leaf)))
+            for leaf in dict.fromkeys(leaves(plan.evaluation.tree))
         ),
     )

@@ -43,6 +43,11 @@ _WORDS: Final = {
 }
 """Functions, and the words that may stand between their arguments."""
 _MADE: Final = {"TO_DATE", "GREATEST", "LEAST"}
+_TEXT_TESTS: Final = {
+    "STARTSWITH": Column.startswith,
+    "ENDSWITH": Column.endswith,
+    "CONTAINS": Column.contains,
+}
 _TRIMS: Final = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _EXTRACTED: Final = {"year", "quarter", "month", "day", "hour", "minute"}
 _CAST_FUNCTIONS: Final = {
@@ -234,12 +239,10 @@ def condition_of_call(cursor: Cursor) -> Predicate:
         raise NotJudgedError(reason_of(cursor.next.key))
     cursor.at += 1
     match name.key, operands:
-        case "STARTSWITH", [Reference() | Call() as column, LiteralOperand(str(text))]:
-            return Column(column).startswith(text)
-        case "ENDSWITH", [Reference() | Call() as column, LiteralOperand(str(text))]:
-            return Column(column).endswith(text)
-        case "CONTAINS", [Reference() | Call() as column, LiteralOperand(str(text))]:
-            return Column(column).contains(text)
+        case test, [Reference() | Call() as column, LiteralOperand(str(text))] if (
+            test in _TEXT_TESTS
+        ):
+            return _TEXT_TESTS[test](Column(column), text)
         case "ISNULL", [Reference() | Call() as column]:
             return IsNull(column)
         case "ISNOTNULL", [Reference() | Call() as column]:

@@ -13,11 +13,11 @@ from skipindex.expressions import Literal
 from skipindex.expressions.domain import EPOCH_UTC
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.literal_cuts import double_of
+from skipindex.planner.functions.casts import INTEGER_BITS
 from skipindex.planner.functions.clock import Clock, current_clock
 from skipindex.planner.functions.decimals import CAST_DIGITS
 from skipindex.planner.sql.literals import (
     FLOAT_EXACT,
-    INTEGER_BITS,
     MAX_DECIMAL_DIGITS,
     float_of,
     in_range,

@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import ParseError
-
 from skipindex.planner.sql.tokens import Kind, Token
 
 
@@ -61,6 +58,9 @@ def check_syntax(tokens: Sequence[Token]) -> None:
     Raises:
         SyntaxMistakeError: they are not.
     """
+    from sqlglot import exp, parse_one  # noqa: PLC0415 (most texts are judged)
+    from sqlglot.errors import ParseError  # noqa: PLC0415
+
     if any(token.key == ":" for token in tokens):
         return  # the path of a variant, which sqlglot reads in few places
     origin = tokens[0].start
