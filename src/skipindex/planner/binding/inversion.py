@@ -66,7 +66,7 @@ class BoundCall:
 
     @cached_property
     def key(self) -> Hashable:
-        """The function's and those of the arguments, if all have one."""
+        """The keys of the function and of its arguments; None if one has none."""
         keys = (self.function.key, *(argument.key for argument in self.arguments))
         return None if None in keys else keys
 
@@ -209,7 +209,7 @@ class BoundCall:
         wanted: Sequence[Interval],
         text: str,
     ) -> BoundPredicate:
-        """``found``, but for the arguments of which the function is not sure."""
+        """``found``; arguments of which the function is not sure stay possible."""
         if self.function.unsure is None:
             return found
         bounds = {bound for bound in chain(*wanted) if isinstance(bound, bytes)}
@@ -227,6 +227,7 @@ class BoundCall:
     def _rough_preimage(
         self, child: BoundTerm, question: atoms.Atom, text: str
     ) -> BoundPredicate:
+        """Of a function that is known up to ``slack``: no row is certain."""
         unknown = Unknown(text, self.function.reason)
         slack = self.function.slack
         match question:
