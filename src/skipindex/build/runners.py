@@ -53,16 +53,12 @@ class LocalRunner:
         Raises:
             BuildError: a worker process was killed.
         """
-
-        def report(n_done: int) -> None:
-            if progress is not None:
-                progress(n_done, len(tasks))
-
+        report = progress or (lambda _done, _of: None)
         if min(self.workers, len(tasks)) <= 1:
             pieces = []
             for task in tasks:
                 pieces.append(run_task(task))
-                report(len(pieces))
+                report(len(pieces), len(tasks))
             return pieces
         from loky import ProcessPoolExecutor  # noqa: PLC0415 (as above)
         from loky.process_executor import BrokenProcessPool  # noqa: PLC0415
@@ -72,7 +68,7 @@ class LocalRunner:
         with ProcessPoolExecutor(min(self.workers, len(tasks))) as pool:
             futures = [pool.submit(run_task, task) for task in tasks]
             for n_done, _ in enumerate(as_completed(futures), start=1):
-                report(n_done)
+                report(n_done, len(tasks))
             try:
                 return [future.result() for future in futures]
             except BrokenProcessPool as error:

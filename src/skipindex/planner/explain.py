@@ -10,6 +10,7 @@ from skipindex.errors import PlanError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
 from skipindex.planner.evidence import ConditionReport, Evidence, SkippedFile
 from skipindex.planner.file_tasks import FileTask
+from skipindex.planner.sql.moment import Moment
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import RowLimit
 from skipindex.planner.stages.planning_stages import STAGES
@@ -22,6 +23,7 @@ class Explainable(Protocol):
     """The parts of a plan that are explained."""
 
     where: str
+    moment: Moment | None
     row_limit: RowLimit
     kinds: Collection[str] | None
     evaluation: Evaluation
@@ -52,6 +54,7 @@ def explain(plan: Explainable) -> str:
     total = int(table.sizes.sum())
     lines = [
         f"{len(plan.paths)} of {len(table)} files for: {shorten(plan.where)}",
+        *_of_moment(plan.moment),
         f"  {'stage':<18}{'files':>8}{'MB':>10}{'ms':>9}{'index KB':>10}{'bitmaps':>9}",
         f"  {'all':<18}{len(table):>8}{total / 1e6:>10.1f}",
     ]
@@ -79,6 +82,7 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
     """All of the plan as plain values for JSON."""
     return {
         "where": plan.where,
+        "moment": _moment_as_dict(plan.moment),
         "limit": plan.row_limit.limit,
         "order_by": list(map(str, plan.row_limit.order_by)),
         "count_bounds": plan.count_bounds,
@@ -101,6 +105,23 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         ],
         "notes": plan.notes,
     }
+
+
+def _of_moment(moment: Moment | None) -> list[str]:
+    if moment is None:
+        return []
+    values = {
+        shorten(constant.text): constant.value or "not known without timezone=…"
+        for constant in moment.constants
+    }
+    return [f"  at {moment.now}", *(f"    {k}: {v}" for k, v in values.items())]
+
+
+def _moment_as_dict(moment: Moment | None) -> dict[str, Any] | None:
+    if moment is None:
+        return None
+    values = {constant.text: constant.value for constant in moment.constants}
+    return {"now": moment.now.isoformat(), "constants": values}
 
 
 def _of_condition(condition: ConditionReport) -> list[str]:

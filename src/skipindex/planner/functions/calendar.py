@@ -21,6 +21,7 @@ CLOCK_UNITS: Final = {
     "HOUR": 3600 * SECOND,
     "MINUTE": 60 * SECOND,
     "SECOND": SECOND,
+    "MICROSECOND": 1,
 }
 """Microseconds of the units of a wall clock, which are always as long."""
 

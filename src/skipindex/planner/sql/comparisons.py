@@ -69,6 +69,8 @@ def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
             types that Spark would cast.
     """
     match left, right:
+        case (Call("interval"), _) | (_, Call("interval")):
+            raise NotJudgedError("an interval")
         case LiteralOperand(), LiteralOperand():
             return Constant(_fold(left.value, operator, right.value))
         case BooleanOperand(tree), LiteralOperand(bool() | None as value):
