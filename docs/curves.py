@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from skipindex.layout import Clustering
+from skipindex.layout import CurveLayout
 
 _CURVES: Final = ("linear", "zorder", "hilbert")
 _FILES: Final = 24
@@ -39,7 +39,7 @@ def picture() -> str:
 
 
 def _panel(curve: str, rows: pa.Table) -> list[str]:
-    layout = Clustering.fit(rows, ["x", "y"], n_files=_FILES, curve=curve)
+    layout = CurveLayout.fit(rows, ["x", "y"], n_files=_FILES, curve=curve)
     files = layout.assign(rows.columns).files
     lines = [
         f'<text x="0" y="-10">{curve}: {_FILES} files</text>',

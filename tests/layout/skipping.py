@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skipindex.layout import Clustering
+from skipindex.layout import CurveLayout
 
 Integers = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ def files_of(
     """The file of every row, clustered by all columns and fitted to all."""
     names = rows.column_names
     ranges = None if max_ranges is None else dict.fromkeys(names, max_ranges)
-    fitted = Clustering.fit(
+    fitted = CurveLayout.fit(
         rows, names, curve=curve, n_files=n_files, max_ranges=ranges
     )
     return fitted.assign(rows.columns).files

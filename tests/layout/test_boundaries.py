@@ -286,7 +286,7 @@ def test_check_18_equal_weights_and_one_huge_row() -> None:
     assert ranks(rows, max_ranges=3, weights=sizes) == [0, 0, 0, 0, 1, 1, 1, 1, 2]
 
 
-def test_weights_of_null_rows_count_for_nobody() -> None:
+def test_weights_of_null_rows_do_not_count() -> None:
     weights = np.array([50.0, 1.0, 1.0, 1.0, 1.0])
     assert ranks([None, 1, 2, 3, 4], max_ranges=2, weights=weights) == [0, 1, 1, 2, 2]
 

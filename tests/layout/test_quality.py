@@ -53,7 +53,7 @@ def test_sorted_files_are_perfect_and_equal_ones_are_not(tmp_path: Path) -> None
     assert alike.columns[0].look_up == 1
 
 
-def test_files_without_known_bounds_are_in_everyones_way(tmp_path: Path) -> None:
+def test_files_without_known_bounds_overlap_everything(tmp_path: Path) -> None:
     table_of(tmp_path, [[1, 2], [3, 4]])
     pq.write_table(pa.table({"x": [9], "n": [9]}), tmp_path / "new.parquet")
     found = sx.open_table(tmp_path).layout_quality(columns=["x"]).columns[0]
@@ -62,7 +62,7 @@ def test_files_without_known_bounds_are_in_everyones_way(tmp_path: Path) -> None
     assert found.look_up == 2 / 3
 
 
-def test_files_of_null_alone_are_in_nobodys_way(tmp_path: Path) -> None:
+def test_files_of_null_alone_overlap_nothing(tmp_path: Path) -> None:
     nothing = pa.array([None, None], pa.int64())
     found = (
         sx.open_table(table_of(tmp_path, [[1, 2], nothing, [3, 4]]))

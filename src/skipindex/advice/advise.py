@@ -62,7 +62,7 @@ def advise(
     mine = _indexable(opened, columns)
     workload: list[Question] = []
     notes: list[str] = []
-    sampled, extent = mine, SMALL_SAMPLE
+    sampled, size = mine, SMALL_SAMPLE
     if queries is not None:
         texts = [queries] if isinstance(queries, str) else queries
         workload, notes = bind_workload(opened, texts, timezone=timezone)
@@ -71,8 +71,8 @@ def advise(
             raise AdviceError(f"no query can be asked of this table: {why}")
         wanted = columns_of(workload)
         sampled = [column for column in mine if column.name in wanted]
-        extent = LARGE_SAMPLE
-    sample = take_sample(opened, sampled, extent)
+        size = LARGE_SAMPLE
+    sample = take_sample(opened, sampled, size)
     variants = vary_literals(workload, sample)
     questions = [*workload, *variants] if workload else sample_questions(sample)
     by_column = _leaves(questions)

@@ -142,8 +142,7 @@ def _column_advice(
         f"runs of {column.run_length:.1f} rows" if column.run_length > 2 else "",
         f"{column.null_share:.0%} NULL" if column.null_share else "",
     ]
-    saved = trials[0].kept_with_choice - trials[at].kept_with_choice
-    verdict = _verdict(len(trials), at, saved, n_distinct=column.n_distinct)
+    verdict = _verdict(trials, at, n_distinct=column.n_distinct)
     return ColumnAdvice(
         name=name,
         specs=trials[at].specs,
@@ -157,12 +156,17 @@ def _column_advice(
     )
 
 
-def _verdict(n_candidates: int, at: int, saved: int, *, n_distinct: float) -> str:
+def _verdict(trials: Sequence[Trial], at: int, *, n_distinct: float) -> str:
+    """Why the candidate ``at`` was chosen, by the files that the others keep."""
+    kept = [trial.kept_with_choice for trial in trials]
+    alone = [trial.kept_alone for trial in trials]
     if at:
-        less = "" if at == n_candidates - 1 else ", cut to fit under the cap"
-        return f"keeps {saved} files fewer than min/max{less}"
-    if n_candidates > 1:
+        cut = ", cut to fit under the cap" if min(kept) < kept[at] else ""
+        return f"keeps {kept[0] - kept[at]} files fewer than min/max{cut}"
+    if min(kept) < kept[0]:
         return "other columns skip more for the bytes"
+    if min(alone) < alone[0]:
+        return "the indexes of other columns skip as much without it"
     if n_distinct <= 1:
         return "one value, which min/max knows"
     return "no index skips more than min/max"

@@ -26,15 +26,15 @@ MIN_FILES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class SampleSize:
     """How much is sampled: at most so many files, and about so many rows in all."""
 
     files: int
     rows: int
 
 
-SMALL_SAMPLE: Final = Extent(8, 300_000)
-LARGE_SAMPLE: Final = Extent(24, 1_000_000)
+SMALL_SAMPLE: Final = SampleSize(8, 300_000)
+LARGE_SAMPLE: Final = SampleSize(24, 1_000_000)
 """For a workload, because each query may concern only a few of the files."""
 
 
@@ -162,7 +162,7 @@ class Sample:
 
 
 def take_sample(
-    table: TableState, columns: Sequence[ColumnInfo], extent: Extent = SMALL_SAMPLE
+    table: TableState, columns: Sequence[ColumnInfo], size: SampleSize = SMALL_SAMPLE
 ) -> Sample:
     """Some files from all parts of the table, with ``columns``.
 
@@ -174,7 +174,7 @@ def take_sample(
     taken: list[_Read] = []
     others: set[str] = set()
     n_whole = n_rows = 0
-    for at in _places(len(table), extent.files):
+    for at in _places(len(table), size.files):
         path = table.paths[at]
         try:
             one = _read(table, at, columns)
@@ -189,7 +189,7 @@ def take_sample(
         if not one.failed:
             n_whole += 1
             n_rows += one.n_rows
-            if n_whole >= MIN_FILES and n_rows + one.n_rows > extent.rows:
+            if n_whole >= MIN_FILES and n_rows + one.n_rows > size.rows:
                 break
     if not taken:
         notes.append("no file with a row could be sampled")

@@ -6,12 +6,12 @@ No part of it needs Spark; ``skipindex.spark.placement`` applies it to a DataFra
 from __future__ import annotations
 
 from skipindex.layout.boundaries import Boundaries
-from skipindex.layout.clustering import Clustering, n_files_for
-from skipindex.layout.curves import CURVES, curve
+from skipindex.layout.curve_layout import CurveLayout, n_files_for
+from skipindex.layout.curves import CURVES, curve_named
 from skipindex.layout.interface import Layout
 from skipindex.layout.workload.choice import (
     MAX_COLUMNS,
-    Choice,
+    LayoutChoice,
     choose_curve,
     choose_layout,
 )
@@ -22,13 +22,13 @@ __all__ = [
     "CURVES",
     "MAX_COLUMNS",
     "Boundaries",
-    "Choice",
-    "Clustering",
+    "CurveLayout",
     "Layout",
+    "LayoutChoice",
     "QueryTree",
     "Workload",
     "choose_curve",
     "choose_layout",
-    "curve",
+    "curve_named",
     "n_files_for",
 ]

@@ -34,8 +34,8 @@ class Boundaries:
 
     So ``a <= b`` gives ``rank(a) <= rank(b)``, with NULL first and NaN last, and
     the rows of the sample use every number.  A value that the sample lacks falls
-    into the range of the values below it, and NULL into the lowest.  (The one
-    number without rows is 1 after a sample of nothing but NULL.)
+    into the range of the values below it, and NULL into the lowest.  After a sample
+    of nothing but NULL, the number 1 has no rows.
     """
 
     column: str
@@ -61,7 +61,7 @@ class Boundaries:
         values takes one for each.
 
         Args:
-            sample: rows of the column; NULLs are counted out.
+            sample: rows of the column, of which NULLs do not count.
             column: its name, for messages.
             max_ranges: the most ranges of ordinary values; NULL and NaN, where
                 the sample has them, get a range each on top.

@@ -238,7 +238,7 @@ CURVES: Final[Mapping[str, Curve]] = MappingProxyType(
 """Every curve by the name that users give it."""
 
 
-def curve(name: str) -> Curve:
+def curve_named(name: str) -> Curve:
     """The curve of that name.
 
     Raises:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from skipindex.expressions import Predicate, to_sql
+from skipindex.layout.ordering import Positions
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
@@ -20,8 +20,6 @@ from skipindex.table.statistics import FileStats
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Positions: TypeAlias = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnQuality:
@@ -30,9 +28,9 @@ class ColumnQuality:
     Args:
         column: its name.
         n_known: files whose bounds are known, or that hold no value.
-        depth: for a file on average, how many files share the value in its range
-            that most of them share, itself among them.
-        overlaps: how many other files' ranges a file's range meets on average.
+        depth: of a file, the greatest number of files, itself included, whose ranges
+            hold one value of its range; the mean over all files.
+        overlaps: how many other files' ranges a file's range meets, on average.
         look_up: the share of the files that a look-up of one value must read, for
             values drawn from the bounds of the files.
     """
@@ -50,10 +48,11 @@ class QueryQuality:
 
     Args:
         query: as SQL.
-        n_files: that it reads.
-        matching: between how many and how many rows match; None is not known.
-        ideal: the fewest files of average size that hold so many rows, between the
-            two bounds; None is not known.
+        n_files: files that it reads.
+        matching: the least and the greatest number of matching rows; None is not
+            known.
+        ideal: the fewest files of average size that hold so many rows, for either
+            number.
     """
 
     query: str
@@ -97,7 +96,7 @@ class Quality:
         return "\n".join(lines)
 
 
-def describe(
+def layout_quality(
     table: TableState | Location | str | os.PathLike[str],
     queries: Iterable[str | Predicate] = (),
     *,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic
 
-from skipindex.build.builder import Request, column_requests, index_files
+from skipindex.build.builder import TableT_co, index_files
+from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress, Runner
 from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
-from skipindex.layout import curve as named_curve
+from skipindex.layout import curve_named
 from skipindex.layout.quality import overlap
 from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.rewrite.selection.eligible_files import (
@@ -51,9 +52,6 @@ class OptimizeOptions:
     sort_within: Sequence[str] | None = None
     indexes: Request | None = None
     in_place: bool = False
-
-
-TableT_co = TypeVar("TableT_co", bound=TableState, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +194,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
     if curve is not None and not names:
         raise LayoutError(f"curve={curve!r} would need columns in cluster_by")
     curve = curve or _CURVE
-    named_curve(curve)
+    curve_named(curve)
     rows, n_bytes = options.rows_per_file, options.bytes_per_file
     if rows is None and n_bytes is None:
         n_bytes = layout.get("bytes_per_file")

@@ -252,7 +252,7 @@ def test_names_are_matched_as_spark_matches_them(points: DataFrame) -> None:
     twice = points.select("x", sf.col("y").alias("X"))
     with pytest.raises(LayoutError, match="'X': the name is ambiguous"):
         cluster(twice, by=["X"], n_files=2)
-    # A doubled name that nobody asks for does no harm, also where rows are salted.
+    # A doubled name that is not asked for does no harm, also where rows are salted.
     doubled = points.select("g", "x", sf.col("y").alias("x"))
     assert cluster(doubled, by=["g"], n_files=8).columns == ["g", "x", "x"]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from skipindex.layout.weights import Weights
 from skipindex.layout.workload.what_if import Boxes, CodeMatrix, WhatIf
 
-Rows: TypeAlias = npt.NDArray[np.int64]
+RowNumbers: TypeAlias = npt.NDArray[np.int64]
 
 LEAST_FILL: Final = 2 / 3
 MOST_FILL: Final = 3 / 2
@@ -42,10 +42,10 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
-    """Rows of the sample that share ``n_files`` files from ``first_file`` on."""
+class GrownLeaf:
+    """RowNumbers of the sample that share ``n_files`` files from ``first_file`` on."""
 
-    rows: Rows
+    rows: RowNumbers
     first_file: int
     n_files: int
 
@@ -78,18 +78,18 @@ class Grower:
     loads: Weights
     n_files: int
 
-    def grow(self) -> tuple[list[Node], list[Leaf]]:
+    def grow(self) -> tuple[list[Node], list[GrownLeaf]]:
         """The tree: every node before its branches, the leaves from low to high.
 
         Columns after those of ``what_if`` are the groups.
         """
         nodes: list[Node] = []
-        leaves: list[Leaf] = []
+        leaves: list[GrownLeaf] = []
 
-        def grown(rows: Rows, first_file: int, n_files: int) -> int:
+        def grown(rows: RowNumbers, first_file: int, n_files: int) -> int:
             cut = self._cut(rows, n_files)
             if cut is None:
-                leaves.append(Leaf(rows, first_file, n_files))
+                leaves.append(GrownLeaf(rows, first_file, n_files))
                 return ~(len(leaves) - 1)
             is_high = self._column(cut.column)[rows] >= cut.code
             n_low = cut.low_files
@@ -103,7 +103,7 @@ class Grower:
         grown(np.arange(self.codes.shape[1]), 0, self.n_files)
         return nodes, leaves
 
-    def _cut(self, rows: Rows, n_files: int) -> _Cut | None:
+    def _cut(self, rows: RowNumbers, n_files: int) -> _Cut | None:
         if n_files == 1 or not len(rows):
             return None
         return self._between_groups(rows, n_files) or self._best_cut(rows, n_files)
@@ -115,7 +115,7 @@ class Grower:
             return found
         return self.groups[number - n_asked]
 
-    def _between_groups(self, rows: Rows, n_files: int) -> _Cut | None:
+    def _between_groups(self, rows: RowNumbers, n_files: int) -> _Cut | None:
         """The cut that halves the rows between two values of a group."""
         for i, column in enumerate(self.groups):
             present = np.flatnonzero(np.bincount(column[rows]))
@@ -128,7 +128,7 @@ class Grower:
             return _Cut(len(self.codes) + i, int(present[at + 1]), low_files)
         return None
 
-    def _best_cut(self, rows: Rows, n_files: int) -> _Cut | None:
+    def _best_cut(self, rows: RowNumbers, n_files: int) -> _Cut | None:
         """The cut that saves the queries most files, if any saves one."""
         codes, loads = self.codes[:, rows], self.loads[rows]
         whole = self.what_if.hits(Boxes.of_runs(codes, np.zeros(1, np.int64)))[:, 0]

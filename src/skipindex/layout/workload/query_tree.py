@@ -17,9 +17,8 @@ import pyarrow as pa
 
 from skipindex.errors import LayoutError, UnsupportedTypeError
 from skipindex.expressions.domain import domain_of
-from skipindex.layout.clustering import cells_by_weight
-from skipindex.layout.curves import Curve, Keys
-from skipindex.layout.curves import curve as curve_named
+from skipindex.layout.curve_layout import cells_by_weight
+from skipindex.layout.curves import Curve, Keys, curve_named
 from skipindex.layout.cuts import FileCuts, Salt
 from skipindex.layout.interface import Placement
 from skipindex.layout.ordering import count_distinct, sampled_column

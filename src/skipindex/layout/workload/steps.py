@@ -1,8 +1,8 @@
 """A column cut at chosen values, in the domain that predicates are bound in.
 
-So "the row is on the upper side of a step" is TRUE exactly where Spark's
-``column >= value`` is, NaN, ``-0.0``, decimals and UTF-8 included, and the steps
-of a query's own literals never split what the query holds together.
+A row is on the upper side of a step exactly if Spark's ``column >= value`` is TRUE,
+NaN, ``-0.0``, decimals and UTF-8 included.  So the steps at a query's literals never
+separate rows that the query treats alike.
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ METHODS: Final = ("best", "tree", "curve")
 
 @dataclass(frozen=True, slots=True, init=False)
 class Workload:
-    """Conditions that a table will be asked, to lay it out for.
+    """The queries that a table is laid out for; pass it as ``layout``.
 
-    Pass it as ``layout``.  The layout is chosen by what it would have let each
-    query skip on a sample; every query still finds its rows in any layout.
+    Layouts are compared by the files that each query would skip on a sample.  Every
+    query finds its rows in any of them.
 
     >>> sx.Workload(["city = 'Rome'", sx.col("price") < 4]).queries
     ("city = 'Rome'", 'price < 4')

@@ -15,9 +15,9 @@ from pyspark.sql import functions as sf
 from skipindex.errors import LayoutError
 from skipindex.layout import (
     MAX_COLUMNS,
-    Choice,
-    Clustering,
+    CurveLayout,
     Layout,
+    LayoutChoice,
     Workload,
     choose_layout,
 )
@@ -117,7 +117,7 @@ def fit_clustering(
     partition_by: Sequence[str] = (),
     max_ranges: Mapping[str, int] | None = None,
     **sampling: Unpack[Sampling],
-) -> Clustering:
+) -> CurveLayout:
     """The clustering that a sample of ``df`` suggests; see ``cluster``."""
     named = resolve(df, by, role="cluster by")
     parts = resolve(df, partition_by, role="partition by")
@@ -137,7 +137,7 @@ def fit_clustering(
             stacklevel=3,
         )
     sample, sizes = _sample(df, columns, **sampling)
-    return Clustering.fit(
+    return CurveLayout.fit(
         sample,
         named,
         n_files=n_files,
@@ -155,7 +155,7 @@ def fit_workload(
     n_files: int,
     partition_by: Sequence[str] = (),
     **sampling: Unpack[Sampling],
-) -> Choice:
+) -> LayoutChoice:
     """The layout that a sample of ``df`` suggests for a workload.
 
     Raises:

@@ -9,8 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from skipindex.errors import LayoutError
-from skipindex.layout import Workload, n_files_for
-from skipindex.layout import curve as named_curve
+from skipindex.layout import Workload, curve_named, n_files_for
 from skipindex.rewrite.selection.target import Target
 from skipindex.spark.placement.cluster import apply_clustering, fit_workload
 from skipindex.spark.writers.writing import LaidOut, lay_out
@@ -48,7 +47,7 @@ class LayoutRequest:
         if isinstance(self.cluster_by, str) or isinstance(self.partition_by, str):
             raise LayoutError("cluster_by and partition_by are lists of column names")
         if self.curve is not None:
-            named_curve(self.curve)
+            curve_named(self.curve)
         if self.rows_per_file < 1:
             raise LayoutError(
                 f"rows_per_file is {self.rows_per_file} (expected 1 or more)"

@@ -1,8 +1,8 @@
-"""A clustering: which file every row goes to, and in which order.
+"""The layout along a curve: which file every row goes to, and in which order.
 
-It is fitted once to a sample and then applied to rows anywhere, without Spark:
-each column's values become range numbers, range numbers become cells of a grid,
-a curve strings the cells together, and the curve is cut into files.
+It is fitted once to a sample and then applied to rows anywhere, without Spark.  The
+values of each column become range numbers, range numbers become cells of a grid, a
+curve orders the cells, and the curve is cut into files.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from skipindex.errors import LayoutError
 from skipindex.layout.boundaries import MAX_RANGES, Boundaries
-from skipindex.layout.curves import KEY_BITS, Curve, Keys, linear
-from skipindex.layout.curves import curve as curve_named
+from skipindex.layout.curves import KEY_BITS, Curve, Keys, curve_named, linear
 from skipindex.layout.cuts import FileCuts, Salt
 from skipindex.layout.interface import Placement
 from skipindex.layout.ordering import sampled_column
@@ -28,7 +27,7 @@ from skipindex.layout.weights import Weights
 Cells: TypeAlias = npt.NDArray[np.uint32]
 
 RANGES_PER_FILE: Final = 64
-"""So many let files be cut within 2 % even where one column decides alone."""
+"""With so many, files differ by 2 % at most, even if one column decides alone."""
 
 _MIN_RANGES: Final = 256
 
@@ -69,7 +68,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clustering:
+class CurveLayout:
     """Sends every row of a table to one of ``cuts.n_files`` files.
 
     Small enough to be sent to executors.  Rows that agree in the columns get the
@@ -93,7 +92,7 @@ class Clustering:
         partition_by: Sequence[str] = (),
         max_ranges: Mapping[str, int] | None = None,
         weights: npt.ArrayLike | None = None,
-    ) -> Clustering:
+    ) -> CurveLayout:
         """The clustering of a table by ``columns``, judged by its sample.
 
         Args:
