@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes.file_map import FILE_MAP
+from skipindex.storage.blobs import BlobUse, PackInfo, spec_key
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import PACKS
-from skipindex.storage.manifest import BlobUse, Manifest, PackInfo, spec_key
+from skipindex.storage.file_system.names import PACKS
+from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, BlobMeta
 
 CROWD: Final = 12

@@ -18,14 +18,8 @@ from skipindex.build.repair import without_packs
 from skipindex.errors import CorruptIndexError
 from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import commit_path, is_commit
-from skipindex.storage.log import (
-    PACKS,
-    Snapshot,
-    commit,
-    latest_version,
-    newest_for_writer,
-)
+from skipindex.storage.file_system.names import PACKS, commit_path, is_commit
+from skipindex.storage.log import Snapshot, commit, latest_version, newest_for_writer
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.properties import TableProperties
