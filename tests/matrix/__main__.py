@@ -1,4 +1,8 @@
-"""``python -m tests.matrix``: run the cells of the matrix, exit 1 if one fails."""
+"""``python -m tests.matrix``: run the cells of the matrix, exit 1 if one fails.
+
+A cell that ``--cell`` names must run.  Where all cells run, those whose Python or Java
+this machine does not have are passed over, and the table says why.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,14 @@ import time
 from typing import Final
 
 from tests.matrix.cells import CELLS, ROOT, Cell
-from tests.matrix.environments import FOLDER, NoCellError, prepared, variables, versions
+from tests.matrix.environments import (
+    FOLDER,
+    LackError,
+    NoCellError,
+    prepared,
+    variables,
+    versions,
+)
 from tests.matrix.results import Outcome, load, outcome_of, page, save, table
 
 OUTCOMES: Final = FOLDER / "outcomes"
@@ -19,7 +30,7 @@ _ENDED: Final = {0, 1}
 
 
 def main(arguments: list[str]) -> int:
-    """Run the cells that ``arguments`` name; 0 if all of them passed."""
+    """Run the cells that ``arguments`` name; 0 if each that had to pass did."""
     by_name = {cell.name: cell for cell in CELLS}
     parser = argparse.ArgumentParser(prog="python -m tests.matrix")
     parser.add_argument("--cell", action="append", choices=by_name, help="default: all")
@@ -41,10 +52,12 @@ def main(arguments: list[str]) -> int:
         outcomes = load((cell.name for cell in chosen), OUTCOMES)
     print(table(outcomes))
     if options.write:
-        PAGE.write_text(page(load(by_name, OUTCOMES)))
+        PAGE.write_text(page(load(by_name, OUTCOMES), PAGE.read_text()))
+    if not options.cell:
+        outcomes = [outcome for outcome in outcomes if not outcome.is_lacking]
     if options.install:
         return int(any(outcome.problem for outcome in outcomes))
-    return int(not all(outcome.is_proof for outcome in outcomes))
+    return int(not outcomes or not all(outcome.is_proof for outcome in outcomes))
 
 
 def run(cell: Cell, tests: list[str], *, install: bool = False) -> Outcome:
@@ -53,7 +66,8 @@ def run(cell: Cell, tests: list[str], *, install: bool = False) -> Outcome:
         python = prepared(cell)
         environment = variables(python, cell)
     except NoCellError as error:
-        return Outcome(cell.name, str(error))
+        is_lacking = isinstance(error, LackError)
+        return Outcome(cell.name, str(error), is_lacking=is_lacking)
     found = versions(python, cell)
     if install:
         return Outcome(cell.name, versions=found)

@@ -16,14 +16,19 @@ FOLDER: Final = ROOT / ".matrix"
 
 
 class NoCellError(Exception):
-    """The environment of a cell cannot be made on this machine."""
+    """The environment of a cell cannot be made."""
+
+
+class LackError(NoCellError):
+    """The machine has no such Python or Java, and cannot get one."""
 
 
 def prepared(cell: Cell) -> Path:
     """The Python of the cell's environment, with what the cell needs installed.
 
     Raises:
-        NoCellError: there is no such Python, or something cannot be installed.
+        LackError: there is no such Python.
+        NoCellError: something cannot be installed.
     """
     home = FOLDER / cell.name
     python, stamp = home / "bin" / "python", home / "installed.txt"
@@ -70,7 +75,11 @@ print(json.dumps(found))
 
 
 def variables(python: Path, cell: Cell) -> Mapping[str, str]:
-    """The environment variables of the tests."""
+    """The environment variables of the tests.
+
+    Raises:
+        LackError: there is no Java for Spark.
+    """
     found = dict(os.environ)
     found["PATH"] = f"{python.parent}{os.pathsep}{found['PATH']}"
     found.setdefault("HYPOTHESIS_PROFILE", "ci")
@@ -79,7 +88,7 @@ def variables(python: Path, cell: Cell) -> Mapping[str, str]:
             [str(ROOT / ".ci" / "java")], stdout=subprocess.PIPE, text=True, check=False
         )
         if answer.returncode:
-            raise NoCellError("there is no Java for Spark")
+            raise LackError("this machine has no Java for Spark")
         found["JAVA_HOME"] = answer.stdout.strip()
     return found
 
@@ -94,14 +103,16 @@ def _python(version: str) -> Path:
     for candidate in filter(None, candidates):
         if _is_python(str(candidate), version):
             return Path(candidate)
-    if uv := shutil.which("uv"):
+    uv = shutil.which("uv")
+    if uv:
         subprocess.run([uv, "python", "install", "--quiet", version], check=False)
         answer = subprocess.run(
             [uv, "python", "find", version], capture_output=True, text=True, check=False
         )
         if _is_python(answer.stdout.strip(), version):
             return Path(answer.stdout.strip())
-    raise NoCellError(f"there is no Python {version} here")
+    tried = "uv could not install it" if uv else "there is no uv to install it"
+    raise LackError(f"this machine has no Python {version}, and {tried}")
 
 
 def _is_python(command: str, version: str) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.matrix import __main__ as runner
 from tests.matrix.cells import (
     CELLS,
     ROOT,
@@ -16,7 +19,8 @@ from tests.matrix.cells import (
     project,
     requirements,
 )
-from tests.matrix.results import Outcome, load, outcome_of, page, save, table
+from tests.matrix.environments import LackError, NoCellError
+from tests.matrix.results import NO_RUN, Outcome, load, outcome_of, page, save, table
 
 PROJECT = {
     "dependencies": ["numpy>=2.1,<3", "pyspark>=3.5,<4.4", "pybloom-live>=4,<5"],
@@ -34,6 +38,12 @@ REPORT = """<testsuites><testsuite tests="9" failures="2" errors="1" skipped="3"
 </testsuites>"""
 
 
+def rows_of_the_page() -> list[list[str]]:
+    lines = (ROOT / "docs" / "support.md").read_text().splitlines()
+    rows = [[word.strip() for word in line.split("|")[1:-1]] for line in lines]
+    return [row for row in rows if len(row) == 8][2:]
+
+
 def test_every_version_that_is_allowed_has_a_cell() -> None:
     found = project()
     extras = found["optional-dependencies"]
@@ -49,16 +59,31 @@ def test_every_version_that_is_allowed_has_a_cell() -> None:
     assert oldest.python == lower_bound(found["requires-python"])
 
 
+def test_ci_runs_these_cells() -> None:
+    """Read as text: no test depends on a reader of YAML."""
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    found = re.findall(r'- \{ cell: (\S+), python: "(\S+)" \}', workflow)
+    assert found == [(cell.name, cell.python) for cell in CELLS]
+    assert workflow.count("cell:") == len(CELLS)
+    assert 'make test-matrix MATRIX="--cell ${{ matrix.cell }}"' in workflow
+
+
 def test_the_page_is_of_these_cells_and_none_failed() -> None:
-    lines = (ROOT / "docs" / "support.md").read_text().splitlines()
-    rows = [[word.strip() for word in line.split("|")[1:-1]] for line in lines]
-    rows = [row for row in rows if len(row) == 8][2:]
+    rows = rows_of_the_page()
     assert [row[0] for row in rows] == [cell.name for cell in CELLS]
     for cell, (_, python, spark, _, failed, *_) in zip(CELLS, rows, strict=True):
         assert failed in {"0", "-"}, f"{cell.name} failed"
         if failed == "0":
             assert python.startswith(f"{cell.python}.")
             assert spark.startswith(f"{cell.spark}." if cell.spark else "-")
+
+
+def test_the_page_shows_the_oldest_versions_that_are_allowed_now() -> None:
+    *_, failed, _, _, versions = next(r for r in rows_of_the_page() if r[0] == "oldest")
+    shown = dict(one.split(" ") for one in versions.split(", ") if failed != "-")
+    for one in project()["dependencies"] if shown else ():
+        found = re.sub(r"(\.0)*$", "", shown[name_of(one)])
+        assert found == lower_bound(one).removesuffix(".0"), one
 
 
 def test_the_oldest_versions_are_the_lower_bounds() -> None:
@@ -88,6 +113,52 @@ def test_a_cell_proves_nothing_unless_tests_ran_and_passed(tmp_path: Path) -> No
     assert Outcome("d", passed=1).is_proof
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error", "expected"),
+    [
+        ([], LackError("no Python 3.14"), 0),
+        (["--cell", "python-3.14"], LackError("no Python 3.14"), 1),
+        ([], NoCellError("pip failed"), 1),
+        ([], None, 0),
+    ],
+)
+def test_a_cell_that_is_named_must_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    error: NoCellError | None,
+    expected: int,
+) -> None:
+    def prepared(cell: Cell) -> Path:
+        if cell.name == "python-3.14" and error:
+            raise error
+        return tmp_path / "python"
+
+    def ends(command: Sequence[object], **_: object) -> SimpleNamespace:
+        option = next(text for text in map(str, command) if text.startswith("--junit"))
+        Path(option.partition("=")[2]).write_text('<testsuite tests="1"/>')
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(runner, "FOLDER", tmp_path)
+    monkeypatch.setattr(runner, "OUTCOMES", tmp_path / "outcomes")
+    monkeypatch.setattr(runner, "prepared", prepared)
+    monkeypatch.setattr(runner, "variables", lambda *_: {})
+    monkeypatch.setattr(runner, "versions", lambda *_: {"python": "3.14.0"})
+    monkeypatch.setattr(runner, "subprocess", SimpleNamespace(run=ends))
+    assert runner.main(arguments) == expected
+
+
+def test_no_cell_at_all_is_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepared(_: Cell) -> Path:
+        raise LackError("no Python")
+
+    monkeypatch.setattr(runner, "OUTCOMES", tmp_path)
+    monkeypatch.setattr(runner, "prepared", prepared)
+    assert runner.main([]) == 1
+
+
 def test_the_page_has_a_row_for_every_cell(tmp_path: Path) -> None:
     save(
         Outcome("a", versions={"python": "3.12.1", "numpy": "2.1"}, passed=7), tmp_path
@@ -98,3 +169,24 @@ def test_the_page_has_a_row_for_every_cell(tmp_path: Path) -> None:
         "| b | - | - | - | - | - | - | not run: no run is noted |",
     ]
     assert table(found) in page(found)
+
+
+LACKS = Outcome("a", "this machine has no Python 3.14", is_lacking=True)
+"""The outcome of a cell that another machine may have run."""
+
+
+@pytest.mark.parametrize(
+    ("former", "newest", "expected"),
+    [
+        (Outcome("a", passed=1), Outcome("a", NO_RUN), Outcome("a", passed=1)),
+        (Outcome("a", passed=1), Outcome("a", failed=1), Outcome("a", failed=1)),
+        (Outcome("a", passed=1), Outcome("a", "no wheel"), Outcome("a", "no wheel")),
+        (Outcome("a", passed=1), LACKS, Outcome("a", passed=1)),
+        (Outcome("a", NO_RUN), LACKS, LACKS),
+        (Outcome("b"), LACKS, LACKS),
+    ],
+)
+def test_a_row_stays_until_the_cell_runs_again(
+    former: Outcome, newest: Outcome, expected: Outcome
+) -> None:
+    assert page([newest], page([former])) == page([expected])

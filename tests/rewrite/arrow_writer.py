@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import skipindex as sx
 from skipindex.api import open_table
 from skipindex.build.runners import LocalRunner
-from skipindex.layout import Clustering
+from skipindex.layout import CurveLayout
 from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport, optimize_files
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
@@ -50,7 +50,7 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
 
         def clustered(rows: pa.Table, group: Group) -> list[pa.Table]:
             names, n_files = target.cluster_by, target.n_files(group.files)
-            fitted = Clustering.fit(rows, names, n_files=n_files, curve=target.curve)
+            fitted = CurveLayout.fit(rows, names, n_files=n_files, curve=target.curve)
             found = fitted.assign([rows.column(name) for name in fitted.columns])
             parts = [rows.filter(pa.array(found.files == i)) for i in range(n_files)]
             return [part for part in parts if len(part)]

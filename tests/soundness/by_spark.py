@@ -20,6 +20,7 @@ from tests.soundness.matrix import Sample, Tally, judge
 from tests.soundness.pools import Pool
 from tests.soundness.texts import conditions
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, settings
+from tests.spark.versions import FAILED
 
 _BATCH: Final = 150
 """Conditions that are counted in one job."""
@@ -140,7 +141,7 @@ def count_by_file(
         counts = [sf.count_if(sf.col(f"c{i}")) for i in which]
         try:
             rows = judged.groupBy("file").agg(*counts).collect()
-        except PySparkException:
+        except FAILED:
             if len(which) > 1:
                 half = len(which) // 2
                 count(which[:half])

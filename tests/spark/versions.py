@@ -7,11 +7,16 @@ from typing import Final
 import pyarrow as pa
 import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 SPARK: Final = tuple(map(int, pyspark.__version__.split(".")[:2]))
 """The version that runs, ``(4, 0)`` for one."""
+
+FAILED: Final = (PySparkException, Py4JJavaError)
+"""What a query that fails raises: Spark 3.5 leaves errors of its tasks as py4j's."""
 
 
 def since(major: int, minor: int, *, what: str) -> pytest.MarkDecorator:

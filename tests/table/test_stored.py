@@ -109,7 +109,7 @@ READ_AS: dict[str, tuple[pa.Array, str]] = {
     "dates in ms": (pa.array([0, None], pa.date64()), "v = DATE '1970-01-02'"),
 }
 IS_NEW = hasattr(pa, "json_")
-"""pyarrow 17 writes no views and knows no JSON."""
+"""pyarrow 18 writes no views and knows no JSON."""
 if IS_NEW:
     READ_AS["JSON"] = (pa.array(['{"a":1}', None], pa.json_()), "v = 'x'")
 else:
@@ -127,7 +127,7 @@ def test_arrow_types_that_spark_reads_as_plain_ones(tmp_path: Path, name: str) -
     assert table.plan(miss).verify().is_right
 
 
-@pytest.mark.skipif(not IS_NEW, reason="pyarrow 17 writes no views")
+@pytest.mark.skipif(not IS_NEW, reason="pyarrow 18 writes no views")
 def test_views_inside_of_structs(tmp_path: Path) -> None:
     inner = pa.StructArray.from_arrays([pa.array(["a"], pa.string_view())], ["v"])
     put(tmp_path / "0.parquet", {"s": inner})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
 from skipindex.api.index_info import IndexInfo, indexes_of
 from skipindex.api.journal import tell
-from skipindex.api.planning import AnyTable, plan_files
+from skipindex.api.planning import AnyTable, located, plan_files
 from skipindex.build.builder import BuildReport, drop, refresh
 from skipindex.build.column_requests import Request
 from skipindex.build.merge import merge
@@ -24,7 +24,7 @@ from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
-from skipindex.layout.quality import Quality, describe
+from skipindex.layout.quality import Quality, layout_quality
 from skipindex.layout.workload.workload import Workload
 from skipindex.planner.engine import engine_of, engine_type
 from skipindex.planner.plan import Plan
@@ -34,6 +34,7 @@ from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport
 from skipindex.rewrite.selection.target import CUBE_SIZE
 from skipindex.rewrite.vacuum import RETENTION, VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -87,6 +88,7 @@ class Table(TableState):
         order_by: str | Sequence[str] | None = None,
         workers: int | None = None,
         session: CacheSession | None = None,
+        now: datetime | None = None,
     ) -> Plan:
         """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -107,6 +109,7 @@ class Table(TableState):
             order_by=order_by,
             workers=workers,
             session=session,
+            now=now,
         )
 
     @property
@@ -204,7 +207,7 @@ class Table(TableState):
         >>> table.layout_quality(columns=["price"]).columns[0].depth
         1.0
         """
-        return describe(self, queries, columns=columns, spark=spark)
+        return layout_quality(self, queries, columns=columns, spark=spark)
 
     def build_indexes(
         self,
@@ -505,6 +508,7 @@ def open_table(
     partition_types: Mapping[str, pa.DataType] | None = None,
     derived: Derived | None = None,
     plain: bool = False,
+    storage_options: StorageOptions | None = None,
 ) -> Table:
     """The table below a folder: any directory of Parquet files that Spark reads.
 
@@ -512,8 +516,7 @@ def open_table(
     if there are folders named ``k=v``, those in such folders.
 
     Args:
-        table: a path or URI; a ``Table`` is returned as it is.  What its file system
-            needs stands in the URI, or in the environment.
+        table: a path or URI; a ``Table`` is returned as it is.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
             ``StructType``.  A file that lacks one of them holds NULL.  By default they
             are those of one footer, as in Spark.
@@ -523,16 +526,22 @@ def open_table(
             ``Table.declare_derived`` has committed.
         plain: take the folder for one of Parquet files, even if the log of Delta,
             Iceberg, Hudi or another format in it says which files count.
+        storage_options: arguments of the file system of an ``s3:``, ``gs:`` or
+            ``abfss:`` URI (``pyarrow.fs.S3FileSystem`` …), such as ``access_key``,
+            ``region`` and ``endpoint_override``.  By default they come from the
+            environment.  Workers get them; no message has their values.
 
     Raises:
         TableError: there is no such folder, or no Parquet file in it, or Spark refuses
-            its folders, or it is a table of another format.
+            its folders, or it is a table of another format, or a storage option is
+            unknown or refused.
 
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
     """
-    if isinstance(table, Table):
-        return table
+    place = located(table, storage_options)
+    if isinstance(place, Table):
+        return place
     if schema is not None and not isinstance(schema, pa.Schema):
         engine = engine_type(schema)
         if engine is None:
@@ -543,7 +552,7 @@ def open_table(
         schema = engine.arrow_schema(schema)
     return Table.of(
         open_state(
-            table,
+            place,
             schema=schema,
             partition_types=partition_types,
             derived=derived,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
 from skipindex.api.handle import Table, built
-from skipindex.api.planning import AnyTable
+from skipindex.api.planning import AnyTable, located
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import open_state
 
 if TYPE_CHECKING:
@@ -31,19 +32,20 @@ def build_indexes(
     progress: Progress | None = None,
     plain: bool = False,
     repair: bool | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> BuildReport[Table]:
     """Build the indexes that are missing, beside the data, in one commit.
 
-    ``open_table(table, plain=plain).build_indexes(indexes, …)`` does the same, and
-    ``Table.build_indexes`` tells the arguments and the errors.  The files are listed
-    once before the build.
+    ``open_table(table, plain=…, storage_options=…).build_indexes(indexes, …)`` does the
+    same, and ``Table.build_indexes`` tells the arguments and the errors.  The files are
+    listed once before the build.
 
     >>> report = sx.build_indexes(path, {"price": "bit_sliced"}, workers=1)
     >>> report.files, report.table.plan("price > 4").count()
     (2, 1)
     """
     return built(
-        open_state(table, plain=plain, fresh=True),
+        open_state(located(table, storage_options), plain=plain, fresh=True),
         indexes,
         AdviceRequest(columns, queries, max_bytes_ratio, timezone),
         spark=spark,

@@ -19,16 +19,16 @@ def enable(spark: SparkSession) -> None:
     """From now on every query of the session reads only files that can hold a match.
 
     The rows of every query are those that Spark returns without it.  DataFrames, SQL
-    text, views, catalog tables, joins, subqueries and CTEs count, also those that are
-    defined already.  A table is a folder of Parquet files with indexes beside them, as
+    text, views, catalog tables, joins, subqueries and CTEs count, also those that were
+    defined before.  A table is a folder of Parquet files with indexes beside them, as
     ``build_indexes`` leaves them; what else Spark reads stays as it is.  A file that is
     new, changed or without an index is read.  If planning fails, or takes longer than
     the setting ``skipindex.timeLimit`` (10 seconds), the query reads all files, and a
     warning is logged once a session.
 
     ``spark.conf.set("skipindex.enabled", "false")`` switches it off for what runs
-    next, ``disable`` for the session.  A DataFrame that has run reads its list of
-    files again, as it does in Spark.
+    next, ``disable`` for the session.  A DataFrame that has run keeps its list of
+    files, as it does in Spark.
 
     Args:
         spark: a classic session, of Spark 3.5 or newer.  Its driver compiles an

@@ -31,6 +31,7 @@ from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.rewrite.verify_table import TableReport
 from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot
 from skipindex.table import ColumnInfo, FileEntry, Status
 from skipindex.table.status import ColumnStatus
@@ -63,6 +64,7 @@ __all__ = [
     "Snapshot",
     "Stage",
     "Status",
+    "StorageOptions",
     "TableReport",
     "Trial",
     "VacuumReport",

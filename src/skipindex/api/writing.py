@@ -10,13 +10,15 @@ from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
 from skipindex.api.handle import Table, optimized, told
 from skipindex.api.journal import tell
-from skipindex.api.planning import AnyTable
+from skipindex.api.planning import AnyTable, located
 from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError
 from skipindex.layout.workload.workload import Workload
 from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
+from skipindex.storage.file_system.location import location_of
+from skipindex.storage.file_system.uris import StorageOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +35,7 @@ def write_table(
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     plain: bool = False,
+    storage_options: StorageOptions | None = None,
 ) -> Table:
     """Write ``df`` as a table of Parquet files, clustered and indexed.
 
@@ -54,6 +57,8 @@ def write_table(
         options: for Spark's Parquet writer, such as ``compression``.
         progress: called with the number of index tasks done and of all.
         plain: replace a table of another format too, with its log.
+        storage_options: as for ``open_table``; Spark, which writes the data files, has
+            settings of its own.
 
     Raises:
         TableError: ``path`` is a file or a table of another format, or is not empty and
@@ -82,7 +87,7 @@ def write_table(
         given["curve"] = None
     state = on_spark.write_table(
         df,
-        path,
+        location_of(path, storage_options),
         partition_by=partition_by,
         indexes=indexes,
         overwrite=overwrite,
@@ -101,6 +106,7 @@ def append(
     indexes: Request | None = None,
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Table:
     """Add the rows of ``df`` as new files, laid out and indexed as the others are.
 
@@ -116,6 +122,7 @@ def append(
         indexes: as for ``build_indexes``; None is the indexes that the table has.
         options: for Spark's Parquet writer, such as ``compression``.
         progress: called with the number of index tasks done and of all.
+        storage_options: as for ``write_table``.
 
     Raises:
         TableError: there is no such table, its columns are not those of ``df`` or
@@ -133,8 +140,9 @@ def append(
     """
     with needs_spark():
         from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
+    place = located(table, storage_options)
     state = on_spark.append(
-        df, table, indexes=indexes, options=options, progress=progress
+        df, place, indexes=indexes, options=options, progress=progress
     )
     return told("append", state, f"{len(state)} files")
 

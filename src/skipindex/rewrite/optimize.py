@@ -13,7 +13,7 @@ from skipindex.build.runners import Progress, Runner
 from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
-from skipindex.layout import curve as named_curve
+from skipindex.layout import curve_named
 from skipindex.layout.quality import overlap
 from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.rewrite.selection.eligible_files import (
@@ -194,7 +194,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
     if curve is not None and not names:
         raise LayoutError(f"curve={curve!r} would need columns in cluster_by")
     curve = curve or _CURVE
-    named_curve(curve)
+    curve_named(curve)
     rows, n_bytes = options.rows_per_file, options.bytes_per_file
     if rows is None and n_bytes is None:
         n_bytes = layout.get("bytes_per_file")

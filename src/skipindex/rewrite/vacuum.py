@@ -89,10 +89,7 @@ def vacuum(
     """See ``Table.vacuum``."""
     if retention < timedelta(0):
         raise TableError(f"cannot keep files for {retention} (expected 0 or more)")
-    if isinstance(table, TableState):
-        location = table.location
-    else:
-        location = table if isinstance(table, Location) else location_of(table)
+    location = table.location if isinstance(table, TableState) else location_of(table)
     check_folder(location)
     if not location.exists():
         raise TableError(f"no such table: {location.full('')!r} does not exist")

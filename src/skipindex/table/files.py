@@ -81,8 +81,12 @@ def _name(file: FileInfo) -> str:
 
 
 def check_folder(location: Location) -> None:
-    """Raise ``TableError`` if the path is a file."""
-    if location.stat("") is not None:
+    """Raise ``TableError`` if the path is a file, or the file system does not say."""
+    try:
+        file = location.stat("")
+    except OSError as error:
+        raise TableError(f"cannot open {location.full('')!r}: {error}") from error
+    if file is not None:
         raise TableError(
             f"{location.full('')!r} is a file (expected the folder of a table)"
         )

@@ -330,8 +330,8 @@ def open_state(
     """
     if isinstance(table, TableState):
         return table.refresh() if fresh else table
-    location = table if isinstance(table, Location) else location_of(table)
-    return _open(location, Options(schema, partition_types or {}, derived, plain))
+    options = Options(schema, partition_types or {}, derived, plain)
+    return _open(location_of(table), options)
 
 
 def _open(location: Location, options: Options) -> TableState:

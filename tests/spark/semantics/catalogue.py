@@ -10,10 +10,10 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+
+from tests.spark.versions import FAILED
 
 c = sf.col
 
@@ -499,6 +499,6 @@ def accepted(frame: DataFrame, text: str | Column) -> bool:
     """Whether Spark's analyser takes a condition."""
     try:
         frame.where(text)
-    except (PySparkException, Py4JJavaError):  # some it does not refuse in words
+    except FAILED:  # some it does not refuse in words
         return False
     return True

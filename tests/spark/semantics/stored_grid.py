@@ -16,8 +16,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
@@ -25,11 +23,8 @@ from pyspark.sql.types import StructField, StructType
 import skipindex as sx
 from skipindex.table import declared_schema
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, settings
-from tests.spark.versions import SPARK
+from tests.spark.versions import FAILED, SPARK
 from tests.tables import build, put
-
-FAILED = (PySparkException, Py4JJavaError)
-"""What Spark raises for a pair that a reader does not know."""
 
 VECTORIZED = "spark.sql.parquet.enableVectorizedReader"
 _DAY, _OLD = datetime(2020, 1, 1, 5), datetime(1999, 12, 31, 23, 59)

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -18,6 +16,7 @@ from tests.spark.semantics.catalogue import COLUMNS, TEXTS, accepted, calls
 from tests.spark.semantics.test_functions import INTERPRETED, check
 from tests.spark.semantics.test_sql_semantics import COLUMNS as VALUES
 from tests.spark.semantics.test_sql_semantics import SCHEMA
+from tests.spark.versions import FAILED
 
 pytestmark = pytest.mark.spark
 UTC = {
@@ -54,7 +53,7 @@ def truth(
     named = [condition.alias(f"c{i}") for i, condition in enumerate(some)]
     try:
         rows = frame.select(sf.input_file_name().alias(FILE), *named).collect()
-    except (PySparkException, Py4JJavaError):
+    except FAILED:
         if len(conditions) == 1:
             yield None
             return

@@ -25,7 +25,7 @@ class Conditions:
     @property
     def text(self) -> str:
         """All of them as one condition."""
-        return " AND ".join(f"({text})" for text in self.texts) or "TRUE"
+        return " AND ".join(self.texts) or "TRUE"
 
 
 def conditions(json_text: str, columns: Mapping[str, str]) -> Conditions:

@@ -18,12 +18,14 @@ from skipindex.spark.catalyst.sql_text import OPAQUE
 
 _SUFFIXES: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
-_UNITS: Final = (
-    ("DAY", 86_400_000_000),
-    ("HOUR", 3_600_000_000),
-    ("MINUTE", 60_000_000),
-    ("SECOND", 1_000_000),
-)
+MICROSECONDS: Final = {
+    "WEEK": 604_800_000_000,
+    "DAY": 86_400_000_000,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+}
+"""The units of time that the planner reads, and that always have one length."""
 _MOST_STEPS: Final = 999_999_999
 
 
@@ -79,7 +81,7 @@ def interval_text(kind: str, value: Any) -> str:
         return OPAQUE
     if kind.removeprefix("interval ").partition(" ")[0] in {"year", "month"}:
         return _interval(value, "MONTH")
-    for unit, length in _UNITS:
+    for unit, length in MICROSECONDS.items():
         if value % length == 0:
             return _interval(value // length, unit)
     return OPAQUE

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from skipindex.advice.advised_build import AdviceRequest, to_build
 from skipindex.build.builder import index_files
@@ -19,9 +17,9 @@ from skipindex.layout import Workload
 from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
 from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.cubes import cubes_of_write
-from skipindex.spark.columns import arrow_schema
+from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
-from skipindex.spark.writers.layout_request import LayoutRequest
+from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.manifest import Manifest
@@ -38,7 +36,7 @@ from skipindex.table import (
 
 def write_table(
     df: DataFrame,
-    path: str | os.PathLike[str],
+    path: Location | str | os.PathLike[str],
     *,
     cluster_by: Sequence[str] | Workload = (),
     curve: str | None = "hilbert",
@@ -68,7 +66,9 @@ def write_table(
         wanted = to_build(new, indexes, AdviceRequest())
         runner = SparkRunner(df.sparkSession)
         manifest = index_files(new, wanted.request, runner=runner, progress=progress)
-        cubes = cubes_of_write(new.paths, new.sizes.tolist(), laid_out.target)
+        cubes = cubes_of_write(
+            new.paths, new.sizes.tolist(), target_of(laid_out.layout)
+        )
         recorded = TableProperties(
             layout=laid_out.layout, cubes=[cube.to_json() for cube in cubes]
         )
@@ -77,13 +77,7 @@ def write_table(
     arrive(
         location,
         SaveMode.OVERWRITE if overwrite else SaveMode.CREATE,
-        write=lambda folder: write_counted(
-            laid_out.rows,
-            location,
-            folder,
-            partition_by=partition_by,
-            options={"maxRecordsPerFile": str(laid_out.limit), **(options or {})},
-        ),
+        write=lambda folder: write_counted(laid_out, location, folder, options),
         index=index,
     )
     return open_state(location)
@@ -107,13 +101,6 @@ def _planned(
     """A table of these columns and no rows, to see what can be indexed."""
     fields = [f for f in df.schema if f.name not in partition_by]
     hive = "/".join(f"{name}=0" for name in partition_by)
-    schema = pa.schema([_arrow_field(field) for field in fields])
+    schema = declared(StructType(fields))
     files = [FileInfo(f"{hive}/0.parquet", 1, 0)]
     return TableState(location, Observed(files, schema, {}, schema_path=""))
-
-
-def _arrow_field(field: StructField) -> pa.Field:
-    try:
-        return arrow_schema(StructType([field])).field(0)
-    except PySparkException:  # no Arrow type, so no index either
-        return pa.field(field.name, pa.null())
