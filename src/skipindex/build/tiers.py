@@ -5,6 +5,8 @@ the packs of a tier are an eighth as full as those of the tier above.  Once a ti
 twelve packs with the same indexes, they become one, which is of a higher tier.  So a
 payload is written once a tier, and a table of any age has at most eleven packs of each
 of six tiers, beside those that are full.  (Log-structured merge trees do the same.)
+
+A pack that is less than half in use is worn, and is written again.
 """
 
 from __future__ import annotations
