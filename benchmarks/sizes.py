@@ -18,7 +18,7 @@ from typing import Final
 import skipindex as sx
 from benchmarks._report import Measure, show
 from skipindex.advice.sample import take_sample
-from skipindex.build.builder import Request
+from skipindex.build.column_requests import Request
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes import index_types
 from ssb._progress import progress_lines

@@ -18,7 +18,7 @@ from examples.sample_data import write_events
 
 import skipindex as sx
 from skipindex.build.runners import LocalRunner
-from tests import cli_page
+from tests import catalyst_page, cli_page
 
 if TYPE_CHECKING:  # the others need no PySpark
     from pyspark.sql import SparkSession
@@ -160,6 +160,11 @@ def test_the_page_of_the_command_line_is_what_help_says() -> None:
     """Versions of Python break lines in different places."""
     expected, found = cli_page.page().split(), cli_page.PAGE.read_text().split()
     assert found == expected, "run: python -m tests.cli_page"
+
+
+def test_the_page_of_expressions_is_what_the_tables_say() -> None:
+    found = catalyst_page.PAGE.read_text()
+    assert found == catalyst_page.page(), "run: python -m tests.catalyst_page"
 
 
 def test_every_public_name_is_in_the_reference() -> None:

@@ -7,8 +7,8 @@
       PredicateError(ValueError)          the question is wrong
       UnsupportedTypeError(TypeError)     no such index on such a column
       UnknownIndexError(ValueError)       no index kind of that name
-      AdviceError(ValueError)             no choice of indexes can be made like that
-      LayoutError(ValueError)             a table cannot be laid out like that
+      AdviceError(ValueError)             the arguments for choosing indexes are invalid
+      LayoutError(ValueError)             the arguments of a clustering are invalid
       PlanError(ValueError)               a plan cannot be read as asked
       EngineError(TypeError)              no query engine is known for a value
       CorruptIndexError(ValueError)       the bytes are not what was written
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 
 class SkipIndexError(Exception):
-    """The base of every exception of skipindex.
+    """The base class of every error that skipindex raises on purpose.
 
     >>> issubclass(sx.TableError, sx.SkipIndexError)
     True
@@ -33,7 +33,7 @@ class SkipIndexError(Exception):
 
 
 class TableError(SkipIndexError, ValueError):
-    """The path is no table, or the table lacks what was asked of it.
+    """The path is no Parquet table, or the table lacks a part that the call needs.
 
     >>> sx.open_table("/nowhere")
     Traceback (most recent call last):
@@ -71,7 +71,7 @@ class AdviceError(SkipIndexError, ValueError):
 
 
 class LayoutError(SkipIndexError, ValueError):
-    """The clustering that was asked for is impossible.
+    """The arguments of a clustering are invalid, or do not fit the table.
 
     >>> sx.Clustering(by="city")
     Traceback (most recent call last):

@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         outcomes = load((cell.name for cell in chosen), OUTCOMES)
     print(table(outcomes))
     if options.write:
-        PAGE.write_text(page(load(by_name, OUTCOMES)))
+        PAGE.write_text(page(load(by_name, OUTCOMES), PAGE.read_text()))
     if not options.cell:
         outcomes = [outcome for outcome in outcomes if not outcome.is_lacking]
     if options.install:

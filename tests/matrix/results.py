@@ -7,8 +7,17 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Final
 
-PAGE_BEGINNING = """\
+NO_RUN: Final = "no run is noted"
+
+_HEAD: Final = """\
+| cell | Python | Spark | passed | failed | skipped | seconds | with |
+|---|---|---|---:|---:|---:|---:|---|"""
+
+_NO_COUNTS: Final = "- | - | - | -"
+
+PAGE_BEGINNING: Final = """\
 # What skipindex is tested with
 
 Written by `make test-matrix MATRIX=--write`.  A version that is not in a row that
@@ -90,27 +99,37 @@ def load(cells: Iterable[str], folder: Path) -> list[Outcome]:
         if path.exists():
             found.append(Outcome(**json.loads(path.read_text())))
         else:
-            found.append(Outcome(cell, "no run is noted"))
+            found.append(Outcome(cell, NO_RUN))
     return found
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """A table in Markdown, a cell a row."""
-    lines = [
-        "| cell | Python | Spark | passed | failed | skipped | seconds | with |",
-        "|---|---|---|---:|---:|---:|---:|---|",
-    ]
+    return "\n".join([_HEAD, *map(_row, outcomes)])
+
+
+def page(outcomes: Sequence[Outcome], former: str = "") -> str:
+    """The whole page.
+
+    Args:
+        outcomes: of all cells.
+        former: the page as it stands.  A row of it stays where no newer run is noted,
+            and its figures stay where this machine cannot run the cell.
+    """
+    rows = {line.split()[1]: line for line in former.splitlines() if line[:2] == "| "}
+    lines = []
     for one in outcomes:
-        rest = dict(one.versions)
-        own = [rest.pop(name, "-") for name in ("python", "pyspark")]
-        figures = [one.passed, one.failed, one.skipped, round(one.seconds)]
-        shown = ["-"] * 4 if one.problem else list(map(str, figures))
-        others = ", ".join(f"{name} {version}" for name, version in rest.items())
-        words = [one.cell, *own, *shown, one.summary if one.problem else others]
-        lines.append(f"| {' | '.join(words)} |")
-    return "\n".join(lines)
+        row = rows.get(one.cell, _row(one))
+        stays = one.problem == NO_RUN or (one.is_lacking and _NO_COUNTS not in row)
+        lines.append(row if stays else _row(one))
+    return "\n".join([PAGE_BEGINNING, _HEAD, *lines, ""])
 
 
-def page(outcomes: Sequence[Outcome]) -> str:
-    """The whole page."""
-    return f"{PAGE_BEGINNING}\n{table(outcomes)}\n"
+def _row(outcome: Outcome) -> str:
+    rest = dict(outcome.versions)
+    own = [rest.pop(name, "-") for name in ("python", "pyspark")]
+    counts = [outcome.passed, outcome.failed, outcome.skipped, round(outcome.seconds)]
+    shown = [_NO_COUNTS] if outcome.problem else list(map(str, counts))
+    others = ", ".join(f"{name} {version}" for name, version in rest.items())
+    words = [outcome.cell, *own, *shown, outcome.summary if outcome.problem else others]
+    return f"| {' | '.join(words)} |"

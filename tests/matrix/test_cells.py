@@ -20,7 +20,7 @@ from tests.matrix.cells import (
     requirements,
 )
 from tests.matrix.environments import LackError, NoCellError
-from tests.matrix.results import Outcome, load, outcome_of, page, save, table
+from tests.matrix.results import NO_RUN, Outcome, load, outcome_of, page, save, table
 
 PROJECT = {
     "dependencies": ["numpy>=2.1,<3", "pyspark>=3.5,<4.4", "pybloom-live>=4,<5"],
@@ -169,3 +169,24 @@ def test_the_page_has_a_row_for_every_cell(tmp_path: Path) -> None:
         "| b | - | - | - | - | - | - | not run: no run is noted |",
     ]
     assert table(found) in page(found)
+
+
+LACKS = Outcome("a", "this machine has no Python 3.14", is_lacking=True)
+"""The outcome of a cell that another machine may have run."""
+
+
+@pytest.mark.parametrize(
+    ("former", "newest", "expected"),
+    [
+        (Outcome("a", passed=1), Outcome("a", NO_RUN), Outcome("a", passed=1)),
+        (Outcome("a", passed=1), Outcome("a", failed=1), Outcome("a", failed=1)),
+        (Outcome("a", passed=1), Outcome("a", "no wheel"), Outcome("a", "no wheel")),
+        (Outcome("a", passed=1), LACKS, Outcome("a", passed=1)),
+        (Outcome("a", NO_RUN), LACKS, LACKS),
+        (Outcome("b"), LACKS, LACKS),
+    ],
+)
+def test_a_row_stays_until_the_cell_runs_again(
+    former: Outcome, newest: Outcome, expected: Outcome
+) -> None:
+    assert page([newest], page([former])) == page([expected])

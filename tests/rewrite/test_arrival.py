@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,14 @@ from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.replacements import Replacement
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
+    Rows,
     everything,
     listed,
     optimized,
     rows_of,
     seen_by_both,
 )
-from tests.rewrite.killing import CHANGES, Killed, killed_at
+from tests.rewrite.killing import Killed, failing_at, killed_at
 from tests.rewrite.test_killed import check_swept, fill
 from tests.tables import build
 
@@ -41,28 +41,18 @@ def old_table(folder: Path) -> Path:
     return folder
 
 
-@contextmanager
-def failing_at(step: int, error: type[BaseException] = OSError) -> Iterator[list[str]]:
-    """Let one change of the file system fail, and the next ones succeed."""
-    calls: list[str] = []
-    originals = {name: getattr(Location, name) for name in CHANGES}
+def new_rows(folder: Path) -> Rows:
+    """Those that ``arrived`` writes."""
+    arrived(folder, SaveMode.CREATE)
+    return rows_of(folder, listed(folder))
 
-    def unsure(name: str) -> Callable[..., Any]:
-        def change(*args: Any) -> Any:
-            calls.append(name)
-            if len(calls) == step + 1:
-                raise error(f"no {name} today")
-            return originals[name](*args)
 
-        return change
-
-    try:
-        for name in CHANGES:
-            setattr(Location, name, unsure(name))
-        yield calls
-    finally:
-        for name, original in originals.items():
-            setattr(Location, name, original)
+def before_and_after(folder: Path, mode: SaveMode, new: Rows) -> tuple[Rows, Rows]:
+    """Make the table that a write in this mode finds; its rows, and those wanted."""
+    before = rows_of(folder, [])
+    if mode is not SaveMode.CREATE:
+        before = rows_of(old_table(folder), listed(folder))
+    return before, before + new if mode is SaveMode.APPEND else new
 
 
 def test_an_append_adds_rows_with_their_indexes(tmp_path: Path) -> None:
@@ -137,14 +127,10 @@ def test_a_killed_writer_leaves_all_or_none(
     tmp_path: Path, mode: SaveMode, after: bool
 ) -> None:
     n_seen = set()
-    arrived(tmp_path / "new", SaveMode.CREATE)
-    new = rows_of(tmp_path / "new", listed(tmp_path / "new"))
+    new = new_rows(tmp_path / "new")
     for step in range(200):
         folder = tmp_path / str(step)
-        before = rows_of(folder, [])
-        if mode is not SaveMode.CREATE:
-            before = rows_of(old_table(folder), listed(folder))
-        wanted = before + new if mode is SaveMode.APPEND else new
+        before, wanted = before_and_after(folder, mode, new)
         try:
             with killed_at(step, after=after):
                 arrived(folder, mode)
@@ -176,14 +162,10 @@ def test_a_writer_that_fails_leaves_none_and_one_that_returns_all(
     tmp_path: Path, mode: SaveMode
 ) -> None:
     n_failed = 0
-    arrived(tmp_path / "new", SaveMode.CREATE)
-    new = rows_of(tmp_path / "new", listed(tmp_path / "new"))
+    new = new_rows(tmp_path / "new")
     for step in range(200):
         folder = tmp_path / str(step)
-        before = rows_of(folder, [])
-        if mode is not SaveMode.CREATE:
-            before = rows_of(old_table(folder), listed(folder))
-        wanted = before + new if mode is SaveMode.APPEND else new
+        before, wanted = before_and_after(folder, mode, new)
         with failing_at(step) as calls, warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
@@ -209,14 +191,10 @@ def test_a_writer_that_is_interrupted_leaves_all_or_none(
     tmp_path: Path, mode: SaveMode
 ) -> None:
     """Ctrl-C, also when the rows that are overwritten are gone already."""
-    arrived(tmp_path / "new", SaveMode.CREATE)
-    new = rows_of(tmp_path / "new", listed(tmp_path / "new"))
+    new = new_rows(tmp_path / "new")
     for step in range(200):
         folder = tmp_path / str(step)
-        before = rows_of(folder, [])
-        if mode is not SaveMode.CREATE:
-            before = rows_of(old_table(folder), listed(folder))
-        wanted = before + new if mode is SaveMode.APPEND else new
+        before, wanted = before_and_after(folder, mode, new)
         with failing_at(step, KeyboardInterrupt) as calls, suppress(KeyboardInterrupt):
             arrived(folder, mode)
         if len(calls) <= step:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
-from skipindex.build.builder import BuildReport, Request, build, refresh
+from skipindex.build.builder import BuildReport, build, refresh
+from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress, Runner
 from skipindex.build.wanted import (
     SpecKey,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
@@ -17,7 +17,8 @@ from skipindex.api.extras import needs_spark
 from skipindex.api.index_info import IndexInfo, indexes_of
 from skipindex.api.journal import tell
 from skipindex.api.planning import AnyTable, located, plan_files
-from skipindex.build.builder import BuildReport, Request, drop, refresh
+from skipindex.build.builder import BuildReport, drop, refresh
+from skipindex.build.column_requests import Request
 from skipindex.build.merge import merge
 from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
@@ -87,6 +88,7 @@ class Table(TableState):
         order_by: str | Sequence[str] | None = None,
         workers: int | None = None,
         session: CacheSession | None = None,
+        now: datetime | None = None,
     ) -> Plan:
         """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -107,6 +109,7 @@ class Table(TableState):
             order_by=order_by,
             workers=workers,
             session=session,
+            now=now,
         )
 
     @property
@@ -163,7 +166,7 @@ class Table(TableState):
                 text between ``;``.  Bytes then go to the columns and shapes that it
                 asks for alone.  A query that is named twice counts twice.
             max_bytes_ratio: cap of the indexes' bytes, as a part of the data's bytes.
-            timezone: of the session that will ask; as for ``plan``.
+            timezone: the time zone of the session that will ask; as for ``plan``.
 
         Raises:
             AdviceError: the cap is no number above 0, or no query can be asked here.
@@ -194,7 +197,7 @@ class Table(TableState):
         Args:
             queries: conditions to measure against the ideal layout, in which the
                 matching rows fill files of average size by themselves.
-            columns: by default all that have statistics.
+            columns: the columns to measure; by default all that have statistics.
             spark: counts the matching rows exactly, by reading them; without it they
                 are as exact as the indexes are.
 
@@ -235,18 +238,18 @@ class Table(TableState):
                 before (``refresh_indexes``), and on a table without indexes lets the
                 advisor choose: it measures candidates on a few files (``advise``),
                 and the report's ``advice`` says what it took and why.
-            columns: to choose for; by default all that have an order.
+            columns: the columns to choose for; by default all that have an order.
             queries: a workload to choose by, as conditions or whole SELECTs.
-            max_bytes_ratio: cap of all indexes of the table together, as a part of
-                the data's bytes; to choose by.
-            timezone: of the queries' session; as for ``plan``.
+            max_bytes_ratio: the cap for the choice: the bytes of all indexes of the
+                table together, as a part of the data's bytes.
+            timezone: the time zone of the session that asks the queries.
             spark: a session whose executors do the work; None is a process pool here.
             workers: how many processes, without Spark; by default one a core.
             progress: called with the number of tasks done and of all tasks.
-            repair: whether indexes that are there are looked at, and built again
-                where they are damaged.  None looks at what is cheap to know: whether
-                packs are there with their size and, on a local disk, whether their
-                directories are whole.  True reads every index byte, False nothing.
+            repair: whether present indexes are checked, and built again where they
+                are damaged.  None checks what is cheap to know: whether packs are there
+                with their size and, on a local disk, whether their directories are
+                whole.  True reads every index byte, False nothing.
 
         Returns:
             What was built; its ``table`` has the new indexes.
@@ -310,8 +313,8 @@ class Table(TableState):
         """Forget indexes, in one commit; the table without them.
 
         Args:
-            columns: of these columns only.
-            kinds: of these kinds only; ``"minmax"`` stands for the statistics.
+            columns: only the indexes of these columns.
+            kinds: only the indexes of these kinds; ``"minmax"`` is the statistics.
 
         Raises:
             TableError: there is no such table any more.
@@ -336,8 +339,8 @@ class Table(TableState):
         packs stay on disk for readers of older commits.
 
         Args:
-            max_files: how many data files a pack may hold.
-            max_bytes: at how many bytes a pack is closed.
+            max_files: the most data files in a pack.
+            max_bytes: the number of bytes at which a pack is closed.
 
         Raises:
             TableError: there is no such table any more.
@@ -360,8 +363,8 @@ class Table(TableState):
         Args:
             columns: by partition column, a function of one column of the files in
                 SQL; an empty mapping takes the declaration back.
-            timezone: of the session that wrote the files; without it the wall clock
-                of a timestamp is only known to a day.
+            timezone: the time zone of the session that wrote the files; without it
+                the wall clock of a timestamp is only known to a day.
 
         Raises:
             PredicateError: there is no such partition column, or the function cannot
@@ -409,14 +412,15 @@ class Table(TableState):
         Args:
             spark: a classic session.
             layout: what to change of the table's own layout, as a ``Clustering``.
-            predicate: which partitions; only partition columns and literals.
+            predicate: the partitions to rewrite, as a condition that compares
+                partition columns with literals.
             mode: ``"incremental"`` clusters what is new, together with what is not
                 sealed; ``"full"`` clusters all, unless one run has done just that.
             cube_size: bytes from which on files that were clustered together are
                 sealed: incremental runs do not rewrite them.  A larger cube is better
                 separated, and costs more to grow.
-            indexes: of the new files, as for ``build_indexes``; by default those that
-                the table has.
+            indexes: the indexes of the new files, as for ``build_indexes``; by default
+                those that the table has.
             into: write an optimized copy of the whole table to this folder, which
                 does not exist or is empty, and leave the table alone.
             in_place: rewrite a table that skipindex has not written.

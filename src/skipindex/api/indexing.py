@@ -9,7 +9,8 @@ from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
 from skipindex.api.handle import Table, built
 from skipindex.api.planning import AnyTable, located
-from skipindex.build.builder import BuildReport, Request
+from skipindex.build.builder import BuildReport
+from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import open_state
@@ -35,8 +36,9 @@ def build_indexes(
 ) -> BuildReport[Table]:
     """Build the indexes that are missing, beside the data, in one commit.
 
-    ``open_table(table, plain=…, storage_options=…).build_indexes(indexes, …)``, which
-    tells the arguments and the errors.  The files are listed once before the build.
+    ``open_table(table, plain=…, storage_options=…).build_indexes(indexes, …)`` does the
+    same, and ``Table.build_indexes`` tells the arguments and the errors.  The files are
+    listed once before the build.
 
     >>> report = sx.build_indexes(path, {"price": "bit_sliced"}, workers=1)
     >>> report.files, report.table.plan("price > 4").count()

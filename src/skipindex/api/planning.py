@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from skipindex.api.extras import needs_spark
@@ -53,6 +54,7 @@ def plan_files(
     plain: bool = False,
     session: CacheSession | None = None,
     storage_options: StorageOptions | None = None,
+    now: datetime | None = None,
 ) -> Plan:
     """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -69,7 +71,7 @@ def plan_files(
         kinds: names of the index kinds that may be used (``"minmax"``,
             ``"bloom"`` …, ``"file_map"`` for the maps), and are always asked; by
             default all that there are, where asking them can be worth it.
-        without: names of the kinds that may not.
+        without: names of the kinds that may not be used.
         limit: so many matching rows are enough, so other files are not read.
         order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
             or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are left out by
@@ -77,14 +79,19 @@ def plan_files(
         workers: processes that look at rows, where that takes one of them seconds;
             1 is this one alone, None is one for every core.
         plain: as for ``open_table``.
-        session: a ``skipindex.api.CacheSession``, which holds what is read of indexes
-            for later plans; None is that of the process (``set_cache_bytes``).
+        session: a ``skipindex.api.CacheSession``, which holds index bytes that were
+            read for later plans; None is that of the process (``set_cache_bytes``).
         storage_options: as for ``open_table``.
+        now: what ``now()`` stands for in SQL text and in a ``Column``, with a time
+            zone; by default the clock.  ``current_date()``, and whole days of
+            ``now() - INTERVAL 7 DAYS``, are those of ``timezone``.  The plan has
+            literals for them (``Plan.moment``), so whenever it is read, the rows are
+            those of this moment.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
-        PlanError: ``limit`` is negative, ``order_by`` is no order, or there are no
-            ``workers``.
+        PlanError: ``limit`` is negative, ``order_by`` is no order, there are no
+            ``workers``, or ``now`` has no time zone.
         TableError: there is no such table.
         UnknownIndexError: ``kinds`` or ``without`` names a kind that does not exist.
 
@@ -103,6 +110,7 @@ def plan_files(
         workers=workers,
         plain=plain,
         session=session,
+        now=now,
     )
     for reason in (*plan.table.notes, *plan.evaluation.reader.notes):
         warn_once(plan.table.folder, reason)

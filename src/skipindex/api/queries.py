@@ -1,4 +1,4 @@
-"""Queries of a Spark session that nobody rewrites: they read only the planned files."""
+"""Unchanged queries of a Spark session that read only the planned files."""
 
 from __future__ import annotations
 

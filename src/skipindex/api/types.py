@@ -10,7 +10,8 @@ from skipindex.advice import Advice
 from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
 from skipindex.api.index_info import IndexInfo
 from skipindex.api.planning import AnyTable
-from skipindex.build.builder import BuildReport, Request
+from skipindex.build.builder import BuildReport
+from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
 from skipindex.expressions import Predicate
 from skipindex.expressions.builder import Column

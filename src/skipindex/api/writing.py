@@ -11,7 +11,7 @@ from skipindex.api.extras import needs_spark
 from skipindex.api.handle import Table, optimized, told
 from skipindex.api.journal import tell
 from skipindex.api.planning import AnyTable, located
-from skipindex.build.builder import Request
+from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError
 from skipindex.layout.workload.workload import Workload

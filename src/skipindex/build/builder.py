@@ -30,16 +30,6 @@ from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.vanished import without_vanished
 from skipindex.table import TableState
 
-__all__ = [
-    "BuildReport",
-    "Request",
-    "build",
-    "column_requests",
-    "drop",
-    "index_files",
-    "refresh",
-]
-
 TASKS_PER_SLOT: Final = 4
 
 

@@ -16,6 +16,8 @@ from skipindex.build.tiers import (
     crowded,
     files_of_packs,
     index_keys,
+    small,
+    worn,
 )
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
@@ -34,11 +36,11 @@ def merge(
     indexes that others change or drop meanwhile stay as they made them.
     """
     manifest = without_vanished(table.snapshot.manifest, table.location)
-    merger = Merger(table, manifest, max_files=max_files, max_bytes=max_bytes)
-    chosen, worn = merger.small(), merger.worn()
-    if len(chosen | worn) < 2 and not worn:
+    half_empty = worn(manifest, table.location)
+    chosen = small(manifest, max_files, max_bytes) | half_empty
+    if len(chosen) < 2 and not half_empty:
         return table, []
-    return _merge(table, merger, chosen | worn)
+    return _merge(table, Merger(table, manifest, max_files, max_bytes), chosen)
 
 
 def merge_crowded(
@@ -51,10 +53,10 @@ def merge_crowded(
     """
     notes: list[str] = []
     refused: set[str] = set()
-    merger = Merger(table, table.snapshot.manifest)
-    worn = merger.worn(shrunk)
-    if worn:
-        table, notes = _merge(table, merger, worn)
+    manifest = table.snapshot.manifest
+    chosen = worn(manifest, table.location, shrunk)
+    if chosen:
+        table, notes = _merge(table, Merger(table, manifest), chosen)
     while True:
         manifest = table.snapshot.manifest
         counts = files_of_packs(manifest)

@@ -12,24 +12,22 @@ from __future__ import annotations
 
 import mmap
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from skipindex.build.packable import BlobReader, packable, packed_together
 from skipindex.build.pending_pack import map_blob
 from skipindex.build.tiers import (
     MAX_BYTES,
     MAX_FILES,
+    UNREADABLE,
     IndexKey,
-    files_of_packs,
     index_keys,
-    is_small,
+    opened,
 )
-from skipindex.errors import CorruptIndexError
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP, build_file_map
 from skipindex.storage.damage import damage_of_blob
@@ -41,14 +39,10 @@ from skipindex.storage.manifest import (
     PackInfo,
     Ref,
 )
-from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, PackWriter
+from skipindex.storage.pack import BlobBuilder, BlobMeta, PackWriter
 from skipindex.table import TableState
 
 T = TypeVar("T")
-
-_UNREADABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
-_FOOTER: Final = 512
-"""More than a pack's footer has for a blob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,39 +107,6 @@ class Merger:
     forget_bins: bool = False
     refused: dict[int, str] = field(default_factory=dict)
 
-    def small(self) -> set[int]:
-        """The numbers of the packs that are to be merged."""
-        files = files_of_packs(self.manifest).tolist()
-        return {
-            i
-            for i, pack in enumerate(self.manifest.packs)
-            if is_small(files[i], pack.size, self.max_files, self.max_bytes)
-        }
-
-    def worn(self, among: Collection[str] | None = None) -> set[int]:
-        """The numbers of the packs that are less than half in use.
-
-        Args:
-            among: names of the packs whose files are counted, which reads a
-                directory of each; None is all.
-        """
-        found = set()
-        files = files_of_packs(self.manifest).tolist()
-        for use in self.manifest.blobs():
-            used = sum(blob.length for blob in use.pack.blobs)
-            if used * 2 < use.pack.size - len(use.pack.blobs) * _FOOTER:
-                found.add(use.number)
-            elif use.entry is use.pack.blobs[0] and (
-                among is None or use.pack.name in among
-            ):
-                try:
-                    n_slots = len(self._open(use).n_rows)
-                except _UNREADABLE:
-                    continue
-                if files[use.number] * 2 < n_slots:
-                    found.add(use.number)
-        return found
-
     def write(self, chosen: set[int], *, least: int = 1) -> list[Move]:
         """Write the merged packs; those that cannot be read are ``refused``.
 
@@ -172,8 +133,8 @@ class Merger:
             self.refused[use.number] = damage.reason
             return
         try:
-            blob = self._open(use)
-        except _UNREADABLE as error:
+            blob = opened(use, location)
+        except UNREADABLE as error:
             self.refused[use.number] = str(error)
             return
         meta = use.entry.meta
@@ -186,10 +147,6 @@ class Merger:
         before = sizes.setdefault(use.number, np.zeros(len(n_bytes), np.int64))
         if len(before) == len(n_bytes):
             before += n_bytes
-
-    def _open(self, use: BlobUse) -> Blob:
-        """The blob, opened for one look at its directory."""
-        return Blob(self.table.location.view(f"{PACKS}/{use.pack.name}"), use.entry)
 
     def _write_all(self, chosen: set[int], sizes: dict[int, np.ndarray]) -> list[Move]:
         """Write merged packs; all files of one have the same indexes in it.
@@ -330,7 +287,7 @@ def _newest(
         for reader in old[number]:
             try:
                 found = look(reader, slot)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 raise _NotMergeableError(number, str(error)) from error
             if found is not None:
                 return found

@@ -53,6 +53,16 @@ _LOW_63: Final = 0x7FFF_FFFF_FFFF_FFFF
 NAN: Final = 0x7FF8_0000_0000_0000
 """The value of NaN in the domain of a float column, greater than infinity's."""
 
+_DTYPES: Final = {
+    "int": pa.int64(),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "float": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
 _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _BYTES: Final = (
     pa.types.is_binary,
@@ -112,25 +122,9 @@ class Domain:
     @property
     def dtype(self) -> pa.DataType:
         """An Arrow type of the domain: of a column that a file lacks."""
-        match self.name:
-            case "int":
-                return pa.int64()
-            case "bool":
-                return pa.bool_()
-            case "date":
-                return pa.date32()
-            case "timestamp":
-                return pa.timestamp("us", "UTC")
-            case "timestamp_ntz":
-                return pa.timestamp("us")
-            case "float":
-                return pa.float64()
-            case "string":
-                return pa.string()
-            case "binary":
-                return pa.binary()
-            case _:
-                return pa.decimal128(18 if self.name == "decimal" else 38, self.scale)
+        if "decimal" in self.name:
+            return pa.decimal128(18 if self.name == "decimal" else 38, self.scale)
+        return _DTYPES[self.name]
 
     def encode(self, values: pa.Array) -> pa.Array:
         """``values`` as int64 or large_binary, in order, NULLs where they were."""

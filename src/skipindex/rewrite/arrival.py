@@ -34,6 +34,7 @@ from skipindex.storage.file_system.names import (
     LOG,
     PACKS,
     STAGING,
+    is_data_file,
     is_hidden_copy,
     published,
 )
@@ -42,7 +43,7 @@ from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import read_publications
 from skipindex.storage.replacements import Replacement, without_files
-from skipindex.table import is_data_file, other_format
+from skipindex.table import other_format
 
 _TRIES: Final = 100
 _PAUSE: Final = 0.2

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic
 
-from skipindex.build.builder import Request, column_requests, index_files
+from skipindex.build.builder import TableT_co, index_files
+from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress, Runner
 from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
@@ -51,9 +52,6 @@ class OptimizeOptions:
     sort_within: Sequence[str] | None = None
     indexes: Request | None = None
     in_place: bool = False
-
-
-TableT_co = TypeVar("TableT_co", bound=TableState, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)

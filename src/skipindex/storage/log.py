@@ -20,7 +20,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from crc32c import crc32c
@@ -206,15 +206,8 @@ def newest_snapshot(location: Location) -> Snapshot:
     notes = [f"indexes ignored: {problem}" for problem in problems[:1]]
     if found.version >= 0:
         notes = [f"commit {found.version} is used instead: {problems[0]}"]
-    return Snapshot(
-        found.version,
-        found.manifest,
-        found.properties,
-        found.manifest_name,
-        newest,
-        (*notes, *found.notes),
-        refused,
-    )
+    notes += found.notes
+    return replace(found, damaged=newest, notes=tuple(notes), refused=refused)
 
 
 def newest_for_writer(location: Location) -> Snapshot:

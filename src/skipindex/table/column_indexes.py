@@ -55,15 +55,11 @@ class ColumnIndexes:
     exact_names: bool = False
     _blobs: list[dict[str, list[BlobUse]]] = field(default_factory=list, repr=False)
     """Once a column is asked for: all blobs by name.  Copies share it."""
-
-    @cached_property
-    def _stats(self) -> dict[str, FileStats]:
-        return {}
-
-    @cached_property
-    def _fitting(self) -> dict[str, np.ndarray | None]:
-        """By column, the files whose values fit its type; None is all."""
-        return {}
+    _stats: dict[str, FileStats] = field(default_factory=dict, init=False, repr=False)
+    _fitting: dict[str, np.ndarray | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    """By column, the files whose values fit its type; None is all."""
 
     @cached_property
     def respelled(self) -> set[str]:

@@ -156,21 +156,17 @@ def _dictionary_columns(metadata: pq.FileMetaData, names: Collection[str]) -> li
     several times longer to read as a dictionary.  Only Spark's writer says so for
     certain; of others, a small dictionary is taken for one of all values.
     """
-    wanted = []
-    for i in range(metadata.num_columns):
-        column = metadata.schema.column(i)
-        if (
-            column.path in names
-            and "." not in column.path  # the field of a struct
-            and column.physical_type == "BYTE_ARRAY"
-            and column.converted_type in {"UTF8", "NONE"}
-        ):
-            wanted.append((i, column.path))
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    columns = map(metadata.schema.column, range(metadata.num_columns))
     return [
-        path
-        for i, path in wanted
-        if groups and all(_is_dictionary(group.column(i)) for group in groups)
+        column.path
+        for i, column in enumerate(columns)
+        if column.path in names
+        and "." not in column.path  # the field of a struct
+        and column.physical_type == "BYTE_ARRAY"
+        and column.converted_type in {"UTF8", "NONE"}
+        and groups
+        and all(_is_dictionary(group.column(i)) for group in groups)
     ]
 
 

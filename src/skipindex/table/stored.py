@@ -43,7 +43,8 @@ from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions import Reference
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.table.files import DataFile
-from skipindex.table.spark_json import INSTANT, ROW_METADATA, Typed, declared_schema
+from skipindex.table.partitions.inference import INSTANT
+from skipindex.table.spark_json import ROW_METADATA, Typed, declared_schema
 
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _HYBRID: Final = frozenset(

@@ -138,10 +138,8 @@ class TableState:
     def files(self) -> list[FileEntry]:
         """The data files, in the order of their paths."""
         return [
-            FileEntry(path, int(size), int(mtime), int(n) if n >= 0 else None)
-            for path, size, mtime, n in zip(
-                self.paths, self.sizes, self.mtimes, self.n_rows, strict=True
-            )
+            FileEntry(file.path, file.size, file.mtime, n if n >= 0 else None)
+            for file, n in zip(self.listing, self.n_rows.tolist(), strict=True)
         ]
 
     @property
@@ -199,10 +197,12 @@ class TableState:
         columns = self._columns_of(schema, refused)
         if columns.by_name == self._columns.by_name:
             return self
-        table = self._with_indexes(replace(self._indexes, columns=columns))
-        observed = replace(self._observed, refused=refused)
-        vars(table).update(schema=schema, _observed=observed, _columns=columns)
-        return table
+        return self._copy(
+            schema=schema,
+            _observed=replace(self._observed, refused=refused),
+            _columns=columns,
+            _indexes=replace(self._indexes, columns=columns),
+        )
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
         found = columns_of(schema, refused, self.partitions)
@@ -210,9 +210,7 @@ class TableState:
 
     def noted(self, notes: Sequence[str]) -> TableState:
         """The same table with more notes."""
-        other = copy.copy(self)
-        other.notes = (*self.notes, *notes)
-        return other
+        return self._copy(notes=(*self.notes, *notes))
 
     def refresh(self) -> TableState:
         """The table as it is now."""
@@ -291,7 +289,7 @@ class TableState:
         """
         if not self._indexes.respelled:
             return self
-        return self._with_indexes(replace(self._indexes, exact_names=True))
+        return self._copy(_indexes=replace(self._indexes, exact_names=True))
 
     def in_zone(self, instants: Instants) -> TableState:
         """The same table, for a session whose zone ``instants`` knows.
@@ -300,11 +298,11 @@ class TableState:
         """
         if not any(p.dtype == INSTANT for p in self.partitions):
             return self
-        return self._with_indexes(replace(self._indexes, instants=instants))
+        return self._copy(_indexes=replace(self._indexes, instants=instants))
 
-    def _with_indexes(self, indexes: ColumnIndexes) -> TableState:
+    def _copy(self, **changes: object) -> TableState:
         table = copy.copy(self)
-        vars(table).update(_indexes=indexes)
+        vars(table).update(changes)
         return table
 
 

@@ -45,9 +45,10 @@ class Recorded(NamedTuple):
 
 
 def read(path: Path) -> Iterator[Recorded]:
-    """The conditions of one version."""
-    for block in path.read_text().strip().split("\n\n"):
-        yield Recorded(*(line.rstrip() for line in block.split("\n")))
+    """The conditions of one version: three lines, and an empty one, for each."""
+    lines = path.read_text().splitlines()
+    for i in range(0, len(lines), 4):
+        yield Recorded(*lines[i : i + 3])
 
 
 def record() -> Path:

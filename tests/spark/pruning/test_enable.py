@@ -6,20 +6,20 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
 from skipindex.errors import EngineError
 from skipindex.spark.pruning.query_planner import QueryPlanner
+from tests.spark.pruning.scans import files_read, with_and_without
 
 pytestmark = pytest.mark.spark
 
@@ -60,44 +60,6 @@ def pruned(spark: SparkSession) -> Iterator[SparkSession]:
     yield spark
     sx.disable(spark)
     spark.conf.unset("skipindex.enabled")
-
-
-def scans(df: DataFrame) -> list[Any]:
-    """The scans of files in the plan that ran, and in its subqueries."""
-    found, pending = [], [df._jdf.queryExecution().executedPlan()]
-    while pending:
-        node = pending.pop()
-        kind = node.getClass().getSimpleName()
-        if kind == "AdaptiveSparkPlanExec":
-            pending.append(node.executedPlan())
-        elif kind.endswith("QueryStageExec"):
-            pending.append(node.plan())
-        elif kind == "FileSourceScanExec":
-            found.append(node)
-        for children in (node.children(), node.subqueries()):
-            pending += [children.apply(i) for i in range(children.size())]
-    return found
-
-
-def files_read(df: DataFrame) -> int:
-    """How many files the scans of a query read, by the metrics of its first run."""
-    df.collect()
-    return sum(scan.metrics().apply("numFiles").value() for scan in scans(df))
-
-
-def rows_of(df: DataFrame) -> list[Row]:
-    return sorted(df.collect(), key=str)
-
-
-def with_and_without(
-    spark: SparkSession, query: Callable[[], DataFrame]
-) -> tuple[list[Row], int, int]:
-    """The rows of a query, and the files it reads with and without skipping."""
-    spark.conf.set("skipindex.enabled", "false")
-    expected, all_files = rows_of(query()), files_read(query())
-    spark.conf.set("skipindex.enabled", "true")
-    assert rows_of(query()) == expected
-    return expected, files_read(query()), all_files
 
 
 QUERIES = {

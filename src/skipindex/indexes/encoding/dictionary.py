@@ -6,7 +6,7 @@ header holds a key for every chunk: a look-up unpacks one chunk, and no chunk fo
 value beyond the file's extremes.  In *value mode* (integers only) a code is
 ``value - base``; then there is no dictionary, and codes that no row has.
 
-In the header, behind the fixed fields::
+In the header, after the fixed fields::
 
     value mode   i64 base
     integers     i64 greatest value | i64 first value of every chunk
@@ -46,7 +46,7 @@ T = TypeVar("T")
 _CACHED_CHUNKS: Final = 2
 """Chunks that a dictionary caches unpacked: a range has two ends."""
 _BULK_LOOKUP_FROM: Final = 16
-"""From so many values on, they are looked up chunk by chunk."""
+"""From this number of values on, they are looked up chunk by chunk."""
 
 
 class Codebook(Protocol):
@@ -155,12 +155,12 @@ class _IntDictionary(_Book):
     cache: dict[int, npt.NDArray[np.uint64]] = field(default_factory=dict, init=False)
 
     def _above_first(self, i: int) -> npt.NDArray[np.uint64]:
-        """How far the values of chunk ``i`` behind its first are above it."""
+        """How far the values of chunk ``i`` but the first are above the first."""
         chunk = self.cache.get(i)
         if chunk is None:
             n = min(INTS_PER_CHUNK, self.n_codes - i * INTS_PER_CHUNK)
             chunk = unpack_ints(self.parts[1 + i], n)
-            _keep(self.cache, i, chunk)
+            _store(self.cache, i, chunk)
         return chunk
 
     def _place(self, value: Value) -> tuple[int, bool]:
@@ -224,7 +224,7 @@ class _TextDictionary(_Book):
         if chunk is None:
             n = self.ends[i] - self._begin(i)
             chunk = unpack_texts(self.parts[1 + i], n)
-            _keep(self.cache, i, chunk)
+            _store(self.cache, i, chunk)
         return chunk
 
     def _place(self, value: Value) -> tuple[int, bool]:
@@ -262,7 +262,7 @@ class _TextDictionary(_Book):
         return pa.concat_arrays([chunk.to_arrow() for chunk in chunks])
 
 
-def _keep(cache: dict[int, T], i: int, chunk: T) -> None:
+def _store(cache: dict[int, T], i: int, chunk: T) -> None:
     """Cache a chunk and evict the oldest ones; threads may share the cache."""
     for old in list(cache)[: len(cache) + 1 - _CACHED_CHUNKS]:
         cache.pop(old, None)

@@ -15,21 +15,7 @@ from typing import Final, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from skipindex.expressions import Comparison, In, IsNull, Like, Literal, Operator
-from skipindex.expressions.atoms import (
-    Atom,
-    IntegerSet,
-    Matches,
-    NoneOf,
-    NotNullAtom,
-    NullAtom,
-    OneOf,
-    Range,
-    Value,
-    Wildcard,
-    after_prefix,
-    successor,
-)
+from skipindex.expressions import Comparison, In, IsNull, Like, Literal, Operator, atoms
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN, NAN, Domain
 from skipindex.expressions.patterns import REPLACEMENT, parse_pattern
 from skipindex.planner.binding.literal_cuts import Cut, Refusal, cut
@@ -70,12 +56,16 @@ class ColumnBinding:
             case Comparison(_, operator, value):
                 return self.comparison(operator, value)
             case In(_, values, negated):
-                if isinstance(values, IntegerSet) and self.domain.name == "int":
-                    return self._leaf((NoneOf if negated else OneOf)(self.name, values))
+                if isinstance(values, atoms.IntegerSet) and self.domain.name == "int":
+                    return self._leaf(
+                        (atoms.NoneOf if negated else atoms.OneOf)(self.name, values)
+                    )
                 listed = [value for value in values if value is not None]
                 return self.membership(listed, negated=negated)
             case IsNull(_, negated):
-                return self._leaf((NotNullAtom if negated else NullAtom)(self.name))
+                return self._leaf(
+                    (atoms.NotNullAtom if negated else atoms.NullAtom)(self.name)
+                )
             case Like():
                 return self.like(node)
             case _:
@@ -105,13 +95,13 @@ class ColumnBinding:
             case Operator.NE:
                 if _single(at):
                     assert at.ge is not None
-                    return self._leaf(NoneOf(self.name, (at.ge,)))
+                    return self._leaf(atoms.NoneOf(self.name, (at.ge,)))
                 if at.ge == at.gt:  # no value equals it
-                    return self._leaf(NotNullAtom(self.name))
+                    return self._leaf(atoms.NotNullAtom(self.name))
                 return AnyOf((self._range(None, at.ge), self._least(at.gt)))
             case Operator.NULL_SAFE_NE:
                 # Only a literal that is cut is none that Spark casts to NULL.
-                null = self._leaf(NullAtom(self.name))
+                null = self._leaf(atoms.NullAtom(self.name))
                 return AnyOf((null, self.comparison(Operator.NE, value)))
             case _:
                 assert_never(operator)
@@ -143,13 +133,13 @@ class ColumnBinding:
         problem = self._cast_of_list(values)
         if problem:
             return Unknown(self.text, problem)
-        kind = NoneOf if negated else OneOf
+        kind = atoms.NoneOf if negated else atoms.OneOf
         if self.domain.name == "int" and len(values) >= _MANY:
             array = _as_int64(values)
             if array is not None:
-                return self._leaf(kind(self.name, IntegerSet(array)))
+                return self._leaf(kind(self.name, atoms.IntegerSet(array)))
         plain = self._themselves(values)
-        exact: set[Value] = plain or set()
+        exact: set[atoms.Value] = plain or set()
         for value in values if plain is None else ():
             at = cut(self.domain, value, self.zone)
             if isinstance(at, Refusal):
@@ -164,7 +154,7 @@ class ColumnBinding:
         if exact:
             return self._leaf(kind(self.name, tuple(sorted(exact))))
         # No row equals any of them.
-        return self._leaf(NotNullAtom(self.name)) if negated else NEVER
+        return self._leaf(atoms.NotNullAtom(self.name)) if negated else NEVER
 
     def _cast_of_list(self, values: Sequence[Literal]) -> str:
         """Why Spark may cast the column, or round, to compare it with a list, or ""."""
@@ -180,7 +170,7 @@ class ColumnBinding:
             return ""
         return "" if fits_decimal(self.domain, values) else "the list makes Spark round"
 
-    def _themselves(self, values: Sequence[Literal]) -> set[Value] | None:
+    def _themselves(self, values: Sequence[Literal]) -> set[atoms.Value] | None:
         """The texts of a list, where all are; a text column holds them as bytes."""
         if self.domain.name == "string" and {*map(type, values)} == {str}:
             try:
@@ -207,37 +197,41 @@ class ColumnBinding:
                 return self.comparison(
                     Operator.NE if node.negated else Operator.EQ, text
                 )
-            case (Wildcard.ANY_TEXT,):
+            case (atoms.Wildcard.ANY_TEXT,):
                 return NEVER if node.negated else self._range(b"", None)
-            case (bytes(prefix), Wildcard.ANY_TEXT):
-                stop = after_prefix(prefix)
+            case (bytes(prefix), atoms.Wildcard.ANY_TEXT):
+                stop = atoms.after_prefix(prefix)
                 if node.negated:
                     return AnyOf((self._range(None, prefix), self._least(stop)))
                 return self._range(prefix, stop)
-        leaf = self._leaf(Matches(self.name, pattern, node.negated))
+        leaf = self._leaf(atoms.Matches(self.name, pattern, node.negated))
         if isinstance(pattern[0], bytes) and not node.negated:
-            return AllOf((self._range(pattern[0], after_prefix(pattern[0])), leaf))
+            return AllOf(
+                (self._range(pattern[0], atoms.after_prefix(pattern[0])), leaf)
+            )
         return leaf
 
     def _equal(self, at: Cut) -> BoundPredicate:
         if _single(at):
             assert at.ge is not None
-            return self._leaf(OneOf(self.name, (at.ge,)))
+            return self._leaf(atoms.OneOf(self.name, (at.ge,)))
         if at.ge is None or at.ge == at.gt:
             return NEVER
         return self._range(at.ge, at.gt)
 
-    def _least(self, low: Value | None) -> BoundPredicate:
+    def _least(self, low: atoms.Value | None) -> BoundPredicate:
         return NEVER if low is None else self._range(low, None)
 
-    def _range(self, low: Value | None, high: Value | None) -> BoundPredicate:
+    def _range(
+        self, low: atoms.Value | None, high: atoms.Value | None
+    ) -> BoundPredicate:
         if low in {INT64_MIN, b""}:
             low = None
         if high in {INT64_MIN, b""}:
             return NEVER
         if low is None and high is None:
-            return self._leaf(NotNullAtom(self.name))
-        return self._leaf(Range(self.name, low, high))
+            return self._leaf(atoms.NotNullAtom(self.name))
+        return self._leaf(atoms.Range(self.name, low, high))
 
     def _nearly(self, operator: Operator, at: Cut) -> BoundPredicate:
         """The atom, widened by the cut's slack: possible rows, none certain."""
@@ -254,11 +248,11 @@ class ColumnBinding:
             case Operator.NE:
                 return unknown
             case Operator.NULL_SAFE_NE:
-                return AnyOf((self._leaf(NullAtom(self.name)), unknown))
+                return AnyOf((self._leaf(atoms.NullAtom(self.name)), unknown))
             case _:
                 assert_never(operator)
 
-    def _leaf(self, atom: Atom) -> Leaf:
+    def _leaf(self, atom: atoms.Atom) -> Leaf:
         return Leaf(atom, self.text)
 
 
@@ -282,4 +276,4 @@ def _single(at: Cut) -> bool:
         return False
     # The greatest values have no successor.
     last = at.gt is None and at.ge in {INT64_MAX, NAN}
-    return last or at.gt == successor(at.ge)
+    return last or at.gt == atoms.successor(at.ge)

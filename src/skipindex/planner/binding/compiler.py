@@ -218,9 +218,7 @@ def fold(term: Term) -> tuple[Literal, str] | None:
     match domain.name:
         case "int":
             return plain, _INTEGERS.get(domain.bits, "")
-        case "float" if domain.bits == 64:
-            return plain, ""
-        case "string":
+        case "float" | "string" if domain.bits != 32:
             return plain, ""
         case "bool":
             return bool(plain), ""

@@ -15,17 +15,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final
 
-from skipindex.expressions.atoms import (
-    Atom,
-    Matches,
-    NoneOf,
-    NotNullAtom,
-    NullAtom,
-    OneOf,
-    Range,
-    Value,
-    successor,
-)
+from skipindex.expressions import atoms
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.terms import (
@@ -80,7 +70,7 @@ class BoundCall:
         keys = (self.function.key, *(argument.key for argument in self.arguments))
         return None if None in keys else keys
 
-    def value(self, value: Value | None) -> Plain | None:
+    def value(self, value: atoms.Value | None) -> Plain | None:
         """The function of the arguments' values."""
         found = [argument.value(value) for argument in self.arguments]
         if None in found:
@@ -158,7 +148,7 @@ class BoundCall:
         assert not isinstance(stop, bytes)
         return (low if start is None else start), (high if stop is None else stop - 1)
 
-    def preimage(self, question: Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: atoms.Atom, text: str) -> BoundPredicate:
         """Through the function, if it can be inverted."""
         spend()
         if self.composed is not self:
@@ -169,35 +159,36 @@ class BoundCall:
         function = self.function
         if function.slack:
             return self._rough_preimage(child, question, text)
-        if not function.direction or isinstance(question, Matches):
+        if not function.direction or isinstance(question, atoms.Matches):
             return computed(self, question, text)
-        if isinstance(question, NullAtom | NotNullAtom):
+        if isinstance(question, atoms.NullAtom | atoms.NotNullAtom):
             known: BoundPredicate = child.preimage(question, text)
             beyond = [
-                child.preimage(Range("", *interval), text) for interval in self._beyond
+                child.preimage(atoms.Range("", *interval), text)
+                for interval in self._beyond
             ]
             if not beyond:
                 return known
             unknown = Unknown(text, "the function may overflow")
-            if isinstance(question, NullAtom):
+            if isinstance(question, atoms.NullAtom):
                 return AnyOf((known, AllOf((AnyOf(tuple(beyond)), unknown))))
-            inside = child.preimage(Range("", *self._sure), text)
+            inside = child.preimage(atoms.Range("", *self._sure), text)
             return AnyOf((inside, AllOf((AnyOf(tuple(beyond)), unknown))))
         return self._preimage_of_range(child, question, text)
 
     def _preimage_of_range(
-        self, child: BoundTerm, question: Atom, text: str
+        self, child: BoundTerm, question: atoms.Atom, text: str
     ) -> BoundPredicate:
         match question:
-            case OneOf(_, values) | NoneOf(_, values) if len(values) > MANY:
-                hull: BoundPredicate = child.preimage(NotNullAtom(""), text)
-                if isinstance(question, OneOf):
-                    span = Range("", values[0], successor(values[-1]))
+            case atoms.OneOf(_, values) | atoms.NoneOf(_, values) if len(values) > MANY:
+                hull: BoundPredicate = child.preimage(atoms.NotNullAtom(""), text)
+                if isinstance(question, atoms.OneOf):
+                    span = atoms.Range("", values[0], atoms.successor(values[-1]))
                     hull = self._preimage_of_range(child, span, text)
                 return AllOf((hull, computed(self, question, text)))
-            case Range(_, low, high):
+            case atoms.Range(_, low, high):
                 wanted: list[Interval] = [(low, high)]
-            case OneOf() | NoneOf():
+            case atoms.OneOf() | atoms.NoneOf():
                 wanted = intervals_of(question)
             case _:
                 raise AssertionError("a question about NULL is answered before")
@@ -206,7 +197,7 @@ class BoundCall:
         parts = [child.preimage(piece, text) for piece in pieces]
         unknown = Unknown(text, "the function may overflow")
         for interval in self._beyond:
-            beyond = child.preimage(Range("", *interval), text)
+            beyond = child.preimage(atoms.Range("", *interval), text)
             parts.append(AllOf((beyond, unknown)))
         found = AnyOf(tuple(parts)) if parts else NEVER
         return self._but_unsure(found, child, wanted, text)
@@ -222,25 +213,29 @@ class BoundCall:
         if self.function.unsure is None:
             return found
         bounds = {bound for bound in chain(*wanted) if isinstance(bound, bytes)}
-        values = tuple(sorted(set[Value]().union(*map(self.function.unsure, bounds))))
+        values = tuple(
+            sorted(set[atoms.Value]().union(*map(self.function.unsure, bounds)))
+        )
         if not values:
             return found
         unknown = Unknown(text, "a text that ends in a part of a character")
-        rest = AllOf((child.preimage(NoneOf("", values), text), found))
-        return AnyOf((rest, AllOf((child.preimage(OneOf("", values), text), unknown))))
+        rest = AllOf((child.preimage(atoms.NoneOf("", values), text), found))
+        return AnyOf(
+            (rest, AllOf((child.preimage(atoms.OneOf("", values), text), unknown)))
+        )
 
     def _rough_preimage(
-        self, child: BoundTerm, question: Atom, text: str
+        self, child: BoundTerm, question: atoms.Atom, text: str
     ) -> BoundPredicate:
         unknown = Unknown(text, self.function.reason)
         slack = self.function.slack
         match question:
-            case NullAtom() | NotNullAtom():
+            case atoms.NullAtom() | atoms.NotNullAtom():
                 return child.preimage(question, text)
-            case Range(_, low, high):
+            case atoms.Range(_, low, high):
                 pass
-            case OneOf(_, values):
-                low, high = values[0], successor(values[-1])
+            case atoms.OneOf(_, values):
+                low, high = values[0], atoms.successor(values[-1])
             case _:
                 return unknown
         least, most = whole(self.domain)
@@ -248,7 +243,7 @@ class BoundCall:
             low = low - slack if low - slack > least else None
         if isinstance(high, int):
             high = high + slack if high + slack <= most else None
-        return AllOf((child.preimage(Range("", low, high), text), unknown))
+        return AllOf((child.preimage(atoms.Range("", low, high), text), unknown))
 
     @cached_property
     def _sure(self) -> Interval:
@@ -286,7 +281,7 @@ class BoundCall:
             return None
         return start, stop
 
-    def _first(self, bound: Value) -> Value | None:
+    def _first(self, bound: atoms.Value) -> atoms.Value | None:
         """The least argument on the far side of ``bound``, None if there is none.
 
         Rising: the first whose result is at least it; falling: the first below it.
@@ -306,13 +301,13 @@ class BoundCall:
         return least_integer(*self._span, reached)
 
 
-def _question_of(intervals: Sequence[Interval]) -> Iterator[Atom]:
+def _question_of(intervals: Sequence[Interval]) -> Iterator[atoms.Atom]:
     """Questions whose union is the union of the intervals."""
-    single: list[Value] = []
+    single: list[atoms.Value] = []
     for low, high in sorted(intervals, key=lambda i: (i[0] is not None, i[0])):
-        if low is not None and high == successor(low):
+        if low is not None and high == atoms.successor(low):
             single.append(low)
         else:
-            yield Range("", low, high)
+            yield atoms.Range("", low, high)
     if single:
-        yield OneOf("", tuple(single))
+        yield atoms.OneOf("", tuple(single))

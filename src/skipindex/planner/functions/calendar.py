@@ -21,6 +21,7 @@ CLOCK_UNITS: Final = {
     "HOUR": 3600 * SECOND,
     "MINUTE": 60 * SECOND,
     "SECOND": SECOND,
+    "MICROSECOND": 1,
 }
 """Microseconds of the units of a wall clock, which are always as long."""
 
@@ -91,7 +92,7 @@ def truncated(number: int, unit: str) -> int:
 
 
 def iso_date(number: int) -> str | None:
-    """``2020-01-31``; None outside of the years 1 to 9999."""
+    """``2020-01-31``; None outside the years 1 to 9999."""
     year, month, day = civil(number)
     return f"{year:04}-{month:02}-{day:02}" if 1 <= year <= 9999 else None
 

@@ -32,17 +32,16 @@ DATE: Final = Domain("date")
 WALL_CLOCK: Final = Domain("timestamp_ntz")
 INSTANT: Final = Domain("timestamp")
 _INT: Final = integer(32)
-_UNITS: Final = {
+UNITS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     "QUARTER": "QUARTER",
     **dict.fromkeys(("MONTH", "MM", "MON"), "MONTH"),
     "WEEK": "WEEK",
 }
-_TRUNCATED: Final = {
+TRUNCATED: Final = {
     **CLOCK_UNITS,
     "DD": DAY,
     "MILLISECOND": 1000,
-    "MICROSECOND": 1,
 }
 
 
@@ -147,7 +146,7 @@ def _last_day(_: Argument) -> Function:
 
 @FUNCTIONS.named("trunc", takes="date any", coercion=Coercion.DATE)
 def _trunc(_: Argument, word: Argument) -> Function | None:
-    unit = _UNITS.get(_word(word))
+    unit = UNITS.get(_word(word))
     if unit is None:
         return None
     span = -(1 << 31) + 366, (1 << 31) - 1
@@ -159,7 +158,7 @@ def _trunc(_: Argument, word: Argument) -> Function | None:
 @FUNCTIONS.named("date_trunc", takes="any timestamp_ntz", coercion=Coercion.INSTANT)
 def _date_trunc(word: Argument, _: Argument) -> Function | None:
     """A wall clock, truncated; the caller converts it back to an instant."""
-    unit, length = _UNITS.get(_word(word)), _TRUNCATED.get(_word(word))
+    unit, length = UNITS.get(_word(word)), TRUNCATED.get(_word(word))
     span = INT64_MIN + 367 * DAY, INT64_MAX
     if length is not None:
         return Function(WALL_CLOCK, lambda _, t: in_bits(t - t % length, 64), 1, span)

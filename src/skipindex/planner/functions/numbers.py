@@ -86,8 +86,8 @@ def _linear(
         span = _sure_span(arguments, operation, bounds) if direction else None
         return Function(integer(bits), exact, direction if span else 0, span)
     if not _doubles(arguments):
-        kept = direction if sum(a.is_constant for a in arguments) == 1 else 0
-        return of_decimals(arguments, operation, kept)
+        is_one_varying = sum(a.is_constant for a in arguments) == 1
+        return of_decimals(arguments, operation, direction if is_one_varying else 0)
 
     def approximate(a: Plain, b: Plain) -> float:
         return on_doubles(float(a), float(b))

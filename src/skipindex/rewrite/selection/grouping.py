@@ -16,6 +16,7 @@ from skipindex.rewrite.selection.bin_packing import pack, runs
 from skipindex.rewrite.selection.cubes import Cube
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.storage.replacements import is_hidden_copy, published
+from skipindex.table.partitions.hive import Pairs
 
 
 class Mode(Enum):
@@ -55,7 +56,7 @@ class Group:
     sealed: bool = False
 
     @property
-    def values(self) -> tuple[tuple[str, str | None], ...]:
+    def values(self) -> Pairs:
         """The partition, as the folders spell it."""
         return self.files[0].values
 
@@ -77,7 +78,7 @@ class Group:
 
 def by_partition(files: Iterable[EligibleFile]) -> list[list[EligibleFile]]:
     """The files that have rows, by the values of their partition columns."""
-    found: dict[tuple[tuple[str, str | None], ...], list[EligibleFile]] = {}
+    found: dict[Pairs, list[EligibleFile]] = {}
     for file in files:
         if file.n_rows:
             found.setdefault(file.values, []).append(file)
@@ -164,7 +165,7 @@ def plan_joining(
 def rounds(groups: Iterable[Group]) -> list[list[Group]]:
     """The groups so that no two of a round are of one partition."""
     found: list[list[Group]] = []
-    taken: dict[tuple[tuple[str, str | None], ...], int] = {}
+    taken: dict[Pairs, int] = {}
     for group in groups:
         number = taken.get(group.values, 0)
         taken[group.values] = number + 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from skipindex.errors import LayoutError
+from skipindex.table.partitions.hive import Pairs
 
 CUBE_SIZE: Final = 150_000_000_000
 """Bytes; the larger a cube, the better its rows can be separated."""
@@ -24,7 +25,7 @@ class EligibleFile:
     """
 
     path: str
-    values: tuple[tuple[str, str | None], ...]
+    values: Pairs
     size: int
     n_rows: int
 

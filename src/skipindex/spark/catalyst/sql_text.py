@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from skipindex.expressions import Reference
+from skipindex.planner import engine
 
-OPAQUE: Final = "opaque()"
+OPAQUE: Final = engine.OPAQUE
 """Stands for what only Spark can compute: every row may match a condition with it."""
 
 _OPERATORS: Final = {

@@ -23,6 +23,7 @@ public class PlannerCalls {
 
     final Function plan;
     final Function files;
+    final Function canUseKeys;
     final Function failed;
     final String indexFolder;
     final String[] settings;
@@ -35,14 +36,21 @@ public class PlannerCalls {
      * plan: a question as JSON to the number of a listing (8 bytes) and one bit for each
      *     of its files, set if the file is ruled out; or to null, where none is.
      * files: the number of a listing, as text, to its files.
+     * canUseKeys: a folder and a column as JSON to null, if keys leave out no file.
      * failed: told why a question could not be asked.
      * indexFolder: the name of the folder that makes a folder a table.
      * settings: names of the settings that each question tells the planner, by lines.
      */
     PlannerCalls(
-            Function plan, Function files, Function failed, String indexFolder, String settings) {
+            Function plan,
+            Function files,
+            Function canUseKeys,
+            Function failed,
+            String indexFolder,
+            String settings) {
         this.plan = plan;
         this.files = files;
+        this.canUseKeys = canUseKeys;
         this.failed = failed;
         this.indexFolder = indexFolder;
         this.settings = settings.split("\n");
@@ -178,6 +186,25 @@ public class PlannerCalls {
         return ((Boolean) known[1]).booleanValue();
     }
 
+    /** Whether files can be left out by keys of a column. */
+    boolean canUseKeys(Path root, String column) {
+        StringBuilder text = place(root);
+        text.append(",\"column\":");
+        quote(text, column);
+        return canUseKeys.apply(text.append('}').toString()) != null;
+    }
+
+    /** The first members of an object that tells a folder. */
+    private static StringBuilder place(Path root) {
+        StringBuilder text = new StringBuilder("{\"root\":");
+        quote(text, root.toUri().getPath());
+        text.append(",\"scheme\":");
+        quote(text, root.toUri().getScheme());
+        text.append(",\"authority\":");
+        quote(text, root.toUri().getAuthority());
+        return text;
+    }
+
     /** All that an answer depends on: a line of JSON, and then the conjuncts as JSON. */
     String question(
             Path root,
@@ -186,13 +213,9 @@ public class PlannerCalls {
             StructType data,
             StructType partitions,
             scala.collection.immutable.Map options,
+            String keys,
             String conjuncts) {
-        StringBuilder text = new StringBuilder("{\"root\":");
-        quote(text, root.toUri().getPath());
-        text.append(",\"scheme\":");
-        quote(text, root.toUri().getScheme());
-        text.append(",\"authority\":");
-        quote(text, root.toUri().getAuthority());
+        StringBuilder text = place(root);
         text.append(",\"is_estimate\":").append(isEstimate);
         text.append(",\"is_catalog_table\":").append(isCatalogTable);
         text.append(",\"data\":");
@@ -220,7 +243,8 @@ public class PlannerCalls {
             text.append(':');
             quote(text, (String) pair._2());
         }
-        return text.append("}}\n").append(conjuncts).toString();
+        text.append("},\"keys\":[").append(keys).append(']');
+        return text.append("}\n").append(conjuncts).toString();
     }
 
     /** The value, or Spark's default; null if Spark does not know the setting. */
@@ -232,7 +256,7 @@ public class PlannerCalls {
         }
     }
 
-    private static void quote(StringBuilder text, String value) {
+    static void quote(StringBuilder text, String value) {
         if (value == null) {
             text.append("null");
             return;

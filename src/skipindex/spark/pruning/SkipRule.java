@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SessionState;
 
 /**
  * Gives every scan of Parquet files of a known table a SkippingFileIndex.
@@ -22,18 +23,22 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     static final String PARQUET =
         "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat";
     private volatile PlannerCalls planner;
+    private volatile SessionState session;
     private volatile String id = "";
 
     /** To be called before the rule is used; the arguments are those of PlannerCalls. */
     public PlannerCalls connect(
             String id,
+            SessionState session,
             java.util.function.Function plan,
             java.util.function.Function files,
+            java.util.function.Function canUseKeys,
             java.util.function.Function failed,
             String indexFolder,
             String settings) {
         this.id = id;
-        this.planner = new PlannerCalls(plan, files, failed, indexFolder, settings);
+        this.session = session;
+        this.planner = new PlannerCalls(plan, files, canUseKeys, failed, indexFolder, settings);
         return planner;
     }
 
@@ -45,7 +50,10 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         if (!planner.isEnabled()) return plan;
         try {
             LogicalPlan logical = (LogicalPlan) plan;
-            return logical.transform(new Scans(this, hasJoin(logical)));
+            boolean isJoined = hasJoin(logical);
+            LogicalPlan skipping = (LogicalPlan) logical.transform(new Scans(this, isJoined));
+            if (isJoined) JoinKeys.attach(skipping, session);
+            return skipping;
         } catch (Throwable problem) {
             planner.report(problem);
             return plan;

@@ -28,6 +28,7 @@ public class SkippingFileIndex implements FileIndex {
     /** Conjuncts that Spark does not pass on, as they have columns of files and of folders. */
     private volatile SEQ mixed;
     private volatile String mixedJson = "";
+    private volatile ArrayList keys = new ArrayList();
 
     SkippingFileIndex(
             HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable) {
@@ -45,13 +46,13 @@ public class SkippingFileIndex implements FileIndex {
 
     SEQ remaining(SEQ partitionFilters, SEQ dataFilters, boolean isEstimate) {
         SEQ all = base.listFiles(partitionFilters, dataFilters);
-        boolean asksNothing = dataFilters.isEmpty() && mixed == null;
+        boolean asksNothing = dataFilters.isEmpty() && mixed == null && keys.isEmpty();
         if (asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
         PlannerCalls.Answer answer;
         try {
             String question = planner.question(
                 root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
-                ExpressionJson.json(withMixed(dataFilters)));
+                isEstimate ? "" : keysJson(), ExpressionJson.json(withMixed(dataFilters)));
             answer = planner.ask(question, root);
         } catch (Throwable problem) {
             planner.report(problem);
@@ -92,6 +93,34 @@ public class SkippingFileIndex implements FileIndex {
     private static void add(ArrayList list, SEQ more) {
         scala.collection.Iterator each = more.iterator();
         while (each.hasNext()) list.add(each.next());
+    }
+
+    /** For each column with keys that the planner has an index for, a name and a list. */
+    private String keysJson() {
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < keys.size(); i++) {
+            JoinKeys one = (JoinKeys) keys.get(i);
+            try {
+                String listed = planner.canUseKeys(root, one.column) ? one.json() : null;
+                if (listed == null) continue;
+                if (text.length() > 0) text.append(',');
+                text.append('[');
+                PlannerCalls.quote(text, one.column);
+                text.append(',').append(listed).append(']');
+            } catch (Throwable problem) {
+                planner.report(problem);
+            }
+        }
+        return text.toString();
+    }
+
+    boolean hasKeys() {
+        return !keys.isEmpty();
+    }
+
+    /** Tell which keys columns need to have: JoinKeys. */
+    void setKeys(ArrayList keys) {
+        this.keys = keys;
     }
 
     /** Tell the condition right above the scan. */
@@ -162,9 +191,11 @@ public class SkippingFileIndex implements FileIndex {
 
     /** Spark finds scans that it can run once by this. */
     public boolean equals(Object other) {
+        if (this == other) return true;
         if (!(other instanceof SkippingFileIndex)) return false;
         SkippingFileIndex index = (SkippingFileIndex) other;
-        return base.equals(index.base) && mixedJson.equals(index.mixedJson);
+        boolean isAlike = base.equals(index.base) && mixedJson.equals(index.mixedJson);
+        return isAlike && keys.isEmpty() && index.keys.isEmpty();
     }
 
     public int hashCode() {

@@ -7,7 +7,7 @@ import logging
 import struct
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,10 +17,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from skipindex.errors import PlanError, first_line
+from skipindex.errors import PlanError, SkipIndexError, first_line
+from skipindex.expressions import In, Reference, conjunction
+from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.plan import Plan, plan_files
+from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
+from skipindex.storage.file_system.location import Location
 
 LOG: Final = logging.getLogger("skipindex")
 TIME_LIMIT: Final = "skipindex.timeLimit"
@@ -43,6 +47,7 @@ What an expression of Catalyst means is fixed, so that settings for SQL text do 
 matter here.
 """
 _REBASE: Final = frozenset({"corrected", "exception"})
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 SETTINGS: Final = (_ZONE, _CASE, TIME_LIMIT, *_READING)
 """What a question tells of the session."""
 _PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -132,6 +137,21 @@ class QueryPlanner:
         """
         return self.tables.numbered(int(number)).packed_files()
 
+    def can_use_keys(self, text: str) -> bytes | None:
+        """Something if files can be left out by keys of a column, else None.
+
+        Args:
+            text: the folder and the column, as ``PlannerCalls`` writes them.
+        """
+        asked = json.loads(text)
+        try:
+            state = self.tables.current(_location(asked)).state
+            column = state.resolve(asked["column"])
+            is_indexed = state.blobs(column) or state.maps(column)
+        except (SkipIndexError, OSError):
+            return None
+        return b"1" if is_indexed else None
+
     def failed(self, reason: str) -> None:
         """Warn, once a session, that a query reads all files of a table."""
         if not self._warned:
@@ -150,13 +170,11 @@ class QueryPlanner:
         start = time.perf_counter()
         settings = question["settings"]
         _check_reading(settings, question["options"])
-        location = scanned_location(
-            question["scheme"], question["authority"], question["root"]
-        )
+        location = _location(question)
         table = self.tables.current(location)
         judged = _judged_columns(table, question)
         asked = conditions(conjuncts, judged)
-        plan = _plan(table, asked, question)
+        plan = _plan(table, asked, question, judged)
         skipped = np.zeros(0, np.int64)
         if plan is not None:
             skipped = np.flatnonzero(~plan.evaluation.possible)
@@ -164,7 +182,7 @@ class QueryPlanner:
         self.records.append(
             QueryPlan(
                 location.full(""),
-                asked.text,
+                asked.text if plan is None else plan.where,
                 len(table.state),
                 len(skipped),
                 time.perf_counter() - start,
@@ -229,15 +247,34 @@ def _types(schema: str) -> Mapping[str, str]:
     return {field.name: field.dataType.simpleString() for field in fields}
 
 
+def _location(asked: Mapping[str, Any]) -> Location:
+    return scanned_location(asked["scheme"], asked["authority"], asked["root"])
+
+
+def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] | None:
+    """The keys of a join for a column of this type; None if it is no type of keys."""
+    if kind in _INTEGERS:
+        return IntegerSet(np.array(values, np.int64))
+    return tuple(values) if kind == "string" else None
+
+
 def _plan(
-    table: ScannedTable, asked: Conditions, question: Mapping[str, Any]
+    table: ScannedTable,
+    asked: Conditions,
+    question: Mapping[str, Any],
+    judged: Mapping[str, str],
 ) -> Plan | None:
     """The plan for what was understood of the conditions; None if nothing was."""
-    if not asked.texts:
+    keys = [
+        In(Reference((name,)), key_set)
+        for name, values in question["keys"]
+        if (key_set := _key_set(values, judged.get(name, ""))) is not None
+    ]
+    if not asked.texts and not keys:
         return None
     settings = question["settings"]
     return plan_files(
-        asked.text,
+        conjunction([parse(asked.text), *keys]),
         table=table.typed(question["data"]),
         timezone=asked.zone or settings[_ZONE],
         case_sensitive=settings[_CASE] == "true",

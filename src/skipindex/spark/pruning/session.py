@@ -19,7 +19,7 @@ from skipindex.storage.log import FOLDER
 from skipindex.table import TableState
 
 _RULE: Final = "skipindex.SkipRule"
-_CLASSES: Final = ("PlannerCalls", "SkippingFileIndex", "SkipRule")
+_CLASSES: Final = ("PlannerCalls", "JoinKeys", "SkippingFileIndex", "SkipRule")
 _SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
 """What ``Seq`` is in Spark's signatures under Scala 2.12, and since 2.13."""
 
@@ -55,7 +55,12 @@ class Pruning:
         # The driver knows the functions by weak references alone.
         self._functions = [
             _JavaFunction(call)
-            for call in (self.planner.answer, self.planner.files, self.planner.failed)
+            for call in (
+                self.planner.answer,
+                self.planner.files,
+                self.planner.can_use_keys,
+                self.planner.failed,
+            )
         ]
         gateway = _gateway(spark)
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
@@ -63,7 +68,11 @@ class Pruning:
         nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
         self.rule = constructor.newInstance(nothing)
         self.calls = self.rule.connect(
-            self.id, *self._functions, FOLDER, "\n".join(SETTINGS)
+            self.id,
+            spark._jsparkSession.sessionState(),  # noqa: SLF001
+            *self._functions,
+            FOLDER,
+            "\n".join(SETTINGS),
         )
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from skipindex.build.builder import Request, column_requests, index_files
+from skipindex.build.builder import index_files
+from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress
 from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError

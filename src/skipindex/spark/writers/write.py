@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from skipindex.advice.advised_build import AdviceRequest, to_build
-from skipindex.build.builder import Request, column_requests, index_files
+from skipindex.build.builder import index_files
+from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress
 from skipindex.errors import TableError
 from skipindex.layout import Workload

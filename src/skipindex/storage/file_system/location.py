@@ -250,8 +250,8 @@ class Location:
     def copy(self, path: str, target: str) -> None:
         """Make a file available at another path too; a file there is replaced.
 
-        A local file system links it, so that it takes no room and keeps its mark;
-        elsewhere it is copied by the store.
+        A local file system links it, so it takes no space and has the same modification
+        time; an object store copies it.
 
         Raises:
             StorageError: the file system refuses.
