@@ -3,7 +3,7 @@
 Walks Spark's own tree (``org.apache.spark.sql.internal.ColumnNode``), which holds the
 names and literals that the user wrote; Spark 3 has another one, which
 ``skipindex.spark.catalyst`` reads.  What is no built-in function of Spark, such as
-a Python function, becomes the call of a function that nobody knows: every row may
+a Python function, becomes the call of a function that is not known: every row may
 match it.
 """
 
