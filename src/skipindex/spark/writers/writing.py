@@ -86,7 +86,7 @@ def lay_out(
         df: the rows.
         layout: the property of the table.
         rows_per_file: the target; None if ``n_files`` says how many files to make.
-        n_rows: the number of rows of ``df``, if known; a curve counts them else.
+        n_rows: the number of rows of ``df``; None counts them, if a curve needs it.
         n_files: how many files a curve makes; None is as many as the target gives.
         balance: see ``Sampling``.
     """
