@@ -3,9 +3,11 @@
 VENV ?= .venv
 SCALE ?= 0.1
 FILES ?= 100
+FORM ?= flat
 OUT ?= data/ssb
 SEED ?= 1
 ROUNDS ?= 200
+COUNT ?= 2000
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
 # Options of the matrix, such as MATRIX="--cell spark-3.5 --write".
@@ -16,8 +18,9 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout test test-all test-matrix soundness months
-.PHONY: hostile concurrent mutants lint types format docs check clean
+.PHONY: help setup ssb bench bench-layout bench-spark test test-all test-matrix
+.PHONY: soundness months hostile concurrent queries mutants lint types format docs
+.PHONY: check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -26,8 +29,9 @@ help:  ## print this list
 setup: $(STAMP)  ## make the virtual environment, and find or install Java
 	@.ci/java >/dev/null
 
-ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 OUT=data/ssb)
-	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT)
+ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM=flat)
+	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT) \
+		--form $(FORM)
 
 bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)
@@ -36,6 +40,11 @@ bench-layout: $(STAMP)  ## compare layouts, delta-rs' too (OUT=data/ssb1, scale 
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,bench]"
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.layout --files $(FILES) \
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
+
+bench-spark: $(STAMP)  ## time queries through Spark, plain and pruned (OUT=data/ssb1, scale 1)
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.spark \
+		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
+		--scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow"
@@ -57,6 +66,9 @@ hostile: $(STAMP)  ## plan and vacuum hostile tables; kill writers and damage lo
 	@$(BIN)/python -m tests.rewrite.kill_and_damage
 concurrent: $(STAMP)  ## let writers write at once, and count the rows of each (ROUNDS=200)
 	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.writers --seed $(SEED) --rounds $(ROUNDS)
+
+queries: $(STAMP)  ## compare random queries with skipping on and off (COUNT=2000; long)
+	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.queries --seed $(SEED) --count $(COUNT)
 
 mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants

@@ -15,8 +15,8 @@ import benchmarks
 from benchmarks import _report
 
 _NO_BASELINE: Final = "no baseline on this machine yet (--save-baseline keeps one)"
-_ALONE: Final = frozenset({"layout"})
-"""What ``make bench-layout`` runs, as it takes long and needs delta-rs."""
+_ALONE: Final = frozenset({"layout", "spark"})
+"""What ``make bench-layout`` and ``make bench-spark`` run, as each takes long."""
 
 
 def names() -> list[str]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ssb.report import aligned
+
 BASELINE: Final = Path(__file__).with_name("baseline.json")
 TOLERANCE: Final = 1.25
 """How much worse than the baseline is worth a line: timings jump."""
@@ -51,7 +53,7 @@ class Measure:
 
     @property
     def badness(self) -> float | None:
-        """The ratio, turned so that more is worse and 1 is just within the limit."""
+        """The ratio or its inverse: more is worse, and 1 is just within the limit."""
         if self.ratio is None or not self.at_least:
             return self.ratio
         return 1 / self.ratio if self.ratio else float("inf")
@@ -82,14 +84,7 @@ def table_of(title: str, measures: Sequence[Measure]) -> str:
         limit = "" if m.limit is None else f"{'>=' if m.at_least else '<='} {_text(m)}"
         figure = f"{m.figure:,.4g} {m.unit}".rstrip()
         rows.append((m.what, figure, limit, ratio, m.verdict, m.note))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i in {0, 4, 5} else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    lines = aligned(rows, left={0, 4, 5})
     return "\n".join([title, "-" * max(map(len, lines)), *lines])
 
 
@@ -137,12 +132,17 @@ def compared(now: Baseline, before: Baseline) -> list[str]:
     return [line for _, line in sorted(worse, reverse=True)]
 
 
-def best_seconds(call: Callable[[], object], *, rounds: int = 7) -> float:
-    """The least wall time of some calls; one more, before them, warms up."""
+def best_seconds(
+    call: Callable[[], object],
+    *,
+    rounds: int = 7,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """The least time of some calls; one more, before them, warms up."""
     call()
     best = float("inf")
     for _ in range(rounds):
-        began = time.perf_counter()
+        began = clock()
         call()
-        best = min(best, time.perf_counter() - began)
+        best = min(best, clock() - began)
     return best

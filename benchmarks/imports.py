@@ -11,10 +11,9 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import time
 from typing import Final
 
-from benchmarks._report import Measure, show
+from benchmarks._report import Measure, best_seconds, show
 
 _MOST: Final = 1.5
 """How much longer ``import skipindex`` may take than pyarrow and numpy."""
@@ -24,12 +23,8 @@ _PLANNING: Final = "import skipindex; skipindex.plan_files"
 
 def least_seconds(code: str, *, rounds: int) -> float:
     """The least wall time of fresh processes that run ``code``."""
-    best = float("inf")
-    for _ in range(rounds):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 (ours)
-        best = min(best, time.perf_counter() - began)
-    return best
+    command = [sys.executable, "-c", code]
+    return best_seconds(lambda: subprocess.run(command, check=True), rounds=rounds)  # noqa: S603 (ours)
 
 
 def heavy_modules(code: str) -> list[str]:

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from crc32c import crc32c
 from pybloom_live import BloomFilter
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import BitMap
 
 import skipindex as sx
-from benchmarks._report import Measure, show
+from benchmarks._report import Measure, best_seconds, show
 from skipindex.expressions.atoms import (
     Atom,
     IntegerSet,
@@ -28,10 +28,10 @@ from skipindex.expressions.atoms import (
     Wildcard,
 )
 from skipindex.expressions.domain import domain_of
-from skipindex.indexes import EncodedColumn, Index, IndexSpec, ReadCount, index_type
+from skipindex.indexes import EncodedColumn, Index, IndexSpec, index_type
 from skipindex.indexes.bit_slices.digits import Shape, pack_slices
 from skipindex.indexes.filters.hashing import fill
-from skipindex.storage.parts import D, bitmap_of
+from skipindex.storage.parts import MemoryParts
 from skipindex.table.statistics import summarize
 
 SPECS: tuple[IndexSpec, ...] = (
@@ -45,36 +45,18 @@ SPECS: tuple[IndexSpec, ...] = (
 ORDERS = ("random", "clustered", "sorted")
 
 
-class MemoryParts:
+class CheckedParts(MemoryParts):
     """A payload in memory, checked by crc32c as one in a pack is."""
 
     def __init__(self, parts: Sequence[bytes]) -> None:
-        self.count = ReadCount()
-        self._parts = parts
+        super().__init__(parts)
         self._crcs = [crc32c(part) for part in parts]
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def __getitem__(self, i: int, /) -> memoryview:
-        return self.read(i, i + 1)[0]
 
     def read(self, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1``."""
-        for i in range(start, stop):
-            if crc32c(self._parts[i]) != self._crcs[i]:
-                raise AssertionError(f"part {i} was changed")
-            self.count.parts += 1
-            self.count.n_bytes += len(self._parts[i])
-        return [memoryview(part) for part in self._parts[start:stop]]
-
-    def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
-        """Parts ``start .. stop - 1`` as bitmaps."""
-        return list(map(bitmap_of, self.read(start, stop)))
-
-    def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
-        """What ``decode`` makes of part ``i``."""
-        return decode(self[i])
+        found = super().read(start, stop)
+        assert [crc32c(part) for part in found] == self._crcs[start:stop]
+        return found
 
 
 def encoded(values: pa.Array) -> EncodedColumn:
@@ -82,12 +64,11 @@ def encoded(values: pa.Array) -> EncodedColumn:
     return EncodedColumn("c", values, domain_of(values.type))
 
 
-def opened(spec: IndexSpec, values: pa.Array) -> tuple[Index, MemoryParts]:
+def opened(spec: IndexSpec, values: pa.Array) -> Index:
     """The index of ``values``."""
     column = encoded(values)
-    parts = MemoryParts(spec.build(column))
-    kind = index_type(spec.kind)
-    return kind.open(parts, column.domain, column.n_rows), parts
+    parts = CheckedParts(spec.build(column))
+    return index_type(spec.kind).open(parts, column.domain, column.n_rows)
 
 
 def numbers(n: int, n_distinct: int, order: str) -> pa.Array:
@@ -105,13 +86,8 @@ def cardinalities(n: int) -> list[int]:
 
 
 def best(call: Callable[[], object], *, repeat: int = 5) -> float:
-    """Seconds of the fastest of some runs."""
-    fastest = float("inf")
-    for _ in range(repeat):
-        began = time.thread_time()
-        call()
-        fastest = min(fastest, time.thread_time() - began)
-    return fastest
+    """Seconds of this thread in the fastest of some runs."""
+    return best_seconds(call, rounds=repeat, clock=time.thread_time)
 
 
 def name_of(spec: IndexSpec) -> str:
@@ -267,7 +243,7 @@ def show_probes(n: int) -> None:
     for n_distinct in (10, 1000, n):
         values = numbers(n, n_distinct, "random")
         for spec in SPECS:
-            index, _ = opened(spec, values)
+            index = opened(spec, values)
             for question, atom in questions(values):
                 if index.probe(atom) is None:
                     continue
@@ -301,7 +277,7 @@ def show_special_probes(n: int) -> None:
     for name, spec, values, atom in cases:
         seconds = best(lambda: spec.build(encoded(values)), repeat=3)  # noqa: B023 (called here)
         size = sum(map(len, spec.build(encoded(values))))
-        index, _ = opened(spec, values)
+        index = opened(spec, values)
         note = f"built at {n / seconds / 1e6:.3g} M/s, {size / n:.3g} bytes a row"
         took = _microseconds(lambda: index.probe(atom))  # noqa: B023 (called here)
         measures.append(

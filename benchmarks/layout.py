@@ -27,12 +27,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
-from skipindex.layout import Layout
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
 from ssb._progress import progress_lines
 from ssb.generate import Dataset, Log, find_or_generate
 from ssb.layouts import CLUSTER_BY
 from ssb.queries import QUERIES, Query
+from ssb.report import aligned
 from ssb.run import matches_per_file
 from ssb.session import local_session
 
@@ -86,7 +86,7 @@ class Result:
 
 
 def other_queries() -> list[Query]:
-    """Return the 13 queries with other literals; every one still finds its shape."""
+    """The 13 queries with other literals; every one still finds its shape."""
     literal = re.compile(
         "|".join(map(re.escape, sorted(_OTHER_LITERALS, key=len)[::-1]))
     )
@@ -108,7 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parsed = parser.parse_args(arguments)
     log = progress_lines()
-    spark = session(parsed.scale)
+    memory = "4g" if parsed.scale >= 1 else "2g"  # room for the largest sort
+    spark = local_session("bench layout", memory=memory)
     dataset = find_or_generate(
         parsed.out, scale=parsed.scale, files=parsed.files, spark=spark, log=log
     )
@@ -124,12 +125,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cost = min(hilbert for hilbert, _ in ratios) / min(plain for _, plain in ratios)
     shutil.rmtree(work)
     return verdict(results, cost)
-
-
-def session(scale: float) -> SparkSession:
-    """Return a session with room for the largest sort."""
-    memory = "4g" if scale >= 1 else "2g"
-    return local_session("bench layout", memory=memory)
 
 
 def written(
@@ -149,8 +144,7 @@ def written(
         workload = sx.Workload(asked, method=method)
         found = fit_workload(whole, workload, n_files=n_files, n_rows=n_rows)
         log(f"{method}: {found.curve.columns}, {found.curve.curve}, {found.scores}")
-        layout: Layout = found.layout
-        return apply_clustering(whole, layout)
+        return apply_clustering(whole, found.layout)
 
     makers: dict[str, Callable[[], DataFrame]] = {
         "linear": along("linear"),
@@ -267,27 +261,23 @@ def clustering_cost(
 
 
 def table_of(results: Sequence[Result]) -> str:
-    """Return the table of all layouts."""
+    """The table of all layouts."""
     heads = [query.name.removeprefix("Q") for query in QUERIES]
-    lines = [
-        f"{'layout':<17} {'files':>5} {'rows a file':>15} "
-        + " ".join(f"{head:>4}" for head in heads)
-        + f" {'sum':>5} {'MB':>6} {'rows':>5} {'others':>6} {'s':>6}"
+    rows = [
+        ["layout", "files", "rows a file", *heads, "sum", "MB", "rows", "others", "s"]
     ]
     for r in results:
         low, high = r.rows
+        counts = [*r.kept, sum(r.kept), round(r.megabytes), r.matching, r.others]
         seconds = "-" if r.seconds is None else f"{r.seconds:.1f}"
-        lines.append(
-            f"{r.name:<17} {r.n_files:>5} {f'{low:,}-{high:,}':>15} "
-            + " ".join(f"{n:>4}" for n in r.kept)
-            + f" {sum(r.kept):>5} {r.megabytes:>6.0f} {r.matching:>5} {r.others:>6} "
-            f"{seconds:>6}"
+        rows.append(
+            [r.name, str(r.n_files), f"{low:,}-{high:,}", *map(str, counts), seconds]
         )
-    lines.append(
+    note = (
         "sum: files kept by min/max; rows: by row-level indexes; others: by min/max "
         "for other literals"
     )
-    return "\n".join(lines)
+    return "\n".join([*aligned(rows), note])
 
 
 def verdict(results: Sequence[Result], cost: float) -> int:

@@ -32,6 +32,7 @@ from skipindex.planner.stages.pack_cache import CACHE_BYTES
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest, StatsColumn
+from skipindex.table import Observed
 from skipindex.table.statistics import summary_type
 
 N_KEYS = 100_000
@@ -102,14 +103,11 @@ def statistics_table(n_files: int) -> sx.Table:
         [columns[field.name].cast(field.type) for field in empty.schema],
         schema=empty.schema,
     )
+    schema = pa.schema([(name, pa.int64()) for name in lows])
+    listing = [FileInfo(path, 1_000_000, 1) for path in paths]
+    snapshot = Snapshot(0, Manifest(files, stats, ()))
     return sx.Table(
-        Location("/nowhere"),
-        [FileInfo(path, 1_000_000, 1) for path in paths],
-        pa.schema([(name, pa.int64()) for name in lows]),
-        {},
-        Snapshot(0, Manifest(files, stats, ())),
-        schema_path=paths[0],
-        partition_types={},
+        Location("/nowhere"), Observed(listing, schema, {}, paths[0], snapshot)
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,9 +18,10 @@ from typing import Final
 import skipindex as sx
 from benchmarks._report import Measure, show
 from skipindex.advice.sample import take_sample
-from skipindex.build.builder import Request
+from skipindex.build.column_requests import Request
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes import index_types
+from ssb._progress import progress_lines
 from ssb.generate import find_dataset, find_or_generate
 from ssb.layouts import INDEXES, layouts
 from ssb.queries import LOOKUPS, QUERIES, Query
@@ -44,42 +44,39 @@ scale 1, rounded up."""
 
 def main() -> None:
     """Measure at ``BENCH_SCALE`` on the data in ``BENCH_DATA``."""
+    log = progress_lines()
     scale = float(os.environ.get("BENCH_SCALE", "1"))
     data = Path(os.environ.get("BENCH_DATA", f"data/ssb-{scale:g}"))
     spark = local_session("bench sizes", conf={"spark.sql.session.timeZone": "UTC"})
-    known = find_dataset(data)
-    dataset = known or find_or_generate(
-        data, scale=scale, seed=4, files=100, spark=spark, log=_log
+    dataset = find_dataset(data) or find_or_generate(
+        data, scale=scale, seed=4, files=100, spark=spark, log=log
     )
     queries = (*QUERIES, *LOOKUPS)
-    for name, table in layouts(dataset, spark, log=_log).items():
+    for name, table in layouts(dataset, spark, log=log).items():
         with _copied(table) as plain:
             where = f"{name}, scale {scale:g}"
             limits = _REFERENCES if scale == 1 and name == "unordered" else {}
             show(f"bytes a row, {where}", _by_kind(plain, limits))
             truth = matches_per_file(spark, plain, queries)
             everything: Request = dict.fromkeys(COLUMNS, "bit_sliced")
-            wishes = {
-                "no workload": sx.open_table(plain).advise(columns=COLUMNS),
-                "the 13 queries": sx.open_table(plain).advise(
-                    columns=COLUMNS, queries=[q.where for q in QUERIES]
-                ),
-                "all 21 queries": sx.open_table(plain).advise(
-                    columns=COLUMNS, queries=[q.where for q in queries]
-                ),
+            choices = {
+                what: plain.advise(
+                    columns=COLUMNS, queries=asked and [q.where for q in asked]
+                )
+                for what, asked in (
+                    ("no workload", None),
+                    ("the 13 queries", QUERIES),
+                    ("all 21 queries", queries),
+                )
             }
             measures = []
-            for wish, advice in wishes.items():
-                _log(f"{name}: building what is chosen for {wish}")
-                measures += _judged(plain, wish, advice.request, truth)
-            _log(f"{name}: building everything")
+            for choice, advice in choices.items():
+                log(f"{name}: building what is chosen for {choice}")
+                measures += _judged(plain, choice, advice.request, truth)
+            log(f"{name}: building everything")
             measures += _judged(plain, "every column in full", everything, truth)
             show(f"the choice under a cap of {CAP:.0%}, {where}", measures)
     spark.stop()
-
-
-def _log(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -124,7 +121,7 @@ def _by_kind(table: sx.Table, limits: Mapping[tuple[str, str], float]) -> list[M
 
 def _judged(
     plain: sx.Table,
-    wish: str,
+    choice: str,
     request: Request,
     truth: Mapping[str, Collection[str]],
 ) -> list[Measure]:
@@ -132,17 +129,17 @@ def _judged(
 
     Args:
         plain: the table.
-        wish: in words.
+        choice: in words.
         request: what to build.
         truth: of every query, the files with a matching row.
     """
     report = sx.build_indexes(plain, request)
     table = report.table
     share = report.n_bytes / int(table.sizes.sum())
-    capped = wish != "every column in full"
+    capped = choice != "every column in full"
     measures = [
         Measure(
-            what=f"{wish}: indexes to data",
+            what=f"{choice}: indexes to data",
             figure=share,
             limit=CAP if capped else None,
             note=f"{report.n_bytes / 1e6:.1f} MB, built in {report.seconds:.0f} s",
@@ -154,10 +151,10 @@ def _judged(
         true = sum(len(truth[query.name]) for query in queries)
         measures.append(
             Measure(
-                what=f"{wish}: files kept over the {what}",
+                what=f"{choice}: files kept over the {what}",
                 figure=kept,
                 # What is built for some queries need not serve others.
-                limit=None if _is_of_others(wish, what) else _OVER_ORACLE * true,
+                limit=None if _is_of_others(choice, what) else _OVER_ORACLE * true,
                 note=f"oracle {true}, min/max {by_minmax}",
             )
         )
@@ -165,8 +162,8 @@ def _judged(
     return measures
 
 
-def _is_of_others(wish: str, what: str) -> bool:
-    return wish == "the 13 queries" and what != "13 queries"
+def _is_of_others(choice: str, what: str) -> bool:
+    return choice == "the 13 queries" and what != "13 queries"
 
 
 def _kept(

@@ -8,17 +8,28 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from skipindex import build_indexes
 from skipindex.errors import SkipIndexError
 from ssb import SsbError
 from ssb._progress import progress_lines
 from ssb._scale import Sizes
-from ssb.generate import DEFAULT_SEED, check_request, find_or_generate, generate
+from ssb.generate import (
+    DEFAULT_SEED,
+    Dataset,
+    Log,
+    check_request,
+    find_or_generate,
+    generate,
+)
 from ssb.layouts import INDEXES, layouts
 from ssb.queries import LOOKUPS, QUERIES
 from ssb.report import table_of, verdict_of
 from ssb.run import Outcome, run_layout
 from ssb.session import local_session
+from ssb.star import FACT_INDEXES, StarOutcome, fact_layouts, run_star
+from ssb.star_report import star_table_of, star_verdict_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,6 +66,10 @@ def add_run(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--repeat", type=int, default=2, metavar="N",
         help="times that each query runs; the fastest counts (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--form", choices=["flat", "star"], default="flat",
+        help="one flat table, or unchanged SQL over five tables (default: %(default)s)",
     )  # fmt: skip
     parser.set_defaults(command=run_benchmark)
 
@@ -111,6 +126,12 @@ def run_benchmark(parsed: argparse.Namespace) -> int:
         spark=spark,
         log=log,
     )
+    run = run_flat if parsed.form == "flat" else run_star_form
+    return run(spark, dataset, parsed.repeat, log)
+
+
+def run_flat(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) -> int:
+    """Run the flat form; 0 if all is right and tight."""
     outcomes: list[Outcome] = []
     reports = []
     for name, plain in layouts(dataset, spark, log=log).items():
@@ -118,12 +139,29 @@ def run_benchmark(parsed: argparse.Namespace) -> int:
         built = build_indexes(plain, INDEXES, spark=spark)
         log(str(built))
         found = run_layout(
-            spark, built.table, (*QUERIES, *LOOKUPS), repeat=parsed.repeat, log=log
+            spark, built.table, (*QUERIES, *LOOKUPS), repeat=repeat, log=log
         )
         outcomes += found
         reports.append(table_of(name, found))
     print("\n\n".join([*reports, verdict_of(outcomes)]))
     return 0 if all(o.is_right and o.is_tight for o in outcomes) else 1
+
+
+def run_star_form(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) -> int:
+    """Run the star form; 0 if all is right."""
+    outcomes: list[StarOutcome] = []
+    reports = []
+    flat = layouts(dataset, spark, log=log).values()
+    *_, clustered = flat
+    facts = fact_layouts(dataset, clustered)
+    for (name, fact), source in zip(facts.items(), flat, strict=True):
+        log(f"indexing the {name} layout")
+        log(str(build_indexes(fact, FACT_INDEXES, spark=spark)))
+        found = run_star(spark, dataset, fact, source, QUERIES, repeat=repeat, log=log)
+        outcomes += found
+        reports.append(star_table_of(name, found))
+    print("\n\n".join([*reports, star_verdict_of(outcomes)]))
+    return 0 if all(o.is_right for o in outcomes) else 1
 
 
 if __name__ == "__main__":

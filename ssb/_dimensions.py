@@ -14,7 +14,7 @@ _NATION_WIDTH = 9  # a city is a nation cut or padded to this, and a digit
 
 
 def draw(n: int, purpose: str, seed: int, *keys: str) -> Column:
-    """Return a number in ``[0, n)`` that depends on nothing but the arguments.
+    """A number in ``[0, n)`` that depends on nothing but the arguments.
 
     The same for every partitioning, processor count and Spark version: it is
     Spark's xxHash64 of the purpose, the seed and the keys, taken as 64-bit
@@ -28,27 +28,17 @@ def draw(n: int, purpose: str, seed: int, *keys: str) -> Column:
 def customer(
     tpch: DataFrame, nation: DataFrame, *, n_rows: int, seed: int
 ) -> DataFrame:
-    """Return the first ``n_rows`` TPC-H customers with a city and a new address."""
-    return (
-        tpch.where(F.col("c_custkey") <= n_rows)
-        .join(F.broadcast(nation), F.col("c_nationkey") == F.col("n_nationkey"))
-        .select(
-            F.col("c_custkey").cast("int"),
-            F.format_string("Customer#%09d", "c_custkey").alias("c_name"),
-            _address("c_address", seed, "c_custkey"),
-            _city("c_city", seed, "c_custkey"),
-            F.col("n_name").alias("c_nation"),
-            F.col("r_name").alias("c_region"),
-            "c_phone",
-            "c_mktsegment",
-        )
+    """The first ``n_rows`` TPC-H customers with a city and a new address."""
+    columns = _person("Customer", "c_custkey", seed)
+    return _people(tpch, nation, "c_custkey", n_rows).select(
+        *columns, "c_phone", "c_mktsegment"
     )
 
 
 def supplier(
     tpch: DataFrame, nation: DataFrame, *, n_rows: int, seed: int
 ) -> DataFrame:
-    """Return the first ``n_rows`` TPC-H suppliers with city, address and phone."""
+    """The first ``n_rows`` TPC-H suppliers with city, address and phone."""
     phone = F.format_string(
         "%d-%d-%d-%d",
         F.col("n_nationkey") + 10,
@@ -56,23 +46,14 @@ def supplier(
         draw(900, "s_phone 2", seed, "s_suppkey") + 100,
         draw(9000, "s_phone 3", seed, "s_suppkey") + 1000,
     )
-    return (
-        tpch.where(F.col("s_suppkey") <= n_rows)
-        .join(F.broadcast(nation), F.col("s_nationkey") == F.col("n_nationkey"))
-        .select(
-            F.col("s_suppkey").cast("int"),
-            F.format_string("Supplier#%09d", "s_suppkey").alias("s_name"),
-            _address("s_address", seed, "s_suppkey"),
-            _city("s_city", seed, "s_suppkey"),
-            F.col("n_name").alias("s_nation"),
-            F.col("r_name").alias("s_region"),
-            phone.alias("s_phone"),
-        )
+    columns = _person("Supplier", "s_suppkey", seed)
+    return _people(tpch, nation, "s_suppkey", n_rows).select(
+        *columns, phone.alias("s_phone")
     )
 
 
 def part(tpch: DataFrame, *, n_rows: int, seed: int) -> DataFrame:
-    """Return the first ``n_rows`` TPC-H parts with manufacturer, brand and colour.
+    """The first ``n_rows`` TPC-H parts with manufacturer, brand and colour.
 
     A TPC-H part name is five different words out of 92.  Three neighbours of them,
     from a drawn place on, are the colour and the two words of the name.
@@ -101,9 +82,25 @@ def part(tpch: DataFrame, *, n_rows: int, seed: int) -> DataFrame:
     )
 
 
-def _city(name: str, seed: int, key: str) -> Column:
+def _people(tpch: DataFrame, nation: DataFrame, key: str, n_rows: int) -> DataFrame:
+    """The rows with the first keys, joined with their nations."""
+    of_nation = F.col(f"{key[0]}_nationkey") == F.col("n_nationkey")
+    return tpch.where(F.col(key) <= n_rows).join(F.broadcast(nation), of_nation)
+
+
+def _person(title: str, key: str, seed: int) -> list[Column]:
+    """The columns that customers and suppliers have, in their order."""
+    letter = key[0]
+    city = f"{letter}_city"
     nation = F.rpad(F.col("n_name"), _NATION_WIDTH, " ")
-    return F.concat(nation, draw(10, name, seed, key)).alias(name)
+    return [
+        F.col(key).cast("int"),
+        F.format_string(f"{title}#%09d", key).alias(f"{letter}_name"),
+        _address(f"{letter}_address", seed, key),
+        F.concat(nation, draw(10, city, seed, key)).alias(city),
+        F.col("n_name").alias(f"{letter}_nation"),
+        F.col("r_name").alias(f"{letter}_region"),
+    ]
 
 
 def _address(name: str, seed: int, key: str) -> Column:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def progress_lines() -> Callable[[str], None]:
-    """Return a function that prints a line with the seconds since now.
+    """A function that prints a line with the seconds since now.
 
     To standard error, so that a command's result can be piped on.
     """

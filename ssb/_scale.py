@@ -28,7 +28,7 @@ class Sizes:
 
     @classmethod
     def of(cls, scale: float) -> Sizes:
-        """Return the sizes at ``scale``.
+        """The sizes at ``scale``.
 
         In steps of 0.001 every table of TPC-H and of SSB has a whole number of
         rows.  The part table grows with the base-2 logarithm, the range that the

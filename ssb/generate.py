@@ -71,7 +71,7 @@ class Dataset:
 
 
 def find_dataset(path: Path) -> Dataset | None:
-    """Return the data set at ``path``, or None where none of this version is."""
+    """The data set at ``path``, or None where none of this version is."""
     path = path.resolve()
     try:
         stored = json.loads((path / _METADATA).read_text(encoding="utf-8"))
@@ -150,7 +150,7 @@ def find_or_generate(
     spark: SparkSession,
     log: Log = lambda _: None,
 ) -> Dataset:
-    """Return the data set at ``out`` if it is the one asked for, else write it.
+    """The data set at ``out`` if it is the one asked for, else write it.
 
     A data set of another scale, seed or number of files is replaced.
 
@@ -205,7 +205,7 @@ def _check_target(out: Path, *, overwrite: bool) -> None:
 
 
 def _tpchgen() -> str:
-    """Return the generator's command, from this interpreter's environment first."""
+    """The generator's command, from this interpreter's environment first."""
     beside = Path(sys.executable).parent
     found = shutil.which("tpchgen-cli", path=str(beside)) or shutil.which("tpchgen-cli")
     if found is None:

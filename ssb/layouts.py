@@ -14,7 +14,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from skipindex.build.builder import Request
+from skipindex.build.column_requests import Request
 from ssb.generate import Dataset, Log
 
 CLUSTER_BY: Final = ("c_city", "s_city", "p_brand1", "lo_orderdate")

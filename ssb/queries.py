@@ -1,19 +1,30 @@
 """The 13 queries of the benchmark, and look-ups that only good indexes answer.
 
-All of them ask the flat table, so that each condition stands on columns of the
-table that is skipped.
+In the flat form they ask one table, so that each condition stands on columns of the
+table that is skipped.  In the star form, in which O'Neil et al. published them, they
+join the fact table with its dimensions.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+FACT: Final = "lineorder"
+DIMENSIONS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "d": ("date", "lo_orderdate", "d_datekey"),
+    "c": ("customer", "lo_custkey", "c_custkey"),
+    "s": ("supplier", "lo_suppkey", "s_suppkey"),
+    "p": ("part", "lo_partkey", "p_partkey"),
+}
+"""By the prefix of its columns: a dimension, and the columns that it is joined by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query on ``lineorder_flat``.
+    """A query of the benchmark.
 
     ``model`` is the share of the rows that match where columns are uniform and
     independent; None where no model was worked out.  ``why`` says what the query
@@ -29,8 +40,31 @@ class Query:
     why: str = ""
 
     def sql(self, table: str) -> str:
-        """Return the text of the query on ``table``, which is put in as it is."""
-        clauses = [f"SELECT {self.select}", f"FROM {table}", f"WHERE {self.where}"]
+        """The text of the query on ``table``, which is put in as it is."""
+        return self._text(table, self.where)
+
+    def star_sql(self) -> str:
+        """The text of the query on ``lineorder`` and the dimensions it needs.
+
+        >>> print(QUERIES[0].star_sql())
+        SELECT sum(lo_extendedprice * lo_discount) AS revenue
+        FROM lineorder, date
+        WHERE lo_orderdate = d_datekey AND d_year = 1993 AND ...
+        """
+        joined = self.dimensions
+        keys = [f"{key} = {of} AND " for _, key, of in joined]
+        tables = ", ".join([FACT, *(name for name, _, _ in joined)])
+        return self._text(tables, "".join(keys) + self.where)
+
+    @property
+    def dimensions(self) -> tuple[tuple[str, str, str], ...]:
+        """What of ``DIMENSIONS`` it takes a column from."""
+        words = f"{self.select} {self.where}"
+        prefixes = set(re.findall(r"\b([dcsp])_", words))
+        return tuple(of for prefix, of in DIMENSIONS.items() if prefix in prefixes)
+
+    def _text(self, tables: str, where: str) -> str:
+        clauses = [f"SELECT {self.select}", f"FROM {tables}", f"WHERE {where}"]
         if self.group_by:
             clauses.append(f"GROUP BY {self.group_by}")
         if self.order_by:
@@ -186,7 +220,7 @@ _EXACT: Final[Mapping[float, Mapping[str, ExactAnswer]]] = {
 
 
 def exact_answers(scale: float) -> Mapping[str, ExactAnswer]:
-    """Return the answers that rest on TPC-H alone, by query; none at most scales.
+    """The answers that rest on TPC-H alone, by query; none at most scales.
 
     They hold for every seed.
     """

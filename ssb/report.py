@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
-from ssb.run import Outcome
+from ssb.run import KINDS, Outcome
 
-_HEADER = (
-    f"{'query':<22}{'rows':>10}{'files':>7}{'minmax':>8}{'+bloom':>8}{'+bitmap':>9}"
-    f"{'oracle':>8}{'MB all':>8}{'MB read':>9}{'s all':>8}{'s plan':>8}{'s read':>8}"
-    "  same"
+_HEADS: Final = (
+    *("query", "rows", "files", "minmax", "+bloom", "+bitmap", "oracle"),
+    *("MB all", "MB read", "s all", "s plan", "s read", "same"),
 )
+
+
+def aligned(
+    rows: Sequence[Sequence[str]], left: Collection[int] = frozenset({0})
+) -> list[str]:
+    """A line for each row, the cells of a column in one width.
+
+    Args:
+        rows: texts, equally many in each row.
+        left: the columns whose cells begin at one place; all others end at one.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def table_of(layout: str, outcomes: Sequence[Outcome]) -> str:
@@ -21,10 +40,10 @@ def table_of(layout: str, outcomes: Sequence[Outcome]) -> str:
     the table and of the files read; seconds on the whole table, to plan, and on the
     plan (planning included); whether both answers are the same.
     """
-    lines = [f"layout: {layout}", _HEADER, "-" * len(_HEADER)]
-    lines += [_line(o) for o in outcomes]
-    lines += ["-" * len(_HEADER), _sums(outcomes)]
-    return "\n".join(lines)
+    lines = [_sums(o.query, [o]) for o in outcomes]
+    head, *lines_of_queries, sums = aligned([_HEADS, *lines, _sums("all", outcomes)])
+    rule = "-" * len(head)
+    return "\n".join([f"layout: {layout}", head, rule, *lines_of_queries, rule, sums])
 
 
 def verdict_of(outcomes: Sequence[Outcome]) -> str:
@@ -53,28 +72,22 @@ def verdict_of(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def _line(o: Outcome) -> str:
-    return (
-        f"{o.query:<22}{o.matched:>10,}{o.files:>7}{o.kept['minmax']:>8}"
-        f"{o.kept['bloom']:>8}{o.kept['bitmaps']:>9}{o.oracle:>8}"
-        f"{o.n_bytes[0] / 1e6:>8.1f}{o.n_bytes[1] / 1e6:>9.1f}"
-        f"{o.seconds[0]:>8.2f}{o.plan_seconds:>8.3f}{o.seconds[1]:>8.2f}"
-        f"{'yes' if o.is_right else 'NO':>6}"
-    )
+def _sums(name: str, outcomes: Sequence[Outcome]) -> list[str]:
+    """The cells of a line: those of one query, or the sums of all."""
 
+    def total(of: Callable[[Outcome], float]) -> float:
+        return sum(map(of, outcomes))
 
-def _sums(outcomes: Sequence[Outcome]) -> str:
-    def total(name: str) -> int:
-        return sum(o.kept[name] for o in outcomes)
-
-    return (
-        f"{'all':<22}{sum(o.matched for o in outcomes):>10,}"
-        f"{sum(o.files for o in outcomes):>7}{total('minmax'):>8}{total('bloom'):>8}"
-        f"{total('bitmaps'):>9}{sum(o.oracle for o in outcomes):>8}"
-        f"{sum(o.n_bytes[0] for o in outcomes) / 1e6:>8.1f}"
-        f"{sum(o.n_bytes[1] for o in outcomes) / 1e6:>9.1f}"
-        f"{sum(o.seconds[0] for o in outcomes):>8.2f}"
-        f"{sum(o.plan_seconds for o in outcomes):>8.3f}"
-        f"{sum(o.seconds[1] for o in outcomes):>8.2f}"
-        f"{'yes' if all(o.is_right for o in outcomes) else 'NO':>6}"
-    )
+    return [
+        name,
+        f"{total(lambda o: o.matched):,}",
+        f"{total(lambda o: o.files)}",
+        *(f"{sum(o.kept[kind] for o in outcomes)}" for kind in KINDS),
+        f"{total(lambda o: o.oracle)}",
+        f"{total(lambda o: o.n_bytes[0]) / 1e6:.1f}",
+        f"{total(lambda o: o.n_bytes[1]) / 1e6:.1f}",
+        f"{total(lambda o: o.seconds[0]):.2f}",
+        f"{total(lambda o: o.plan_seconds):.3f}",
+        f"{total(lambda o: o.seconds[1]):.2f}",
+        "yes" if all(o.is_right for o in outcomes) else "NO",
+    ]

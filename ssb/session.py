@@ -36,7 +36,7 @@ def local_session(
     conf: Mapping[str, str] | None = None,
     master: str | None = None,
 ) -> SparkSession:
-    """Return a local session whose Python workers run this very interpreter.
+    """A local session whose Python workers run this very interpreter.
 
     A session that runs already is returned as it is, with what Spark can still
     change of ``conf`` set on it.  The time zone stays Spark's own choice.
@@ -89,7 +89,7 @@ def local_session(
 
 
 def require_java() -> Path:
-    """Return the ``java`` command that Spark will start, at least `MIN_JAVA`.
+    """The ``java`` command that Spark will start, at least `MIN_JAVA`.
 
     Spark takes the one of ``JAVA_HOME``, else the first on the path.
 

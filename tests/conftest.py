@@ -38,7 +38,7 @@ REBASE = {
 
 
 NEED_PYSPARK = {
-    *("spark", "ssb", "benchmarks"),
+    *("spark", "ssb", "benchmarks", "sweeps/queries"),
     *("soundness/test_by_spark.py", "soundness/test_foreign.py"),
 }
 """What is left out where PySpark is not installed: it imports it."""

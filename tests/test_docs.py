@@ -18,7 +18,7 @@ from examples.sample_data import write_events
 
 import skipindex as sx
 from skipindex.build.runners import LocalRunner
-from tests import cli_page
+from tests import catalyst_page, cli_page
 
 if TYPE_CHECKING:  # the others need no PySpark
     from pyspark.sql import SparkSession
@@ -162,21 +162,28 @@ def test_the_page_of_the_command_line_is_what_help_says() -> None:
     assert found == expected, "run: python -m tests.cli_page"
 
 
+def test_the_page_of_expressions_is_what_the_tables_say() -> None:
+    found = catalyst_page.PAGE.read_text()
+    assert found == catalyst_page.page(), "run: python -m tests.catalyst_page"
+
+
 def test_every_public_name_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "api.md").read_text()
     named = set(re.findall(r"^::: skipindex\.(\w+)$", page, re.MULTILINE))
     assert set(sx.__all__) - {"__version__"} <= named
 
 
+def test_the_picture_of_curves_is_what_they_make() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "curves.py"))["picture"]()
+    found = (ROOT / "docs" / "curves.svg").read_text("utf-8")
+    assert found == drawn, "run: python docs/curves.py"
+
+
 def traps() -> Iterator[tuple[str, str]]:
     """The tests of each trap and worked example: its number, and the test's file."""
     for path in (ROOT / "tests").rglob("*.py"):
         file = path.relative_to(ROOT / "tests").as_posix()
-        for trap, check in re.findall(
-            r"^ *def test_(?:trap_c0*(\d+)|check_0*(\d+))",
-            path.read_text(),
-            re.MULTILINE,
-        ):
+        for trap, check in TEST.findall(path.read_text()):
             yield (f"C-{int(trap):02}" if trap else f"{int(check):02}"), file
 
 

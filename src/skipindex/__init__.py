@@ -20,6 +20,8 @@ return is in ``skipindex.api.types``, every error in ``skipindex.errors``, and
 Importing this module loads nothing else; a name is loaded when it is first used.
 """
 
+# ruff: noqa: F403, F405 (type checkers find the names of ``__all__`` in the API)
+
 from __future__ import annotations
 
 import importlib
@@ -27,37 +29,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skipindex.api import (
-        Bitmap,
-        BitSliced,
-        Bloom,
-        Clustering,
-        CommitConflictError,
-        Derived,
-        EngineError,
-        KeySet,
-        LayoutError,
-        MinMax,
-        NGramBloom,
-        Plan,
-        PlanError,
-        PredicateError,
-        RangeBitmap,
-        RunLength,
-        SkipIndexError,
-        Table,
-        TableError,
-        TokenBloom,
-        UnsupportedTypeError,
-        Workload,
-        append,
-        build_indexes,
-        col,
-        open_table,
-        plan_files,
-        read,
-        write_table,
-    )
+    from skipindex.api import *
 else:
 
     def __getattr__(name: str) -> Any:
@@ -96,9 +68,13 @@ __all__ = [
     "append",
     "build_indexes",
     "col",
+    "disable",
+    "enable",
+    "last_plans",
     "open_table",
     "plan_files",
     "read",
+    "register",
     "write_table",
 ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,8 @@ from skipindex.api.types import BuildReport
 from skipindex.errors import AdviceError, SkipIndexError, UnknownIndexError
 from skipindex.rewrite.verify_table import verify
 
-Print = Callable[[str], None]
+Answer = str | tuple[str, int]
+"""What a command prints, and its exit code if that may be other than 0."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,37 +29,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="skipindex", description="Read only the Parquet files that can match."
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for add in _COMMANDS:
-        add(commands)
+    for name, (run, text, *options) in _COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        for add in (_add_table, *options):
+            add(command)
+        command.set_defaults(run=run)
     parsed = parser.parse_args(arguments)
-    command: Callable[[argparse.Namespace], str | tuple[str, int]] = parsed.command
     try:
-        done = command(parsed)
+        answer: Answer = parsed.run(parsed)
     except SkipIndexError as error:
         sys.stderr.write(f"skipindex: error: {error}\n")
         return 2
-    text, code = (done, 0) if isinstance(done, str) else done
+    text, code = (answer, 0) if isinstance(answer, str) else answer
     sys.stdout.write(text + "\n")
     return code
 
 
-def _command(
-    commands: argparse._SubParsersAction[Any],
-    name: str,
-    run: Callable[[argparse.Namespace], str | tuple[str, int]],
-    text: str,
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text
-    )
+def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="folder or URI of the table")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--plain", action="store_true",
         help="take a table of another format for a plain folder of Parquet files",
     )  # fmt: skip
-    parser.set_defaults(command=run)
-    return parser
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
@@ -105,26 +98,17 @@ def _json(value: object) -> str:
     return json.dumps(value, indent=2, default=str)
 
 
-def _add_advise(commands: argparse._SubParsersAction[Any]) -> None:
-    text = "say which indexes are worth their bytes, measured on a few files"
-    _add_choice(_command(commands, "advise", _advise, text))
-
-
 def _advise(parsed: argparse.Namespace) -> str:
     table = open_table(parsed.path, plain=parsed.plain)
     advice = table.advise(**_choice(parsed))
     return _json(advice.to_dict()) if parsed.json else str(advice)
 
 
-def _add_build(commands: argparse._SubParsersAction[Any]) -> None:
-    text = "build the indexes that are missing: those named, those there, or advised"
-    parser = _command(commands, "build", _build, text)
+def _add_index(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--index", action="append", default=[], metavar="COLUMN=KIND",
         help="build this one; may be repeated, and * is every column",
     )  # fmt: skip
-    _add_work(parser)
-    _add_choice(parser)
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
@@ -137,6 +121,14 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _work(parsed: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "workers": parsed.workers,
+        "progress": _progress if sys.stderr.isatty() else None,
+        "repair": parsed.repair,
+    }
+
+
 def _build(parsed: argparse.Namespace) -> str:
     indexes: dict[str, list[str]] = {}
     for one in parsed.index:
@@ -147,27 +139,16 @@ def _build(parsed: argparse.Namespace) -> str:
     report = build_indexes(
         parsed.path,
         indexes or None,
-        workers=parsed.workers,
-        progress=_progress if sys.stderr.isatty() else None,
         plain=parsed.plain,
-        repair=parsed.repair,
+        **_work(parsed),
         **_choice(parsed),
     )
     return _report(report, parsed)
 
 
-def _add_refresh(commands: argparse._SubParsersAction[Any]) -> None:
-    text = "bring the indexes that a table has up to date with its files"
-    _add_work(_command(commands, "refresh", _refresh, text))
-
-
 def _refresh(parsed: argparse.Namespace) -> str:
-    report = open_table(parsed.path, plain=parsed.plain).refresh_indexes(
-        workers=parsed.workers,
-        progress=_progress if sys.stderr.isatty() else None,
-        repair=parsed.repair,
-    )
-    return _report(report, parsed)
+    table = open_table(parsed.path, plain=parsed.plain)
+    return _report(table.refresh_indexes(**_work(parsed)), parsed)
 
 
 def _report(report: BuildReport[Table], parsed: argparse.Namespace) -> str:
@@ -189,9 +170,7 @@ def _progress(done: int, of: int) -> None:
     sys.stderr.flush()
 
 
-def _add_plan(commands: argparse._SubParsersAction[Any]) -> None:
-    text = "say which files can hold a row for which a predicate is true"
-    parser = _command(commands, "plan", _plan, text)
+def _add_condition(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("predicate", metavar="PREDICATE", help="as after WHERE")
     parser.add_argument("--kinds", metavar="A,B", help="use these kinds of index alone")
     parser.add_argument(
@@ -215,36 +194,42 @@ def _plan(parsed: argparse.Namespace) -> str:
     return "\n".join(plan.files) if parsed.files else plan.explain()
 
 
-def _add_describe(commands: argparse._SubParsersAction[Any]) -> None:
-    text = "say what a table is made of, and what indexes it has"
-    _command(commands, "describe", _describe, text)
-
-
 def _describe(parsed: argparse.Namespace) -> str:
     status = open_table(parsed.path, plain=parsed.plain).status()
     return _json(status.to_dict()) if parsed.json else str(status)
 
 
-def _add_verify(commands: argparse._SubParsersAction[Any]) -> None:
-    text = "find all that is damaged, stale or orphaned of what is stored of a table"
-    _command(commands, "verify", _verify, text)
-
-
 def _verify(parsed: argparse.Namespace) -> tuple[str, int]:
-    report = verify(parsed.path)
+    report = verify(parsed.path, plain=parsed.plain)
     text = _json(report.to_dict()) if parsed.json else str(report)
     return text, 0 if report.ok else 1
 
 
-_COMMANDS: Final = (
-    _add_advise,
-    _add_build,
-    _add_refresh,
-    _add_plan,
-    _add_describe,
-    _add_verify,
-)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+_COMMANDS: Final[dict[str, tuple[Any, ...]]] = {
+    "advise": (
+        _advise,
+        "say which indexes are worth their bytes, measured on a few files",
+        _add_choice,
+    ),
+    "build": (
+        _build,
+        "build the indexes that are missing: those named, those there, or advised",
+        *(_add_index, _add_work, _add_choice),
+    ),
+    "refresh": (
+        _refresh,
+        "bring the indexes that a table has up to date with its files",
+        _add_work,
+    ),
+    "plan": (
+        _plan,
+        "say which files can hold a row for which a predicate is true",
+        _add_condition,
+    ),
+    "describe": (_describe, "say what a table is made of, and what indexes it has"),
+    "verify": (
+        _verify,
+        "find all that is damaged, stale or orphaned of what is stored of a table",
+    ),
+}
+"""By name, what runs a command, what it does, and what adds its arguments."""

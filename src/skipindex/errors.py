@@ -7,8 +7,8 @@
       PredicateError(ValueError)          the question is wrong
       UnsupportedTypeError(TypeError)     no such index on such a column
       UnknownIndexError(ValueError)       no index kind of that name
-      AdviceError(ValueError)             no choice of indexes can be made like that
-      LayoutError(ValueError)             a table cannot be laid out like that
+      AdviceError(ValueError)             the arguments for choosing indexes are invalid
+      LayoutError(ValueError)             the arguments of a clustering are invalid
       PlanError(ValueError)               a plan cannot be read as asked
       EngineError(TypeError)              no query engine is known for a value
       CorruptIndexError(ValueError)       the bytes are not what was written
@@ -17,15 +17,15 @@
       BuildError(RuntimeError)            a process that builds indexes was lost
       StorageError(OSError)               the file system refuses
 
-A message says what, which, and what would be accepted, in one line.  Nothing
-under ``CorruptIndexError`` leaves ``plan_files``: there the file is kept.
+A message says what, which, and what would be accepted, in one line.  ``plan_files``
+raises nothing under ``CorruptIndexError``: it reads the file.
 """
 
 from __future__ import annotations
 
 
 class SkipIndexError(Exception):
-    """The base of all of them.
+    """The base class of every error that skipindex raises on purpose.
 
     >>> issubclass(sx.TableError, sx.SkipIndexError)
     True
@@ -33,7 +33,7 @@ class SkipIndexError(Exception):
 
 
 class TableError(SkipIndexError, ValueError):
-    """The path is no table, or the table lacks what was asked of it.
+    """The path is no Parquet table, or the table lacks a part that the call needs.
 
     >>> sx.open_table("/nowhere")
     Traceback (most recent call last):
@@ -67,11 +67,11 @@ class UnknownIndexError(SkipIndexError, ValueError):
 
 
 class AdviceError(SkipIndexError, ValueError):
-    """What indexes are to be chosen by makes no sense."""
+    """Indexes cannot be chosen by these arguments."""
 
 
 class LayoutError(SkipIndexError, ValueError):
-    """The clustering that was asked for is impossible.
+    """The arguments of a clustering are invalid, or do not fit the table.
 
     >>> sx.Clustering(by="city")
     Traceback (most recent call last):

@@ -88,6 +88,7 @@ def test_a_look_up_of_a_key_is_worth_a_bloom_filter(made: Path) -> None:
     )
     assert chosen(advice) == {"key": ("bloom",)}
     assert advice.kept[0] > advice.kept[1] == 0
+    assert "cut to fit" not in advice.columns[0].reason, "a larger one keeps no fewer"
 
 
 def test_a_range_is_never_served_by_a_bloom_filter(made: Path) -> None:
@@ -125,6 +126,8 @@ def test_what_keeps_no_file_fewer_is_not_bought(made: Path) -> None:
         queries=["city < 200", "color > 'c5'"], max_bytes_ratio=9
     )
     assert chosen(advice) == {"city": (), "color": ()}
+    for column in advice.columns:
+        assert "no index skips more than min/max" in column.reason
     for ratio in (0.02, 0.05, 0.1, 0.2):
         cut = sx.open_table(made).advise(max_bytes_ratio=ratio)
         has_kept_fewer = cut.kept[1] < cut.kept[0]
@@ -220,7 +223,7 @@ def test_a_second_build_after_an_append_builds_what_was_chosen(
 
 
 @pytest.mark.parametrize("other", [{"max_bytes_ratio": 0.2}, {"columns": ["city"]}])
-def test_another_wish_chooses_anew(folder: Path, other: dict[str, Any]) -> None:
+def test_other_arguments_choose_anew(folder: Path, other: dict[str, Any]) -> None:
     sx.build_indexes(folder, workers=1)
     report = sx.build_indexes(folder, workers=1, **other)
     assert isinstance(report, advice_build.AdvisedReport)
@@ -235,9 +238,9 @@ def test_dropping_indexes_forgets_the_choice(folder: Path) -> None:
 
 def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
     table = sx.build_indexes(folder, workers=1).table
-    wish = advice_build.AdviceRequest()
+    criteria = advice_build.AdviceRequest()
     choice = table.snapshot.properties.to_json()["choice"]
-    assert advice_build._remembered(table, wish) is not None
+    assert advice_build._remembered(table, criteria) is not None
     for damage in (
         {"indexes": {"gone": []}},
         {"indexes": {"city": [{"kind": "nonsense"}]}},
@@ -246,7 +249,7 @@ def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
     ):
         properties = TableProperties(choice={**choice, **damage})
         table.snapshot = replace(table.snapshot, properties=properties)
-        assert advice_build._remembered(table, wish) is None
+        assert advice_build._remembered(table, criteria) is None
 
 
 def test_files_that_cannot_be_read_are_left_out_of_the_sample(tmp_path: Path) -> None:
@@ -289,7 +292,9 @@ def test_named_columns_must_exist_and_have_an_order(made: Path) -> None:
         sx.open_table(made).advise(columns=["list"])
 
 
-def test_a_wish_and_named_indexes_exclude_each_other(made: Path) -> None:
+def test_criteria_and_named_indexes_exclude_each_other(
+    made: Path,
+) -> None:
     with pytest.raises(AdviceError, match="one of the two"):
         sx.build_indexes(made, {"city": "bitmap"}, columns=["city"], workers=1)
 

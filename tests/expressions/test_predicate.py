@@ -13,43 +13,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipindex import expressions as module
+from skipindex import expressions as ex
 from skipindex.errors import PredicateError
-from skipindex.expressions import (
-    And,
-    Comparison,
-    Constant,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Operator,
-    Or,
-    Predicate,
-    Reference,
-    Unsupported,
-    col,
-    conjunction,
-    disjunction,
-    literal_sql,
-    push_not,
-    to_sql,
-)
+from skipindex.expressions import col
 from tests.oracle import Row, evaluate
 from tests.strategies import integers_of, predicates, tables, values_of
 
 A, B, C = col("a") == 1, col("b") == 2, col("c") == 3
-OPAQUE = Unsupported("f(x)", "the function f")
+OPAQUE = ex.Unsupported("f(x)", "the function f")
 
 
-def nodes(tree: Predicate) -> Iterator[Predicate]:
+def nodes(tree: ex.Predicate) -> Iterator[ex.Predicate]:
     """``tree`` and all below it."""
     yield tree
     match tree:
-        case And(children) | Or(children):
+        case ex.And(children) | ex.Or(children):
             for child in children:
                 yield from nodes(child)
-        case Not(child):
+        case ex.Not(child):
             yield from nodes(child)
 
 
@@ -71,18 +52,18 @@ def test_push_not_keeps_every_truth_value_and_leaves_no_not(
 ) -> None:
     table = data.draw(tables(max_rows=6))
     tree = data.draw(predicates(table, unsupported=["p", "q"]))
-    pushed, negated = push_not(tree), push_not(tree, negate=True)
-    assert not any(isinstance(node, Not) for node in nodes(pushed))
-    assert not any(isinstance(node, Not) for node in nodes(negated))
+    pushed, negated = ex.push_not(tree), ex.push_not(tree, negate=True)
+    assert not any(isinstance(node, ex.Not) for node in nodes(pushed))
+    assert not any(isinstance(node, ex.Not) for node in nodes(negated))
     columns = values_of(table)
     for values in zip(*columns.values(), strict=True):
         row = dict(zip(columns, values, strict=True))
 
-        def truth(node: Predicate, row: Row = row) -> bool | None:
+        def truth(node: ex.Predicate, row: Row = row) -> bool | None:
             return evaluate(node, row, unsupported=judge, integers=integers_of(table))
 
         assert truth(pushed) is truth(tree)
-        assert truth(negated) is truth(Not(tree))
+        assert truth(negated) is truth(ex.Not(tree))
 
 
 @pytest.mark.parametrize(
@@ -98,14 +79,14 @@ def test_push_not_keeps_every_truth_value_and_leaves_no_not(
         (~col("a").isin(1, None), "a NOT IN (1, NULL)"),
         (~col("a").is_null(), "a IS NOT NULL"),
         (~col("a").like("x%"), "a NOT LIKE 'x%'"),
-        (~Constant(None), "NULL"),
-        (~Constant(value=True), "FALSE"),
+        (~ex.Constant(None), "NULL"),
+        (~ex.Constant(value=True), "FALSE"),
         (~OPAQUE, "(NOT (f(x)))"),
         (~(A & ~(B | OPAQUE)), "a != 1 OR b = 2 OR (f(x))"),
     ],
 )
-def test_push_not_of_each_node(tree: Predicate, expected: str) -> None:
-    assert to_sql(push_not(tree)) == expected
+def test_push_not_of_each_node(tree: ex.Predicate, expected: str) -> None:
+    assert ex.to_sql(ex.push_not(tree)) == expected
 
 
 # -- builders -------------------------------------------------------------------
@@ -140,7 +121,9 @@ def test_push_not_of_each_node(tree: Predicate, expected: str) -> None:
         (OPAQUE | A, "(f(x)) OR a = 1"),
     ],
 )
-def test_a_tree_reads_as_the_sql_that_it_means(tree: Predicate, expected: str) -> None:
+def test_a_tree_reads_as_the_sql_that_it_means(
+    tree: ex.Predicate, expected: str
+) -> None:
     assert str(tree) == expected
 
 
@@ -155,17 +138,17 @@ def test_startswith_endswith_and_contains_take_no_patterns() -> None:
 
 
 def test_and_and_or_are_flat() -> None:
-    assert A & (B & C) == And((A, B, C)) == (A & B) & C
-    assert A | (B | C) == Or((A, B, C)) == (A | B) | C
-    assert conjunction([A]) == A == disjunction([A])
+    assert A & (B & C) == ex.And((A, B, C)) == (A & B) & C
+    assert A | (B | C) == ex.Or((A, B, C)) == (A | B) | C
+    assert ex.conjunction([A]) == A == ex.disjunction([A])
 
 
 def test_empty_and_or_and_in_are_constants_in_sql() -> None:
-    assert to_sql(And(())) == "TRUE"
-    assert to_sql(Or(())) == "FALSE"
-    assert to_sql(col("a").isin()) == "FALSE"
-    assert to_sql(Not(col("a").isin())) == "TRUE"
-    assert to_sql(A | And((B, Or(())))) == "a = 1 OR b = 2 AND (FALSE)"
+    assert ex.to_sql(ex.And(())) == "TRUE"
+    assert ex.to_sql(ex.Or(())) == "FALSE"
+    assert ex.to_sql(col("a").isin()) == "FALSE"
+    assert ex.to_sql(ex.Not(col("a").isin())) == "TRUE"
+    assert ex.to_sql(A | ex.And((B, ex.Or(())))) == "a = 1 OR b = 2 AND (FALSE)"
 
 
 def test_a_predicate_has_no_truth_value() -> None:
@@ -209,8 +192,8 @@ def test_a_column_is_no_key() -> None:
 def test_trap_c41_names_with_dots_and_backticks(
     name: str, parts: tuple[str, ...]
 ) -> None:
-    assert col(name).reference == Reference(parts)
-    assert col(str(Reference(parts))).reference == Reference(parts)
+    assert col(name).reference == ex.Reference(parts)
+    assert col(str(ex.Reference(parts))).reference == ex.Reference(parts)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +221,7 @@ def test_no_column_name(name: str) -> None:
     ],
 )
 def test_a_name_is_quoted_where_it_would_be_read_otherwise(part: str, sql: str) -> None:
-    assert str(Reference((part,))) == sql
+    assert str(ex.Reference((part,))) == sql
 
 
 # -- literals -------------------------------------------------------------------
@@ -286,7 +269,7 @@ def test_a_name_is_quoted_where_it_would_be_read_otherwise(part: str, sql: str) 
     ],
 )
 def test_a_literal_is_written_with_its_type(value: Any, sql: str) -> None:
-    assert literal_sql(value) == sql
+    assert ex.literal_sql(value) == sql
 
 
 @pytest.mark.parametrize(
@@ -306,7 +289,7 @@ def test_numpy_scalars_are_the_python_values_that_they_hold(
     value: Any, expected: Any
 ) -> None:
     tree = col("a") == value
-    assert isinstance(tree, Comparison)
+    assert isinstance(tree, ex.Comparison)
     assert tree.value == expected
     assert type(tree.value) is type(expected) or isinstance(value, pd.Timestamp)
 
@@ -345,20 +328,20 @@ def test_an_escape_is_one_character(escape: str) -> None:
 
 
 def test_an_operator_mirrored_twice_is_itself() -> None:
-    for operator in Operator:
-        once = module.MIRRORED.get(operator, operator)
-        assert module.MIRRORED.get(once, once) is operator
-    for operator, negated in module.NEGATED.items():
-        assert module.NEGATED[negated] is operator
+    for operator in ex.Operator:
+        once = ex.MIRRORED.get(operator, operator)
+        assert ex.MIRRORED.get(once, once) is operator
+    for operator, negated in ex.NEGATED.items():
+        assert ex.NEGATED[negated] is operator
 
 
 def test_nodes_are_values() -> None:
-    assert In(Reference(("a",)), (1,)) == col("a").isin(1)
-    assert hash(IsNull(Reference(("a",)))) == hash(col("a").is_null())
-    assert Like(Reference(("a",)), "x") != col("a").like("y")
+    assert ex.In(ex.Reference(("a",)), (1,)) == col("a").isin(1)
+    assert hash(ex.IsNull(ex.Reference(("a",)))) == hash(col("a").is_null())
+    assert ex.Like(ex.Reference(("a",)), "x") != col("a").like("y")
 
 
 def test_the_examples_in_the_docstring_run() -> None:
-    result = doctest.testmod(module)
+    result = doctest.testmod(ex)
     assert result.attempted > 0
     assert result.failed == 0

@@ -162,10 +162,11 @@ def test_a_dictionary_array_is_not_asked_beyond_its_entries(folder: Path) -> Non
     beyond_the_dictionary(path, "s")
     values = pq.ParquetFile(path, read_dictionary=["s"]).read()["s"].chunk(0)
     assert values.indices[0].as_py() >= len(values.dictionary)
-    file, close = column_reader(location_of(folder), "2.parquet", encoded=["s"])
-    with pytest.raises(UNREADABLE):
+    with (
+        column_reader(location_of(folder), "2.parquet", encoded=["s"]) as file,
+        pytest.raises(UNREADABLE),
+    ):
         file.read(["s"])
-    close()
     report = sx.build_indexes(folder, WANTED, workers=1)
     assert "column 's': not readable: " in str(report)
     assert report.table.plan("s = 's013'").paths == ["1.parquet", "2.parquet"]

@@ -80,7 +80,7 @@ LARGE = {
     "three",
     "keys",
 }
-"""The specs that are kept of columns large enough for chunks."""
+"""The specs that have files of columns large enough for chunks."""
 
 
 _NAMES: dict[type, str] = {NullAtom: "IsNull", NotNullAtom: "IsNotNull"}

@@ -8,20 +8,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skipindex.layout import Clustering
+from skipindex.layout import CurveLayout
 
 Integers = npt.NDArray[np.int64]
 
 
 def grid(*sides: int) -> list[Integers]:
-    """Return the coordinates of every cell, in no useful order."""
+    """The coordinates of every cell, in no useful order."""
     cells = np.stack(np.meshgrid(*map(np.arange, sides), indexing="ij"))
     flat = cells.reshape(len(sides), -1)
     return list(flat[:, np.random.default_rng(7).permutation(flat.shape[1])])
 
 
 def table(*columns: npt.ArrayLike) -> pa.Table:
-    """Return columns a, b, c and so on."""
+    """Columns a, b, c and so on."""
     names = "abcdefghij"[: len(columns)]
     return pa.table({n: np.asarray(c) for n, c in zip(names, columns, strict=True)})
 
@@ -29,9 +29,11 @@ def table(*columns: npt.ArrayLike) -> pa.Table:
 def files_of(
     rows: pa.Table, curve: str, n_files: int, *, max_ranges: int | None = None
 ) -> npt.NDArray[np.int32]:
-    """Return the file of every row, clustered by all columns and fitted to all."""
-    fitted = Clustering.fit(
-        rows, rows.column_names, curve=curve, n_files=n_files, max_ranges=max_ranges
+    """The file of every row, clustered by all columns and fitted to all."""
+    names = rows.column_names
+    ranges = None if max_ranges is None else dict.fromkeys(names, max_ranges)
+    fitted = CurveLayout.fit(
+        rows, names, curve=curve, n_files=n_files, max_ranges=ranges
     )
     return fitted.assign(rows.columns).files
 
@@ -43,7 +45,7 @@ def kept(
     any_of: bool = False,
     **ranges: tuple[int, int],
 ) -> int:
-    """Return how many files min/max cannot skip for a range on each column.
+    """How many files min/max cannot skip for a range on each column.
 
     The ranges are closed; they are joined by OR if ``any_of``, else by AND.
     """

@@ -30,17 +30,12 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "int8": (pa.int8(), st.integers(-(2**7), 2**7 - 1)),
     "int64": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
     "uint64": (pa.uint64(), st.integers(0, 2**64 - 1)),
-    "float16": (pa.float16(), st.floats(width=16).map(np.float16)),
     "float": (pa.float32(), st.floats(width=32)),
     "double": (pa.float64(), floats),
     "decimal": (pa.decimal128(15, 2), st.decimals(-99, 99, places=2)),
     "wide decimal": (
         pa.decimal128(38, 0),
         st.integers(-(10**38) + 1, 10**38 - 1).map(Decimal),
-    ),
-    "huge decimal": (
-        pa.decimal256(60, 0),
-        st.integers(-(10**60) + 1, 10**60 - 1).map(Decimal),
     ),
     "date": (pa.date32(), st.dates()),
     "time": (pa.time64("us"), st.times()),
@@ -251,6 +246,7 @@ def test_values_of_another_type_are_refused_by_name() -> None:
         pa.struct([("x", pa.int32())]),
         pa.null(),
         pa.month_day_nano_interval(),
+        pa.decimal256(60, 0),
     ],
     ids=str,
 )
@@ -262,15 +258,6 @@ def test_types_without_order_are_refused_by_name(dtype: pa.DataType) -> None:
 def test_no_ranges_are_refused() -> None:
     with pytest.raises(LayoutError, match="'c' into 0 ranges"):
         fit([1], max_ranges=0)
-
-
-@pytest.mark.parametrize("n_ranges", [1 << 16, (1 << 16) + 1])
-def test_ranks_take_16_bits_as_long_as_they_fit(n_ranges: int) -> None:
-    array = pa.array(np.arange(n_ranges))
-    boundaries = Boundaries.fit(array, column="c", max_ranges=n_ranges)
-    found = boundaries.rank(array)
-    assert found.dtype == (np.uint16 if n_ranges <= 1 << 16 else np.uint32)
-    assert (found == np.arange(n_ranges)).all()
 
 
 def test_boundaries_travel_without_their_sample() -> None:
@@ -299,7 +286,7 @@ def test_check_18_equal_weights_and_one_huge_row() -> None:
     assert ranks(rows, max_ranges=3, weights=sizes) == [0, 0, 0, 0, 1, 1, 1, 1, 2]
 
 
-def test_weights_of_null_rows_count_for_nobody() -> None:
+def test_weights_of_null_rows_do_not_count() -> None:
     weights = np.array([50.0, 1.0, 1.0, 1.0, 1.0])
     assert ranks([None, 1, 2, 3, 4], max_ranges=2, weights=weights) == [0, 1, 1, 2, 2]
 

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
-from skipindex.layout import CURVES, curve, hash_curve, hilbert, interleave, linear
+from skipindex.layout.curves import (
+    CURVES,
+    curve_named,
+    hash_curve,
+    hilbert,
+    interleave,
+    linear,
+)
 
 ORDERED = [name for name in CURVES if name != "hash"]
 """The curves that keep neighbours together."""
@@ -42,7 +49,7 @@ def interleaved_bit_by_bit(ranks: list[int], bits: list[int]) -> int:
 
 
 def full_grid(*bits: int) -> npt.NDArray[np.int64]:
-    """Return every cell of the grid, one a row."""
+    """Every cell of the grid, one a row."""
     return np.array(list(itertools.product(*(range(2**b) for b in bits))))
 
 
@@ -130,7 +137,7 @@ def test_hilbert_visits_every_cell_in_unit_steps(n_axes: int, bits: int) -> None
 @pytest.mark.parametrize("name", list(CURVES))
 def test_every_cell_has_its_own_key(name: str, bits: tuple[int, ...]) -> None:
     cells = full_grid(*bits)
-    keys = curve(name)(list(cells.T), bits=bits)
+    keys = curve_named(name)(list(cells.T), bits=bits)
     assert len(np.unique(keys)) == len(cells)
     assert keys.dtype == np.int64
     assert keys.min() >= 0
@@ -173,7 +180,7 @@ def test_cutting_a_hilbert_key_makes_larger_cells(
 def test_shared_bits_give_the_high_end_of_the_full_key(
     name: str, wanted: list[int], total: int, data: st.DataObject
 ) -> None:
-    shape = curve(name)
+    shape = curve_named(name)
     if name == "hilbert":  # its full key must be possible
         wanted = [min(bits, 63 // len(wanted)) for bits in wanted]
     given_bits = shape.share_bits(wanted, total=total)
@@ -198,23 +205,23 @@ def test_shared_bits_give_the_high_end_of_the_full_key(
 
 
 def test_shared_bits_are_cut_from_the_low_end() -> None:
-    assert curve("zorder").share_bits([16, 2, 16], total=20) == (9, 2, 9)
-    assert curve("zorder").share_bits([16, 2, 16], total=21) == (10, 2, 9)
-    assert curve("hilbert").share_bits([16, 2, 16, 0], total=20) == (6, 2, 6, 0)
-    assert curve("linear").share_bits([16, 2, 16], total=20) == (16, 2, 2)
-    assert curve("zorder").share_bits([16] * 5) == (13, 13, 13, 12, 12)
+    assert curve_named("zorder").share_bits([16, 2, 16], total=20) == (9, 2, 9)
+    assert curve_named("zorder").share_bits([16, 2, 16], total=21) == (10, 2, 9)
+    assert curve_named("hilbert").share_bits([16, 2, 16, 0], total=20) == (6, 2, 6, 0)
+    assert curve_named("linear").share_bits([16, 2, 16], total=20) == (16, 2, 2)
+    assert curve_named("zorder").share_bits([16] * 5) == (13, 13, 13, 12, 12)
 
 
 def test_seams_are_boxes_of_a_grid_or_changes_of_a_column() -> None:
-    assert curve("linear").seam_bits([3, 0, 2]) == 0b00101
+    assert curve_named("linear").seam_bits([3, 0, 2]) == 0b00101
     for name in ("hilbert", "zorder"):
-        assert curve(name).seam_bits([3, 2]) == 2**63 - 1
+        assert curve_named(name).seam_bits([3, 2]) == 2**63 - 1
 
 
 @pytest.mark.parametrize("name", ORDERED)
 def test_keys_of_one_column_are_its_ranks(name: str) -> None:
     ranks = np.arange(1 << 16, dtype=np.uint16)
-    assert (curve(name)([ranks], bits=16) == ranks).all()
+    assert (curve_named(name)([ranks], bits=16) == ranks).all()
 
 
 @pytest.mark.parametrize("name", list(CURVES))
@@ -223,8 +230,8 @@ def test_keys_do_not_depend_on_the_type_of_the_ranks(
     name: str, dtype: type[np.integer]
 ) -> None:
     ranks = [np.array([0, 1, 200, 255]), np.array([255, 3, 7, 0])]
-    expected = curve(name)(ranks, bits=(20, 9))
-    found = curve(name)([r.astype(dtype) for r in ranks], bits=(20, 9))
+    expected = curve_named(name)(ranks, bits=(20, 9))
+    found = curve_named(name)([r.astype(dtype) for r in ranks], bits=(20, 9))
     assert found.tolist() == expected.tolist()
     assert ranks[0].tolist() == [0, 1, 200, 255], "the ranks are left alone"
 
@@ -232,7 +239,7 @@ def test_keys_do_not_depend_on_the_type_of_the_ranks(
 @pytest.mark.parametrize("name", list(CURVES))
 def test_the_widest_key_is_not_negative(name: str) -> None:
     ranks = [np.array([0, 2**21 - 1])] * 3
-    keys = curve(name)(ranks, bits=21)
+    keys = curve_named(name)(ranks, bits=21)
     assert keys.min() == 0
     assert len(set(keys.tolist())) == 2
 
@@ -240,19 +247,19 @@ def test_the_widest_key_is_not_negative(name: str) -> None:
 @pytest.mark.parametrize("name", list(CURVES))
 def test_no_rows_and_no_bits(name: str) -> None:
     nothing = np.array([], np.uint16)
-    assert curve(name)([nothing, nothing], bits=3).shape == (0,)
+    assert curve_named(name)([nothing, nothing], bits=3).shape == (0,)
     zeros = np.zeros(4, np.uint16)
-    assert curve(name)([zeros, zeros], bits=0).tolist() == [0] * 4
+    assert curve_named(name)([zeros, zeros], bits=0).tolist() == [0] * 4
 
 
 def test_an_unknown_curve_names_the_known_ones() -> None:
     with pytest.raises(LayoutError, match=r"'peano' .*'hilbert', 'zorder', 'linear'"):
-        curve("peano")
+        curve_named("peano")
 
 
 @pytest.mark.parametrize("name", list(CURVES))
 def test_ranks_that_do_not_fit_are_refused(name: str) -> None:
-    shape = curve(name)
+    shape = curve_named(name)
     with pytest.raises(LayoutError, match="rank 4 of axis 1 does not fit in 2 bits"):
         shape([[3], [4]], bits=2)
     with pytest.raises(LayoutError, match="rank -1 of axis 0"):
@@ -275,7 +282,7 @@ def test_hilbert_refuses_a_cube_that_is_too_wide() -> None:
 @pytest.mark.parametrize("name", list(CURVES))
 def test_more_columns_than_bits_are_refused(name: str) -> None:
     with pytest.raises(LayoutError, match="cannot cluster by 64 columns"):
-        curve(name).share_bits([1] * 64)
+        curve_named(name).share_bits([1] * 64)
 
 
 def test_the_hash_curve_scatters_neighbours_evenly() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skipindex.layout import FileCuts, interleave
-from skipindex.layout.cuts import SEAM_REACH
+from skipindex.layout.curves import interleave
+from skipindex.layout.cuts import SEAM_REACH, FileCuts
 
 key_lists = st.lists(st.integers(0, 2**63 - 1) | st.integers(0, 20), min_size=1)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +16,9 @@ from hypothesis import strategies as st
 import skipindex as sx
 from skipindex.errors import PredicateError
 from skipindex.expressions.domain import Domain
-from skipindex.layout import Clustering
 from skipindex.layout.quality import _column
 from skipindex.table import ColumnInfo
 from skipindex.table.statistics import FileStats, Summary, summaries_to_arrow
-from ssb.picture import picture, picture_of_curves
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def table_of(folder: Path, files: Sequence[Sequence[Any]]) -> sx.Table:
@@ -58,7 +53,7 @@ def test_sorted_files_are_perfect_and_equal_ones_are_not(tmp_path: Path) -> None
     assert alike.columns[0].look_up == 1
 
 
-def test_files_without_known_bounds_are_in_everyones_way(tmp_path: Path) -> None:
+def test_files_without_known_bounds_overlap_everything(tmp_path: Path) -> None:
     table_of(tmp_path, [[1, 2], [3, 4]])
     pq.write_table(pa.table({"x": [9], "n": [9]}), tmp_path / "new.parquet")
     found = sx.open_table(tmp_path).layout_quality(columns=["x"]).columns[0]
@@ -67,7 +62,7 @@ def test_files_without_known_bounds_are_in_everyones_way(tmp_path: Path) -> None
     assert found.look_up == 2 / 3
 
 
-def test_files_of_null_alone_are_in_nobodys_way(tmp_path: Path) -> None:
+def test_files_of_null_alone_overlap_nothing(tmp_path: Path) -> None:
     nothing = pa.array([None, None], pa.int64())
     found = (
         sx.open_table(table_of(tmp_path, [[1, 2], nothing, [3, 4]]))
@@ -147,53 +142,3 @@ def test_a_table_without_indexes_is_described_as_unknown(tmp_path: Path) -> None
     assert "?" in str(found)
     with pytest.raises(PredicateError, match="nowhere"):
         sx.open_table(tmp_path).layout_quality(columns=["nowhere"])
-
-
-def boxes(svg: str) -> list[list[tuple[float, float]]]:
-    """Return width and height of every file's box, panel by panel."""
-    panels = ET.fromstring(svg).findall(f"{SVG}g")
-    return [
-        [
-            (float(rect.attrib["width"]), float(rect.attrib["height"]))
-            for rect in panel.findall(f"{SVG}rect")
-            if rect.find(f"{SVG}title") is not None
-        ]
-        for panel in panels
-    ]
-
-
-def test_the_picture_shows_linear_as_stripes_and_curves_as_squares() -> None:
-    rng = np.random.default_rng(3)
-    rows = pa.table({"x": rng.random(20_000), "y": rng.random(20_000)})
-    linear, zorder, hilbert = boxes(picture_of_curves(rows, "x", "y", n_files=16))
-    assert len(linear) == len(zorder) == len(hilbert) == 16
-    assert all(height > 300 > 40 > width for width, height in linear)
-    for squares in (zorder, hilbert):
-        assert np.mean(squares) < 120
-
-
-def test_tables_are_drawn_side_by_side_on_the_same_axes(tmp_path: Path) -> None:
-    rng = np.random.default_rng(4)
-    rows = pa.table(
-        {
-            "a<b": [f"{i:03}" for i in rng.integers(0, 300, 3_000)],
-            "y": pa.array(rng.random(3_000), mask=rng.random(3_000) < 0.1),
-        }
-    )
-    tables = {}
-    for curve in ("linear", "hilbert"):
-        folder = tmp_path / curve
-        folder.mkdir()
-        fitted = Clustering.fit(rows, rows.column_names, n_files=9, curve=curve)
-        files = fitted.assign(rows.columns).files
-        for i in range(9):
-            own = rows.take(pa.array(np.flatnonzero(files == i)))
-            pq.write_table(own, folder / f"{i}.parquet")
-        tables[curve] = sx.build_indexes(folder, workers=1).table
-    svg = picture(tables, "a<b", "y")
-    linear, hilbert = boxes(svg)
-    assert len(linear) == len(hilbert) == 9
-    assert np.mean([w for w, _ in linear]) < np.mean([w for w, _ in hilbert])
-    assert np.mean([h for _, h in linear]) > np.mean([h for _, h in hilbert])
-    with pytest.raises(PredicateError, match="nowhere"):
-        picture(tables, "nowhere", "y")

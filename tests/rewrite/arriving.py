@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
-from skipindex.rewrite.arrival import Mode, arrive
+from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.storage.file_system.location import FileInfo, location_of
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -19,7 +19,7 @@ from skipindex.table import table_of
 
 def arrived(
     folder: Path,
-    mode: Mode,
+    mode: SaveMode,
     *,
     lost: int = 0,
     values: Sequence[int] = (1, 2, 3),
@@ -49,7 +49,7 @@ def arrived(
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)
         made = index_files(new, {"x": "bitmap"}, runner=LocalRunner(1))
-        layout = None if mode is Mode.APPEND else {"cluster_by": []}
+        layout = None if mode is SaveMode.APPEND else {"cluster_by": []}
         return made, TableProperties(layout=layout)
 
     arrive(location, mode, write=write, index=index)

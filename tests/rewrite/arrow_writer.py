@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 import skipindex as sx
 from skipindex.api import open_table
 from skipindex.build.runners import LocalRunner
-from skipindex.layout import Clustering
+from skipindex.layout import CurveLayout
 from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport, optimize_files
-from skipindex.rewrite.selection.grouping import DataFile, Group, Target
-from skipindex.rewrite.transaction import Writer
+from skipindex.rewrite.selection.grouping import Group
+from skipindex.rewrite.selection.target import EligibleFile, Target
+from skipindex.rewrite.transaction import GroupWriter
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
@@ -27,14 +28,14 @@ from skipindex.table import SparkListing
 Rows = Counter[str]
 
 
-def arrow_writer(table: sx.Table) -> Callable[[Target], Writer]:
+def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
     """What Spark's writer does, with pyarrow."""
     root = Path(table.location.root)
 
-    def read(files: Sequence[DataFile]) -> pa.Table:
+    def read(files: Sequence[EligibleFile]) -> pa.Table:
         return pa.concat_tables(pq.ParquetFile(root / f.path).read() for f in files)
 
-    def make(target: Target) -> Writer:
+    def make(target: Target) -> GroupWriter:
         def write(groups: Sequence[Group], folder: str) -> None:
             for group in groups:
                 hive = "/".join(part for part in group.folder.split("/") if "=" in part)
@@ -49,7 +50,7 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], Writer]:
 
         def clustered(rows: pa.Table, group: Group) -> list[pa.Table]:
             names, n_files = target.cluster_by, target.n_files(group.files)
-            fitted = Clustering.fit(rows, names, n_files=n_files, curve=target.curve)
+            fitted = CurveLayout.fit(rows, names, n_files=n_files, curve=target.curve)
             found = fitted.assign([rows.column(name) for name in fitted.columns])
             parts = [rows.filter(pa.array(found.files == i)) for i in range(n_files)]
             return [part for part in parts if len(part)]

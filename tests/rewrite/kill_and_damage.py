@@ -34,7 +34,7 @@ import pytest
 
 from skipindex.api import open_table
 from skipindex.errors import TableError
-from skipindex.rewrite.arrival import Mode
+from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.log import LOG, MANIFESTS, PACKS
@@ -110,7 +110,7 @@ def _nothing(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
 
 
-def _killed_arrival(folder: Path, mode: Mode) -> None:
+def _killed_arrival(folder: Path, mode: SaveMode) -> None:
     """Rows that are committed, and about to get their visible names."""
     _indexed(folder)
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
@@ -155,19 +155,21 @@ WRITERS: Final[dict[str, Writer]] = {
             folder, cluster_by=["x"], rows_per_file=40, mode="full"
         ),
     ),
-    "append": Writer(_optimized, partial(arrived, mode=Mode.APPEND), _with_new),
-    "append to files": Writer(_fill, partial(arrived, mode=Mode.APPEND), _with_new),
-    "create": Writer(_nothing, partial(arrived, mode=Mode.CREATE), _with_new),
-    "overwrite": Writer(_twice, partial(arrived, mode=Mode.OVERWRITE), _new_alone),
-    "overwrite files": Writer(_fill, partial(arrived, mode=Mode.OVERWRITE), _new_alone),
+    "append": Writer(_optimized, partial(arrived, mode=SaveMode.APPEND), _with_new),
+    "append to files": Writer(_fill, partial(arrived, mode=SaveMode.APPEND), _with_new),
+    "create": Writer(_nothing, partial(arrived, mode=SaveMode.CREATE), _with_new),
+    "overwrite": Writer(_twice, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone),
+    "overwrite files": Writer(
+        _fill, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone
+    ),
     "vacuum": Writer(_optimized, _vacuum),
     "vacuum of an append": Writer(
-        partial(_killed_arrival, mode=Mode.APPEND),
+        partial(_killed_arrival, mode=SaveMode.APPEND),
         _vacuum,
         lambda before: before - _new_alone(before),
     ),
     "vacuum of an overwrite": Writer(
-        partial(_killed_arrival, mode=Mode.OVERWRITE), _vacuum, _filled
+        partial(_killed_arrival, mode=SaveMode.OVERWRITE), _vacuum, _filled
     ),
     "vacuum of two": Writer(_twice, _vacuum),
     "vacuum again": Writer(_published, _vacuum),
@@ -277,7 +279,7 @@ def check(folder: Path, allowed: Sequence[Rows]) -> None:
     if not seen(folder):
         assert Counter() in allowed, "at once"
         check_at_once(folder, [Counter()])
-        arrived(folder, Mode.CREATE)
+        arrived(folder, SaveMode.CREATE)
         assert seen(folder) in allowed, "after another try"
 
     def ours() -> Rows:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,21 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.arrival import Mode
+from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.replacements import Replacement
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
+    Rows,
     everything,
     listed,
     optimized,
     rows_of,
     seen_by_both,
 )
-from tests.rewrite.killing import CHANGES, Killed, killed_at
+from tests.rewrite.killing import Killed, failing_at, killed_at
 from tests.rewrite.test_killed import check_swept, fill
 from tests.tables import build
 
@@ -41,34 +41,24 @@ def old_table(folder: Path) -> Path:
     return folder
 
 
-@contextmanager
-def failing_at(step: int, error: type[BaseException] = OSError) -> Iterator[list[str]]:
-    """Let one change of the file system fail, and the next ones succeed."""
-    calls: list[str] = []
-    originals = {name: getattr(Location, name) for name in CHANGES}
+def new_rows(folder: Path) -> Rows:
+    """Those that ``arrived`` writes."""
+    arrived(folder, SaveMode.CREATE)
+    return rows_of(folder, listed(folder))
 
-    def unsure(name: str) -> Callable[..., Any]:
-        def change(*args: Any) -> Any:
-            calls.append(name)
-            if len(calls) == step + 1:
-                raise error(f"no {name} today")
-            return originals[name](*args)
 
-        return change
-
-    try:
-        for name in CHANGES:
-            setattr(Location, name, unsure(name))
-        yield calls
-    finally:
-        for name, original in originals.items():
-            setattr(Location, name, original)
+def before_and_after(folder: Path, mode: SaveMode, new: Rows) -> tuple[Rows, Rows]:
+    """Make the table that a write in this mode finds; its rows, and those wanted."""
+    before = rows_of(folder, [])
+    if mode is not SaveMode.CREATE:
+        before = rows_of(old_table(folder), listed(folder))
+    return before, before + new if mode is SaveMode.APPEND else new
 
 
 def test_an_append_adds_rows_with_their_indexes(tmp_path: Path) -> None:
     folder = old_table(tmp_path)
     before = rows_of(folder, listed(folder))
-    arrived(folder, Mode.APPEND)
+    arrived(folder, SaveMode.APPEND)
     ours, theirs = seen_by_both(folder)
     assert ours == theirs
     assert (ours - before).total() == 6
@@ -86,7 +76,7 @@ def test_an_overwrite_leaves_nothing_of_the_old_table(tmp_path: Path) -> None:
     folder = old_table(tmp_path)
     (folder / "_metadata").write_bytes(b"of the old files")
     (folder / "day=1" / "nothing.parquet").write_bytes(b"")
-    arrived(folder, Mode.OVERWRITE)
+    arrived(folder, SaveMode.OVERWRITE)
     ours, theirs = seen_by_both(folder)
     assert ours == theirs
     assert ours.total() == 6
@@ -98,10 +88,10 @@ def test_an_overwrite_leaves_nothing_of_the_old_table(tmp_path: Path) -> None:
     check_swept(folder)
 
 
-@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.OVERWRITE])
+@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
 @pytest.mark.parametrize("lost", [1, -1])
 def test_rows_that_are_lost_or_doubled_are_no_rows(
-    tmp_path: Path, mode: Mode, lost: int
+    tmp_path: Path, mode: SaveMode, lost: int
 ) -> None:
     folder = old_table(tmp_path)
     files = everything(folder)
@@ -113,38 +103,34 @@ def test_rows_that_are_lost_or_doubled_are_no_rows(
 def test_a_table_is_created_once(tmp_path: Path) -> None:
     folder = tmp_path / "t"
     with pytest.raises(TableError):
-        arrived(folder, Mode.CREATE, lost=1)
+        arrived(folder, SaveMode.CREATE, lost=1)
     assert not folder.exists()
-    arrived(folder, Mode.CREATE)
+    arrived(folder, SaveMode.CREATE)
     files = everything(folder)
     with pytest.raises(TableError, match="by another writer meanwhile"):
-        arrived(folder, Mode.CREATE)
+        arrived(folder, SaveMode.CREATE)
     assert everything(folder) - files <= {
         path for path in everything(folder) if "/packs/" in path
     }
 
 
 BY_MODE = [
-    Mode.APPEND,
-    pytest.param(Mode.OVERWRITE, marks=pytest.mark.slow),
-    pytest.param(Mode.CREATE, marks=pytest.mark.slow),
+    SaveMode.APPEND,
+    pytest.param(SaveMode.OVERWRITE, marks=pytest.mark.slow),
+    pytest.param(SaveMode.CREATE, marks=pytest.mark.slow),
 ]
 
 
 @pytest.mark.parametrize("mode", BY_MODE)
 @pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_killed_writer_leaves_all_or_none(
-    tmp_path: Path, mode: Mode, after: bool
+    tmp_path: Path, mode: SaveMode, after: bool
 ) -> None:
     n_seen = set()
-    arrived(tmp_path / "new", Mode.CREATE)
-    new = rows_of(tmp_path / "new", listed(tmp_path / "new"))
+    new = new_rows(tmp_path / "new")
     for step in range(200):
         folder = tmp_path / str(step)
-        before = rows_of(folder, [])
-        if mode is not Mode.CREATE:
-            before = rows_of(old_table(folder), listed(folder))
-        wanted = before + new if mode is Mode.APPEND else new
+        before, wanted = before_and_after(folder, mode, new)
         try:
             with killed_at(step, after=after):
                 arrived(folder, mode)
@@ -152,7 +138,7 @@ def test_a_killed_writer_leaves_all_or_none(
             pass
         else:
             break
-        if mode is Mode.CREATE and not has_log(folder):
+        if mode is SaveMode.CREATE and not has_log(folder):
             assert listed(folder) == []
             continue
         ours, theirs = seen_by_both(folder)
@@ -173,17 +159,13 @@ def has_log(folder: Path) -> bool:
 
 @pytest.mark.parametrize("mode", BY_MODE)
 def test_a_writer_that_fails_leaves_none_and_one_that_returns_all(
-    tmp_path: Path, mode: Mode
+    tmp_path: Path, mode: SaveMode
 ) -> None:
     n_failed = 0
-    arrived(tmp_path / "new", Mode.CREATE)
-    new = rows_of(tmp_path / "new", listed(tmp_path / "new"))
+    new = new_rows(tmp_path / "new")
     for step in range(200):
         folder = tmp_path / str(step)
-        before = rows_of(folder, [])
-        if mode is not Mode.CREATE:
-            before = rows_of(old_table(folder), listed(folder))
-        wanted = before + new if mode is Mode.APPEND else new
+        before, wanted = before_and_after(folder, mode, new)
         with failing_at(step) as calls, warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
@@ -206,17 +188,13 @@ def test_a_writer_that_fails_leaves_none_and_one_that_returns_all(
 
 @pytest.mark.parametrize("mode", BY_MODE)
 def test_a_writer_that_is_interrupted_leaves_all_or_none(
-    tmp_path: Path, mode: Mode
+    tmp_path: Path, mode: SaveMode
 ) -> None:
     """Ctrl-C, also when the rows that are overwritten are gone already."""
-    arrived(tmp_path / "new", Mode.CREATE)
-    new = rows_of(tmp_path / "new", listed(tmp_path / "new"))
+    new = new_rows(tmp_path / "new")
     for step in range(200):
         folder = tmp_path / str(step)
-        before = rows_of(folder, [])
-        if mode is not Mode.CREATE:
-            before = rows_of(old_table(folder), listed(folder))
-        wanted = before + new if mode is Mode.APPEND else new
+        before, wanted = before_and_after(folder, mode, new)
         with failing_at(step, KeyboardInterrupt) as calls, suppress(KeyboardInterrupt):
             arrived(folder, mode)
         if len(calls) <= step:
@@ -246,7 +224,7 @@ def test_a_vacuum_that_has_read_the_log_before_a_commit_takes_nothing_back(
             patch.setattr(Location, "copy", killed)
             patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
             with pytest.raises(Killed):
-                arrived(folder, Mode.APPEND)
+                arrived(folder, SaveMode.APPEND)
         return found
 
     before = seen_by_both(folder)[0]
@@ -278,7 +256,7 @@ def test_hidden_files_that_vanish_are_not_committed(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Location, "stat", vacuumed)
         with pytest.raises(CommitConflictError, match="deleted before it was commit"):
-            arrived(folder, Mode.APPEND)
+            arrived(folder, SaveMode.APPEND)
     assert seen_by_both(folder) == (before, before)
 
 
@@ -290,15 +268,15 @@ def test_an_overwrite_waits_for_rows_that_are_arriving(
         patch.setattr(Location, "copy", killed)
         patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
         with pytest.raises(Killed):
-            arrived(folder, Mode.APPEND)
+            arrived(folder, SaveMode.APPEND)
     monkeypatch.setattr("skipindex.rewrite.arrival._PAUSE", 0.0)
     assert seen_by_both(folder)[0].total() == 46
     with pytest.raises(CommitConflictError, match="vacuum finishes for it"):
-        arrived(folder, Mode.OVERWRITE)
+        arrived(folder, SaveMode.OVERWRITE)
     assert seen_by_both(folder)[0].total() == 46
     assert optimized(folder, cluster_by=["x"]).n_rows == 40, "arriving rows wait"
     vacuum(folder, retention=NOW)
-    arrived(folder, Mode.OVERWRITE)
+    arrived(folder, SaveMode.OVERWRITE)
     assert [n.total() for n in seen_by_both(folder)] == [6, 6]
 
 

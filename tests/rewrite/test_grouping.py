@@ -11,16 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.rewrite.selection.bin_packing import pack, runs
+from skipindex.rewrite.selection.cubes import Cube, cubes_of_write
 from skipindex.rewrite.selection.grouping import (
-    Cube,
-    DataFile,
     Mode,
-    Target,
-    cubes_of_write,
     plan_clustering,
     plan_joining,
     rounds,
 )
+from skipindex.rewrite.selection.target import EligibleFile, Target
 
 weights = st.lists(st.integers(0, 100), max_size=40)
 
@@ -56,9 +54,9 @@ def test_runs_keep_the_order_and_reach_the_limit(
         assert sum(weights[i] for i in items[:-1]) < limit
 
 
-def file(path: str, size: int = 10, n_rows: int = 10) -> DataFile:
+def file(path: str, size: int = 10, n_rows: int = 10) -> EligibleFile:
     day = path.partition("/")[0] if "/" in path else ""
-    return DataFile(path, (("day", day),) if day else (), size, n_rows)
+    return EligibleFile(path, (("day", day),) if day else (), size, n_rows)
 
 
 TARGET = Target(("x",), "hilbert", rows_per_file=100, cube_size=30)
@@ -78,7 +76,7 @@ def cube(*paths: str, sealed: bool = False, **changes: Any) -> Cube:
     return Cube(target.shape(), target.size(), run, sealed, frozenset(paths))
 
 
-def chosen(files: list[DataFile], cubes: list[Cube], mode: Mode) -> list[set[str]]:
+def chosen(files: list[EligibleFile], cubes: list[Cube], mode: Mode) -> list[set[str]]:
     groups = plan_clustering(files, cubes, TARGET, mode=mode)
     return [{f.path for f in group.files} for group in groups]
 

@@ -137,7 +137,7 @@ def test_a_killed_vacuum_is_finished_by_the_next(tmp_path: Path, after: bool) ->
 
 
 def rewrites(folder: Path) -> Rewrites:
-    return Rewrites.from_properties(open_table(folder).snapshot.properties)
+    return open_table(folder).snapshot.rewrites
 
 
 def check_swept(folder: Path) -> None:

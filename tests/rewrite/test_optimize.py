@@ -26,7 +26,7 @@ from skipindex.errors import (
     UnsupportedTypeError,
 )
 from skipindex.rewrite.optimize import OptimizeOptions, optimize_files
-from skipindex.rewrite.selection.eligible_files import _holds_alike, data_files
+from skipindex.rewrite.selection.eligible_files import _holds_alike, eligible_files
 from skipindex.rewrite.vacuum import vacuum
 from tests.rewrite.arrow_writer import (
     arrow_writer,
@@ -374,7 +374,7 @@ def test_what_may_be_null_inside_does_not_matter(tmp_path: Path) -> None:
     assert not _holds_alike(dtype, pa.struct([field]))
     assert not _holds_alike(dtype, pa.struct([field, ("g", pa.int16())]))
     table = open_table(tmp_path)
-    assert len(data_files(table, [0, 1])) == 2
+    assert len(eligible_files(table, [0, 1])) == 2
 
 
 def test_a_column_that_is_a_partition_too_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
-from skipindex.rewrite.arrival import Mode
+from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
@@ -159,7 +159,7 @@ def test_a_purge_after_a_killed_overwrite_leaves_no_path(
         build(folder, {"x": "bitmap"})
         try:
             with killed_at(step, after=after):
-                arrived(folder, Mode.OVERWRITE)
+                arrived(folder, SaveMode.OVERWRITE)
         except Killed:
             pass
         else:

@@ -91,7 +91,7 @@ def backdate(folder: Path, *, days: float) -> None:
     """Let the replacements have been committed some days ago."""
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = base.rewrites
         older = tuple(
             replace(r, since=r.since - days * 86400) for r in rewrites.replacements
         )
@@ -112,9 +112,7 @@ def test_hidden_copies_go_a_retention_later(tmp_path: Path) -> None:
     report = vacuum(folder)
     assert set(report.deleted) == hidden
     assert not hidden & everything(folder)
-    assert (
-        Rewrites.from_properties(open_table(folder).snapshot.properties) == Rewrites()
-    )
+    assert open_table(folder).snapshot.rewrites == Rewrites()
     assert "rewrites" not in open_table(folder).snapshot.properties.to_json()
 
 
@@ -228,10 +226,7 @@ def test_a_changed_file_is_not_deleted_though_it_was_replaced(tmp_path: Path) ->
         listed(folder)
     ) == set()
     assert seen_by_both(folder) == (before, before)
-    assert (
-        Rewrites.from_properties(open_table(folder).snapshot.properties).replacements
-        == ()
-    )
+    assert open_table(folder).snapshot.rewrites.replacements == ()
 
 
 def test_a_file_deleted_while_it_is_published_stays_deleted(

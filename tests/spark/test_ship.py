@@ -30,7 +30,7 @@ def run(script: str, *arguments: str) -> str:
 def test_the_archive_holds_the_package_and_no_compiled_files() -> None:
     archive = ship._write_archive()
     names = zipfile.ZipFile(archive).namelist()
-    assert "skipindex/layout/clustering.py" in names
+    assert "skipindex/layout/curve_layout.py" in names
     assert "skipindex/spark/placement/cluster.py" in names
     assert len(names) == len(set(names))
     assert not [name for name in names if "__pycache__" in name]
@@ -41,7 +41,7 @@ def test_the_package_can_be_imported_from_the_archive() -> None:
         """
         import sys
         sys.path.insert(0, sys.argv[1])
-        import skipindex.layout.clustering as module
+        import skipindex.layout.curve_layout as module
         print(module.__file__)
         """,
         str(ship._write_archive()),
@@ -76,7 +76,7 @@ def test_clustering_runs_on_executors_of_their_own() -> None:
         print(cluster(df, by=["a", "b"], n_files=3, n_rows=2000).count())
 
         def where(_):
-            import skipindex.layout.clustering as module
+            import skipindex.layout.curve_layout as module
             yield module.__file__
 
         print(spark.sparkContext.parallelize([0], 1).mapPartitions(where).collect())

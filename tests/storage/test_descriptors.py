@@ -1,4 +1,4 @@
-"""Open files: never more than the limit, whoever reads, and the bytes are right."""
+"""Open files: never more than the limit with any readers, and the bytes are right."""
 
 from __future__ import annotations
 

@@ -140,7 +140,9 @@ def test_the_slower_writer_applies_its_change_again(location: Location) -> None:
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         calls.append(base.version)
-        if len(calls) == 1:  # somebody commits between our reading and our writing
+        if (
+            len(calls) == 1
+        ):  # another writer commits between our reading and our writing
             commit(location, add("theirs"), operation="test")
         return add("ours")(base)
 
@@ -255,7 +257,7 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
         read_snapshot(location)
 
 
-def test_nobody_writes_over_a_newer_format(tmp_path: Path) -> None:
+def test_a_newer_format_is_never_written_over(tmp_path: Path) -> None:
     location = Location(str(tmp_path))
     commit(location, add("f"), operation="test")
     rewrite_commit(tmp_path, format=FORMAT + 1)
@@ -335,7 +337,7 @@ def test_what_has_no_name_of_a_commit_is_none(tmp_path: Path, name: str) -> None
 def test_what_is_in_the_place_of_a_commit_takes_its_number(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
-    """A pipe is never opened for good: nobody waits for a writer."""
+    """A pipe is never opened, because a reader would wait for a writer."""
     location = Location(str(tmp_path))
     commit(location, add("f"), operation="test")
     make(tmp_path / commit_path(1))

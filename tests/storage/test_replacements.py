@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CommitConflictError
 from skipindex.storage.file_system.location import FileInfo
+from skipindex.storage.file_system.names import is_data_file
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import (
     Replacement,
@@ -18,7 +19,6 @@ from skipindex.storage.replacements import (
     is_hidden_copy,
     published,
 )
-from skipindex.table import is_data_file
 
 
 def is_visible(file: FileInfo) -> bool:

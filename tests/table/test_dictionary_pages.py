@@ -26,21 +26,15 @@ KINDS = ["bitmap", "bit_sliced", "bloom", "range_bitmap", "run_length"]
 
 def read_as(path: Path, column: str) -> pa.DataType:
     """The type in which the column comes, if it may be a dictionary."""
-    file, close = column_reader(location_of(path.parent), path.name, encoded={column})
-    try:
+    with column_reader(location_of(path.parent), path.name, encoded={column}) as file:
         found: pa.DataType = file.read([column]).type
         return found
-    finally:
-        close()
 
 
 def read_by_us(path: Path, *names: str) -> pa.ChunkedArray:
     """The column, or the field of a struct, as index builds read it."""
-    file, close = column_reader(location_of(path.parent), path.name, encoded={names[0]})
-    try:
+    with column_reader(location_of(path.parent), path.name, encoded={names[0]}) as file:
         return file.read(names)
-    finally:
-        close()
 
 
 def read_by_duckdb(path: Path, text: str) -> list[Any]:

@@ -16,7 +16,8 @@ import pytest
 import skipindex as sx
 from skipindex.errors import PredicateError, TableError
 from skipindex.storage.file_system.location import location_of
-from skipindex.table import footer_schema, is_data_file
+from skipindex.storage.file_system.names import is_data_file
+from skipindex.table import footer_schema
 from tests.tables import build, put, put_all, set_mtime
 
 

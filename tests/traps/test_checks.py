@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import skipindex as sx
-from skipindex.layout import CURVES, Clustering
+from skipindex.layout import CURVES, CurveLayout
 from skipindex.planner.stages.records import ROWS
 
 
@@ -37,7 +37,7 @@ def test_check_12_partitions_then_files_then_row_groups(tmp_path: Path) -> None:
             "last_name": ["Frank" + n if n[0] == "F" else n for n in reversed(names)],
         }
     )
-    fitted = Clustering.fit(rows, rows.column_names, n_files=16)
+    fitted = CurveLayout.fit(rows, rows.column_names, n_files=16)
     keys, files = fitted.assign(rows.columns)
     for city in ("london", "newyork", "oslo"):
         (tmp_path / f"birthplace={city}").mkdir()
@@ -72,7 +72,7 @@ def test_check_14_compaction_alone_skips_nothing_and_clustering_does(
     """Small files, the same rows in fewer files, and along a curve."""
     rng = np.random.default_rng(14)
     rows = pa.table({name: rng.integers(0, 1000, 20_000) for name in "ab"})
-    curve = Clustering.fit(rows, ["a", "b"], n_files=20).assign(rows.columns).files
+    curve = CurveLayout.fit(rows, ["a", "b"], n_files=20).assign(rows.columns).files
     order = np.arange(20_000)
     layouts = {"raw": order // 100, "compacted": order // 1000, "clustered": curve}
     kept = {}

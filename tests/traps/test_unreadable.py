@@ -21,7 +21,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import SkipIndexError, StorageError
-from skipindex.rewrite.arrival import Mode
+from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.descriptors import OPEN
 from tests.rewrite.arriving import arrived
@@ -185,7 +185,7 @@ def test_a_commit_that_cannot_be_read_now_is_not_passed_over(
         patch.setattr("skipindex.storage.file_system.location.Location.copy", killed)
         patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
         with pytest.raises(Killed):
-            arrived(tmp_path, Mode.APPEND)
+            arrived(tmp_path, SaveMode.APPEND)
     rows = rows_of(tmp_path, sx.open_table(tmp_path).paths)
     assert rows.total() == N + 6
     changes: list[Callable[[], Any]] = [

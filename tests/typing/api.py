@@ -34,6 +34,7 @@ version: str = sx.__version__
 
 def opened(path: Path, schema: pa.Schema, struct: StructType) -> sx.Table:
     sx.open_table(str(path), plain=True)
+    sx.open_table("s3://b/t", storage_options={"region": "eu-west-1"})
     sx.open_table(path, schema=struct, partition_types={"day": pa.date32()})
     derived = sx.Derived({"day": "to_date(t)"}, "UTC")
     return sx.open_table(path, schema=schema, derived=derived).refresh()

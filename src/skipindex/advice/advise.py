@@ -3,9 +3,9 @@
     table = sx.open_table("/data/lineorder")
     print(table.advise(queries=["c_city = 'UNITED KI1' AND …"]))
 
-Some whole files are read; on each column candidates are built, weighed, and asked
-the workload's questions (or likely ones, where there is no workload).  The choice is
-what keeps fewest of the sample's files in all, under a cap on the indexes' bytes.
+Some whole files are read.  On each column candidates are built, weighed, and asked the
+questions of the workload, or likely ones if there is no workload.  The choice is what
+keeps fewest files of the sample, under a cap on the bytes of the indexes.
 ``build_indexes(table)`` without arguments builds the same choice.
 """
 
@@ -28,17 +28,18 @@ from skipindex.advice.questions import (
 from skipindex.advice.report import Advice
 from skipindex.advice.sample import LARGE_SAMPLE, SMALL_SAMPLE, take_sample
 from skipindex.advice.selection import CandidateScores, choose
-from skipindex.build.builder import domain_to_index, indexable_columns
+from skipindex.build.column_requests import domain_to_index
+from skipindex.build.wanted import indexable_columns
 from skipindex.errors import AdviceError, PredicateError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
 
 MAX_BYTES_RATIO: Final = 0.10
-"""All indexes together, as a part of the data's bytes, where nothing else is said."""
+"""All indexes together, as a part of the data's bytes; the default."""
 
 _MARGIN: Final = 0.96
-"""A sample is not the table: so much of the cap is given out."""
+"""The part of the cap that is used, because a sample is not the table."""
 
 
 def advise(
@@ -59,28 +60,25 @@ def advise(
         )
     opened = open_state(table, plain=plain)
     mine = _indexable(opened, columns)
-    questions: list[Question] | None = None
+    workload: list[Question] = []
     notes: list[str] = []
-    sampled = mine
+    sampled, size = mine, SMALL_SAMPLE
     if queries is not None:
         texts = [queries] if isinstance(queries, str) else queries
-        questions, notes = bind_workload(opened, texts, timezone=timezone)
-        if not questions:
+        workload, notes = bind_workload(opened, texts, timezone=timezone)
+        if not workload:
             why = "; ".join(notes) or "none is given"
             raise AdviceError(f"no query can be asked of this table: {why}")
-        wanted = columns_of(questions)
+        wanted = columns_of(workload)
         sampled = [column for column in mine if column.name in wanted]
-    sample = take_sample(
-        opened, sampled, SMALL_SAMPLE if questions is None else LARGE_SAMPLE
-    )
-    if questions is None:
-        asked_of_all = sample_questions(sample)
-    else:
-        asked_of_all = [*questions, *vary_literals(questions, sample)]
-    by_column = _leaves(asked_of_all)
+        size = LARGE_SAMPLE
+    sample = take_sample(opened, sampled, size)
+    variants = vary_literals(workload, sample)
+    questions = [*workload, *variants] if workload else sample_questions(sample)
+    by_column = _leaves(questions)
     scores = CandidateScores(
         sample,
-        asked_of_all,
+        questions,
         {
             name: candidates(column, by_column.get(name, []), notes)
             for name, column in sample.columns.items()
@@ -92,7 +90,7 @@ def advise(
         selection,
         columns=[column.name for column in mine],
         max_bytes_ratio=max_bytes_ratio,
-        n_asked=0 if questions is None else len(questions),
+        n_asked=len(workload),
         notes=[*notes, *sample.notes],
         seconds=time.perf_counter() - began,
     )

@@ -1,21 +1,22 @@
 """Building with a choice: made by the advisor, and remembered by the table.
 
-A later build of the same request, after an append say, builds what was chosen then, so
-that all files have the same indexes.  To choose anew, ask with other columns,
-queries or another cap, or drop indexes first.  What the new choice leaves out goes,
-unless it was asked for by name.
+A later build with the same arguments, for instance after an append, builds what was
+chosen then, so that all files have the same indexes.  Other columns, queries or another
+cap choose anew, and so does a build after indexes were dropped.  Indexes that a new
+choice leaves out are dropped, unless they were named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
-from skipindex.build.builder import BuildReport, Request, build
-from skipindex.build.refresh import refresh
-from skipindex.build.requested import (
+from skipindex.build.builder import BuildReport, build, refresh
+from skipindex.build.column_requests import Request
+from skipindex.build.runners import Progress, Runner
+from skipindex.build.wanted import (
     SpecKey,
     SpecsByColumn,
     asked_for,
@@ -26,7 +27,6 @@ from skipindex.build.requested import (
     to_json,
     with_asked,
 )
-from skipindex.build.runners import Progress, Runner
 from skipindex.errors import AdviceError, UnknownIndexError
 from skipindex.indexes import spec_from_json
 from skipindex.storage.manifest import spec_key
@@ -34,7 +34,7 @@ from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState
 
 _NOTHING: Final = 1e-12
-"""The part of the cap that is left where indexes that were named take all of it."""
+"""The part of the cap that is left if indexes that were named take all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +161,8 @@ def to_build(
 def _advised(
     report: BuildReport[TableState], advice: Advice | None, *notes: str
 ) -> AdvisedReport:
-    return AdvisedReport(
-        table=report.table,
-        files=report.files,
-        unchanged=report.unchanged,
-        n_bytes=report.n_bytes,
-        seconds=report.seconds,
-        notes=(*report.notes, *notes),
-        advice=advice,
-    )
+    values = {one.name: getattr(report, one.name) for one in fields(report)}
+    return AdvisedReport(**values | {"notes": (*report.notes, *notes)}, advice=advice)
 
 
 def _advise(table: TableState, criteria: AdviceRequest) -> Advice:

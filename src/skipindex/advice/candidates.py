@@ -1,8 +1,8 @@
 """What could be built on a column: built on the sample, weighed and asked.
 
 A candidate is a list of specs.  Its bytes are those of payloads that were built, and
-its answers are those of indexes that were opened, so every kind is judged by the
-same means, those of other packages too.
+its answers are those of indexes that were opened.  So every kind is judged by the same
+means, and so are the kinds of other packages.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _PART_BYTES: Final = 20
 _FILE_BYTES: Final = 12
 """What a pack's directory and padding add for a part, and for a file."""
 
-_FEW: Final = 16
-"""Up to so many distinct values a bitmap of each prefix of them is small."""
+_FEW_VALUES: Final = 16
+"""Up to so many distinct values in a file, a range bitmap is small."""
 
-_CLUSTERED: Final = 8
-"""Rows in a run from which on bitmaps of every value are small."""
+_LONG_RUN: Final = 8
+"""With so many rows in a run, a range bitmap of many values is small too."""
 
-_RUNS: Final = 1.3
-"""Rows in a run from which on it pays to keep the runs."""
+_SHORT_RUN: Final = 1.3
+"""With so many rows in a run, a run-length index may be the smallest."""
 
 _TOP_SLICES: Final = (2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20)
-"""How many slices may be kept; of more than 8 slices only even numbers."""
+"""Numbers of slices that are tried; of more than 8 slices the even ones alone."""
 
 _ANY: Final = 1 << 40
 """More rows than a file has."""
@@ -84,7 +84,7 @@ class Candidate:
     def __or__(self, other: Candidate) -> Candidate:
         """Both side by side."""
         answers = {
-            leaf: [_both(a, b) for a, b in zip(mine, other.answers[leaf], strict=True)]
+            leaf: [both(a, b) for a, b in zip(mine, other.answers[leaf], strict=True)]
             for leaf, mine in self.answers.items()
         }
         return Candidate(
@@ -92,10 +92,16 @@ class Candidate:
         )
 
 
-def _both(a: Rows, b: Rows) -> Rows:
+def both(a: Rows, b: Rows) -> Rows:
+    """The rows that both leave."""
     if a is None or b is None:
         return b if a is None else a
     return a & b
+
+
+def is_empty(rows: Rows) -> bool:
+    """Whether no row may match."""
+    return rows is not None and not rows
 
 
 def candidates(
@@ -109,25 +115,18 @@ def candidates(
     nothing = Candidate((), 0, {leaf: [None] * len(column.files) for leaf in leaves})
     if not leaves:
         return [nothing]
-    found = [nothing]
-    exact = _exact(column, leaves, notes)
-    if exact is not None:
-        found.append(exact)
+    found = [nothing, *_exact(column, leaves, notes)]
     n_slices = _n_slices(column)
-    coarse = [
-        built
-        for k in _TOP_SLICES
-        if k < n_slices
-        and (n_slices <= 8 or k % 2 == 0)
-        and (built := _built(column, _spec("bit_sliced", max_slices=k), leaves, notes))
-        is not None
-    ]
+    coarse = []
+    for k in _TOP_SLICES:
+        if k < n_slices and (n_slices <= 8 or k % 2 == 0):
+            spec = _spec("bit_sliced", max_slices=k)
+            coarse += _built(column, spec, leaves, notes)
     found += coarse
     for spec in _others():
-        one = _built(column, spec, leaves, notes)
-        if one is not None and (one.left < _ANY).any():
-            found.append(one)
-            found += [one | few for few in coarse]
+        for one in _built(column, spec, leaves, notes):
+            if (one.left < _ANY).any():
+                found += [one, *(one | few for few in coarse)]
     return _ascending(found)
 
 
@@ -157,12 +156,12 @@ def _n_slices(column: SampledColumn) -> int:
 
 def _exact(
     column: SampledColumn, leaves: Sequence[Leaf | Computed], notes: list[str]
-) -> Candidate | None:
+) -> list[Candidate]:
     """The smallest of the kinds that know every row, by their size on one file."""
     names = ["bit_sliced", "bitmap"]
-    if column.run_length >= _RUNS:
+    if column.run_length >= _SHORT_RUN:
         names.append("run_length")
-    if column.n_distinct <= _FEW or column.run_length >= _CLUSTERED:
+    if column.n_distinct <= _FEW_VALUES or column.run_length >= _LONG_RUN:
         names.append("range_bitmap")
     one = column.files[0]
     by_size: list[tuple[int, int, IndexSpec]] = []
@@ -171,7 +170,7 @@ def _exact(
             by_size.append((sum(map(len, spec.build(one))), len(by_size), spec))
         except Exception as error:  # noqa: BLE001 (a kind never ends the advice)
             _note(column, spec, error, notes)
-    return _built(column, min(by_size)[2], leaves, notes) if by_size else None
+    return _built(column, min(by_size)[2], leaves, notes) if by_size else []
 
 
 def _others() -> list[IndexSpec]:
@@ -189,8 +188,8 @@ def _built(
     spec: IndexSpec,
     leaves: Sequence[Leaf | Computed],
     notes: list[str],
-) -> Candidate | None:
-    """A candidate of one spec; None if the column cannot have it."""
+) -> list[Candidate]:
+    """The candidate of one spec; none if the column cannot have it."""
     kind = index_type(spec.kind)
     answers: dict[Leaf | Computed, list[Rows]] = {leaf: [] for leaf in leaves}
     n_bytes = 0
@@ -205,13 +204,13 @@ def _built(
                 rows.append(None if bounds is None else bounds.upper)
     except Exception as error:  # noqa: BLE001 (kinds of other packages too)
         _note(column, spec, error, notes)
-        return None
+        return []
     if not kind.positional:  # "no row at all", or no opinion
         answers = {
             leaf: [None if rows is None or rows else rows for rows in found]
             for leaf, found in answers.items()
         }
-    return Candidate((spec,), n_bytes, answers)
+    return [Candidate((spec,), n_bytes, answers)]
 
 
 def _note(

@@ -20,7 +20,8 @@ from skipindex.advice.selection import CandidateScores, Selection
 from skipindex.planner.bound_predicate import leaves
 
 _SORTED: Final = 0.5
-"""Where a value lies within the bounds of fewer files, min/max does much."""
+"""If a value lies within the bounds of fewer files than this part, a column counts as
+clustered."""
 
 
 def advice_of(
@@ -41,18 +42,30 @@ def advice_of(
         columns: all that get statistics.
         max_bytes_ratio: the cap.
         n_asked: questions of the workload, which come first; 0 if there was none.
-        notes: as they are.
-        seconds: that it took.
+        notes: what could not be sampled or asked, and why.
+        seconds: wall time.
     """
-    n_questions = n_asked or len(scores.questions)
-    nothing = dict.fromkeys(scores.candidates, 0)
-    least = _Outcome.of(scores, nothing, n_questions)
-    chosen = _Outcome.of(scores, selection, n_questions)
-    most = _Outcome.of(scores, scores.richest(), n_questions)
+    asked = range(n_asked or len(scores.questions))
+    nothing = scores.nothing()
+    least, chosen, most = (
+        [scores.kept(i, one) for i in asked]
+        for one in (nothing, selection, scores.richest())
+    )
+
+    def with_candidate(
+        base: Selection, kept: list[int], name: str, at: int
+    ) -> list[int]:
+        """``kept``, which is of ``base``, with another candidate of one column."""
+        other = {**base, name: at}
+        concerned = set(scores.questions_of(name))
+        return [scores.kept(i, other) if i in concerned else kept[i] for i in asked]
+
     trials = {
         name: [
             _Measured(
-                one, least.with_candidate(name, i), chosen.with_candidate(name, i)
+                one,
+                with_candidate(nothing, least, name, i),
+                with_candidate(selection, chosen, name, i),
             )
             for i, one in enumerate(found)
         ]
@@ -67,9 +80,9 @@ def advice_of(
         queries=tuple(
             QueryAdvice(
                 question.text,
-                least.kept[i],
-                chosen.kept[i],
-                most.kept[i],
+                least[i],
+                chosen[i],
+                most[i],
                 {
                     name: {
                         specs_text(one.candidate.specs): (one.alone[i], one.together[i])
@@ -85,34 +98,10 @@ def advice_of(
         data_bytes=data_bytes,
         max_bytes=int(max_bytes_ratio * data_bytes),
         n_files=len(scores.sample.files),
-        kept=(sum(least.kept), sum(chosen.kept), sum(most.kept)),
+        kept=(sum(least), sum(chosen), sum(most)),
         notes=tuple(notes),
         seconds=seconds,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """How many files of the sample each question keeps under a selection."""
-
-    scores: CandidateScores
-    selection: Selection
-    kept: list[int]
-
-    @classmethod
-    def of(
-        cls, scores: CandidateScores, selection: Selection, n_questions: int
-    ) -> _Outcome:
-        kept = [scores.kept(i, selection) for i in range(n_questions)]
-        return cls(scores, selection, kept)
-
-    def with_candidate(self, column: str, at: int) -> list[int]:
-        """The same, with another candidate of one column."""
-        kept, other = list(self.kept), {**self.selection, column: at}
-        for i in self.scores.questions_of(column):
-            if i < len(kept):
-                kept[i] = self.scores.kept(i, other)
-        return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +142,7 @@ def _column_advice(
         f"runs of {column.run_length:.1f} rows" if column.run_length > 2 else "",
         f"{column.null_share:.0%} NULL" if column.null_share else "",
     ]
-    saved = trials[0].kept_with_choice - trials[at].kept_with_choice
-    verdict = _verdict(len(trials), at, saved, n_distinct=column.n_distinct)
+    verdict = _verdict(trials, at, n_distinct=column.n_distinct)
     return ColumnAdvice(
         name=name,
         specs=trials[at].specs,
@@ -168,12 +156,17 @@ def _column_advice(
     )
 
 
-def _verdict(n_candidates: int, at: int, saved: int, *, n_distinct: float) -> str:
+def _verdict(trials: Sequence[Trial], at: int, *, n_distinct: float) -> str:
+    """Why the candidate ``at`` was chosen, by the files that the others keep."""
+    kept = [trial.kept_with_choice for trial in trials]
+    alone = [trial.kept_alone for trial in trials]
     if at:
-        less = "" if at == n_candidates - 1 else ", cut to fit under the cap"
-        return f"keeps {saved} files fewer than min/max{less}"
-    if n_candidates > 1:
+        cut = ", cut to fit under the cap" if min(kept) < kept[at] else ""
+        return f"keeps {kept[0] - kept[at]} files fewer than min/max{cut}"
+    if min(kept) < kept[0]:
         return "other columns skip more for the bytes"
+    if min(alone) < alone[0]:
+        return "the indexes of other columns skip as much without it"
     if n_distinct <= 1:
         return "one value, which min/max knows"
     return "no index skips more than min/max"

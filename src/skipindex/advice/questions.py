@@ -1,9 +1,9 @@
 """The questions by which indexes are judged: a workload, or likely ones, drawn.
 
-Without a workload, questions are drawn that a table like this may be asked.  Each
-column is asked alone, for ``=`` and for a range, and together with one or two
-others.  Literals are those of a row of the sample, so that columns which belong
-together (a city and its nation) are asked for what occurs together.
+Without a workload, questions are drawn that such a table may be asked.  Each column is
+asked alone, for ``=`` and for a range, and together with one or two others.  All
+literals of a question are those of one row of the sample, so that values occur
+together, such as a city and its nation.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from skipindex.indexes.encoding.column import NULL_CODE
 from skipindex.planner.binding.binder import Binder
 from skipindex.planner.bound_predicate import (
     AllOf,
-    AnyOf,
     BoundPredicate,
+    Computed,
     Leaf,
     leaves,
     text_of,
+    with_leaves,
 )
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse as parse_condition
@@ -36,21 +37,21 @@ from skipindex.table import TableState
 
 _SEED: Final = 1994
 _TOGETHER: Final = 16
-"""Drawn questions over several columns, for each column."""
+"""Drawn questions over several columns, per column."""
 
 _VARIANTS: Final = 3
 _VARIANT_WEIGHT: Final = 0.3
-"""Questions that are made of each of a workload, and what they count together."""
+"""How many variants each question of a workload has, and what they count together."""
 
 _PLACES: Final = 8
 """Rows that literals are taken from."""
 
-_MANY: Final = 1000
-"""With more distinct values in a file, a column is rather a key or a measure, which
-is asked for less often than what rows are grouped by."""
+_KEY_VALUES: Final = 1000
+"""A column with more distinct values in a file is taken for a key or a measure.  It is
+asked for less often than a column that rows are grouped by."""
 
-_OFTEN: Final = 8
-"""How much more often a column is asked for that is neither."""
+_GROUPED_OFTEN: Final = 8
+"""How many times more often a column with fewer values is drawn."""
 
 _SHARES: Final = (0.003, 0.03, 0.1)
 """What parts of the rows a drawn range takes."""
@@ -70,8 +71,8 @@ class Question:
 def conditions_of(sql: str) -> list[str]:
     """The conditions of a text: statements between ``;``, each a SELECT or a WHERE.
 
-    Of a SELECT the WHERE of its outermost query counts, without the names of tables
-    before columns; one without a WHERE asks for everything and is left out.
+    The condition of a SELECT is the WHERE of its outermost query, without the names of
+    tables before columns.  A SELECT without a WHERE is left out.
 
     Raises:
         PredicateError: a statement is neither.
@@ -153,9 +154,9 @@ def sample_questions(sample: Sample) -> list[Question]:
         for ranged in (False, True):  # a key is looked up
             leaf = _leaf(column, *chooser.choice(places), chooser, ranged=ranged)
             if leaf is not None:
-                weight = 2.0 if column.n_distinct > _MANY and not ranged else 1.0
+                weight = 2.0 if column.n_distinct > _KEY_VALUES and not ranged else 1.0
                 questions.append(Question(leaf.text, leaf, weight))
-    often = [_OFTEN if c.n_distinct <= _MANY else 1 for c in columns]
+    often = [_GROUPED_OFTEN if c.n_distinct <= _KEY_VALUES else 1 for c in columns]
     for _ in range(_TOGETHER * len(columns)):
         together = set(chooser.choices(range(len(columns)), often, k=3))
         place = chooser.choice(places)
@@ -182,15 +183,13 @@ def vary_literals(questions: Sequence[Question], sample: Sample) -> list[Questio
             place = _place(sample, chooser)
 
             def varied(
-                node: BoundPredicate, place: tuple[int, int] = place
+                leaf: Leaf | Computed, place: tuple[int, int] = place
             ) -> BoundPredicate:
-                if isinstance(node, AllOf | AnyOf):
-                    return type(node)(tuple(map(varied, node.children)))
-                if isinstance(node, Leaf) and node.atom.column in sample.columns:
-                    return _like(node, sample, place, chooser)
-                return node
+                if isinstance(leaf, Leaf) and leaf.column in sample.columns:
+                    return _like(leaf, sample, place, chooser)
+                return leaf
 
-            tree = simplify(varied(question.tree))
+            tree = simplify(with_leaves(question.tree, varied))
             weight = _VARIANT_WEIGHT * question.weight / _VARIANTS
             found.append(Question(text_of(tree), tree, weight))
     return found
@@ -233,7 +232,7 @@ def _like(
 
 def _is_ranged(column: SampledColumn, chooser: random.Random) -> bool:
     """Whether to ask for a range: of a measure as often as not, else rarely."""
-    return chooser.random() < (0.5 if column.n_distinct > _MANY else 0.15)
+    return chooser.random() < (0.5 if column.n_distinct > _KEY_VALUES else 0.15)
 
 
 def _leaf(

@@ -1,4 +1,4 @@
-"""What the advice is and rests on: for programs, and in words."""
+"""The advice: for programs, and as text for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Trial:
 
     Args:
         specs: what would be built; none is min/max alone.
-        n_bytes: of the whole table, by the sample's share.
+        n_bytes: estimated for the whole table.
         kept_alone: files kept over all questions with nothing else but min/max.
         kept_with_choice: files kept where all other columns are as chosen.
     """
@@ -35,11 +35,11 @@ class ColumnAdvice:
     Args:
         name: of the column.
         specs: to be built; none is min/max alone.
-        n_bytes: of the whole table, by the sample's share.
+        n_bytes: estimated for the whole table.
         n_distinct: distinct values in a file, on average.
         null_share: part of the rows that is NULL.
         run_length: neighbouring rows of one value, on average.
-        overlap: in what part of the files a value lies between minimum and maximum.
+        overlap: the part of the files whose bounds a value lies between, on average.
         reason: in words.
         trials: the candidates, by size.
     """
@@ -89,7 +89,7 @@ class Advice:
         kept: files of the sample kept over all questions, with min/max alone, with
             the choice, and with the richest candidate of every column.
         notes: what could not be sampled or asked, and why.
-        seconds: that it took.
+        seconds: wall time.
     """
 
     columns: tuple[ColumnAdvice, ...]
@@ -104,7 +104,7 @@ class Advice:
 
     @property
     def n_bytes(self) -> int:
-        """Of all chosen indexes, by the sample's share."""
+        """The bytes of all chosen indexes, estimated for the whole table."""
         return sum(column.n_bytes for column in self.columns)
 
     @property

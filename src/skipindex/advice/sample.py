@@ -26,16 +26,16 @@ MIN_FILES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class SampleSize:
     """How much is sampled: at most so many files, and about so many rows in all."""
 
     files: int
     rows: int
 
 
-SMALL_SAMPLE: Final = Extent(8, 300_000)
-LARGE_SAMPLE: Final = Extent(24, 1_000_000)
-"""For a workload: of clustered files, each query concerns only a few."""
+SMALL_SAMPLE: Final = SampleSize(8, 300_000)
+LARGE_SAMPLE: Final = SampleSize(24, 1_000_000)
+"""For a workload, because each query may concern only a few of the files."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class SampledColumn:
     def overlap(self) -> float:
         """In what part of the files a value of one lies between minimum and maximum.
 
-        1 where every file spans everything, which min/max cannot tell apart.
+        1 if every file spans all values, so that min/max cannot tell them apart.
         """
         lows = [column.minimum for column in self.files]
         highs = [column.maximum for column in self.files]
@@ -162,19 +162,19 @@ class Sample:
 
 
 def take_sample(
-    table: TableState, columns: Sequence[ColumnInfo], extent: Extent = SMALL_SAMPLE
+    table: TableState, columns: Sequence[ColumnInfo], size: SampleSize = SMALL_SAMPLE
 ) -> Sample:
     """Some files from all parts of the table, with ``columns``.
 
-    A column that a file has in another type is left out and noted, and so is one that
-    no file has readably: an index on it would be no index either.  Of the other files,
-    one is left out and noted that cannot be read, or in some column cannot.
+    A column is left out and noted if a file has it in another type, or if no file has
+    it readable: no index could be built on it.  A file is left out and noted if it, or
+    one of the other columns in it, cannot be read.
     """
     notes: list[str] = []
     taken: list[_Read] = []
     others: set[str] = set()
     n_whole = n_rows = 0
-    for at in _places(len(table), extent.files):
+    for at in _places(len(table), size.files):
         path = table.paths[at]
         try:
             one = _read(table, at, columns)
@@ -189,7 +189,7 @@ def take_sample(
         if not one.failed:
             n_whole += 1
             n_rows += one.n_rows
-            if n_whole >= MIN_FILES and n_rows + one.n_rows > extent.rows:
+            if n_whole >= MIN_FILES and n_rows + one.n_rows > size.rows:
                 break
     if not taken:
         notes.append("no file with a row could be sampled")
@@ -229,8 +229,7 @@ class _Read:
 
 def _read(table: TableState, at: int, columns: Sequence[ColumnInfo]) -> _Read:
     names = {column.name for column in columns}
-    file, close = column_reader(table.location, table.paths[at], encoded=names)
-    try:
+    with column_reader(table.location, table.paths[at], encoded=names) as file:
         found = _Read(at, int(file.metadata.num_rows))
         for column in columns if found.n_rows else ():
             name, domain = column.name, column.domain
@@ -242,8 +241,6 @@ def _read(table: TableState, at: int, columns: Sequence[ColumnInfo]) -> _Read:
             except Exception as error:  # noqa: BLE001 (nor does one column)
                 found.failed.append(f"column {name!r}: not readable: {reason(error)}")
         return found
-    finally:
-        close()
 
 
 def _places(n_files: int, n_wanted: int) -> list[int]:

@@ -1,52 +1,44 @@
-"""The choice: everything is built at first, and the least useful bytes are given up.
+"""The choice: all is built at first, then the least useful bytes are given up.
 
-Only *open* pairs count: a question and a file of the sample that no min/max skips,
-and that holds no matching row, so an index can skip it.  A pair costs 1 where the
-file is kept for nothing, and up to ``_NEARLY`` more for the rows that may match:
-a conjunction is empty only when all of its columns are known well, and what is
-short of that must not look worthless.  Where the file is skipped, the pair costs
-half the chance that one like it would not be, were its conditions independent: the
-sample is small, and what is enough for it by a hair is not enough for the table.
+Only *open pairs* count: a question and a file of the sample that min/max does not skip,
+and that holds no matching row, so an index can skip it.
 
-From the richest candidate of every column downwards, the step is taken that loses
-least for each byte that it saves, until the indexes fit under the cap.  Going down
-and not up matters: an index that is useful only together with another one has no
-use at all when it comes first.
+- A pair whose file is kept costs 1, and up to ``_NEARLY`` more for the rows that may
+  match.  A conjunction is empty only if all of its columns are known well, so an index
+  that leaves few rows is worth more than one that leaves many.
+- A pair whose file is skipped costs half the chance that a file like it would be kept,
+  if its conditions were independent.  The sample is small, and an index that is just
+  precise enough for it is not precise enough for the table.
+
+From the richest candidate of every column downwards, the step that loses least for each
+byte that it saves is taken, until the indexes fit under the cap.  Going up from nothing
+would not do: an index that is useful only together with another one has no use at all
+when it comes first.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Final, NamedTuple
 
 from pyroaring import BitMap
 
-from skipindex.advice.candidates import Candidate, Rows
+from skipindex.advice.candidates import Candidate, Rows, both, is_empty
 from skipindex.advice.questions import Question
 from skipindex.advice.sample import Sample
-from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
-    BoundPredicate,
-    Computed,
-    Leaf,
-    TruthValue,
-    Unknown,
-    leaves,
-)
+from skipindex.planner.bound_predicate import Computed, Leaf, fold, leaves
 
 _NEARLY: Final = 0.1
 _NO_ROW: Final = BitMap()
 
 Selection = dict[str, int]
-"""Of every column, which of its candidates is taken."""
+"""By column, the place of the candidate that is taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPair:
+class OpenPair(NamedTuple):
     """A question and a file that an index can skip for it."""
 
     question: int
@@ -61,14 +53,18 @@ class CandidateScores:
         sample: the files.
         questions: that are asked.
         candidates: of each column, by size.
+
+    Attributes:
+        pairs: the open pairs of every question.
+        of_column: the open pairs of the questions that ask for a column.
+        matching: of every question, the files that hold a matching row.
     """
 
     sample: Sample
     questions: Sequence[Question]
     candidates: Mapping[str, Sequence[Candidate]]
-    pairs: list[OpenPair] = field(init=False)
-    of_question: list[list[OpenPair]] = field(init=False)
-    skipped: list[int] = field(init=False)
+    pairs: list[list[OpenPair]] = field(init=False)
+    of_column: dict[str, list[OpenPair]] = field(init=False)
     matching: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,78 +73,41 @@ class CandidateScores:
             for question in self.questions
             for leaf in leaves(question.tree)
         }
-        self.pairs, self.of_question = [], []
-        self.skipped, self.matching = [], []
-        richest = self.richest()
-        nothing = dict.fromkeys(self.candidates, 0)
-        for i in range(len(self.questions)):
-            skipped = matching = 0
-            pairs = []
-            for file in range(len(self.sample.files)):
-                pair = OpenPair(i, file)
-                if self.is_empty(self.rows(pair, nothing)):
-                    skipped += 1
-                elif self.is_empty(self.rows(pair, richest)):
-                    pairs.append(pair)
-                else:
-                    matching += 1
-            self.pairs += pairs
-            self.of_question.append(pairs)
-            self.skipped.append(skipped)
-            self.matching.append(matching)
-        self.of_column: dict[str, list[OpenPair]] = {
-            name: [] for name in self.candidates
-        }
-        for pair in self.pairs:
-            names = {x.column for x in leaves(self.questions[pair.question].tree)}
-            for name in names & self.of_column.keys():
-                self.of_column[name].append(pair)
+        self.pairs, self.matching = [], []
+        self.of_column = {name: [] for name in self.candidates}
+        richest, nothing = self.richest(), self.nothing()
+        for i, question in enumerate(self.questions):
+            every = [OpenPair(i, file) for file in range(len(self.sample.files))]
+            kept = [pair for pair in every if not is_empty(self.rows(pair, nothing))]
+            pairs = [pair for pair in kept if is_empty(self.rows(pair, richest))]
+            self.pairs.append(pairs)
+            self.matching.append(len(kept) - len(pairs))
+            columns = {leaf.column for leaf in leaves(question.tree)}
+            for name in columns & self.of_column.keys():
+                self.of_column[name] += pairs
 
     def questions_of(self, column: str) -> list[int]:
         """The questions with an open pair that ask for the column."""
         return sorted({pair.question for pair in self.of_column[column]})
 
+    def nothing(self) -> Selection:
+        """Min/max alone."""
+        return dict.fromkeys(self.candidates, 0)
+
     def richest(self) -> Selection:
         """The largest candidate of every column."""
         return {name: len(found) - 1 for name, found in self.candidates.items()}
 
-    @staticmethod
-    def is_empty(rows: Rows) -> bool:
-        """Whether no row may match."""
-        return rows is not None and not rows
-
     def rows(self, pair: OpenPair, selection: Selection) -> Rows:
         """The rows of the pair's file that may match under ``selection``."""
-
-        def walk(node: BoundPredicate) -> Rows:
-            match node:
-                case AllOf(children):
-                    rows: Rows = None
-                    for child in children:
-                        more = walk(child)
-                        if more is not None:
-                            rows = more if rows is None else rows & more
-                            if not rows:
-                                break
-                    return rows
-                case AnyOf(children):
-                    union = _NO_ROW
-                    for child in children:
-                        more = walk(child)
-                        if more is None:
-                            return None
-                        union = union | more
-                    return union
-                case Leaf() | Computed():
-                    return self._leaf(node, pair.file, selection)
-                case TruthValue(value):
-                    return None if value else _NO_ROW
-                case Unknown():
-                    return None
-                case _:
-                    assert_never(node)
-
-        return walk(self.questions[pair.question].tree)
+        return fold(
+            self.questions[pair.question].tree,
+            leaf=lambda leaf: self._leaf(leaf, pair.file, selection),
+            all_of=_intersection,
+            any_of=_union,
+            constant=lambda value: None if value else _NO_ROW,
+            unknown=lambda _: None,
+        )
 
     def _leaf(self, leaf: Leaf | Computed, file: int, selection: Selection) -> Rows:
         if not self._stats[leaf][file]:
@@ -172,24 +131,19 @@ class CandidateScores:
         """The probability that a row of a file like this one may match."""
         n_rows = self.sample.n_rows[pair.file]
 
-        def share(node: BoundPredicate) -> float:
-            match node:
-                case AllOf(children):
-                    return math.prod(map(share, children))
-                case AnyOf(children):
-                    return 1 - math.prod(1 - share(child) for child in children)
-                case Leaf() | Computed():
-                    rows = self._leaf(node, pair.file, selection)
-                    return 1.0 if rows is None else len(rows) / n_rows
-                case TruthValue(value):
-                    return float(value)
-                case Unknown():
-                    return 1.0
-                case _:
-                    assert_never(node)
+        def share(leaf: Leaf | Computed) -> float:
+            rows = self._leaf(leaf, pair.file, selection)
+            return 1.0 if rows is None else len(rows) / n_rows
 
-        expected = n_rows * share(self.questions[pair.question].tree)
-        return -math.expm1(-expected)
+        chance = fold(
+            self.questions[pair.question].tree,
+            leaf=share,
+            all_of=_product,
+            any_of=lambda shares: 1 - _product(1 - one for one in shares),
+            constant=float,
+            unknown=lambda _: 1.0,
+        )
+        return -math.expm1(-n_rows * chance)
 
     def n_bytes(self, selection: Selection) -> int:
         """The size of the indexes of the sample."""
@@ -198,9 +152,32 @@ class CandidateScores:
     def kept(self, question: int, selection: Selection) -> int:
         """How many files of the sample a question keeps under ``selection``."""
         return self.matching[question] + sum(
-            not self.is_empty(self.rows(pair, selection))
-            for pair in self.of_question[question]
+            not is_empty(self.rows(pair, selection)) for pair in self.pairs[question]
         )
+
+
+def _intersection(parts: Iterable[Rows]) -> Rows:
+    """The rows of an AND; what stands behind a part without rows is not asked."""
+    found: Rows = None
+    for rows in parts:
+        found = both(found, rows)
+        if is_empty(found):
+            break
+    return found
+
+
+def _union(parts: Iterable[Rows]) -> Rows:
+    """The rows of an OR."""
+    found = _NO_ROW
+    for rows in parts:
+        if rows is None:
+            return None
+        found = found | rows
+    return found
+
+
+def _product(shares: Iterable[float]) -> float:
+    return math.prod(shares)
 
 
 def choose(scores: CandidateScores, max_bytes: float) -> Selection:
@@ -231,7 +208,11 @@ class _Descent:
         self.scores = scores
         self.selection = scores.richest()
         self._max_bytes = max_bytes
-        self._costs = {pair: scores.cost(pair, self.selection) for pair in scores.pairs}
+        self._costs = {
+            pair: scores.cost(pair, self.selection)
+            for pairs in scores.pairs
+            for pair in pairs
+        }
 
     def give_up(self) -> None:
         """Step down, the least loss for a byte first."""
@@ -247,7 +228,7 @@ class _Descent:
                 heapq.heappush(heap, now)
                 continue
             if n_bytes <= self._max_bytes and now.loss > 0:
-                continue  # it fits, and this byte is of some use
+                continue  # all fits, and these bytes are of some use
             n_bytes -= now.saved
             self._take(step)
             for more in self._steps_down(step.column):
@@ -269,10 +250,10 @@ class _Descent:
             self._take(max(ups, key=lambda step: step.ratio))
 
     def drop_useless(self) -> None:
-        """Give up what keeps no file of the sample fewer, the largest first.
+        """Give up indexes that skip no file of the sample, the largest first.
 
-        That a file is kept for fewer rows is worth something only if another index
-        can make use of it.
+        Fewer rows in a file that is kept are worth something only if another index can
+        make use of them.
         """
         kept, found = self.scores.kept, self.scores.candidates
         sizes = {name: found[name][at].n_bytes for name, at in self.selection.items()}

@@ -7,67 +7,39 @@ process find indexes again; a ``CacheSession`` is such a memory of its own.
 
 from __future__ import annotations
 
-from skipindex.api.clustering import Clustering
-from skipindex.api.handle import Table, open_table
-from skipindex.api.indexing import build_indexes
-from skipindex.api.planning import plan_files, read
-from skipindex.api.writing import append, run_statement, write_table
-from skipindex.errors import (
-    CommitConflictError,
-    EngineError,
-    LayoutError,
-    PlanError,
-    PredicateError,
-    SkipIndexError,
-    TableError,
-    UnsupportedTypeError,
-)
-from skipindex.expressions import col
-from skipindex.indexes import MinMax
-from skipindex.indexes.kinds.bit_sliced import BitSliced
-from skipindex.indexes.kinds.bitmap import Bitmap
-from skipindex.indexes.kinds.bloom import Bloom
-from skipindex.indexes.kinds.key_set import KeySet
-from skipindex.indexes.kinds.ngram_bloom import NGramBloom
-from skipindex.indexes.kinds.range_bitmap import RangeBitmap
-from skipindex.indexes.kinds.run_length import RunLength
-from skipindex.indexes.kinds.token_bloom import TokenBloom
-from skipindex.layout.workload.workload import Workload
-from skipindex.planner.plan import Plan
-from skipindex.planner.stages.pack_cache import CacheSession, set_cache_bytes
-from skipindex.table import Derived
-
-__all__ = [
-    "BitSliced",
-    "Bitmap",
-    "Bloom",
-    "CacheSession",
-    "Clustering",
-    "CommitConflictError",
-    "Derived",
-    "EngineError",
-    "KeySet",
-    "LayoutError",
-    "MinMax",
-    "NGramBloom",
-    "Plan",
-    "PlanError",
-    "PredicateError",
-    "RangeBitmap",
-    "RunLength",
-    "SkipIndexError",
-    "Table",
-    "TableError",
-    "TokenBloom",
-    "UnsupportedTypeError",
-    "Workload",
-    "append",
-    "build_indexes",
-    "col",
-    "open_table",
-    "plan_files",
-    "read",
-    "run_statement",
-    "set_cache_bytes",
-    "write_table",
-]
+from skipindex.api.clustering import Clustering as Clustering
+from skipindex.api.handle import Table as Table
+from skipindex.api.handle import open_table as open_table
+from skipindex.api.indexing import build_indexes as build_indexes
+from skipindex.api.planning import plan_files as plan_files
+from skipindex.api.planning import read as read
+from skipindex.api.queries import disable as disable
+from skipindex.api.queries import enable as enable
+from skipindex.api.queries import last_plans as last_plans
+from skipindex.api.queries import register as register
+from skipindex.api.writing import append as append
+from skipindex.api.writing import run_statement as run_statement
+from skipindex.api.writing import write_table as write_table
+from skipindex.errors import CommitConflictError as CommitConflictError
+from skipindex.errors import EngineError as EngineError
+from skipindex.errors import LayoutError as LayoutError
+from skipindex.errors import PlanError as PlanError
+from skipindex.errors import PredicateError as PredicateError
+from skipindex.errors import SkipIndexError as SkipIndexError
+from skipindex.errors import TableError as TableError
+from skipindex.errors import UnsupportedTypeError as UnsupportedTypeError
+from skipindex.expressions import col as col
+from skipindex.indexes import MinMax as MinMax
+from skipindex.indexes.kinds.bit_sliced import BitSliced as BitSliced
+from skipindex.indexes.kinds.bitmap import Bitmap as Bitmap
+from skipindex.indexes.kinds.bloom import Bloom as Bloom
+from skipindex.indexes.kinds.key_set import KeySet as KeySet
+from skipindex.indexes.kinds.ngram_bloom import NGramBloom as NGramBloom
+from skipindex.indexes.kinds.range_bitmap import RangeBitmap as RangeBitmap
+from skipindex.indexes.kinds.run_length import RunLength as RunLength
+from skipindex.indexes.kinds.token_bloom import TokenBloom as TokenBloom
+from skipindex.layout.workload.workload import Workload as Workload
+from skipindex.planner.plan import Plan as Plan
+from skipindex.planner.stages.pack_cache import CacheSession as CacheSession
+from skipindex.planner.stages.pack_cache import set_cache_bytes as set_cache_bytes
+from skipindex.table import Derived as Derived

@@ -12,7 +12,7 @@ from skipindex.layout.workload.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """How rows are dealt out to files, for ``write_table`` and ``Table.optimize``.
+    """How rows are distributed over files: by ``write_table`` and ``Table.optimize``.
 
     None is the table's own value where there is one, and the default below elsewhere.
 
@@ -23,11 +23,11 @@ class Clustering:
             only joins small files.
         curve: ``"hilbert"`` (the default), ``"zorder"`` or ``"linear"``;
             ``write_table`` takes ``"hash"`` too, and ``"none"``, which writes rows in
-            their order and has ``by`` remembered for ``optimize``.  A workload chooses
-            its own.
+            their order and records ``by`` for ``optimize``.  A workload chooses its
+            own curve.
         sort_within: columns to sort by within each file; by default the curve.
-        rows_per_file: target; a file holds about as many rows (1,000,000).
-        bytes_per_file: target in bytes, for ``optimize``; only one of the two.
+        rows_per_file: the target number of rows of a file (1,000,000).
+        bytes_per_file: the target size of a file, for ``optimize``; one of the two.
         balance: for ``write_table``: ``"rows"`` (the default), or ``"bytes"`` for
             files of nearly equal sizes before encoding.
 
@@ -62,7 +62,7 @@ class Clustering:
         return cls(by=layout)
 
     def given(self) -> dict[str, Any]:
-        """What is not None, by its name; ``by`` is ``cluster_by`` below the API."""
+        """The values that are not None; ``by`` is ``cluster_by`` below the API."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         named = {"cluster_by": values.pop("by"), **values}
         return {name: value for name, value in named.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
@@ -16,15 +16,15 @@ from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
 from skipindex.api.index_info import IndexInfo, indexes_of
 from skipindex.api.journal import tell
-from skipindex.api.planning import AnyTable, plan_files
-from skipindex.build.builder import BuildReport, Request, drop
+from skipindex.api.planning import AnyTable, located, plan_files
+from skipindex.build.builder import BuildReport, drop, refresh
+from skipindex.build.column_requests import Request
 from skipindex.build.merge import merge
-from skipindex.build.refresh import refresh
 from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
-from skipindex.layout.quality import Quality, describe
+from skipindex.layout.quality import Quality, layout_quality
 from skipindex.layout.workload.workload import Workload
 from skipindex.planner.engine import engine_of, engine_type
 from skipindex.planner.plan import Plan
@@ -34,6 +34,7 @@ from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport
 from skipindex.rewrite.selection.target import CUBE_SIZE
 from skipindex.rewrite.vacuum import RETENTION, VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -67,15 +68,6 @@ class Table(TableState):
         vars(handle).update(vars(state))
         return handle
 
-    @property
-    def folder(self) -> str:
-        """Where the table is.
-
-        >>> table.folder == path
-        True
-        """
-        return self.location.full("")
-
     def refresh(self) -> Table:
         """The table as it is now.
 
@@ -96,6 +88,7 @@ class Table(TableState):
         order_by: str | Sequence[str] | None = None,
         workers: int | None = None,
         session: CacheSession | None = None,
+        now: datetime | None = None,
     ) -> Plan:
         """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -116,6 +109,7 @@ class Table(TableState):
             order_by=order_by,
             workers=workers,
             session=session,
+            now=now,
         )
 
     @property
@@ -172,7 +166,7 @@ class Table(TableState):
                 text between ``;``.  Bytes then go to the columns and shapes that it
                 asks for alone.  A query that is named twice counts twice.
             max_bytes_ratio: cap of the indexes' bytes, as a part of the data's bytes.
-            timezone: of the session that will ask; as for ``plan``.
+            timezone: the time zone of the session that will ask; as for ``plan``.
 
         Raises:
             AdviceError: the cap is no number above 0, or no query can be asked here.
@@ -203,7 +197,7 @@ class Table(TableState):
         Args:
             queries: conditions to measure against the ideal layout, in which the
                 matching rows fill files of average size by themselves.
-            columns: by default all that have statistics.
+            columns: the columns to measure; by default all that have statistics.
             spark: counts the matching rows exactly, by reading them; without it they
                 are as exact as the indexes are.
 
@@ -213,7 +207,7 @@ class Table(TableState):
         >>> table.layout_quality(columns=["price"]).columns[0].depth
         1.0
         """
-        return describe(self, queries, columns=columns, spark=spark)
+        return layout_quality(self, queries, columns=columns, spark=spark)
 
     def build_indexes(
         self,
@@ -244,18 +238,18 @@ class Table(TableState):
                 before (``refresh_indexes``), and on a table without indexes lets the
                 advisor choose: it measures candidates on a few files (``advise``),
                 and the report's ``advice`` says what it took and why.
-            columns: to choose for; by default all that have an order.
+            columns: the columns to choose for; by default all that have an order.
             queries: a workload to choose by, as conditions or whole SELECTs.
-            max_bytes_ratio: cap of all indexes of the table together, as a part of
-                the data's bytes; to choose by.
-            timezone: of the queries' session; as for ``plan``.
+            max_bytes_ratio: the cap for the choice: the bytes of all indexes of the
+                table together, as a part of the data's bytes.
+            timezone: the time zone of the session that asks the queries.
             spark: a session whose executors do the work; None is a process pool here.
             workers: how many processes, without Spark; by default one a core.
             progress: called with the number of tasks done and of all tasks.
-            repair: whether indexes that are there are looked at, and built again
-                where they are damaged.  None looks at what is cheap to know: whether
-                packs are there with their size and, on a local disk, whether their
-                directories are whole.  True reads every index byte, False nothing.
+            repair: whether present indexes are checked, and built again where they
+                are damaged.  None checks what is cheap to know: whether packs are there
+                with their size and, on a local disk, whether their directories are
+                whole.  True reads every index byte, False nothing.
 
         Returns:
             What was built; its ``table`` has the new indexes.
@@ -292,15 +286,9 @@ class Table(TableState):
         """Bring the indexes that the table has up to date with its files.
 
         New, changed and damaged files get the indexes that the table was given so
-        far, named or chosen; files that are gone are forgotten; nothing is chosen
-        anew.  One commit has all of it.  (``refresh`` is something else: it lists the
-        files again.)
-
-        Args:
-            spark: a session whose executors do the work; None is a process pool here.
-            workers: how many processes, without Spark; by default one a core.
-            progress: called with the number of tasks done and of all tasks.
-            repair: as for ``build_indexes``.
+        far, named or chosen.  Files that are gone are forgotten.  Nothing is chosen
+        anew.  One commit has all of it.  ``build_indexes`` tells the arguments.
+        (``refresh`` lists the files again, and builds nothing.)
 
         Raises:
             TableError: there is no such table any more.
@@ -325,8 +313,8 @@ class Table(TableState):
         """Forget indexes, in one commit; the table without them.
 
         Args:
-            columns: of these columns only.
-            kinds: of these kinds only; ``"minmax"`` stands for the statistics.
+            columns: only the indexes of these columns.
+            kinds: only the indexes of these kinds; ``"minmax"`` is the statistics.
 
         Raises:
             TableError: there is no such table any more.
@@ -336,24 +324,23 @@ class Table(TableState):
         >>> [info.kind for info in table.drop_indexes(kinds=["bitmap"]).indexes]
         ['minmax', 'minmax']
         """
-        return _changed(
-            "drop of indexes", drop(self.refresh(), columns=columns, kinds=kinds)
-        )
+        left = drop(self.refresh(), columns=columns, kinds=kinds)
+        return told("drop of indexes", left)
 
     def compact_indexes(
         self, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
     ) -> Table:
         """Merge small packs of indexes into few large ones, in one commit.
 
-        Builds do this of themselves where packs become many; here all are merged that
-        are not large, and those that are hardly in use.  The data files are not read,
-        and answers stay the same.  A pack that cannot be read, or fails a check,
-        stays as it is, and the ``notes`` of the table that is returned name it.  The
-        old packs stay on disk for readers of older commits.
+        Builds merge packs where there are many of one size.  This call merges all that
+        are not large, and rewrites those that are hardly in use.  The data files are
+        not read, and answers stay the same.  A pack that cannot be read, or fails a
+        check, stays as it is, and the ``notes`` of the returned table name it.  The old
+        packs stay on disk for readers of older commits.
 
         Args:
-            max_files: how many data files a pack may hold.
-            max_bytes: at how many bytes a pack is closed.
+            max_files: the most data files in a pack.
+            max_bytes: the number of bytes at which a pack is closed.
 
         Raises:
             TableError: there is no such table any more.
@@ -362,7 +349,7 @@ class Table(TableState):
         ()
         """
         merged, notes = merge(self.refresh(), max_files=max_files, max_bytes=max_bytes)
-        return _changed("merge of packs", merged.noted(notes))
+        return told("merge of packs", merged.noted(notes))
 
     def declare_derived(
         self, columns: Mapping[str, str], *, timezone: str | None = None
@@ -376,8 +363,8 @@ class Table(TableState):
         Args:
             columns: by partition column, a function of one column of the files in
                 SQL; an empty mapping takes the declaration back.
-            timezone: of the session that wrote the files; without it the wall clock
-                of a timestamp is only known to a day.
+            timezone: the time zone of the session that wrote the files; without it
+                the wall clock of a timestamp is only known to a day.
 
         Raises:
             PredicateError: there is no such partition column, or the function cannot
@@ -397,7 +384,7 @@ class Table(TableState):
             return base.manifest, replace(base.properties, derived=record)
 
         commit(self.location, change, operation="set_derived")
-        return _changed("declaration", self.with_derived(None))
+        return told("declaration", self.with_derived(None))
 
     def optimize(
         self,
@@ -425,14 +412,15 @@ class Table(TableState):
         Args:
             spark: a classic session.
             layout: what to change of the table's own layout, as a ``Clustering``.
-            predicate: which partitions; only partition columns and literals.
+            predicate: the partitions to rewrite, as a condition that compares
+                partition columns with literals.
             mode: ``"incremental"`` clusters what is new, together with what is not
                 sealed; ``"full"`` clusters all, unless one run has done just that.
             cube_size: bytes from which on files that were clustered together are
                 sealed: incremental runs do not rewrite them.  A larger cube is better
                 separated, and costs more to grow.
-            indexes: of the new files, as for ``build_indexes``; by default those that
-                the table has.
+            indexes: the indexes of the new files, as for ``build_indexes``; by default
+                those that the table has.
             into: write an optimized copy of the whole table to this folder, which
                 does not exist or is empty, and leave the table alone.
             in_place: rewrite a table that skipindex has not written.
@@ -520,6 +508,7 @@ def open_table(
     partition_types: Mapping[str, pa.DataType] | None = None,
     derived: Derived | None = None,
     plain: bool = False,
+    storage_options: StorageOptions | None = None,
 ) -> Table:
     """The table below a folder: any directory of Parquet files that Spark reads.
 
@@ -527,8 +516,7 @@ def open_table(
     if there are folders named ``k=v``, those in such folders.
 
     Args:
-        table: a path or URI; a ``Table`` is returned as it is.  What its file system
-            needs stands in the URI, or in the environment.
+        table: a path or URI; a ``Table`` is returned as it is.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
             ``StructType``.  A file that lacks one of them holds NULL.  By default they
             are those of one footer, as in Spark.
@@ -538,16 +526,22 @@ def open_table(
             ``Table.declare_derived`` has committed.
         plain: take the folder for one of Parquet files, even if the log of Delta,
             Iceberg, Hudi or another format in it says which files count.
+        storage_options: arguments of the file system of an ``s3:``, ``gs:`` or
+            ``abfss:`` URI (``pyarrow.fs.S3FileSystem`` …), such as ``access_key``,
+            ``region`` and ``endpoint_override``.  By default they come from the
+            environment.  Workers get them; no message has their values.
 
     Raises:
         TableError: there is no such folder, or no Parquet file in it, or Spark refuses
-            its folders, or it is a table of another format.
+            its folders, or it is a table of another format, or a storage option is
+            unknown or refused.
 
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
     """
-    if isinstance(table, Table):
-        return table
+    place = located(table, storage_options)
+    if isinstance(place, Table):
+        return place
     if schema is not None and not isinstance(schema, pa.Schema):
         engine = engine_type(schema)
         if engine is None:
@@ -558,7 +552,7 @@ def open_table(
         schema = engine.arrow_schema(schema)
     return Table.of(
         open_state(
-            table,
+            place,
             schema=schema,
             partition_types=partition_types,
             derived=derived,
@@ -587,19 +581,18 @@ def built(
 
 def optimized(report: OptimizeReport[TableState]) -> OptimizeReport[Table]:
     """The report of a run of optimize, with the table as a handle."""
-    handle = Table.of(report.table)
-    tell("optimize", handle.folder, report)
+    handle = told("optimize", report.table, report)
     return cast("OptimizeReport[Table]", replace(report, table=handle))
 
 
 def _reported(action: str, report: BuildReport[TableState]) -> BuildReport[Table]:
-    handle = Table.of(report.table)
-    tell(action, handle.folder, report)
+    handle = told(action, report.table, report)
     return cast("BuildReport[Table]", replace(report, table=handle))
 
 
-def _changed(action: str, state: TableState) -> Table:
-    tell(action, state.location.full(""), f"commit {state.snapshot.version}")
+def told(action: str, state: TableState, outcome: object = None) -> Table:
+    """Log what was done to a table, by default the commit; the handle of the table."""
+    tell(action, state.folder, outcome or f"commit {state.snapshot.version}")
     return Table.of(state)
 
 

@@ -15,15 +15,15 @@ from skipindex.table import ColumnInfo, TableState
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """One index of a table: what it is on, and what it takes.
+    """One index of a table.
 
     Args:
-        column: that it is on; a field of a struct is ``a.b``.
-        kind: its name, such as ``"bitmap"``.
+        column: the indexed column; a field of a struct is ``a.b``.
+        kind: the name of the kind, such as ``"bitmap"``.
         spec: the kind with its parameters; None if this installation does not know
             them.
-        files: how many of the table's files it is of, as they are now.
-        n_bytes: what it takes; 0 for the statistics, which are part of every commit.
+        files: the number of the table's files, as they are now, that have it.
+        n_bytes: its size; 0 for the statistics, which are part of every commit.
     """
 
     column: str

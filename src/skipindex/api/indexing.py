@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
 from skipindex.api.handle import Table, built
-from skipindex.api.planning import AnyTable
-from skipindex.build.builder import BuildReport, Request
+from skipindex.api.planning import AnyTable, located
+from skipindex.build.builder import BuildReport
+from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import open_state
 
 if TYPE_CHECKING:
@@ -30,35 +32,20 @@ def build_indexes(
     progress: Progress | None = None,
     plain: bool = False,
     repair: bool | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> BuildReport[Table]:
     """Build the indexes that are missing, beside the data, in one commit.
 
-    ``open_table(table, plain=plain).build_indexes(indexes, …)``, which tells the other
-    arguments and errors; the files are listed once before the build.
-
-    Args:
-        table: a ``Table``, a path or a URI: any directory of Parquet files.
-        indexes: by column, a kind's name, a spec, or a list of them; None is what the
-            table has, else what the advisor chooses.
-        columns: see ``Table.build_indexes``, as for all that follow.
-        queries: a workload to choose by.
-        max_bytes_ratio: cap of all indexes, as a part of the data's bytes.
-        timezone: of the queries' session.
-        spark: a session whose executors do the work; None is a process pool here.
-        workers: how many processes, without Spark; by default one a core.
-        progress: called with the number of tasks done and of all tasks.
-        plain: as for ``open_table``.
-        repair: whether indexes that are there are looked at.
-
-    Raises:
-        TableError: there is no such table.
+    ``open_table(table, plain=…, storage_options=…).build_indexes(indexes, …)`` does the
+    same, and ``Table.build_indexes`` tells the arguments and the errors.  The files are
+    listed once before the build.
 
     >>> report = sx.build_indexes(path, {"price": "bit_sliced"}, workers=1)
     >>> report.files, report.table.plan("price > 4").count()
     (2, 1)
     """
     return built(
-        open_state(table, plain=plain, fresh=True),
+        open_state(located(table, storage_options), plain=plain, fresh=True),
         indexes,
         AdviceRequest(columns, queries, max_bytes_ratio, timezone),
         spark=spark,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from skipindex.api.extras import needs_spark
 from skipindex.api.journal import warn_once
+from skipindex.errors import TableError
 from skipindex.expressions import Predicate
 from skipindex.planner import plan as planner
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import TableState
 
 if TYPE_CHECKING:
@@ -19,6 +23,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AnyTable: TypeAlias = TableState | str | os.PathLike[str]
+
+
+def located(table: AnyTable, options: StorageOptions | None) -> AnyTable | Location:
+    """Where a table is, with the options of its file system.
+
+    Raises:
+        TableError: an option is unknown or refused, or the table is open already.
+    """
+    if not options:
+        return table
+    if isinstance(table, TableState):
+        raise TableError(
+            f"{table!r} is open, so it has its storage_options (accepted: with a URI)"
+        )
+    return location_of(table, options)
 
 
 def plan_files(
@@ -34,6 +53,8 @@ def plan_files(
     workers: int | None = None,
     plain: bool = False,
     session: CacheSession | None = None,
+    storage_options: StorageOptions | None = None,
+    now: datetime | None = None,
 ) -> Plan:
     """The files that may hold a row for which ``predicate`` is TRUE.
 
@@ -50,7 +71,7 @@ def plan_files(
         kinds: names of the index kinds that may be used (``"minmax"``,
             ``"bloom"`` …, ``"file_map"`` for the maps), and are always asked; by
             default all that there are, where asking them can be worth it.
-        without: names of the kinds that may not.
+        without: names of the kinds that may not be used.
         limit: so many matching rows are enough, so other files are not read.
         order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
             or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are left out by
@@ -58,13 +79,19 @@ def plan_files(
         workers: processes that look at rows, where that takes one of them seconds;
             1 is this one alone, None is one for every core.
         plain: as for ``open_table``.
-        session: a ``skipindex.api.CacheSession``, which holds what is read of indexes
-            for later plans; None is that of the process (``set_cache_bytes``).
+        session: a ``skipindex.api.CacheSession``, which holds index bytes that were
+            read for later plans; None is that of the process (``set_cache_bytes``).
+        storage_options: as for ``open_table``.
+        now: what ``now()`` stands for in SQL text and in a ``Column``, with a time
+            zone; by default the clock.  ``current_date()``, and whole days of
+            ``now() - INTERVAL 7 DAYS``, are those of ``timezone``.  The plan has
+            literals for them (``Plan.moment``), so whenever it is read, the rows are
+            those of this moment.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
-        PlanError: ``limit`` is negative, ``order_by`` is no order, or there are no
-            ``workers``.
+        PlanError: ``limit`` is negative, ``order_by`` is no order, there are no
+            ``workers``, or ``now`` has no time zone.
         TableError: there is no such table.
         UnknownIndexError: ``kinds`` or ``without`` names a kind that does not exist.
 
@@ -73,7 +100,7 @@ def plan_files(
     """
     plan = planner.plan_files(
         predicate,
-        table=table,
+        table=located(table, storage_options),
         timezone=timezone,
         case_sensitive=case_sensitive,
         kinds=kinds,
@@ -83,9 +110,10 @@ def plan_files(
         workers=workers,
         plain=plain,
         session=session,
+        now=now,
     )
     for reason in (*plan.table.notes, *plan.evaluation.reader.notes):
-        warn_once(plan.table.location.full(""), reason)
+        warn_once(plan.table.folder, reason)
     return plan
 
 
@@ -95,6 +123,7 @@ def read(
     *,
     spark: SparkSession,
     plain: bool = False,
+    storage_options: StorageOptions | None = None,
 ) -> DataFrame:
     """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
 
@@ -106,6 +135,7 @@ def read(
         predicate: as for ``plan_files``.
         spark: the session that reads, whose settings count for the plan.
         plain: as for ``open_table``.
+        storage_options: as for ``open_table``; Spark has settings of its own.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
@@ -118,4 +148,5 @@ def read(
     """
     with needs_spark():
         from skipindex.spark import read as on_spark  # noqa: PLC0415
-    return on_spark.read(spark, table, predicate, plain=plain)
+    place = located(table, storage_options)
+    return on_spark.read(spark, place, predicate, plain=plain)

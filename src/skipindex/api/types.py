@@ -10,7 +10,8 @@ from skipindex.advice import Advice
 from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
 from skipindex.api.index_info import IndexInfo
 from skipindex.api.planning import AnyTable
-from skipindex.build.builder import BuildReport, Request
+from skipindex.build.builder import BuildReport
+from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
 from skipindex.expressions import Predicate
 from skipindex.expressions.builder import Column
@@ -30,6 +31,7 @@ from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.rewrite.verify_table import TableReport
 from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot
 from skipindex.table import ColumnInfo, FileEntry, Status
 from skipindex.table.status import ColumnStatus
@@ -62,6 +64,7 @@ __all__ = [
     "Snapshot",
     "Stage",
     "Status",
+    "StorageOptions",
     "TableReport",
     "Trial",
     "VacuumReport",

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
-from skipindex.api.handle import Table, optimized
+from skipindex.api.handle import Table, optimized, told
 from skipindex.api.journal import tell
-from skipindex.api.planning import AnyTable
-from skipindex.build.builder import Request
+from skipindex.api.planning import AnyTable, located
+from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError
 from skipindex.layout.workload.workload import Workload
 from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
-from skipindex.table import TableState
+from skipindex.storage.file_system.location import location_of
+from skipindex.storage.file_system.uris import StorageOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,7 @@ def write_table(
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     plain: bool = False,
+    storage_options: StorageOptions | None = None,
 ) -> Table:
     """Write ``df`` as a table of Parquet files, clustered and indexed.
 
@@ -55,6 +57,8 @@ def write_table(
         options: for Spark's Parquet writer, such as ``compression``.
         progress: called with the number of index tasks done and of all.
         plain: replace a table of another format too, with its log.
+        storage_options: as for ``open_table``; Spark, which writes the data files, has
+            settings of its own.
 
     Raises:
         TableError: ``path`` is a file or a table of another format, or is not empty and
@@ -83,7 +87,7 @@ def write_table(
         given["curve"] = None
     state = on_spark.write_table(
         df,
-        path,
+        location_of(path, storage_options),
         partition_by=partition_by,
         indexes=indexes,
         overwrite=overwrite,
@@ -92,7 +96,7 @@ def write_table(
         plain=plain,
         **given,
     )
-    return _written("write", state)
+    return told("write", state, f"{len(state)} files")
 
 
 def append(
@@ -102,6 +106,7 @@ def append(
     indexes: Request | None = None,
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Table:
     """Add the rows of ``df`` as new files, laid out and indexed as the others are.
 
@@ -117,10 +122,11 @@ def append(
         indexes: as for ``build_indexes``; None is the indexes that the table has.
         options: for Spark's Parquet writer, such as ``compression``.
         progress: called with the number of index tasks done and of all.
+        storage_options: as for ``write_table``.
 
     Raises:
         TableError: there is no such table, its columns are not those of ``df`` or
-            cannot hold their values, or another format keeps it.
+            cannot hold their values, or it is a table of another format.
         LayoutError: nothing says how the table is laid out.
         PredicateError: ``indexes`` names a column that does not exist.
         UnsupportedTypeError: a column cannot have an index of that kind.
@@ -134,10 +140,11 @@ def append(
     """
     with needs_spark():
         from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
+    place = located(table, storage_options)
     state = on_spark.append(
-        df, table, indexes=indexes, options=options, progress=progress
+        df, place, indexes=indexes, options=options, progress=progress
     )
-    return _written("append", state)
+    return told("append", state, f"{len(state)} files")
 
 
 def run_statement(
@@ -161,8 +168,3 @@ def run_statement(
         tell("statement", text, report)
         return report
     return optimized(report)
-
-
-def _written(action: str, state: TableState) -> Table:
-    tell(action, state.location.full(""), f"{len(state)} files")
-    return Table.of(state)

@@ -8,23 +8,19 @@ piece of a manifest.  One commit then makes all pieces visible at once.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from skipindex.build.column_requests import (
-    Request,
-    column_requests,
-    domain_to_index,
-    requested,
-)
+from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.merge import merge_crowded
 from skipindex.build.missing import deal, missing_of
 from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.repair import Repair, to_repair, without_packs
-from skipindex.build.requested import SpecKey, indexable_columns, without_asked
 from skipindex.build.runners import Progress, Runner
 from skipindex.build.tiers import files_of_packs
+from skipindex.build.wanted import SpecKey, wanted_of, without_asked
 from skipindex.errors import SkipIndexError
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
@@ -33,18 +29,6 @@ from skipindex.storage.manifest import Manifest, spec_key
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.vanished import without_vanished
 from skipindex.table import TableState
-
-__all__ = [
-    "BuildReport",
-    "Request",
-    "build",
-    "column_requests",
-    "domain_to_index",
-    "drop",
-    "index_files",
-    "indexable_columns",
-    "requested",
-]
 
 TASKS_PER_SLOT: Final = 4
 
@@ -120,7 +104,8 @@ def build(
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         known = without_vanished(base.manifest, table.location)
-        known = without_packs(known, left)
+        if left:
+            known = without_packs(known, lambda identity: left.get(identity, ()))
         known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
         shrunk.clear()
         shrunk.update(_shrunk(base.manifest, known))
@@ -154,6 +139,22 @@ def build(
             *unmerged,
         ),
     )
+
+
+def refresh(
+    table: TableState,
+    *,
+    runner: Runner,
+    progress: Progress | None = None,
+    repair: bool | None = None,
+) -> BuildReport[TableState]:
+    """Build what new, changed and damaged files lack, and forget files that are gone.
+
+    The indexes are those that the table was asked to have so far, whether they were
+    named or chosen; no new choice is made.
+    """
+    wanted = wanted_of(table)
+    return build(table, wanted, runner=runner, progress=progress, repair=repair)
 
 
 def index_files(
@@ -191,21 +192,27 @@ def _indexed(
 
 def _shrunk(before: Manifest, after: Manifest) -> set[str]:
     """The packs that serve fewer files than before."""
-    counts = dict.fromkeys((pack.name for pack in after.packs), 0)
-    for pack, n in zip(after.packs, files_of_packs(after).tolist(), strict=True):
+    then, now = _files_by_name(before), _files_by_name(after)
+    return {name for name, n in now.items() if n < then[name]}
+
+
+def _files_by_name(manifest: Manifest) -> Counter[str]:
+    """How many files packs serve; packs with the same content have one name."""
+    counts: Counter[str] = Counter()
+    for pack, n in zip(manifest.packs, files_of_packs(manifest).tolist(), strict=True):
         counts[pack.name] += n
-    for pack, n in zip(before.packs, files_of_packs(before).tolist(), strict=True):
-        if pack.name in counts:
-            counts[pack.name] -= n
-    return {name for name, n in counts.items() if n < 0}
+    return counts
 
 
 def _has_dead(
     manifest: Manifest, table: TableState, dropped: Collection[SpecKey]
 ) -> bool:
     """Whether a commit would forget anything."""
-    if dropped or len(set(table.rows.tolist()) - {-1}) == len(manifest):
-        return bool(dropped)
+    if dropped:
+        return True
+    known = len(set(table.rows.tolist()) - {-1})
+    if known == len(manifest):
+        return False
     return len(without_vanished(manifest, table.location)) < len(manifest)
 
 

@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from skipindex.build.pending_pack import ColumnRequest
-from skipindex.build.requested import EVERY, column_named, indexable_columns
+from skipindex.build.wanted import (
+    EVERY,
+    SpecLike,
+    column_named,
+    indexable_columns,
+    specs_of,
+)
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions.domain import ACCEPTED, Domain
-from skipindex.indexes import MinMax, index_type, parse_spec, spec_to_json
-from skipindex.indexes.interface import IndexSpec
+from skipindex.indexes import MinMax, index_type, spec_to_json
 from skipindex.storage.manifest import spec_key
 from skipindex.table import ColumnInfo, TableState
 
-SpecLike: TypeAlias = str | IndexSpec | MinMax
-"""A spec, or the name of a kind with its defaults."""
 Request: TypeAlias = Mapping[str, SpecLike | Sequence[SpecLike] | None]
 """By column, or ``*`` for all others, what to build; None is not even statistics."""
 
@@ -50,9 +53,7 @@ def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
     """
     requests = []
     for column, wanted in requested(table, indexes):
-        single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
-        likes: Sequence[SpecLike] = [wanted] if single else wanted  # type: ignore[list-item, assignment]
-        specs = [s for s in map(parse_spec, likes) if not isinstance(s, MinMax)]
+        specs = [spec for spec in specs_of(wanted) if not isinstance(spec, MinMax)]
         domain = domain_to_index(column)
         for spec in specs:
             kind = index_type(spec.kind)

@@ -16,6 +16,8 @@ from skipindex.build.tiers import (
     crowded,
     files_of_packs,
     index_keys,
+    small,
+    worn,
 )
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest, spec_key
@@ -34,11 +36,11 @@ def merge(
     indexes that others change or drop meanwhile stay as they made them.
     """
     manifest = without_vanished(table.snapshot.manifest, table.location)
-    merger = Merger(table, manifest, max_files=max_files, max_bytes=max_bytes)
-    chosen, worn = merger.small(), merger.worn()
-    if len(chosen | worn) < 2 and not worn:
+    half_empty = worn(manifest, table.location)
+    chosen = small(manifest, max_files, max_bytes) | half_empty
+    if len(chosen) < 2 and not half_empty:
         return table, []
-    return _merge(table, merger, chosen | worn)
+    return _merge(table, Merger(table, manifest, max_files, max_bytes), chosen)
 
 
 def merge_crowded(
@@ -46,19 +48,15 @@ def merge_crowded(
 ) -> tuple[TableState, list[str]]:
     """The table after packs are merged of which there are too many of one size.
 
-    Every build ends with this.  The notes say what could not be merged.
-
-    Args:
-        table: the table.
-        shrunk: names of packs that are rewritten if less than half is in use.
+    Every build ends with this.  Packs named in ``shrunk`` are rewritten if less than
+    half is in use.  The notes say what could not be merged.
     """
     notes: list[str] = []
     refused: set[str] = set()
     manifest = table.snapshot.manifest
-    merger = Merger(table, manifest, max_files=MAX_FILES, max_bytes=MAX_BYTES)
-    worn = merger.worn(shrunk)
-    if worn:
-        table, notes = _merge(table, merger, worn)
+    chosen = worn(manifest, table.location, shrunk)
+    if chosen:
+        table, notes = _merge(table, Merger(table, manifest), chosen)
     while True:
         manifest = table.snapshot.manifest
         counts = files_of_packs(manifest)
@@ -70,8 +68,7 @@ def merge_crowded(
         if not chosen:
             return table, notes
         names = {manifest.packs[n].name for n in chosen}
-        merger = Merger(table, manifest, max_files=MAX_FILES, max_bytes=MAX_BYTES)
-        table, why = _merge(table, merger, chosen, least=2)
+        table, why = _merge(table, Merger(table, manifest), chosen, least=2)
         notes += why
         left = {pack.name for pack in table.snapshot.manifest.packs}
         if not names - left:  # others have changed them, or nothing could be read
@@ -84,13 +81,7 @@ def rewrite_packs(
 ) -> tuple[TableState, list[str]]:
     """The table after these packs are rewritten with what is in use alone."""
     manifest = without_vanished(table.snapshot.manifest, table.location)
-    merger = Merger(
-        table,
-        manifest,
-        max_files=MAX_FILES,
-        max_bytes=MAX_BYTES,
-        forget_bins=forget_bins,
-    )
+    merger = Merger(table, manifest, forget_bins=forget_bins)
     numbers = {n for n, pack in enumerate(manifest.packs) if pack.name in names}
     return _merge(table, merger, numbers)
 
@@ -115,8 +106,8 @@ def _merge(
 def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
     """``base`` where merged packs replace the small ones.
 
-    A file that has since changed, or whose packs have, keeps what it has; and what
-    has since been dropped does not come back.
+    A file that has changed since, or whose packs have, stays as it is.  An index that
+    was dropped since does not come back.
     """
     names = [pack.name for pack in base.packs]
     refs, identities, packs = base.refs(), base.identities(), list(base.packs)

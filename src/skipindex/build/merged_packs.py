@@ -12,17 +12,22 @@ from __future__ import annotations
 
 import mmap
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 
-from skipindex.build.packable import BlobReader, is_packable, packed_together
+from skipindex.build.packable import BlobReader, packable, packed_together
 from skipindex.build.pending_pack import map_blob
-from skipindex.build.tiers import IndexKey, files_of_packs, index_keys, is_small
-from skipindex.errors import CorruptIndexError
+from skipindex.build.tiers import (
+    MAX_BYTES,
+    MAX_FILES,
+    UNREADABLE,
+    IndexKey,
+    index_keys,
+    opened,
+)
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP, build_file_map
 from skipindex.storage.damage import damage_of_blob
@@ -34,14 +39,10 @@ from skipindex.storage.manifest import (
     PackInfo,
     Ref,
 )
-from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, PackWriter
+from skipindex.storage.pack import BlobBuilder, BlobMeta, PackWriter
 from skipindex.table import TableState
 
 T = TypeVar("T")
-
-_UNREADABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
-_FOOTER: Final = 512
-"""More than a pack's footer has for a blob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,10 @@ class _File:
 
 
 class _NotMergeableError(Exception):
-    """A pack could not be read, though it could when it was checked."""
-
-    def __init__(self, number: int, reason: str) -> None:
-        super().__init__(reason)
-        self.number = number
+    """The pack of a number could not be read, though it could when it was checked."""
 
 
+@dataclass
 class Merger:
     """Writes merged packs.
 
@@ -99,56 +97,15 @@ class Merger:
         max_bytes: at how many it is closed.
         forget_bins: the bins of file maps are values, and perhaps not of files that
             are still there.
+        refused: by number of a pack, why it cannot be merged.
     """
 
-    def __init__(
-        self,
-        table: TableState,
-        manifest: Manifest,
-        *,
-        max_files: int,
-        max_bytes: int,
-        forget_bins: bool = False,
-    ) -> None:
-        self._table = table
-        self.manifest = manifest
-        self._max_files = max_files
-        self._max_bytes = max_bytes
-        self._forget_bins = forget_bins
-        self.refused: dict[int, str] = {}
-
-    def small(self) -> set[int]:
-        """The numbers of the packs that are to be merged."""
-        files = files_of_packs(self.manifest).tolist()
-        return {
-            i
-            for i, pack in enumerate(self.manifest.packs)
-            if is_small(files[i], pack.size, self._max_files, self._max_bytes)
-        }
-
-    def worn(self, among: Collection[str] | None = None) -> set[int]:
-        """The numbers of the packs that are less than half in use.
-
-        Args:
-            among: names of the packs whose files are counted, which reads a
-                directory of each; None is all.
-        """
-        found = set()
-        files = files_of_packs(self.manifest).tolist()
-        for use in self.manifest.blobs():
-            used = sum(blob.length for blob in use.pack.blobs)
-            if used * 2 < use.pack.size - len(use.pack.blobs) * _FOOTER:
-                found.add(use.number)
-            elif use.entry is use.pack.blobs[0] and (
-                among is None or use.pack.name in among
-            ):
-                try:
-                    n_slots = len(self._open(use).n_rows)
-                except _UNREADABLE:
-                    continue
-                if files[use.number] * 2 < n_slots:
-                    found.add(use.number)
-        return found
+    table: TableState
+    manifest: Manifest
+    max_files: int = MAX_FILES
+    max_bytes: int = MAX_BYTES
+    forget_bins: bool = False
+    refused: dict[int, str] = field(default_factory=dict)
 
     def write(self, chosen: set[int], *, least: int = 1) -> list[Move]:
         """Write the merged packs; those that cannot be read are ``refused``.
@@ -166,22 +123,23 @@ class Merger:
             try:
                 return self._write_all(whole, sizes)
             except _NotMergeableError as error:
-                self.refused[error.number] = str(error)
+                number, reason = error.args
+                self.refused[number] = reason
 
     def _check(self, use: BlobUse, sizes: dict[int, np.ndarray]) -> None:
         """Check that a blob can be read, and add up the sizes of its payloads."""
-        location = self._table.location
+        location = self.table.location
         for damage in damage_of_blob(use, self.manifest, location, deep=True):
             self.refused[use.number] = damage.reason
             return
         try:
-            blob = self._open(use)
-        except _UNREADABLE as error:
+            blob = opened(use, location)
+        except UNREADABLE as error:
             self.refused[use.number] = str(error)
             return
         meta = use.entry.meta
         if blob.has_shared and meta.kind != FILE_MAP:
-            if not is_packable(meta.kind):
+            if packable(meta.kind) is None:
                 self.refused[use.number] = f"kind {meta.kind!r} is not installed here"
             elif self._domain(meta) is None:
                 self.refused[use.number] = f"no column {meta.column!r} of that type"
@@ -189,10 +147,6 @@ class Merger:
         before = sizes.setdefault(use.number, np.zeros(len(n_bytes), np.int64))
         if len(before) == len(n_bytes):
             before += n_bytes
-
-    def _open(self, use: BlobUse) -> Blob:
-        """The blob, opened for one look at its directory."""
-        return Blob(self._table.location.view(f"{PACKS}/{use.pack.name}"), use.entry)
 
     def _write_all(self, chosen: set[int], sizes: dict[int, np.ndarray]) -> list[Move]:
         """Write merged packs; all files of one have the same indexes in it.
@@ -226,7 +180,7 @@ class Merger:
         for file in every:
             files.append(file)
             n_bytes += sum(int(sizes[p][s]) for p, s in file.refs if s < len(sizes[p]))
-            if len(files) >= self._max_files or n_bytes >= self._max_bytes:
+            if len(files) >= self.max_files or n_bytes >= self.max_bytes:
                 yield files
                 files, n_bytes = [], 0
         if files:
@@ -251,7 +205,7 @@ class Merger:
                 mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
                 memoryview(mapped) as data,
             ):
-                self._table.location.write(f"{PACKS}/{name}", data)
+                self.table.location.write(f"{PACKS}/{name}", data)
         return Move(
             PackInfo(name, writer.size, tuple(writer.entries)),
             old=frozenset(packs[p].name for p in numbers),
@@ -299,10 +253,10 @@ class Merger:
             pack = self.manifest.packs[number]
             found[number] = [
                 BlobReader(
-                    self._table.location.view(f"{PACKS}/{pack.name}"),
+                    self.table.location.view(f"{PACKS}/{pack.name}"),
                     entry,
                     self._domain(entry.meta),
-                    forget_bins=self._forget_bins,
+                    forget_bins=self.forget_bins,
                 )
                 for entry in pack.blobs
                 if IndexKey.of(entry.meta) == key
@@ -312,7 +266,7 @@ class Merger:
     def _domain(self, meta: BlobMeta) -> Domain | None:
         """The domain of a column, if the table still has it."""
         folded = meta.column.lower()  # some files may spell it otherwise
-        for column in self._table.leaves:
+        for column in self.table.leaves:
             domain, alike = column.domain, column.name.lower() == folded
             if alike and domain and domain.tag == meta.domain:
                 return domain
@@ -333,7 +287,7 @@ def _newest(
         for reader in old[number]:
             try:
                 found = look(reader, slot)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 raise _NotMergeableError(number, str(error)) from error
             if found is not None:
                 return found

@@ -13,7 +13,8 @@ from skipindex.build.repair import Repair
 from skipindex.build.task import BuildTask
 from skipindex.indexes import spec_to_json
 from skipindex.storage.manifest import spec_key
-from skipindex.table import TableState
+from skipindex.table import ColumnInfo, TableState
+from skipindex.table.column_indexes import take
 
 
 def missing_of(
@@ -27,8 +28,8 @@ def missing_of(
     per_file: dict[int, list[ColumnRequest]] = {}
     damaged = repairs.mask(len(table))
     known = {request.name for request in requests}
-    noted = np.append(table.snapshot.manifest.files["note"].is_valid(), [False])
-    noted = noted.astype(np.bool_)[table.rows] & (table.rows >= 0)
+    notes = take(table.snapshot.manifest.files["note"].combine_chunks(), table.rows)
+    noted = np.asarray(notes.is_valid())
     failed = np.zeros(len(table), np.bool_)
     others = [
         ColumnRequest(column.name, column.domain, (), column.path)
@@ -36,8 +37,9 @@ def missing_of(
         if column.name in repairs.specs.keys() - known and column.domain
     ]
     for request in (*requests, *others):
-        counted = _counted(table, request)
-        served = _served(table, request, repairs)
+        column = table.resolve(request.name, case_sensitive=True)
+        counted = table.counted(column)
+        served = _served(table, column, repairs)
         again = tuple(
             spec
             for spec in repairs.specs.get(request.name, ())
@@ -65,23 +67,12 @@ def missing_of(
     return groups
 
 
-def _counted(table: TableState, request: ColumnRequest) -> np.ndarray:
-    """Which files have statistics of a column."""
-    stats = table.snapshot.manifest.stats.get(request.name)
-    found: np.ndarray = table.rows >= 0
-    if stats is None or stats.domain != request.domain.tag:
-        return np.zeros_like(found)
-    valid = np.append(np.asarray(stats.values.is_valid()), [False])
-    found &= valid[table.rows]
-    return found
-
-
 def _served(
-    table: TableState, request: ColumnRequest, repairs: Repair
+    table: TableState, column: ColumnInfo, repairs: Repair
 ) -> dict[str, np.ndarray]:
     """By spec, which files have that index on a column, and whole."""
     found: dict[str, np.ndarray] = {}
-    for use in table.built(table.resolve(request.name, case_sensitive=True)):
+    for use in table.built(column):
         key = spec_key(use.entry.meta.spec)
         mask = found.setdefault(key, np.zeros(len(table), np.bool_))
         mask[np.setdiff1d(use.rows, repairs.packs.get(use.number, ()))] = True

@@ -7,6 +7,7 @@ are unpacked first, so that the larger pack has all of them together again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 from skipindex.errors import UnknownIndexError
@@ -21,7 +22,7 @@ from skipindex.storage.parts import ReadCount
 
 def packed_together(builder: BlobBuilder, domain: Domain) -> BlobBuilder:
     """The same payloads, packed together as far as their kind can do that."""
-    kind = _packable(builder.meta.kind)
+    kind = packable(builder.meta.kind)
     if kind is None:
         return builder
     payloads = builder.payloads()
@@ -37,6 +38,7 @@ def packed_together(builder: BlobBuilder, domain: Domain) -> BlobBuilder:
     return made
 
 
+@dataclass
 class BlobReader:
     """A blob of a pack that is merged: the payload of every slot, packed or not.
 
@@ -50,18 +52,10 @@ class BlobReader:
         forget_bins: a file map whose bins may be values of lost files says nothing.
     """
 
-    def __init__(
-        self,
-        source: ByteSource,
-        entry: BlobEntry,
-        domain: Domain | None,
-        *,
-        forget_bins: bool,
-    ) -> None:
-        self._source = source
-        self._entry = entry
-        self._domain = domain
-        self._forget_bins = forget_bins
+    source: ByteSource
+    entry: BlobEntry
+    domain: Domain | None
+    forget_bins: bool
 
     def payload(self, slot: int) -> list[bytes] | None:
         """The parts of the payload in ``slot``; None if the blob has none there."""
@@ -76,32 +70,28 @@ class BlobReader:
 
     @cached_property
     def _blob(self) -> Blob:
-        return Blob(self._source, self._entry)
+        return Blob(self.source, self.entry)
 
     @cached_property
     def _unpacked(self) -> dict[int, list[bytes]]:
         """By slot, the payloads that are packed together, as they were before."""
-        kind = _packable(self._entry.meta.kind)
-        if kind is None or self._domain is None or not self._blob.has_shared:
+        kind = packable(self.entry.meta.kind)
+        if kind is None or self.domain is None or not self._blob.has_shared:
             return {}
         shared = self._blob.shared(ReadCount())
-        return kind.unpack(shared, self._domain, len(self._blob.n_rows))
+        return kind.unpack(shared, self.domain, len(self._blob.n_rows))
 
     @cached_property
     def _spans(self) -> list[ValueSpans | None]:
-        if self._domain is None:
+        if self.domain is None:
             return []
         shared = self._blob.shared(ReadCount())
-        opened = FileMap.open(shared, self._domain, len(self._blob.n_rows))
-        return [] if opened.binned and self._forget_bins else opened.spans()
+        opened = FileMap.open(shared, self.domain, len(self._blob.n_rows))
+        return [] if opened.binned and self.forget_bins else opened.spans()
 
 
-def is_packable(name: str) -> bool:
-    """Whether payloads of that kind can be packed together and unpacked."""
-    return _packable(name) is not None
-
-
-def _packable(name: str) -> PackableType | None:
+def packable(name: str) -> PackableType | None:
+    """The kind of that name, if its payloads can be packed together and unpacked."""
     try:
         kind = index_type(name)
     except UnknownIndexError:

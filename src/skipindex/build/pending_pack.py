@@ -57,17 +57,13 @@ class PendingPack:
     """The pack that a task is filling."""
 
     def __init__(self, columns: Sequence[ColumnRequest]) -> None:
-        self._columns = columns
-        self._reset()
-
-    def _reset(self) -> None:
         self.n_files = 0
         self.n_bytes = 0
         self._open: dict[str, ColumnRequest] = {}
         self._builders: dict[tuple[str, str], BlobBuilder] = {}
         self._spans: dict[str, list[ValueSpans | None]] = {}
         self._files: list[tuple[int, int]] = []
-        for column in self._columns:
+        for column in columns:
             self._add_column(column)
 
     def _add_column(self, column: ColumnRequest) -> None:
@@ -100,7 +96,7 @@ class PendingPack:
         return self.n_files - 1
 
     def write(self, location: Location) -> PackInfo | None:
-        """Write the pack and begin a new one; None if it is empty."""
+        """Write the pack; None if it is empty."""
         if not self._builders or not self.n_files:
             return None
         domains = {name: column.domain for name, column in self._open.items()}
@@ -111,7 +107,6 @@ class PendingPack:
         builders = [*payloads, *self._maps()]
         name, data, entries = write_pack(builders)
         location.write(f"{PACKS}/{name}", data)
-        self._reset()
         return PackInfo(name, len(data), tuple(entries))
 
     def _maps(self) -> Iterator[BlobBuilder]:
@@ -137,11 +132,8 @@ def map_blob(
 ) -> BlobBuilder:
     """The blob of a file map.
 
-    Args:
-        column: its name.
-        domain: the tag of its domain.
-        parts: of the map.
-        files: the row count and the footer's crc32c of each data file.
+    ``domain`` is the tag of the column's domain.  ``files`` has the row count and the
+    footer's crc32c of each data file.
     """
     meta = BlobMeta(FILE_MAP, MAP_VERSION, column, domain, {"kind": FILE_MAP})
     builder = BlobBuilder(meta, shared=parts)

@@ -6,7 +6,7 @@ built again, and the same commit removes the file's reference to the pack.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,7 @@ from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.damage import damage_of
 from skipindex.storage.manifest import Identity, Manifest
 from skipindex.table import TableState
+from skipindex.table.column_indexes import files_by_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +56,13 @@ class Repair:
 def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
     """What of a table's indexes is to be built again.
 
-    Args:
-        table: the table.
-        repair: None checks what is cheap to know, True all index bytes, and False
-            nothing.
+    With ``repair`` None, what is cheap to know is checked, with True all index bytes,
+    and with False nothing.
     """
     manifest = table.snapshot.manifest
     if repair is False or not manifest.packs:
         return Repair()
-    file_of_row = np.full(len(manifest) + 1, -1, np.int64)
-    file_of_row[table.rows] = np.arange(len(table.rows))
-    file_of_row[-1] = -1  # where no row is known
+    file_of_row = files_by_row(manifest, table.rows)
     leaving: dict[int, set[int]] = {}
     notes: list[str] = []
     for damage in damage_of(manifest, table.location, deep=repair is True):
@@ -103,14 +100,12 @@ def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
 
 
 def without_packs(
-    manifest: Manifest, left: Mapping[Identity, Collection[str]]
+    manifest: Manifest, left: Callable[[Identity], Collection[str]]
 ) -> Manifest:
-    """The manifest once files have left packs."""
-    if not left:
-        return manifest
+    """The manifest once each data file has left the packs that ``left`` names."""
     names = [pack.name for pack in manifest.packs]
     refs = [
-        [ref for ref in mine if names[ref[0]] not in left.get(identity, ())]
+        [ref for ref in mine if names[ref[0]] not in left(identity)]
         for identity, mine in zip(manifest.identities(), manifest.refs(), strict=True)
     ]
     return manifest.with_refs(manifest.packs, refs)

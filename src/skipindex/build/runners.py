@@ -54,23 +54,19 @@ class LocalRunner:
         Raises:
             BuildError: a worker process was killed.
         """
-
-        def report(n_done: int) -> None:
-            if progress is not None:
-                progress(n_done, len(tasks))
-
+        report = progress or (lambda _done, _of: None)
         if min(self.workers, len(tasks)) <= 1:
             pieces = []
             for task in tasks:
                 pieces.append(run_task(task))
-                report(len(pieces))
+                report(len(pieces), len(tasks))
             return pieces
         # Loky's workers, unlike those of multiprocessing, neither fork a process
         # that has threads nor need an ``if __name__ == "__main__"``.
         with ProcessPoolExecutor(min(self.workers, len(tasks))) as pool:
             futures = [pool.submit(run_task, task) for task in tasks]
             for n_done, _ in enumerate(as_completed(futures), start=1):
-                report(n_done)
+                report(n_done, len(tasks))
             try:
                 return [future.result() for future in futures]
             except BrokenProcessPool as error:

@@ -49,20 +49,20 @@ def run_task(task: BuildTask) -> bytes:
     packs: list[PackInfo] = []
 
     def close_pack() -> None:
+        nonlocal pack
         info = pack.write(task.location)
         if info is not None:
             packs.append(info)
+            pack = PendingPack(task.columns)
 
     for path in task.paths:
         indexed = _index_file(task.location, path, task.columns)
         if indexed is None:  # deleted since it was listed
             continue
-        row = indexed.row
-        if row["n_rows"] < 0:  # not read: the next build tries again
-            rows.append({**row, "packs": [], "slots": []})
-        else:
-            slot = pack.add(indexed)
-            rows.append({**row, "packs": [len(packs)], "slots": [slot]})
+        places: dict[str, list[int]] = {"packs": [], "slots": []}
+        if indexed.row["n_rows"] >= 0:  # if not read, the next build tries again
+            places = {"packs": [len(packs)], "slots": [pack.add(indexed)]}
+        rows.append(indexed.row | places)
         summaries.append(indexed.summaries)
         domains.update({c.name: c.domain for c in indexed.respelled})
         if pack.n_bytes >= PACK_BYTES or pack.n_files >= PACK_FILES:
@@ -118,8 +118,7 @@ def _read_and_index(
 ) -> IndexedFile:
     crc = footer_crc(location, found)
     names = {request.name for request in columns}
-    file, close = column_reader(location, found.path, encoded=names)
-    try:
+    with column_reader(location, found.path, encoded=names) as file:
         n_rows = int(file.metadata.num_rows)
         indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
         notes = [
@@ -129,8 +128,6 @@ def _read_and_index(
         ]
         indexed.row["note"] = "; ".join(notes) or None
         return indexed
-    finally:
-        close()
 
 
 def _index_column(

@@ -10,14 +10,18 @@ of six tiers, beside those that are full.  (Log-structured merge trees do the sa
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from skipindex.errors import CorruptIndexError
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.storage.manifest import Manifest, PackInfo, spec_key
-from skipindex.storage.pack import BlobMeta
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.log import PACKS
+from skipindex.storage.manifest import BlobUse, Manifest, PackInfo, spec_key
+from skipindex.storage.pack import Blob, BlobMeta
 
 CROWD: Final = 12
 """So many packs of a tier are merged; one build alone seldom writes more."""
@@ -25,6 +29,11 @@ MAX_FILES: Final = 8192
 MAX_BYTES: Final = 256 << 20
 """A merged pack is closed at so many data files, or bytes."""
 
+UNREADABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
+"""What is raised for a pack that is damaged, or cannot be read now."""
+
+_FOOTER: Final = 512
+"""More than a pack's footer has for a blob."""
 _RATIO: Final = 8
 _LOWEST: Final = 5
 """The tier of a pack of one data file: 8^4 < 8192 <= 8^5."""
@@ -63,6 +72,47 @@ def index_keys(pack: PackInfo) -> frozenset[IndexKey]:
 def is_small(n_files: int, n_bytes: int, max_files: int, max_bytes: int) -> bool:
     """Whether a pack holds less than half of what a merged one may."""
     return n_files * 2 < max_files and n_bytes * 2 < max_bytes
+
+
+def small(manifest: Manifest, max_files: int, max_bytes: int) -> set[int]:
+    """The numbers of the packs that hold less than half of what a merged one may."""
+    files = files_of_packs(manifest).tolist()
+    return {
+        i
+        for i, pack in enumerate(manifest.packs)
+        if is_small(files[i], pack.size, max_files, max_bytes)
+    }
+
+
+def worn(
+    manifest: Manifest, location: Location, among: Collection[str] | None = None
+) -> set[int]:
+    """The numbers of the packs that are less than half in use.
+
+    The files of the packs with the names in ``among`` are counted, by default of all,
+    which reads a directory of each.
+    """
+    found = set()
+    files = files_of_packs(manifest).tolist()
+    for use in manifest.blobs():
+        used = sum(blob.length for blob in use.pack.blobs)
+        if used * 2 < use.pack.size - len(use.pack.blobs) * _FOOTER:
+            found.add(use.number)
+        elif use.entry is use.pack.blobs[0] and (
+            among is None or use.pack.name in among
+        ):
+            try:
+                n_slots = len(opened(use, location).n_rows)
+            except UNREADABLE:
+                continue
+            if files[use.number] * 2 < n_slots:
+                found.add(use.number)
+    return found
+
+
+def opened(use: BlobUse, location: Location) -> Blob:
+    """A blob, opened for one look at its directory; raises one of ``UNREADABLE``."""
+    return Blob(location.view(f"{PACKS}/{use.pack.name}"), use.entry)
 
 
 def crowded(

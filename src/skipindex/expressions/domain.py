@@ -53,6 +53,16 @@ _LOW_63: Final = 0x7FFF_FFFF_FFFF_FFFF
 NAN: Final = 0x7FF8_0000_0000_0000
 """The value of NaN in the domain of a float column, greater than infinity's."""
 
+_DTYPES: Final = {
+    "int": pa.int64(),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "float": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
 _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _BYTES: Final = (
     pa.types.is_binary,
@@ -112,25 +122,9 @@ class Domain:
     @property
     def dtype(self) -> pa.DataType:
         """An Arrow type of the domain: of a column that a file lacks."""
-        match self.name:
-            case "int":
-                return pa.int64()
-            case "bool":
-                return pa.bool_()
-            case "date":
-                return pa.date32()
-            case "timestamp":
-                return pa.timestamp("us", "UTC")
-            case "timestamp_ntz":
-                return pa.timestamp("us")
-            case "float":
-                return pa.float64()
-            case "string":
-                return pa.string()
-            case "binary":
-                return pa.binary()
-            case _:
-                return pa.decimal128(18 if self.name == "decimal" else 38, self.scale)
+        if "decimal" in self.name:
+            return pa.decimal128(18 if self.name == "decimal" else 38, self.scale)
+        return _DTYPES[self.name]
 
     def encode(self, values: pa.Array) -> pa.Array:
         """``values`` as int64 or large_binary, in order, NULLs where they were."""
@@ -159,8 +153,7 @@ class Domain:
             if self.name == "string":
                 return repr(value.decode("utf-8", "backslashreplace"))
             if self.name == "big_decimal":
-                unscaled = int.from_bytes(value, "big") - _SIGN_128
-                return _decimal_text(unscaled, self.scale)
+                return _decimal_text(big_decimal_from_key(value), self.scale)
             return f"X'{value.hex().upper()}'"
         try:
             match self.name:
@@ -238,6 +231,11 @@ def big_decimal_key(unscaled: int) -> bytes:
     return (unscaled + _SIGN_128).to_bytes(16, "big")
 
 
+def big_decimal_from_key(key: bytes) -> int:
+    """The inverse of ``big_decimal_key``."""
+    return int.from_bytes(key, "big") - _SIGN_128
+
+
 def _decimal_text(unscaled: int, scale: int) -> str:
     digits = tuple(map(int, str(abs(unscaled))))
     return f"{Decimal((int(unscaled < 0), digits, -scale)):f}"
@@ -245,17 +243,16 @@ def _decimal_text(unscaled: int, scale: int) -> str:
 
 def _float_keys(values: pa.Array) -> pa.Array:
     wide = values.cast(pa.float64())
-    mask = wide.is_null().to_numpy(zero_copy_only=False) if wide.null_count else None
     doubles = wide.fill_null(0.0).to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
     nan = np.isnan(doubles)
     keys = doubles.view(np.int64)
     if nan.any():
         keys[nan] = NAN
     keys ^= (keys >> 63) & _LOW_63
-    return pa.array(keys, mask=mask)
+    return pa.array(keys, mask=_nulls(wide))
 
 
-def _validity(values: pa.Array) -> np.ndarray | None:
+def _nulls(values: pa.Array) -> np.ndarray | None:
     if not values.null_count:
         return None
     mask: np.ndarray = values.is_null().to_numpy(zero_copy_only=False)
@@ -287,7 +284,7 @@ def _unscaled(values: pa.Array) -> pa.Array:
         # What does not fit is beyond all values that do, on its own side.
         high = words[:, 1]
         low = np.where(high == low >> 63, low, np.where(high < 0, INT64_MIN, INT64_MAX))
-    return pa.array(low, mask=_validity(values))
+    return pa.array(low, mask=_nulls(values))
 
 
 def _sortable_decimals(values: pa.Array) -> pa.Array:
@@ -301,7 +298,7 @@ def _sortable_decimals(values: pa.Array) -> pa.Array:
     flat = pa.Array.from_buffers(
         pa.large_binary(), len(words), [None, offsets, pa.py_buffer(keys.tobytes())]
     )
-    mask = _validity(values)
+    mask = _nulls(values)
     if mask is None:
         return flat
     return pc.if_else(pa.array(mask), pa.scalar(None, pa.large_binary()), flat)

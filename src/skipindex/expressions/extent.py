@@ -6,8 +6,8 @@ that ``shallow`` has cut off, and terms that ``is_large`` has not refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias
 
 from skipindex.expressions.literals import Literal
 from skipindex.expressions.predicate import (
@@ -42,7 +42,7 @@ def shallow(tree: Predicate, levels: int = MAX_LEVELS) -> Predicate:
 
     Deeper conditions are ``Unsupported``: any row may match them, none must.
     """
-    if _depth(tree) <= levels:
+    if max(_depths(tree, _operands)) <= levels:
         return tree
     return _cut_off(tree, levels)
 
@@ -52,34 +52,40 @@ def is_large(node: Predicate | Term, most: int = _MAX_NODES) -> bool:
 
     A part that occurs twice counts twice, because a walk visits it twice.
     """
-    seen = 0
-    rest: list[tuple[_Node, int]] = [(node, 1)]
-    while rest:
-        one, depth = rest.pop()
-        seen += 1
-        if seen > most or depth > _MAX_DEPTH:
-            return True
-        rest += [(child, depth + 1) for child in _children(one)]
-    return False
+    return any(
+        seen > most or depth > _MAX_DEPTH
+        for seen, depth in enumerate(_depths(node, _children), 1)
+    )
 
 
 def size(node: Predicate | Term) -> int:
     """The number of nodes of a condition that is not large."""
+    return sum(1 for _ in nodes(node))
+
+
+def nodes(node: Predicate | Term) -> Iterator[Predicate | Term]:
+    """``node`` and the terms and conditions below it, from left to right."""
     rest: list[_Node] = [node]
-    seen = 0
     while rest:
-        rest += _children(rest.pop())
-        seen += 1
-    return seen
+        one = rest.pop()
+        yield one
+        rest += reversed(list(_children(one)))
+
+
+def _depths(root: _Node, below: Callable[[Any], Iterable[_Node]]) -> Iterator[int]:
+    """The depth of every node, from 1, where ``below`` gives those below a node."""
+    rest = [(root, 1)]
+    while rest:
+        node, depth = rest.pop()
+        yield depth
+        rest += [(child, depth + 1) for child in below(node)]
 
 
 def _children(node: _Node) -> Iterator[_Node]:
     """The terms and conditions right below ``node``; literals are left out."""
     match node:
-        case And(children) | Or(children):
-            yield from children
-        case Not(child):
-            yield child
+        case And() | Or() | Not():
+            yield from _operands(node)
         case Comparison(column=term) | In(column=term) | IsNull(column=term):
             yield term
         case Like(column=term):
@@ -99,19 +105,15 @@ def _is_term(argument: Term | Literal) -> bool:
     return isinstance(argument, Reference | Call | Case)
 
 
-def _depth(tree: Predicate) -> int:
-    """Levels of AND, OR and NOT."""
-    deepest = 0
-    rest: list[tuple[Predicate, int]] = [(tree, 1)]
-    while rest:
-        node, depth = rest.pop()
-        deepest = max(deepest, depth)
-        match node:
-            case And(children) | Or(children):
-                rest += [(child, depth + 1) for child in children]
-            case Not(child):
-                rest.append((child, depth + 1))
-    return deepest
+def _operands(node: Predicate) -> tuple[Predicate, ...]:
+    """The conditions that AND, OR or NOT combines."""
+    match node:
+        case And(children) | Or(children):
+            return children
+        case Not(child):
+            return (child,)
+        case _:
+            return ()
 
 
 def _cut_off(tree: Predicate, levels: int) -> Predicate:

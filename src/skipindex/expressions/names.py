@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from skipindex.errors import PredicateError
 
 _NAMES: Final = "expected a, a.b or `a.b`"
+_PART: Final = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
+_NAME: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _RESERVED: Final = {
     *("ALL", "AND", "ANY", "AS", "BETWEEN", "CASE", "CAST", "CURRENT_DATE"),
     *("CURRENT_PATH", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "ELSE"),
@@ -27,35 +30,10 @@ def name_parts(name: str) -> tuple[str, ...]:
     Raises:
         PredicateError: a backtick is not closed, or a part is empty.
     """
-    parts: list[str] = []
-    rest = name
-    while True:
-        if rest.startswith("`"):
-            part, rest = _quoted_part(rest, name)
-        else:
-            end = rest.find(".")
-            part, rest = (rest, "") if end < 0 else (rest[:end], rest[end:])
-            if "`" in part:
-                raise PredicateError(f"no column name: {name!r} ({_NAMES})")
-        parts.append(part)
-        if not rest:
-            break
-        if not rest.startswith("."):
-            raise PredicateError(f"no column name: {name!r} ({_NAMES})")
-        rest = rest[1:]
-    if not all(parts):
+    if not _NAME.fullmatch(name):
         raise PredicateError(f"no column name: {name!r} ({_NAMES})")
-    return tuple(parts)
-
-
-def _quoted_part(text: str, name: str) -> tuple[str, str]:
-    """Split `` `a``b`.c `` into ``a`b`` and ``.c``."""
-    i = 1
-    while (i := text.find("`", i)) >= 0:
-        if text[i : i + 2] != "``":
-            return text[1:i].replace("``", "`"), text[i + 1 :]
-        i += 2
-    raise PredicateError(f"no column name: a backtick is not closed in {name!r}")
+    parts = _PART.findall(name)
+    return tuple(plain or quoted.replace("``", "`") for quoted, plain in parts)
 
 
 def quoted(part: str) -> str:

@@ -7,111 +7,73 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from skipindex.expressions import (
-    NULL_SAFE,
-    And,
-    Comparison,
-    Constant,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Predicate,
-    Unsupported,
-    conjunction,
-    disjunction,
-    push_not,
-)
+from skipindex import expressions as ex
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.expressions.not_judged import NotJudgedError
 
 
-def is_true(tree: Predicate) -> Predicate:
+def is_true(tree: ex.Predicate) -> ex.Predicate:
     """TRUE where ``tree`` is, otherwise FALSE."""
-    return _true(push_not(tree))
+    return _true(ex.push_not(tree))
 
 
-def is_false(tree: Predicate) -> Predicate:
+def is_false(tree: ex.Predicate) -> ex.Predicate:
     """TRUE where ``tree`` is FALSE, otherwise FALSE."""
-    return _true(push_not(tree, negate=True))
+    return _true(ex.push_not(tree, negate=True))
 
 
-def is_not_true(tree: Predicate) -> Predicate:
+def is_not_true(tree: ex.Predicate) -> ex.Predicate:
     """FALSE where ``tree`` is TRUE, otherwise TRUE."""
-    return _not_true(push_not(tree))
+    return ex.push_not(is_true(tree), negate=True)
 
 
-def is_unknown(tree: Predicate) -> Predicate:
+def is_unknown(tree: ex.Predicate) -> ex.Predicate:
     """TRUE where ``tree`` is UNKNOWN, otherwise FALSE."""
-    return conjunction([is_not_true(tree), _not_true(push_not(tree, negate=True))])
+    return ex.conjunction([is_not_true(tree), ex.push_not(is_false(tree), negate=True)])
 
 
-def _true(node: Predicate) -> Predicate:
+def _true(node: ex.Predicate) -> ex.Predicate:
     match node:
-        case And(children):
-            return conjunction([_true(child) for child in children])
-        case Or(children):
-            return disjunction([_true(child) for child in children])
-        case Constant(value):
-            return Constant(value is True)
-        case Unsupported(text, reason):
-            return Unsupported(f"({text}) IS TRUE", reason)
-        case Comparison(_, operator, None) if operator not in NULL_SAFE:
-            return Constant(value=False)
-        case In(_, values, negated) if None in values:
+        case ex.And(children):
+            return ex.conjunction([_true(child) for child in children])
+        case ex.Or(children):
+            return ex.disjunction([_true(child) for child in children])
+        case ex.Constant(value):
+            return ex.Constant(value is True)
+        case ex.Unsupported(text, reason):
+            return ex.Unsupported(f"({text}) IS TRUE", reason)
+        case ex.Comparison(_, operator, None) if operator not in ex.NULL_SAFE:
+            return ex.Constant(value=False)
+        case ex.In(_, values, negated) if None in values:
             if negated:
-                return Constant(value=False)
+                return ex.Constant(value=False)
             return _true(_without_null(node))
         case _ if (subject := _subject(node)) is not None:
-            return conjunction([node, IsNull(subject.column, negated=True)])
+            return ex.conjunction([node, ex.IsNull(subject.column, negated=True)])
         case _:
             return node
 
 
-def _not_true(node: Predicate) -> Predicate:
-    match node:
-        case And(children):
-            return disjunction([_not_true(child) for child in children])
-        case Or(children):
-            return conjunction([_not_true(child) for child in children])
-        case Constant(value):
-            return Constant(value is not True)
-        case Unsupported(text, reason):
-            return Unsupported(f"({text}) IS NOT TRUE", reason)
-        case Comparison(_, operator, None) if operator not in NULL_SAFE:
-            return Constant(value=True)
-        case In(_, values, negated) if None in values:
-            if negated:
-                return Constant(value=True)
-            return _not_true(_without_null(node))
-        case _ if (subject := _subject(node)) is not None:
-            opposite = push_not(node, negate=True)
-            return disjunction([opposite, IsNull(subject.column)])
-        case _:
-            return push_not(node, negate=True)
-
-
-def _subject(node: Predicate) -> Comparison | In | Like | None:
+def _subject(node: ex.Predicate) -> ex.Comparison | ex.In | ex.Like | None:
     """The leaf, if it is UNKNOWN exactly where its column is NULL."""
     match node:
-        case In(_, ()) | IsNull():
+        case ex.In(_, ()) | ex.IsNull():
             return None
-        case Comparison(_, operator, _) if operator in NULL_SAFE:
+        case ex.Comparison(_, operator, _) if operator in ex.NULL_SAFE:
             return None
-        case Comparison(_, _, int() | Decimal() as value) if not (
+        case ex.Comparison(_, _, int() | Decimal() as value) if not (
             INT64_MIN <= value <= INT64_MAX
         ):
             # Spark may replace it by TRUE or FALSE, for NULL too.
             raise NotJudgedError("a number beyond bigint")
-        case Comparison() | In() | Like():
+        case ex.Comparison() | ex.In() | ex.Like():
             return node
-        case Not() | And() | Or() | Constant() | Unsupported():
+        case ex.Not() | ex.And() | ex.Or() | ex.Constant() | ex.Unsupported():
             raise AssertionError("push_not leaves leaves")
 
 
-def _without_null(node: In) -> Predicate:
+def _without_null(node: ex.In) -> ex.Predicate:
     values = tuple(value for value in node.values if value is not None)
     if not values:  # x IN (NULL) is UNKNOWN
-        return Constant(None)
-    return In(node.column, values, node.negated)
+        return ex.Constant(None)
+    return ex.In(node.column, values, node.negated)

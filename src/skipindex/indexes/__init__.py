@@ -7,14 +7,7 @@ has the kinds, one module each.
 from __future__ import annotations
 
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.indexes.interface import (
-    Index,
-    IndexSpec,
-    IndexType,
-    MinMax,
-    Parts,
-    ReadCount,
-)
+from skipindex.indexes.interface import Index, IndexSpec, IndexType, MinMax
 from skipindex.indexes.registry import (
     index_type,
     index_types,
@@ -22,6 +15,7 @@ from skipindex.indexes.registry import (
     spec_from_json,
     spec_to_json,
 )
+from skipindex.storage.parts import Parts, ReadCount
 
 __all__ = [
     "EncodedColumn",

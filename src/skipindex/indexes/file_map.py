@@ -48,22 +48,19 @@ from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
 from skipindex.indexes.encoding.entries import (
     Entries,
-    pack_sets,
-    part_of,
-    read_entries,
+    EntryParts,
     read_rows,
-    row_bytes,
 )
+from skipindex.indexes.encoding.entry_packing import pack_sets
 from skipindex.indexes.encoding.header import (
     BYTES,
     Cursor,
     Head,
-    ascend,
     check_tag,
     check_version,
 )
-from skipindex.indexes.encoding.ranks import Distinct, rank_bytes, rank_ints
-from skipindex.indexes.positional import DAMAGE, Interval, intervals_of
+from skipindex.indexes.encoding.ranks import Distinct, rank_bytes, rank_ints, taken
+from skipindex.indexes.positional import Interval, Reading, intervals_of
 from skipindex.storage.parts import Parts
 
 FILE_MAP: Final = "file_map"
@@ -74,15 +71,15 @@ _HEAD: Final = struct.Struct("<BBBBIII")
 _BINS: Final = 4
 _FAN_BITS: Final = 4
 _MAX_PER_FILE: Final = 4096
-"""More values of a file than this are stored as so many intervals."""
+"""More values of a file than this are stored as this number of intervals."""
 _MAX_BINS: Final = 1024
 _FULL: Final = 0.8
 """If bins hold this share of the files on average, no map is written."""
 _LEAST_BYTES: Final = 1 << 16
 _BYTES_PER_FILE: Final = 256
 _SHARE: Final = 16
-"""A map takes up to 64 KB and 256 bytes a file, or one byte for so many of the indexes
-beside it."""
+"""A map takes up to 64 KB and 256 bytes a file, or one byte for this number of bytes
+of the indexes beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +100,11 @@ class ValueSpans:
             # Cut at the widest gaps.  As unsigned numbers: they may exceed int64.
             gaps = distinct[1:].view(np.uint64) - distinct[:-1].view(np.uint64)
             widest = np.argpartition(gaps, n - _MAX_PER_FILE)[n - _MAX_PER_FILE :]
-            starts = np.append(0, np.sort(widest) + 1)
-            ends = np.append(starts[1:], n) - 1
-            return cls(distinct[starts], distinct[ends])
-        starts = np.arange(0, n, -(-n // _MAX_PER_FILE))
-        ends = np.append(starts[1:], n) - 1
-        return cls(distinct.take(pa.array(starts)), distinct.take(pa.array(ends)))
+            begins = np.append(0, np.sort(widest) + 1)
+        else:
+            begins = np.arange(0, n, -(-n // _MAX_PER_FILE))
+        ends = np.append(begins[1:], n) - 1
+        return cls(taken(distinct, begins), taken(distinct, ends))
 
     def __len__(self) -> int:
         return len(self.lows)
@@ -178,9 +174,7 @@ def _binned(
     bins = (np.repeat(first, width) + within).astype(np.uint64)
     keys = np.sort(bins << np.uint64(32) | np.repeat(slots, width))
     keys = keys[starts(keys)]
-    if isinstance(distinct, np.ndarray):
-        return keys, distinct[cuts]
-    return keys, distinct.take(pa.array(cuts))
+    return keys, taken(distinct, cuts)
 
 
 def _written(
@@ -228,7 +222,7 @@ class FileMap:
         is_bytes: values are byte strings.
         binned: codes are bins of values.
         book: what the codes mean.
-        levels: the first set of every part, and the first part, of each level.
+        levels: where the sets of each level are.
         parts: of the map.
     """
 
@@ -236,7 +230,7 @@ class FileMap:
     is_bytes: bool
     binned: bool
     book: Codebook
-    levels: Sequence[tuple[Sequence[int], int]]
+    levels: Sequence[EntryParts]
     parts: Parts
 
     @classmethod
@@ -250,7 +244,7 @@ class FileMap:
         if not len(parts):
             raise CorruptIndexError("a file map has no part")
         raw = parts[0]
-        check_version(raw[0] if len(raw) else 0, VERSION, FILE_MAP)
+        check_version(raw, VERSION, FILE_MAP)
         cursor = Cursor(raw)
         version, form, n_tag, n_levels, found, n_codes, n_chunks = cursor.unpack(_HEAD)
         check_tag(cursor.bytes(n_tag), domain, FILE_MAP)
@@ -265,12 +259,9 @@ class FileMap:
         book = open_codebook(head, cursor, parts)
         levels, at, n_sets = [], 1 + n_chunks, n_codes
         for _ in range(n_levels):
-            (n_parts,) = cursor.numbers("I", 1)
-            firsts = cursor.numbers("I", n_parts)
-            if not n_parts or firsts[0] or not ascend((*firsts, n_sets)):
-                raise CorruptIndexError("the parts of a file map are out of order")
-            levels.append((firsts, at))
-            at, n_sets = at + n_parts, -(-n_sets >> _FAN_BITS)
+            level = EntryParts.open(cursor, n_codes=n_sets, at=at, n_rows=n_files)
+            levels.append(level)
+            at, n_sets = at + len(level), -(-n_sets >> _FAN_BITS)
         cursor.end()
         if at != len(parts) or bool(levels) != bool(n_codes):
             raise CorruptIndexError(
@@ -288,17 +279,14 @@ class FileMap:
         """
         if not isinstance(atom, Range | OneOf):
             return None
-        try:
-            found = np.zeros(len(self.covered), np.bool_)
+        found = np.zeros(len(self.covered), np.bool_)
+        with Reading("the file map", atom.column):
             for interval in self._intervals(atom):
-                for level, start, stop in _cover(interval, len(self.levels)):
-                    self._add(found, level, start, stop)
-        except CorruptIndexError:
-            raise
-        except DAMAGE as error:
-            raise CorruptIndexError(
-                f"the file map of column {atom.column!r} is damaged ({error})"
-            ) from error
+                for level, sets in _cover(interval, len(self.levels)):
+                    for piece in self.levels[level].among(self.parts, [sets]):
+                        for slots in _slots(*piece):
+                            self.parts.count.bitmaps += 1
+                            found[slots] = True
         found &= self.covered
         return found, np.zeros_like(found) if self.binned else found
 
@@ -314,29 +302,22 @@ class FileMap:
             return [None] * len(self.covered)
         values = self.book.values(0, self.book.n_codes)
         codes: list[list[int]] = [[] for _ in self.covered]
-        try:
-            for code, slots in self._single_sets():
-                for slot in slots.tolist():
+        with Reading("a file map"):
+            for code, slots in enumerate(self._single_sets()):
+                for slot in slots:
                     codes[slot].append(code)
-        except DAMAGE as error:
-            raise CorruptIndexError(f"a file map is damaged ({error})") from error
         return [
             self._spans_of(own, values) if covered else None
             for own, covered in zip(codes, self.covered.tolist(), strict=True)
         ]
 
-    def _single_sets(self) -> Iterator[tuple[int, npt.NDArray[np.unsignedinteger]]]:
-        """Every code with its slots, some at a time, in the order of the codes."""
-        if not self.levels:
-            return
-        firsts, at = self.levels[0]
-        width = row_bytes(len(self.covered))
-        for i, begin in enumerate(firsts):
-            end = firsts[i + 1] if i + 1 < len(firsts) else self.book.n_codes
-            entries = read_entries(self.parts[at + i], end - begin, width)
-            for code in range(begin, end):
-                for slots in _slots(entries, code - begin, code - begin + 1):
-                    yield code, slots
+    def _single_sets(self) -> Iterator[list[int]]:
+        """The slots of every code, in the order of the codes."""
+        for level in self.levels[:1]:
+            for entries, start, stop in level.among(self.parts, [(0, level.n_codes)]):
+                for i in range(start, stop):
+                    (slots,) = _slots(entries, i, i + 1)
+                    yield slots.tolist()
 
     def _spans_of(self, codes: Sequence[int], values: Sequence[Value]) -> ValueSpans:
         lows = [values[code] for code in codes]
@@ -369,24 +350,6 @@ class FileMap:
         """The bin of ``value``, or -1 below all of them."""
         return self.book.locate(None, successor(value))[1] - 1
 
-    def _add(self, found: Mask, level: int, start: int, stop: int) -> None:
-        """Add the slots of the sets ``start .. stop - 1`` of a level."""
-        firsts, at = self.levels[level]
-        n_sets = self.book.n_codes
-        for _ in range(level):
-            n_sets = -(-n_sets >> _FAN_BITS)
-        width = row_bytes(len(found))
-        first, last = part_of(firsts, start), part_of(firsts, stop - 1)
-        raw = self.parts.read(at + first, at + last + 1)
-        for i, part in enumerate(raw, first):
-            begin = firsts[i]
-            end = firsts[i + 1] if i + 1 < len(firsts) else n_sets
-            entries = read_entries(part, end - begin, width)
-            sets = _slots(entries, max(start, begin) - begin, min(stop, end) - begin)
-            for slots in sets:
-                self.parts.count.bitmaps += 1
-                found[slots] = True
-
 
 def _slots(
     entries: Entries, start: int, stop: int
@@ -399,8 +362,8 @@ def _slots(
         yield np.frombuffer(roaring.load(one).to_array(), np.uint32)
 
 
-def _cover(interval: Interval, n_levels: int) -> Iterator[tuple[int, int, int]]:
-    """Sets, by level, whose codes are together those of the interval.
+def _cover(interval: Interval, n_levels: int) -> Iterator[tuple[int, Interval]]:
+    """Intervals of sets, by level, whose codes are together those of the interval.
 
     In dyadic ranges only the ends are looked at in detail; here with a fan of 16.
     """
@@ -408,10 +371,10 @@ def _cover(interval: Interval, n_levels: int) -> Iterator[tuple[int, int, int]]:
     for level in range(n_levels):
         up = -(-start >> _FAN_BITS), stop >> _FAN_BITS
         if level == n_levels - 1 or up[0] >= up[1]:
-            yield level, start, stop
+            yield level, (start, stop)
             return
         if start < up[0] << _FAN_BITS:
-            yield level, start, up[0] << _FAN_BITS
+            yield level, (start, up[0] << _FAN_BITS)
         if up[1] << _FAN_BITS < stop:
-            yield level, up[1] << _FAN_BITS, stop
+            yield level, (up[1] << _FAN_BITS, stop)
         start, stop = up

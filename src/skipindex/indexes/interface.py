@@ -18,19 +18,7 @@ from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.storage.parts import Parts, ReadCount
-
-__all__ = [
-    "ContextIndex",
-    "Dictionary",
-    "Index",
-    "IndexSpec",
-    "IndexType",
-    "PackIndex",
-    "PackableType",
-    "Parts",
-    "ReadCount",
-]
+from skipindex.storage.parts import Parts
 
 
 class Index(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Self, TypeVar, assert_never
+from typing import Final, Self, assert_never
 
 import numpy as np
 from pyroaring import BitMap
@@ -27,19 +27,43 @@ from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import select
 from skipindex.indexes.encoding import roaring
 from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
-from skipindex.indexes.encoding.header import Cursor, Head, read_head
+from skipindex.indexes.encoding.header import Cursor, Head, check_version, read_head
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.parts import Parts
-
-T = TypeVar("T")
 
 Interval = tuple[int, int]
 """The codes ``start .. stop - 1``."""
 
 _NO_CODE: Final = (0, 0)
 
-DAMAGE: Final = (ValueError, IndexError, OverflowError, MemoryError, struct.error)
+_DAMAGE: Final = (ValueError, IndexError, OverflowError, MemoryError, struct.error)
 """What reading damaged bytes may raise."""
+
+
+class Reading:
+    """Raises ``CorruptIndexError`` for what reading damaged bytes raises in a block.
+
+    A class, because a generator would take longer than some probes.
+
+    Args:
+        what: is read, for the message.
+        column: the column that it is of.
+    """
+
+    __slots__ = ("_column", "_what")
+
+    def __init__(self, what: str, column: str = "") -> None:
+        self._what = what
+        self._column = column
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, _DAMAGE) and not isinstance(error, CorruptIndexError):
+            where = f" of column {self._column!r}" if self._column else ""
+            text = f"damaged bytes in {self._what}{where} ({error})"
+            raise CorruptIndexError(text) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +91,18 @@ class PositionalIndex(ABC):
 
     @property
     @abstractmethod
-    def n_bitmaps(self) -> int:
-        """How many bitmaps the payload has, empty ones too."""
-
-    @property
-    @abstractmethod
     def n_parts(self) -> int:
         """How many parts a payload with this header has."""
 
-    @abstractmethod
     def existence(self) -> BitMap:
         """The rows that have a value."""
+        if not self.head.null_count:
+            return BitMap(range(self.head.n_rows))
+        return self.present() if self.head.n_codes else BitMap()
+
+    @abstractmethod
+    def present(self) -> BitMap:
+        """The rows that have a value, where some have and others are NULL."""
 
     @abstractmethod
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
@@ -92,7 +117,8 @@ class PositionalIndex(ABC):
         Raises:
             CorruptIndexError: a part of the payload is damaged.
         """
-        bounds = _undamaged(atom, lambda: self._probe(atom))
+        with Reading("the index", atom.column):
+            bounds = self._probe(atom)
         if bounds.upper and bounds.upper.max() >= self.head.n_rows:
             raise CorruptIndexError(
                 f"the index of column {atom.column!r} names row {bounds.upper.max()}, "
@@ -108,10 +134,8 @@ class PositionalIndex(ABC):
         """
         if self.book.n_codes > limit:
             return None
-        try:
+        with Reading("the dictionary"):
             return self.book.values(0, self.book.n_codes)
-        except DAMAGE as error:
-            raise CorruptIndexError(f"the dictionary is damaged ({error})") from error
 
     def _probe(self, atom: Atom) -> Bounds[BitMap]:
         match atom:
@@ -184,7 +208,11 @@ class NestedIndex(PositionalIndex):
         Raises:
             CorruptIndexError: a part of the payload is damaged.
         """
-        found = _undamaged(atom, lambda: self._found_within(atom, rows))
+        with Reading("the index", atom.column):
+            interval = self._only_interval(atom)
+            if interval == _NO_CODE:
+                return _exactly(BitMap())
+            found = None if interval is None else self.inside(interval, rows)
         if found is not None:
             return _exactly(found)
         bounds = self.probe(atom)
@@ -199,19 +227,11 @@ class NestedIndex(PositionalIndex):
         Raises:
             CorruptIndexError: a part of the payload is damaged.
         """
-        return _undamaged(atom, lambda: self._count_within(atom, rows))
-
-    def _found_within(self, atom: Atom, rows: BitMap) -> BitMap | None:
-        interval = self._only_interval(atom)
-        if interval is None:
-            return None
-        return BitMap() if interval == _NO_CODE else self.inside(interval, rows)
-
-    def _count_within(self, atom: Atom, rows: BitMap) -> int | None:
-        interval = self._only_interval(atom)
-        if interval is None:
-            return None
-        return 0 if interval == _NO_CODE else self.count_inside(interval, rows)
+        with Reading("the index", atom.column):
+            interval = self._only_interval(atom)
+            if interval == _NO_CODE:
+                return 0
+            return None if interval is None else self.count_inside(interval, rows)
 
     def _only_interval(self, atom: Atom) -> Interval | None:
         """The codes that make ``atom`` TRUE, if they are one interval and not all."""
@@ -261,10 +281,9 @@ class PositionalKind:
         """
         if not len(parts):
             raise CorruptIndexError(f"a {self.name} payload has no part")
+        check_version(parts[0], self.version, self.name)
         cursor = Cursor(parts[0])
-        head = read_head(
-            cursor, kind=self.name, version=self.version, domain=domain, n_rows=n_rows
-        )
+        head = read_head(cursor, kind=self.name, domain=domain, n_rows=n_rows)
         book = open_codebook(head, cursor, parts)
         index = self.index.read(head, book, parts, cursor)
         cursor.end()
@@ -274,17 +293,6 @@ class PositionalKind:
                 f"{index.n_parts}"
             )
         return index
-
-
-def _undamaged(atom: Atom, look: Callable[[], T]) -> T:
-    try:
-        return look()
-    except CorruptIndexError:
-        raise
-    except DAMAGE as error:
-        raise CorruptIndexError(
-            f"the index of column {atom.column!r} is damaged ({error})"
-        ) from error
 
 
 def _exactly(rows: BitMap) -> Bounds[BitMap]:

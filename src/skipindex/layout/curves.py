@@ -49,7 +49,11 @@ class Curve:
     name: str
     function: CurveFunction
     share: Callable[[Sequence[int], int], tuple[int, ...]]
-    seams: Callable[[Sequence[int]], int]
+    """The bits of each axis, of those that it wants, that fit in a total."""
+    seam_bits: Callable[[Sequence[int]], int]
+    """A mask of the key's bits at whose changes a file had best end, for the bits of
+    each axis.  The bounding boxes of the two neighbours then overlap least; the
+    higher the bit, the more it matters."""
 
     def __call__(self, ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
         """The key of every row."""
@@ -73,14 +77,6 @@ class Curve:
                 f"one for each is the least (two to four columns work best)"
             )
         return self.share(wanted, total)
-
-    def seam_bits(self, bits: Sequence[int]) -> int:
-        """A mask of the key's bits at whose changes a file had best end.
-
-        The bounding boxes of the two neighbours then overlap least; the higher
-        the bit, the more it matters.
-        """
-        return self.seams(bits)
 
 
 def interleave(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
@@ -242,7 +238,7 @@ CURVES: Final[Mapping[str, Curve]] = MappingProxyType(
 """Every curve by the name that users give it."""
 
 
-def curve(name: str) -> Curve:
+def curve_named(name: str) -> Curve:
     """The curve of that name.
 
     Raises:

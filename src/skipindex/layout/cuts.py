@@ -1,10 +1,10 @@
 """Where a curve is cut into files.
 
-Rows are taken in the order of their keys, so a file is an interval of keys.  Two
-things spoil plain quantiles.  A cut in the middle of a large cell of the curve
-makes both neighbours' bounding boxes as wide as the cell, so a cut may move to the
-coarsest seam nearby.  And one key may have more rows than a file should, in
-which case its rows are dealt out over several files.
+Rows are taken in the order of their keys, so a file is an interval of keys.  Plain
+quantiles would not do, for two reasons.  A cut in the middle of a large cell of the
+curve makes both neighbours' bounding boxes as wide as the cell, so a cut may move to
+the coarsest seam nearby.  One key may have more rows than a file should, and then its
+rows are distributed over several files.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _cut(keys: Keys, weights: Weights, n_files: int, seam_bits: int) -> list[_Se
             file += n_own
             segments.append(_Segment(key + 1, file - 1, 1))
             if file == n_files:
-                break  # the crumbs that are left follow the segment above
+                break  # the few keys that are left follow the segment above
             item += 1
             continue
         end = _end_of_file(before, weights, seams, item, share)

@@ -1,4 +1,4 @@
-"""What a way to lay rows out over files must be able to do."""
+"""A layout: what sends rows to files."""
 
 from __future__ import annotations
 

@@ -1,29 +1,39 @@
-"""Values of a column as keys in Spark's order: those of the column's domain.
-
-Types that Spark's columns do not have are brought to one that a domain has.
-"""
+"""Values of a column as keys in Spark's order, and where keys fall between splits."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skipindex.errors import LayoutError, UnsupportedTypeError
 from skipindex.expressions.domain import domain_of
+from skipindex.layout.weights import Weights
 
 Positions: TypeAlias = npt.NDArray[np.int64]
+Splits: TypeAlias = npt.NDArray[np.int64] | tuple[bytes, ...]
 
 ORDERABLE: Final = (
     "booleans, integers, floats, decimals, dates, times, timestamps, durations, "
     "strings and binary"
 )
-_MAX_DIGITS: Final = 38
-"""Of a decimal of Spark."""
+
+
+def sampled_column(sample: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column of a sample.
+
+    Raises:
+        LayoutError: the sample does not have exactly one column of that name.
+    """
+    if sample.schema.get_field_index(name) < 0:
+        raise LayoutError(
+            f"cannot lay out by {name!r}: the sample has {sample.column_names!r}"
+        )
+    return sample.column(name)
 
 
 def value_type(dtype: pa.DataType) -> pa.DataType:
@@ -41,16 +51,10 @@ def order_keys(values: pa.Array | pa.ChunkedArray, *, column: str) -> pa.Array:
         LayoutError: if the type has no order.
     """
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    dtype = array.type
-    if pa.types.is_decimal(dtype) and dtype.precision > _MAX_DIGITS:
-        return _wide_decimals(array)
+    dtype = value_type(array.type)
     if pa.types.is_temporal(dtype) and not pa.types.is_interval(dtype):
         # In its own unit: the domain's microseconds may overflow, or be too coarse.
-        array = array.cast(pa.int32() if dtype.bit_width == 32 else pa.int64())
-    elif pa.types.is_float16(dtype):
-        array = array.cast(pa.float32())
+        array = array.cast(dtype).cast(pa.int32() if dtype.bit_width == 32 else "int64")
     try:
         return domain_of(array.type, column).encode(array)
     except UnsupportedTypeError:
@@ -60,17 +64,48 @@ def order_keys(values: pa.Array | pa.ChunkedArray, *, column: str) -> pa.Array:
         ) from None
 
 
-def _wide_decimals(values: pa.Array) -> pa.Array:
-    """Decimals of 256 bits as big-endian bytes, the sign bit flipped."""
-    words = np.frombuffer(values.buffers()[1] or b"", "<u8").reshape(-1, 4)
-    keys = words[values.offset :][: len(values), ::-1].astype(">u8")
-    keys[:, 0] ^= np.uint64(1 << 63)
-    texts = np.frombuffer(keys.tobytes(), "V32").tolist()
-    mask = values.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(texts, pa.large_binary(), mask=mask)
+def count_distinct(
+    keys: pa.Array, weights: Weights | None = None
+) -> tuple[pa.Array, Weights]:
+    """The distinct keys in ascending order, and the weight of each.
+
+    Args:
+        keys: without NULL.
+        weights: of each key; None is 1 each.
+    """
+    if pa.types.is_integer(keys.type):
+        numbers, at = np.unique(keys.to_numpy(), return_inverse=True)
+        return pa.array(numbers), _sum_by(at, weights, len(numbers))
+    encoded = keys.dictionary_encode()
+    distinct = encoded.dictionary
+    sums = _sum_by(encoded.indices.to_numpy(), weights, len(distinct))
+    order = pc.array_sort_indices(distinct)
+    return distinct.take(order), sums[order.to_numpy()]
 
 
-def count_not_above(splits: Sequence[bytes], values: pa.Array) -> Positions:
-    """How many of the ascending ``splits`` are <= each value, which is not NULL."""
-    found = (bisect_right(splits, value) for value in values.to_pylist())
-    return np.fromiter(found, np.int64, len(values))
+def number_ranges(splits: Splits, keys: pa.Array, *, lowest: int) -> Positions:
+    """The number of the range of every key; 0 for NULL.
+
+    Args:
+        splits: the least key of every range but the first, strictly ascending.
+        keys: ints or bytes, as the splits are.
+        lowest: the number of the range below all splits.
+    """
+    found: Positions
+    if isinstance(splits, tuple):
+        encoded = keys.dictionary_encode()
+        known = [bisect_right(splits, key) for key in encoded.dictionary.to_pylist()]
+        codes = encoded.indices.fill_null(len(known))  # of the 0 behind the others
+        found = np.array([*known, 0])[codes.to_numpy(zero_copy_only=False)]
+    else:
+        found = np.searchsorted(splits, keys.fill_null(0).to_numpy(), side="right")
+    found += lowest
+    if keys.null_count:
+        found[keys.is_null().to_numpy(zero_copy_only=False)] = 0
+    return found
+
+
+def _sum_by(
+    at: npt.NDArray[np.integer[Any]], weights: Weights | None, n: int
+) -> Weights:
+    return np.bincount(at, weights, minlength=n).astype(np.float64, copy=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from skipindex.expressions import Predicate, to_sql
+from skipindex.layout.ordering import Positions
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
@@ -20,8 +20,6 @@ from skipindex.table.statistics import FileStats
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Positions: TypeAlias = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnQuality:
@@ -30,9 +28,9 @@ class ColumnQuality:
     Args:
         column: its name.
         n_known: files whose bounds are known, or that hold no value.
-        depth: for a file on average, how many files share the value in its range
-            that most of them share, itself among them.
-        overlaps: how many other files' ranges a file's range meets on average.
+        depth: of a file, the greatest number of files, itself included, whose ranges
+            hold one value of its range; the mean over all files.
+        overlaps: how many other files' ranges a file's range meets, on average.
         look_up: the share of the files that a look-up of one value must read, for
             values drawn from the bounds of the files.
     """
@@ -50,10 +48,11 @@ class QueryQuality:
 
     Args:
         query: as SQL.
-        n_files: that it reads.
-        matching: between how many and how many rows match; None is not known.
-        ideal: the fewest files of average size that hold so many rows, between the
-            two bounds; None is not known.
+        n_files: files that it reads.
+        matching: the least and the greatest number of matching rows; None is not
+            known.
+        ideal: the fewest files of average size that hold so many rows, for either
+            number.
     """
 
     query: str
@@ -97,7 +96,7 @@ class Quality:
         return "\n".join(lines)
 
 
-def describe(
+def layout_quality(
     table: TableState | Location | str | os.PathLike[str],
     queries: Iterable[str | Predicate] = (),
     *,
@@ -113,7 +112,7 @@ def describe(
         infos = [opened.resolve(name) for name in columns]
     n_rows = int(opened.n_rows[opened.n_rows >= 0].sum())
     return Quality(
-        opened.location.full(""),
+        opened.folder,
         len(opened),
         n_rows,
         int(opened.sizes.sum()),
@@ -125,7 +124,7 @@ def describe(
 def _column(table: TableState, info: ColumnInfo) -> ColumnQuality:
     stats = table.stats(info)
     n_files = len(table)
-    low, high = positions(stats)
+    low, high = _ranked(stats)
     n_unknown = int((stats.can_value & ~stats.bounded).sum())
     if not len(low):
         share = n_unknown / n_files
@@ -170,7 +169,7 @@ def overlap(table: TableState, name: str) -> float | None:
     known = stats.bounded & stats.can_value
     if not known.any():
         return None
-    low, high = positions(stats)
+    low, high = _ranked(stats)
     numbers: dict[object, int] = {}
     partition = np.array(
         [
@@ -194,24 +193,18 @@ def _n_met(low: Positions, high: Positions) -> Positions:
     return found
 
 
-def positions(*stats: FileStats) -> tuple[Positions, Positions]:
-    """The bounds of the files that have any, as ranks among all bounds.
-
-    The bounds of several tables share their ranks and stand one after the other.
-    """
-    ends = [_known(own, own.low) for own in stats]
-    ends += [_known(own, own.high) for own in stats]
+def _ranked(stats: FileStats) -> tuple[Positions, Positions]:
+    """The bounds of the files that have any, as ranks among all bounds."""
+    known = np.flatnonzero(stats.bounded & stats.can_value)
+    ends = [
+        end[known]
+        if isinstance(end, np.ndarray)
+        else np.array([end[int(i)].as_py() for i in known], object)
+        for end in (stats.low, stats.high)
+    ]
     ranks = np.unique(np.concatenate(ends), return_inverse=True)[1]
     low, high = np.split(ranks.astype(np.int64), 2)
     return low, high
-
-
-def _known(stats: FileStats, bounds: Any) -> npt.NDArray[Any]:
-    """The bounds of files that have some, as numbers or as objects."""
-    known = np.flatnonzero(stats.bounded & stats.can_value)
-    if isinstance(bounds, np.ndarray):
-        return bounds[known]
-    return np.array([bounds[int(i)].as_py() for i in known], object)
 
 
 def _greatest(values: Positions, start: Positions, stop: Positions) -> Positions:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
+from operator import or_
 from typing import Final, TypeAlias, TypeVar, assert_never
 
 from skipindex.expressions.atoms import Atom, Value
@@ -77,6 +78,9 @@ class TruthValue:
     value: bool
 
 
+NEVER: Final = TruthValue(value=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """May be TRUE for any row; ``reason`` says why no index can tell."""
@@ -86,51 +90,6 @@ class Unknown:
 
 
 BoundPredicate: TypeAlias = AllOf | AnyOf | Leaf | Computed | TruthValue | Unknown
-
-
-def evaluate(
-    tree: BoundPredicate,
-    answer: Callable[[Leaf | Computed], Bounds[S]],
-    *,
-    nothing: S,
-    everything: S,
-    is_empty: Callable[[S], bool],
-) -> Bounds[S]:
-    """The bounds of ``tree`` over a universe, from those of its leaves.
-
-    An AND stops as soon as nothing can be TRUE any more, and the rest of its parts
-    is not asked.
-
-    Args:
-        tree: any bound tree.
-        answer: the bounds of one leaf.
-        nothing: the empty set of the universe.
-        everything: the whole universe.
-        is_empty: whether a set is ``nothing``.
-    """
-
-    def walk(node: BoundPredicate) -> Bounds[S]:
-        match node:
-            case AllOf(children):
-                found = walk(children[0])
-                for child in children[1:]:
-                    if is_empty(found.upper):
-                        return Bounds(nothing, nothing)
-                    found &= walk(child)
-                return found
-            case AnyOf(children):
-                return reduce(lambda a, b: a | b, map(walk, children))
-            case Leaf() | Computed():
-                return answer(node)
-            case TruthValue(value):
-                one = everything if value else nothing
-                return Bounds(one, one)
-            case Unknown():
-                return Bounds(nothing, everything)
-            case _:
-                assert_never(node)
-
-    return walk(tree)
 
 
 def fold(
@@ -172,6 +131,47 @@ def fold(
                 assert_never(node)
 
     return walk(tree)
+
+
+def evaluate(
+    tree: BoundPredicate,
+    answer: Callable[[Leaf | Computed], Bounds[S]],
+    *,
+    nothing: S,
+    everything: S,
+    is_empty: Callable[[S], bool],
+) -> Bounds[S]:
+    """The bounds of ``tree`` over a universe, from those of its leaves.
+
+    An AND stops as soon as nothing can be TRUE any more, and the rest of its parts
+    is not asked.
+
+    Args:
+        tree: any bound tree.
+        answer: the bounds of one leaf.
+        nothing: the empty set of the universe.
+        everything: the whole universe.
+        is_empty: whether a set is ``nothing``.
+    """
+    never, always = Bounds(nothing, nothing), Bounds(everything, everything)
+
+    def all_of(parts: Iterator[Bounds[S]]) -> Bounds[S]:
+        found = next(parts)
+        while not is_empty(found.upper):
+            part = next(parts, None)
+            if part is None:
+                return found
+            found &= part
+        return never
+
+    return fold(
+        tree,
+        leaf=answer,
+        all_of=all_of,
+        any_of=lambda parts: reduce(or_, parts),
+        constant=lambda value: always if value else never,
+        unknown=lambda _: Bounds(nothing, everything),
+    )
 
 
 def with_leaves(

@@ -20,6 +20,8 @@ from skipindex.build.runners import Runner
 from skipindex.errors import EngineError
 
 ENTRY_POINTS: Final = "skipindex.engines"
+OPAQUE: Final = "opaque()"
+"""In the text of a condition: what only the engine can compute."""
 _BUILT_IN: Final = {"pyspark": ("skipindex.spark.engine", "SparkEngine")}
 
 PlanT_contra = TypeVar("PlanT_contra", contravariant=True)
@@ -34,6 +36,8 @@ class Engine(Protocol[PlanT_contra]):
     @staticmethod
     def condition_text(condition: Any) -> str:
         """A condition of the engine's own kind, as Spark SQL.
+
+        A part that has no text reads ``opaque()``.
 
         Raises:
             PredicateError: SQL has no text for it.

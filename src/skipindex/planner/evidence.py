@@ -180,9 +180,7 @@ def _by_statistics(
     if not stats.bounded[file]:
         words = "only NULL" if stats.can_null[file] else "no rows"
         return Evidence(text, (kind,), f"{kind}: {words}", {**facts, "values": False})
-    low, high = (
-        domain.show(bound_of(bounds, file)) for bounds in (stats.low, stats.high)
-    )
+    low, high = (domain.show(bound_of(ends, file)) for ends in (stats.low, stats.high))
     null = "" if facts["null"] else ", no NULL"
     facts |= {"low": low, "high": high, "exact": bool(stats.exact[file])}
     return Evidence(text, (kind,), f"{kind}: values in {low} .. {high}{null}", facts)
@@ -224,11 +222,8 @@ def conditions(
     listed = []
     for leaf in dict.fromkeys(leaves(found.tree)):
         record = found.leaves[leaf]
-        removed = {
-            kind: int(mask.sum())
-            for kind, mask in record.removed_by.items()
-            if mask.any()
-        }
+        counts = {kind: int(mask.sum()) for kind, mask in record.removed_by.items()}
+        removed = {kind: n_files for kind, n_files in counts.items() if n_files}
         unused = _unused(found, record, removed, notes, kinds)
         listed.append(ConditionReport(leaf.text, record.column.name, removed, unused))
     opaque = dict.fromkeys(unknowns(found.tree))

@@ -10,6 +10,7 @@ from skipindex.errors import PlanError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
 from skipindex.planner.evidence import ConditionReport, Evidence, SkippedFile
 from skipindex.planner.file_tasks import FileTask
+from skipindex.planner.sql.moment import Moment
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import RowLimit
 from skipindex.planner.stages.planning_stages import STAGES
@@ -22,6 +23,7 @@ class Explainable(Protocol):
     """The parts of a plan that are explained."""
 
     where: str
+    moment: Moment | None
     row_limit: RowLimit
     kinds: Collection[str] | None
     evaluation: Evaluation
@@ -52,6 +54,7 @@ def explain(plan: Explainable) -> str:
     total = int(table.sizes.sum())
     lines = [
         f"{len(plan.paths)} of {len(table)} files for: {shorten(plan.where)}",
+        *_of_moment(plan.moment),
         f"  {'stage':<18}{'files':>8}{'MB':>10}{'ms':>9}{'index KB':>10}{'bitmaps':>9}",
         f"  {'all':<18}{len(table):>8}{total / 1e6:>10.1f}",
     ]
@@ -65,8 +68,7 @@ def explain(plan: Explainable) -> str:
             f"{stage.read.bitmaps:>9}"
         )
     certain = int((found.certain & found.possible).sum())
-    upto = "unknown" if high is None else f"{high:,}"
-    rows = f"{low:,}" if low == high else f"{low:,} to {upto}"
+    rows = f"{low:,} to unknown" if high is None else _rows((low, high))
     lines.append(f"  rows that match: {rows}; files where every row does: {certain}")
     lines.append("conditions")
     for condition in plan.conditions:
@@ -80,6 +82,7 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
     """All of the plan as plain values for JSON."""
     return {
         "where": plan.where,
+        "moment": _moment_as_dict(plan.moment),
         "limit": plan.row_limit.limit,
         "order_by": list(map(str, plan.row_limit.order_by)),
         "count_bounds": plan.count_bounds,
@@ -102,6 +105,23 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         ],
         "notes": plan.notes,
     }
+
+
+def _of_moment(moment: Moment | None) -> list[str]:
+    if moment is None:
+        return []
+    values = {
+        shorten(constant.text): constant.value or "not known without timezone=…"
+        for constant in moment.constants
+    }
+    return [f"  at {moment.now}", *(f"    {k}: {v}" for k, v in values.items())]
+
+
+def _moment_as_dict(moment: Moment | None) -> dict[str, Any] | None:
+    if moment is None:
+        return None
+    values = {constant.text: constant.value for constant in moment.constants}
+    return {"now": moment.now.isoformat(), "constants": values}
 
 
 def _of_condition(condition: ConditionReport) -> list[str]:
@@ -137,16 +157,13 @@ class FileExplanation:
 
     def to_text(self) -> str:
         """For people."""
+        each = [f"    {shorten(text)}: {_rows(rows)}" for text, rows in self.conditions]
         lines = [
             f"{self.path}: {self.verdict}",
             f"  {self.reason}",
             f"  index: {self.index}",
             f"  rows that match: {_rows(self.matching)}",
-        ]
-        if self.conditions:
-            lines.append("  rows for which each condition is true")
-        lines += [
-            f"    {shorten(text)}: {_rows(rows)}" for text, rows in self.conditions
+            *(["  rows for which each condition is true", *each] if each else []),
         ]
         return "\n".join(lines)
 
@@ -187,25 +204,25 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         (skipped,) = (one for one in plan.skipped if one.path == path)
         verdict, reason = f"skipped by {skipped.stage}", skipped.reason
         against = skipped.evidence
-    found = plan.evaluation
 
-    def of_leaf(leaf: Leaf | Computed) -> tuple[int, int] | None:
-        alone = Evaluation(table, leaf, kinds=plan.kinds, session=found.session)
-        return counted(alone.run(STAGES))
-
-    def counted(evaluation: Evaluation) -> tuple[int, int] | None:
-        counts = row_counts(evaluation)
+    def counted(found: Evaluation) -> tuple[int, int] | None:
+        counts = row_counts(found)
         known = counts.upper[i] >= 0
         return (int(counts.lower[i]), int(counts.upper[i])) if known else None
+
+    def alone(leaf: Leaf | Computed) -> Evaluation:
+        session = plan.evaluation.session
+        return Evaluation(table, leaf, kinds=plan.kinds, session=session).run(STAGES)
 
     return FileExplanation(
         path=path,
         verdict=verdict,
         reason=reason,
         index=table.gaps[i] or "it is of this very file",
-        matching=counted(found),
+        matching=counted(plan.evaluation),
         evidence=against,
         conditions=tuple(
-            (leaf.text, of_leaf(leaf)) for leaf in dict.fromkeys(leaves(found.tree))
+            (leaf.text, counted(alone(leaf)))
+            for leaf in dict.fromkeys(leaves(plan.evaluation.tree))
         ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from skipindex.indexes import index_types, parse_spec
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.binding.binder import Binder
 from skipindex.planner.bound_predicate import BoundPredicate
-from skipindex.planner.engine import engine_of, engine_type
+from skipindex.planner.engine import OPAQUE, engine_of, engine_type
 from skipindex.planner.evidence import (
     ConditionReport,
     Evidence,
@@ -28,6 +29,7 @@ from skipindex.planner.explain import as_dict, explain, file_explanation
 from skipindex.planner.file_tasks import FileTask, Verdict, tasks_of
 from skipindex.planner.functions.zones import instants
 from skipindex.planner.simplify import simplify
+from skipindex.planner.sql.moment import Constant, Moment, at_moment
 from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import (
@@ -47,8 +49,10 @@ from skipindex.table import ColumnInfo, TableState, open_state
 
 __all__ = [
     "ConditionReport",
+    "Constant",
     "Evidence",
     "FileTask",
+    "Moment",
     "Plan",
     "SessionRules",
     "SkippedFile",
@@ -83,7 +87,9 @@ class Plan:
         session: the session settings that the plan relies on.
         kinds: the index kinds that may be used; None is all.
         row_limit: how many of the matching rows are wanted, and in which order.
-        condition: the PySpark ``Column`` that ``where`` was made of, if it was one.
+        condition: the PySpark ``Column`` that ``where`` was made of, if it says more.
+        moment: what ``now()`` and its like stand for; ``where`` has literals for them.
+            None if the predicate does not depend on it.
         columns: the columns that the predicate and the order name.
         evaluation: what every stage and every condition found.
 
@@ -103,11 +109,13 @@ class Plan:
         kinds: Collection[str] | None = None,
         row_limit: RowLimit = EVERYTHING,
         condition: SparkColumn | None = None,
+        moment: Moment | None = None,
         columns: Sequence[ColumnInfo] = (),
     ) -> None:
         """Use ``plan_files``."""
         self.where = where
         self.condition = condition
+        self.moment = moment
         self.session = session
         self.row_limit = row_limit
         self.evaluation = evaluation
@@ -325,6 +333,7 @@ def plan_files(
     workers: int | None = None,
     plain: bool = False,
     session: CacheSession | None = None,
+    now: datetime | None = None,
 ) -> Plan:
     """See ``skipindex.plan_files``, which logs what the plan notes too."""
     opened = open_state(table, plain=plain).in_zone(instants(timezone))
@@ -343,19 +352,23 @@ def plan_files(
     usable = _usable(kinds, without)
     if workers is not None and workers < 1:
         raise PlanError(f"no plan is made by {workers!r} workers (accepted: 1 or more)")
-    condition = None
-    if isinstance(predicate, str):
-        tree, where = parse(predicate), predicate
-    elif isinstance(predicate, Predicate):
+    condition, moment = None, None
+    if isinstance(predicate, Predicate):
         tree, where = predicate, to_sql(predicate)
-    elif (engine := engine_type(predicate)) is not None:
-        where = engine.condition_text(predicate)
-        tree, condition = parse(where), predicate
     else:
-        raise PredicateError(
-            f"no predicate: {predicate!r} (accepted: SQL text, or a condition built "
-            "with skipindex.col, or a PySpark Column)"
-        )
+        if isinstance(predicate, str):
+            text = predicate
+        else:
+            text, condition = _engine_text(predicate), predicate
+        where = text
+        if condition is None or OPAQUE not in text:
+            names = {column.name.lower() for column in opened.columns}
+            where, moment = at_moment(
+                text, _aware(now), timezone, lambda name: name.lower() in names
+            )
+        if moment is not None:
+            condition = None  # the text is of the moment, and says all of it
+        tree = parse(where)
 
     bound = simplify(Binder(resolve, timezone).bind(tree))
     evaluation = Evaluation(
@@ -373,8 +386,29 @@ def plan_files(
         kinds=usable,
         row_limit=row_limit,
         condition=condition,
+        moment=moment,
         columns=list(named.values()),
     )
+
+
+def _engine_text(predicate: object) -> str:
+    """A condition of an engine's own kind, in SQL."""
+    engine = engine_type(predicate)
+    if engine is None:
+        raise PredicateError(
+            f"no predicate: {predicate!r} (accepted: SQL text, or a condition built "
+            "with skipindex.col, or a PySpark Column)"
+        )
+    return engine.condition_text(predicate)
+
+
+def _aware(now: datetime | None) -> datetime:
+    """The moment of a plan, by default that of the clock."""
+    if now is None:
+        return datetime.now(UTC)
+    if now.tzinfo is None:
+        raise PlanError(f"now={now} has no time zone (accepted: datetime.now(UTC))")
+    return now
 
 
 def _usable(

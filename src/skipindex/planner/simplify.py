@@ -12,18 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from skipindex.expressions.atoms import (
-    Atom,
-    IntegerSet,
-    NoneOf,
-    OneOf,
-    Range,
-    Value,
-    Values,
-    successor,
-    values_between,
-)
+from skipindex.expressions import atoms
 from skipindex.planner.bound_predicate import (
+    NEVER,
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -67,12 +58,12 @@ def merge_conjuncts(node: BoundPredicate) -> BoundPredicate:
     """``low <= c AND c < high`` is one range; ``c IN A AND c IN B = c IN (A & B)``."""
     if not isinstance(node, AllOf):
         return node
-    return _merge(node, [(Range, OneOf), (NoneOf,)], _both)
+    return _merge(node, [(atoms.Range, atoms.OneOf), (atoms.NoneOf,)], _both)
 
 
 def merge_disjuncts(node: BoundPredicate) -> BoundPredicate:
     """``c IN A OR c IN B = c IN (A | B)``."""
-    return _merge(node, [(OneOf,)], _either) if isinstance(node, AnyOf) else node
+    return _merge(node, [(atoms.OneOf,)], _either) if isinstance(node, AnyOf) else node
 
 
 def unwrap(node: BoundPredicate) -> BoundPredicate:
@@ -95,8 +86,8 @@ RULES: Final[tuple[Callable[[BoundPredicate], BoundPredicate], ...]] = (
 
 def _merge(
     node: AllOf | AnyOf,
-    kinds: Sequence[tuple[type[Atom], ...]],
-    combine: Callable[[Sequence[Atom]], Atom | TruthValue],
+    kinds: Sequence[tuple[type[atoms.Atom], ...]],
+    combine: Callable[[Sequence[atoms.Atom]], atoms.Atom | TruthValue],
 ) -> BoundPredicate:
     """Combine the leaves about one column whose atoms are of one group of kinds.
 
@@ -117,7 +108,7 @@ def _merge(
 
 def _merged(
     group: list[BoundPredicate],
-    combine: Callable[[Sequence[Atom]], Atom | TruthValue],
+    combine: Callable[[Sequence[atoms.Atom]], atoms.Atom | TruthValue],
     word: str,
 ) -> BoundPredicate:
     """One leaf instead of several."""
@@ -131,50 +122,56 @@ def _merged(
     return Leaf(result, f"({word.join(texts)})" if others else text)
 
 
-def _both(atoms: Sequence[Atom]) -> Atom | TruthValue:
+def _both(parts: Sequence[atoms.Atom]) -> atoms.Atom | TruthValue:
     """All of some ranges and lists of one column, or of what is not listed."""
-    column = atoms[0].column
-    excluded = [atom.values for atom in atoms if isinstance(atom, NoneOf)]
+    column = parts[0].column
+    excluded = [atom.values for atom in parts if isinstance(atom, atoms.NoneOf)]
     if excluded:
-        return NoneOf(column, _union(excluded))
-    ranges = [atom for atom in atoms if isinstance(atom, Range)]
+        return atoms.NoneOf(column, _union(excluded))
+    ranges = [atom for atom in parts if isinstance(atom, atoms.Range)]
     low = _choose(max, [r.low for r in ranges if r.low is not None])
     high = _choose(min, [r.high for r in ranges if r.high is not None])
-    lists = [atom.values for atom in atoms if isinstance(atom, OneOf)]
+    lists = [atom.values for atom in parts if isinstance(atom, atoms.OneOf)]
     if lists:
         common = reduce(_intersection, lists)
-        return _one_of(column, values_between(common, low, high))
+        return _one_of(column, atoms.values_between(common, low, high))
     if low is not None and high is not None and low >= high:  # type: ignore[operator]
-        return TruthValue(value=False)
-    return Range(column, low, high)
+        return NEVER
+    return atoms.Range(column, low, high)
 
 
-def _either(atoms: Sequence[Atom]) -> Atom:
+def _either(parts: Sequence[atoms.Atom]) -> atoms.Atom:
     """One of some lists of one column."""
-    lists = [atom.values for atom in atoms if isinstance(atom, OneOf)]
-    return OneOf(atoms[0].column, _union(lists))
+    lists = [atom.values for atom in parts if isinstance(atom, atoms.OneOf)]
+    return atoms.OneOf(parts[0].column, _union(lists))
 
 
-def _one_of(column: str, values: Values) -> OneOf | TruthValue:
-    return OneOf(column, values) if values else TruthValue(value=False)
+def _one_of(column: str, values: atoms.Values) -> atoms.OneOf | TruthValue:
+    return atoms.OneOf(column, values) if values else NEVER
 
 
-def _intersection(values: Values, others: Values) -> Values:
-    if isinstance(values, IntegerSet) and isinstance(others, IntegerSet):
+def _intersection(values: atoms.Values, others: atoms.Values) -> atoms.Values:
+    if isinstance(values, atoms.IntegerSet) and isinstance(others, atoms.IntegerSet):
         common = np.isin(values.array, others.array, assume_unique=True)
-        return IntegerSet(values.array[common])
+        return atoms.IntegerSet(values.array[common])
     few, many = sorted((values, others), key=len)
-    if isinstance(many, IntegerSet):
-        return tuple(v for v in few if values_between(many, v, successor(v)))
+    if isinstance(many, atoms.IntegerSet):
+        return tuple(
+            v for v in few if atoms.values_between(many, v, atoms.successor(v))
+        )
     wanted = set(many)
     return tuple(v for v in few if v in wanted)
 
 
-def _union(lists: Sequence[Values]) -> Values:
-    if any(isinstance(values, IntegerSet) for values in lists):
-        return IntegerSet(np.concatenate([np.asarray(values) for values in lists]))
+def _union(lists: Sequence[atoms.Values]) -> atoms.Values:
+    if any(isinstance(values, atoms.IntegerSet) for values in lists):
+        return atoms.IntegerSet(
+            np.concatenate([np.asarray(values) for values in lists])
+        )
     return tuple(sorted(set().union(*lists)))
 
 
-def _choose(pick: Callable[..., Value], values: list[Value]) -> Value | None:
+def _choose(
+    pick: Callable[..., atoms.Value], values: list[atoms.Value]
+) -> atoms.Value | None:
     return pick(values) if values else None

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
 
 import numpy as np
@@ -20,16 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skipindex.errors import PlanError, UnsupportedTypeError
-from skipindex.expressions.atoms import (
-    Atom,
-    Matches,
-    NoneOf,
-    NotNullAtom,
-    NullAtom,
-    OneOf,
-    Range,
-)
+from skipindex.errors import PlanError, UnsupportedTypeError, first_line
+from skipindex.expressions import atoms
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.patterns import select
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, evaluate
@@ -99,13 +91,9 @@ class VerifyReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        listed = [
-            {"path": v.path, "claim": v.claim, "found": v.found}
-            for v in self.violations
-        ]
         return {
             "checked": self.checked,
-            "violations": listed,
+            "violations": [asdict(violation) for violation in self.violations],
             "unchecked": dict(self.unchecked),
         }
 
@@ -138,7 +126,7 @@ def verify_plan(
             try:
                 counts[i] = _count(plan, i)
             except UNREADABLE as error:
-                unchecked[f"not readable: {str(error).partition(chr(10))[0]}"] += 1
+                unchecked[f"not readable: {first_line(error)}"] += 1
             except UnsupportedTypeError as error:
                 unchecked[str(error)] += 1
     violations = [v for i, n in counts.items() for v in _judge(plan, i, *n)]
@@ -147,22 +135,22 @@ def verify_plan(
 
 def _sample(plan: Verifiable, sample: float | None, seed: int) -> list[int]:
     """The files to check, by their positions in the table."""
-    kept = set(plan.paths)
-    skipped = [i for i, path in enumerate(plan.table.paths) if path not in kept]
-    read = [i for i, path in enumerate(plan.table.paths) if path in kept]
+    is_read = set(plan.paths).__contains__
+    read = [i for i, path in enumerate(plan.table.paths) if is_read(path)]
+    skipped = [i for i, path in enumerate(plan.table.paths) if not is_read(path)]
     if sample is None:
         return skipped + read
     if sample < 0 or (sample > 1 and sample != int(sample)):
         raise PlanError(
             f"no sample: {sample!r} (accepted: a number of files, or a share below 1)"
         )
-    rng = random.Random(seed)
     if 0 < sample < 1:
-        some = rng.sample(skipped, math.ceil(sample * len(skipped)))
-        return some + rng.sample(read, math.ceil(sample * len(read)))
-    number = int(sample)
-    some = rng.sample(skipped, min(number, len(skipped)))
-    return some + rng.sample(read, min(number - len(some), len(read)))
+        n_skipped, n_read = (math.ceil(sample * len(some)) for some in (skipped, read))
+    else:
+        n_skipped = min(int(sample), len(skipped))
+        n_read = min(int(sample) - n_skipped, len(read))
+    rng = random.Random(seed)
+    return rng.sample(skipped, n_skipped) + rng.sample(read, n_read)
 
 
 def _judge(plan: Verifiable, i: int, least: int, most: int) -> list[Violation]:
@@ -188,8 +176,7 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
         UnsupportedTypeError: the file's column is not the one of the table.
     """
     table, tree = plan.table, plan.tree
-    file, close = column_reader(table.location, table.paths[i])
-    try:
+    with column_reader(table.location, table.paths[i]) as file:
         n_rows = int(file.metadata.num_rows)
         read: dict[str, pa.Array] = {}
 
@@ -209,8 +196,6 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
             everything=np.ones(n_rows, bool),
             is_empty=lambda mask: not mask.any(),
         )
-    finally:
-        close()
     return int(found.lower.sum()), int(found.upper.sum())
 
 
@@ -234,28 +219,24 @@ def _values(
     return domain.encode(file.read(where).combine_chunks())
 
 
-def _holds(atom: Atom, values: pa.Array) -> Bounds[np.ndarray]:
+def _holds(atom: atoms.Atom, values: pa.Array) -> Bounds[np.ndarray]:
     """The rows for which ``atom`` is TRUE, by comparing every value."""
     valid = _mask(values.is_valid())
     match atom:
-        case NullAtom():
+        case atoms.NullAtom():
             mask = ~valid
-        case NotNullAtom():
+        case atoms.NotNullAtom():
             mask = valid
-        case OneOf(values=wanted):
+        case atoms.OneOf(values=wanted):
             mask = _mask(_is_one_of(values, wanted))
-        case NoneOf(values=others):
+        case atoms.NoneOf(values=others):
             mask = valid & ~_mask(_is_one_of(values, others))
-        case Range(_, low, high):
+        case atoms.Range(_, low, high):
             mask = valid
-            ends: list[tuple[Callable[..., pa.Array], Any]] = []
-            if low is not None:
-                ends.append((pc.greater_equal, low))
-            if high is not None:
-                ends.append((pc.less, high))
-            for compare, end in ends:
-                mask = mask & _mask(compare(values, pa.scalar(end, values.type)))
-        case Matches(_, pattern, negated):
+            for compare, end in ((pc.greater_equal, low), (pc.less, high)):
+                if end is not None:
+                    mask = mask & _mask(compare(values, pa.scalar(end, values.type)))
+        case atoms.Matches(_, pattern, negated):
             certain, possible = select(pattern, values.fill_null(b""))
             if negated:
                 certain, possible = ~possible, ~certain

@@ -34,6 +34,7 @@ from skipindex.storage.file_system.names import (
     LOG,
     PACKS,
     STAGING,
+    is_data_file,
     is_hidden_copy,
     published,
 )
@@ -41,8 +42,8 @@ from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import read_publications
-from skipindex.storage.replacements import Replacement, Rewrites, without_files
-from skipindex.table import is_data_file, other_format
+from skipindex.storage.replacements import Replacement, without_files
+from skipindex.table import other_format
 
 _TRIES: Final = 100
 _PAUSE: Final = 0.2
@@ -56,7 +57,7 @@ Indexer = Callable[[Sequence[FileInfo]], tuple[Manifest, TableProperties]]
 """Indexes the new files; a manifest of them, and properties for the table."""
 
 
-class Mode(Enum):
+class SaveMode(Enum):
     """What becomes of the rows that are there."""
 
     APPEND = "append"
@@ -68,7 +69,9 @@ class _BusyError(Exception):
     """Another writer is giving visible names to files that are to be replaced."""
 
 
-def arrive(location: Location, mode: Mode, *, write: Writer, index: Indexer) -> None:
+def arrive(
+    location: Location, mode: SaveMode, *, write: Writer, index: Indexer
+) -> None:
     """Write rows into a table in one commit; nothing is committed for no rows at all.
 
     Args:
@@ -96,7 +99,7 @@ def arrive(location: Location, mode: Mode, *, write: Writer, index: Indexer) -> 
             _publish(location, arrival, mode)
     except BaseException:
         # Once an overwrite is committed, the old rows may be gone.
-        if not (done and mode is Mode.OVERWRITE):
+        if not (done and mode is SaveMode.OVERWRITE):
             _withdraw(location, made, mode, was_there=was_there)
         raise
     finally:
@@ -114,7 +117,7 @@ def is_leftover(path: str) -> bool:
 
 
 def _counted(
-    location: Location, mode: Mode, run: str, n_rows: int, made: list[str]
+    location: Location, mode: SaveMode, run: str, n_rows: int, made: list[str]
 ) -> list[FileInfo]:
     """The staged files, hidden beside the data, if they hold as many rows."""
     hidden = hide_staged(
@@ -132,7 +135,7 @@ def _counted(
             f"{location.full('')!r}; nothing was added, try again"
         )
     filled = [file for file, n in zip(files, counts, strict=True) if n]
-    if mode is not Mode.APPEND and not filled:
+    if mode is not SaveMode.APPEND and not filled:
         # One file without rows says what columns the table has.
         filled = files[:1]
         if not filled:
@@ -148,7 +151,7 @@ def _counted(
 
 def _committed(
     location: Location,
-    mode: Mode,
+    mode: SaveMode,
     run: str,
     files: Sequence[FileInfo],
     fresh: Manifest,
@@ -167,9 +170,9 @@ def _committed(
                     f"{mode.value}: {file.path!r} was deleted before it was committed "
                     "(a vacuum with a retention shorter than a write?); try again"
                 )
-        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = base.rewrites
         manifest, properties = base.manifest, base.properties
-        if mode is not Mode.APPEND:
+        if mode is not SaveMode.APPEND:
             arrival = replace(arrival, old=_replaced(location, mode, base))
             rewrites = rewrites.without_replacements(
                 rewrites.replacements, now=time.time()
@@ -192,32 +195,34 @@ def _committed(
     )
 
 
-def _replaced(location: Location, mode: Mode, base: Snapshot) -> tuple[FileInfo, ...]:
+def _replaced(
+    location: Location, mode: SaveMode, base: Snapshot
+) -> tuple[FileInfo, ...]:
     """All visible files: those that an overwrite replaces."""
     old = tuple(
         file for file in location.list() if file.size > 0 and is_data_file(file.path)
     )
-    if mode is Mode.CREATE and (old or base.version >= 0):
+    if mode is SaveMode.CREATE and (old or base.version >= 0):
         raise TableError(
             f"{location.full('')!r} was written by another writer meanwhile; nothing "
             "was added"
         )
     publications = read_publications(location)
-    for replacement in Rewrites.from_properties(base.properties).replacements:
+    for replacement in base.rewrites.replacements:
         # One that is shown stays in the log where the commit that ends it is lost.
         if replacement.publishing and not publications.is_shown(replacement):
             raise _BusyError
     return old
 
 
-def _publish(location: Location, arrival: Replacement, mode: Mode) -> None:
+def _publish(location: Location, arrival: Replacement, mode: SaveMode) -> None:
     """Give the new files visible names, and delete what they replace.
 
     The rows are committed, so an error here is a warning, unless rows are lost.
     """
     assert arrival.publication is not None
     try:
-        if mode is Mode.OVERWRITE:
+        if mode is SaveMode.OVERWRITE:
             _sweep_marks(location)
         publisher = Publisher(location, 0.0, partial(_delete_replaced, location))
         publisher.finish(arrival.publication)
@@ -266,18 +271,18 @@ def _sweep_marks(location: Location) -> None:
 
 
 def _withdraw(
-    location: Location, made: Sequence[str], mode: Mode, *, was_there: bool
+    location: Location, made: Sequence[str], mode: SaveMode, *, was_there: bool
 ) -> None:
     """Delete the files of a writer who failed, and take back a commit of them.
 
-    It may have come about though it failed, and a vacuum may have published it.
-    Where the commit cannot be taken back, the rows stay: all of them.
+    The commit may have succeeded although it raised, and a vacuum may have published
+    the files.  If the commit cannot be taken back, all rows stay.
     """
     gone = set(made)
     paths = [*map(published, made), *made]
 
     def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = base.rewrites
         others = tuple(
             r for r in rewrites.replacements if not gone & {f.path for f in r.new}
         )
@@ -293,7 +298,7 @@ def _withdraw(
         except CorruptIndexError:
             known = []
         if not set(known).isdisjoint(paths):
-            if mode is Mode.OVERWRITE:
+            if mode is SaveMode.OVERWRITE:
                 return
             commit(location, without, operation="withdraw")
         delete_files(location, paths, folders=not was_there)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic
 
-from skipindex.build.builder import Request, column_requests, index_files
+from skipindex.build.builder import TableT_co, index_files
+from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress, Runner
+from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
-from skipindex.layout import curve as named_curve
+from skipindex.layout import curve_named
 from skipindex.layout.quality import overlap
 from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.rewrite.selection.eligible_files import (
     choose,
     clustering_columns,
-    data_files,
-    present_indexes,
+    eligible_files,
 )
 from skipindex.rewrite.selection.grouping import (
     mode_named,
@@ -26,9 +27,9 @@ from skipindex.rewrite.selection.grouping import (
     plan_joining,
 )
 from skipindex.rewrite.selection.target import CUBE_SIZE, Target
-from skipindex.rewrite.transaction import Rewritten, Writer, rewrite
+from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import Rewrites, published
+from skipindex.storage.replacements import published
 from skipindex.table import TableState
 
 ROWS_PER_FILE: Final = 1_000_000
@@ -53,9 +54,6 @@ class OptimizeOptions:
     in_place: bool = False
 
 
-TableT_co = TypeVar("TableT_co", bound=TableState, covariant=True)
-
-
 @dataclass(frozen=True, slots=True)
 class OptimizeReport(Generic[TableT_co]):
     """What optimize did.
@@ -64,8 +62,8 @@ class OptimizeReport(Generic[TableT_co]):
         table: the table as it is now.
         files_in: data files that were rewritten.
         files_out: data files that hold their rows now.
-        bytes_in: size of the former.
-        bytes_out: size of the latter.
+        bytes_in: size of the data files that were rewritten.
+        bytes_out: size of the data files that hold their rows now.
         n_rows: rows that were rewritten.
         files_left: chosen files that were left as they are.
         sealed: cubes that were sealed.
@@ -106,32 +104,26 @@ def optimize_files(
     table: TableState,
     options: OptimizeOptions,
     *,
-    writer: Callable[[Target], Writer],
+    writer: Callable[[Target], GroupWriter],
     runner: Runner,
     timezone: str | None = None,
     progress: Progress | None = None,
 ) -> OptimizeReport[TableState]:
     """Cluster files, or join small ones, in one commit.
 
-    Args:
-        table: the table.
-        options: of the run.
-        writer: makes what writes rows to a target.
-        runner: where indexes are built.
-        timezone: of the session, for ``where``.
-        progress: called with the number of index tasks done and of all.
-
-    It raises what ``Table.optimize`` does, but for the settings of a session.
+    ``writer`` makes what writes rows to a target.  ``timezone`` is that of the session,
+    for ``where``.  It raises what ``Table.optimize`` does, but for the settings of a
+    session.
     """
     began = time.perf_counter()
     require_own(table, in_place=options.in_place)
-    request = present_indexes(table) if options.indexes is None else options.indexes
+    request = wanted_of(table) if options.indexes is None else options.indexes
     target = target_of(table, options, request)
     mode = mode_named(options.mode)
     column_requests(table, request)  # what cannot be built is refused at once
     chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
-    files = data_files(table, [i for i in chosen if table.paths[i] not in arriving])
+    files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
     cubes = cubes_of(table.snapshot.properties)
     if target.cluster_by:
         groups = plan_clustering(files, cubes, target, mode=mode)
@@ -169,14 +161,14 @@ def optimize_files(
 
 
 def require_own(table: TableState, *, in_place: bool) -> None:
-    """Refuse to rewrite files in place that were written by others, unasked.
+    """Refuse to rewrite files of other writers in place, unless a caller allows it.
 
     Raises:
         TableError: the table has no layout of ours, and ``in_place`` is not set.
     """
     if not in_place and table.snapshot.properties.layout is None:
         raise TableError(
-            f"{table.location.full('')!r} was not written by skipindex: pass into= to "
+            f"{table.folder!r} was not written by skipindex: pass into= to "
             "write an optimized copy, or in_place=True, after which vacuum deletes "
             "the files that were rewritten"
         )
@@ -202,7 +194,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
     if curve is not None and not names:
         raise LayoutError(f"curve={curve!r} would need columns in cluster_by")
     curve = curve or _CURVE
-    named_curve(curve)
+    curve_named(curve)
     rows, n_bytes = options.rows_per_file, options.bytes_per_file
     if rows is None and n_bytes is None:
         n_bytes = layout.get("bytes_per_file")
@@ -220,7 +212,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
 
 def _arriving(table: TableState) -> set[str]:
     """Files that are getting their visible names; they are for the next run."""
-    replacements = Rewrites.from_properties(table.snapshot.properties).replacements
+    replacements = table.snapshot.rewrites.replacements
     return {
         path
         for r in replacements

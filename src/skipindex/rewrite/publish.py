@@ -10,8 +10,8 @@ A replacement that is older than the retention is published:
 6. Another commit names the visible files; the hidden names become trash.
 7. The record is deleted.
 
-If the vacuum dies on the way, the next one does the rest.  If the log
-does not know the replacement any more, what is not shown for good is taken back.
+If the vacuum is killed, the next one does the rest.  If the log no longer knows the
+replacement, the visible copies are deleted unless the outcome says that they count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.selection.cubes import cubes_of
@@ -43,6 +43,7 @@ from skipindex.storage.replacements import (
 )
 
 
+@dataclass
 class Publisher:
     """One run.
 
@@ -50,31 +51,20 @@ class Publisher:
         location: of the table.
         cutoff: replacements that were committed later are left, in seconds since 1970.
         delete: deletes files of the table.
+        links: hidden names of files that have visible ones now.
     """
 
-    def __init__(
-        self,
-        location: Location,
-        cutoff: float,
-        delete: Callable[[Iterable[FileInfo]], None],
-    ) -> None:
-        self._location = location
-        self._cutoff = cutoff
-        self._delete = delete
-        self._places: dict[str, FileInfo | None] = {}
-        self.links: set[str] = set()
-        """Hidden names of files that have visible ones now."""
-
-    @property
-    def n_published(self) -> int:
-        """How many files have become visible."""
-        return len(self.links)
+    location: Location
+    cutoff: float
+    delete: Callable[[Iterable[FileInfo]], None]
+    links: set[str] = field(default_factory=set)
+    _places: dict[str, FileInfo | None] = field(default_factory=dict)
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
-        """The replacements to publish, and those that are to be given up."""
-        found = Rewrites.from_properties(snapshot.properties).replacements
+        """The replacements to publish, and those that are void."""
+        found = snapshot.rewrites.replacements
         there = self._there(found)
-        publications = read_publications(self._location)
+        publications = read_publications(self.location)
         taken = {
             file.path
             for record in publications.records
@@ -91,42 +81,42 @@ class Publisher:
             if r.publishing
             or (
                 r not in void
-                and r.since <= self._cutoff
+                and r.since <= self.cutoff
                 and not any(file.path in taken for file in (*r.old, *r.new))
-                and all(self._location.owns(file.path) for file in (*r.old, *r.new))
+                and all(self.location.owns(file.path) for file in (*r.old, *r.new))
             )
         ]
         return due, void
 
     def run(self) -> None:
-        """Publish what is due, give up what no longer fits, end what others began."""
-        due, void = self.due(newest_for_writer(self._location))
+        """Publish what is due, drop what is void, and finish what others began."""
+        due, void = self.due(newest_for_writer(self.location))
         if void or any(not r.publishing for r in due):
             name = uuid.uuid4().hex
             commit(
-                self._location,
+                self.location,
                 lambda base: self._marked(base, name),
                 operation="vacuum",
             )
         # A record is written after the commit that it is of: what the log, which is
         # read after the records, does not know is lost, and is not about to come.
-        known = {record.id for record in read_publications(self._location).records}
+        known = {record.id for record in read_publications(self.location).records}
         mine = self._being_published()
         known |= {r.publication for r in mine if r.publication is not None}
         for name in sorted(known):
             self._end(name, [r for r in mine if r.publication == name])
-        publications = read_publications(self._location)
+        publications = read_publications(self.location)
         for replacement in mine:
             if publications.is_shown(replacement) is None:
                 self._end_without_record(replacement)
         done = [r for r in mine if r.new[0].path in self._places]
         if done:
             commit(
-                self._location, lambda base: self._shown(base, done), operation="vacuum"
+                self.location, lambda base: self._shown(base, done), operation="vacuum"
             )
         for record in publications.records:
             if record.shown == frozenset(range(len(record.replacements))):
-                self._location.delete(record_path(record.id))
+                self.location.delete(record_path(record.id))
 
     def finish(self, name: str) -> None:
         """Bring one publication to its end, which the log says has begun.
@@ -140,34 +130,32 @@ class Publisher:
         self._end(name, mine)
         if not all(file.path in self._places for r in mine for file in r.new):
             raise TableError(f"{mine[0].new[0].path!r} cannot get its visible name")
-        commit(
-            self._location, lambda base: self._shown(base, mine), operation="publish"
-        )
-        self._location.delete(record_path(name))
+        commit(self.location, lambda base: self._shown(base, mine), operation="publish")
+        self.location.delete(record_path(name))
 
     def _there(self, replacements: Sequence[Replacement]) -> dict[str, FileInfo]:
         """Those of their files that are there, hidden and visible."""
         paths = {f.path for r in replacements for f in (*r.old, *r.new)}
         paths |= {published(f.path) for r in replacements for f in r.new}
-        found = map(self._location.stat, sorted(paths))
+        found = map(self.location.stat, sorted(paths))
         return {file.path: file for file in found if file is not None}
 
     def _being_published(self) -> list[Replacement]:
         """What the newest commit of all says, for nothing else may be deleted."""
-        snapshot = newest_for_writer(self._location)
-        replacements = Rewrites.from_properties(snapshot.properties).replacements
+        snapshot = newest_for_writer(self.location)
+        replacements = snapshot.rewrites.replacements
         return [r for r in replacements if r.publishing]
 
     def _marked(self, base: Snapshot, name: str) -> tuple[Manifest, TableProperties]:
         due, void = self.due(base)
-        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = base.rewrites
         rewrites = rewrites.with_publication(due, name)
         rewrites = rewrites.without_replacements(void, now=time.time())
         return _committed(base, rewrites, {f.path: None for r in void for f in r.new})
 
     def _end(self, name: str, mine: Sequence[Replacement]) -> None:
         """Bring one publication to its end; ``mine`` are those that the log knows."""
-        publications = read_publications(self._location)
+        publications = read_publications(self.location)
         if name in publications.ended:  # and a commit that said so is lost
             for replacement in mine:
                 self._remove_old(replacement)
@@ -176,8 +164,8 @@ class Publisher:
         there = self._there(mine)
         fits = [r for r in mine if not r.first_mismatch(there)]
         if fits:
-            write_record(self._location, name, fits)
-        record = read_publications(self._location).record(name)
+            write_record(self.location, name, fits)
+        record = read_publications(self.location).record(name)
         if record is not None and record.shown is None:
             fresh = {r.new for r in mine}
             shown = [
@@ -185,8 +173,8 @@ class Publisher:
                 for i, replacement in enumerate(record.replacements)
                 if replacement.new in fresh and self._show(replacement)
             ]
-            write_outcome(self._location, name, shown)
-            record = read_publications(self._location).record(name)
+            write_outcome(self.location, name, shown)
+            record = read_publications(self.location).record(name)
         if record is None or record.shown is None:
             return
         for i, replacement in enumerate(record.replacements):
@@ -195,7 +183,7 @@ class Publisher:
                 self._count(replacement)
             else:
                 self._take_back(replacement)
-                # Rows that arrive are nowhere else: they go on to count as hidden.
+                # Rows that arrive are in no other file: the hidden ones still count.
                 if not replacement.arrival or replacement.first_mismatch(there):
                     self._places |= {file.path: None for file in replacement.new}
 
@@ -221,20 +209,20 @@ class Publisher:
         if not all(self._show_file(file) for file in replacement.new):
             return False
         # On the disk, before what they stand for is deleted.
-        self._location.sync([published(file.path) for file in replacement.new])
+        self.location.sync([published(file.path) for file in replacement.new])
         return True
 
     def _show_file(self, file: FileInfo) -> bool:
         target = published(file.path)
-        if not self._location.owns(file.path):
+        if not self.location.owns(file.path):
             return False
-        if self._location.stat(target) is None:
-            self._location.copy(file.path, target)
-        return self._location.owns(target) and self._location.is_same(file.path, target)
+        if self.location.stat(target) is None:
+            self.location.copy(file.path, target)
+        return self.location.owns(target) and self.location.is_same(file.path, target)
 
     def _count(self, replacement: Replacement) -> None:
         for file in replacement.new:
-            found = self._location.stat(published(file.path))
+            found = self.location.stat(published(file.path))
             whole = found is not None and found.size == file.size
             self._places[file.path] = found if whole else None
             if whole:
@@ -256,7 +244,7 @@ class Publisher:
             if file.path in there or published(file.path) in there
         ]
         try:
-            n_old, n_new = (count_rows(self._location, paths) for paths in (old, new))
+            n_old, n_new = (count_rows(self.location, paths) for paths in (old, new))
         except TableError:
             return False
         return n_old == n_new if len(old) == len(replacement.old) else n_old <= n_new
@@ -266,26 +254,26 @@ class Publisher:
         there = self._there([replacement])
         old = [f for f in replacement.old if there.get(f.path) == f]
         if old and self._has_rows_of(replacement, there):
-            self._delete(old)
+            self.delete(old)
 
     def _take_back(self, replacement: Replacement) -> None:
-        """Delete visible copies of files that are there all the same."""
+        """Delete visible copies whose originals are still there."""
         there = self._there([replacement])
         is_all_there = all(there.get(file.path) == file for file in replacement.old)
-        named = set(newest_for_writer(self._location).manifest.paths)
+        named = set(newest_for_writer(self.location).manifest.paths)
         for file in replacement.new:
             target = there.get(published(file.path))
             if target is None or target.size != file.size or target.path in named:
                 continue
             is_copy = there.get(file.path) == file
-            is_copy = is_copy and self._location.is_same(file.path, target.path)
+            is_copy = is_copy and self.location.is_same(file.path, target.path)
             if is_copy or (is_all_there and target.mtime == file.mtime):
-                self._delete([target])
+                self.delete([target])
 
     def _shown(
         self, base: Snapshot, done: Sequence[Replacement]
     ) -> tuple[Manifest, TableProperties]:
-        rewrites = Rewrites.from_properties(base.properties)
+        rewrites = base.rewrites
         ended = [r for r in done if r in rewrites.replacements]
         if not ended:
             raise CommitConflictError("vacuum: another vacuum was faster")

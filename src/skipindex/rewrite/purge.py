@@ -2,21 +2,23 @@
 
 A commit forgets data files that are gone.  What is left of them is in older commits and
 manifests, and in packs that they share with other files.  Purging writes those packs
-anew from the files that are there, gives up what cannot be read, and blanks the older
+anew from the files that are there, drops what cannot be read, and blanks the older
 commits; the vacuum that follows deletes what nothing refers to any more.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from skipindex.build.merge import rewrite_packs
+from skipindex.build.repair import without_packs
 from skipindex.errors import CorruptIndexError
 from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import is_commit
+from skipindex.storage.file_system.names import commit_path, is_commit
 from skipindex.storage.log import (
     PACKS,
     Snapshot,
@@ -28,42 +30,46 @@ from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.vanished import without_vanished
-from skipindex.table import open_state
+from skipindex.table import TableState
 
 BLANK: Final = json.dumps({"purged": True}).encode()
 """A commit that says nothing: its number stays taken, for writers that are at work."""
 
 
-def forget(location: Location) -> list[str]:
+def forget(location: Location, opened: Callable[[], TableState]) -> list[str]:
     """Let the newest commit and its packs say nothing of data that is gone.
 
+    Args:
+        location: of the table.
+        opened: opens the table as the caller did; called only if a pack holds more
+            than what is in use.
+
     Returns:
-        Packs that could not be read, and so were given up.
+        Packs that could not be read, and so were dropped.
     """
     _commit_live(location)
     impure = _impure(location)
     if not impure:
         return []
-    table, notes = rewrite_packs(open_state(location), impure, forget_bins=True)
+    table, notes = rewrite_packs(opened(), impure, forget_bins=True)
     left = impure & {pack.name for pack in table.snapshot.manifest.packs}
     if left:  # unreadable, so nothing says whose values they hold
-
-        def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            manifest = _without_packs(base.manifest, left)
-            return manifest, base.properties
-
-        commit(location, without, operation="purge")
+        commit(
+            location,
+            lambda base: (
+                without_packs(base.manifest, lambda _: left),
+                base.properties,
+            ),
+            operation="purge",
+        )
     return notes
 
 
 def blank_older_commits(location: Location) -> None:
     """Leave nothing but its number of every commit but the newest."""
-    newest = latest_version(location)
+    newest = commit_path(latest_version(location))
     for file in list(location.list_own()):
-        if not is_commit(file.path):
-            continue
-        version = int(file.path.rpartition("/")[2].removesuffix(".json"))
-        if version < newest:
+        if is_commit(file.path) and file.path < newest:
             location.write(file.path, BLANK)
 
 
@@ -110,10 +116,3 @@ def _impure(location: Location) -> set[str]:
         if n_slots > len(set(use.slots.tolist())) or blobs != named:
             found.add(use.pack.name)
     return found
-
-
-def _without_packs(manifest: Manifest, names: set[str]) -> Manifest:
-    """The manifest without these packs."""
-    gone = {i for i, pack in enumerate(manifest.packs) if pack.name in names}
-    refs = [[ref for ref in mine if ref[0] not in gone] for mine in manifest.refs()]
-    return manifest.with_refs(manifest.packs, refs)

@@ -5,6 +5,7 @@ Nothing that is named here may be deleted.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,7 +13,6 @@ from skipindex.errors import CorruptIndexError
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import is_commit, version_of
 from skipindex.storage.log import MANIFESTS, PACKS, Snapshot, read_snapshot
-from skipindex.storage.replacements import Rewrites
 
 NS: Final = 1_000_000_000
 """Nanoseconds of a second, in which modification marks count."""
@@ -35,9 +35,7 @@ def referenced(
         keep: the retention in seconds; with 0 the newest commit alone counts.
         since: when the retention began, in seconds since 1970.
     """
-    rewrites = Rewrites.from_properties(newest.properties)
-    needed = {file.path for r in rewrites.replacements for file in r.new}
-    needed |= {path for path, _ in rewrites.trash}
+    needed = hidden_files(newest)
     commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)
     recent = [f for f in commits if f.mtime > since * NS]
     older = [f for f in commits if f.mtime <= since * NS]
@@ -45,16 +43,20 @@ def referenced(
         recent.append(older[-1])
     for file in {*commits[-1:], *(recent if keep else ())}:
         needed.add(file.path)
-        needed |= parts_of(location, file)
+        with contextlib.suppress(CorruptIndexError):
+            version = version_of(file.path.rpartition("/")[2])
+            needed |= parts_of(read_snapshot(location, version))
     return needed
 
 
-def parts_of(location: Location, file: FileInfo) -> set[str]:
-    """Manifest and packs of one commit; none if it cannot be read."""
-    version = version_of(file.path.rpartition("/")[2])
-    try:
-        snapshot = read_snapshot(location, version)
-    except CorruptIndexError:
-        return set()
+def hidden_files(snapshot: Snapshot) -> set[str]:
+    """Paths of the hidden copies that a commit names, and of those in its trash."""
+    rewrites = snapshot.rewrites
+    copies = {file.path for r in rewrites.replacements for file in r.new}
+    return copies | {path for path, _ in rewrites.trash}
+
+
+def parts_of(snapshot: Snapshot) -> set[str]:
+    """Paths of the manifest and the packs of a commit."""
     packs = {f"{PACKS}/{pack.name}" for pack in snapshot.manifest.packs}
     return {f"{MANIFESTS}/{snapshot.manifest_name}", *packs}

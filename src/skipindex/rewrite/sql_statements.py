@@ -128,11 +128,24 @@ class _Reader:
         return Vacuum(path, retention, dry_run)
 
     def _path(self) -> str:
+        kinds = {Kind.STRING, Kind.QUOTED}
+        return self._word(kinds, "the path of a table in quotes")
+
+    def _word(self, kinds: set[Kind], expected: str) -> str:
+        """The next word, if it is of one of these kinds, without its quotes."""
         token = self._next
-        if token.kind not in {Kind.STRING, Kind.QUOTED}:
-            raise self.unexpected("the path of a table in quotes")
+        if token.kind not in kinds:
+            raise self.unexpected(expected)
         self._at += 1
-        return self._unquoted(token)
+        match token.kind:
+            case Kind.WORD:
+                return token.text
+            case Kind.QUOTED:
+                return token.text[1:-1].replace("``", "`")
+        try:
+            return string(token.text, doubled=True)
+        except NotJudgedError as error:
+            raise error_at(self._text, token.start, str(error)) from error
 
     def _condition(self) -> str:
         """The text up to the next clause that stands in no brackets."""
@@ -142,7 +155,7 @@ class _Reader:
             if self._next.key in OPENING:
                 self._at = self._closing[self._at]
             last = self._take()
-        if last.end == first.start or self._tokens[self._at] is first:
+        if self._next is first:
             raise self.unexpected("a condition on partition columns")
         return self._text[first.start : last.end]
 
@@ -166,21 +179,9 @@ class _Reader:
         return names
 
     def _name(self) -> str:
-        token = self._next
-        if token.kind not in {Kind.WORD, Kind.QUOTED}:
-            raise self.unexpected("the name of a column")
-        self._at += 1
-        return token.text if token.kind is Kind.WORD else self._unquoted(token)
+        return self._word({Kind.WORD, Kind.QUOTED}, "the name of a column")
 
     def _end(self, expected: str) -> None:
         self.takes(";")
         if self._next.kind is not Kind.END:
             raise self.unexpected(expected)
-
-    def _unquoted(self, token: Token) -> str:
-        if token.kind is Kind.QUOTED:
-            return token.text[1:-1].replace("``", "`")
-        try:
-            return string(token.text, doubled=True)
-        except NotJudgedError as error:
-            raise error_at(self._text, token.start, str(error)) from error

@@ -29,7 +29,7 @@ def hide_staged(
         staged: the folder that they are in.
         name: of the run; no other files have it.
         folder_of: the folder of the table that a staged file belongs into.
-        made: is told of every path before a file is moved there.
+        made: gets every path before a file is moved there.
     """
     numbers: dict[str, int] = {}
     moved = []
@@ -58,11 +58,9 @@ def delete_files(
 ) -> None:
     """Delete files, Hadoop's checksums of them, and hidden folders left empty.
 
-    Args:
-        location: of the table.
-        paths: of the files; they may be gone already.
-        folders: delete every folder that becomes empty.  Another writer may have
-            made it a moment ago, so this is for a table that is replaced whole.
+    The files may be gone already.  With ``folders``, every folder that becomes empty is
+    deleted.  Another writer may have made it a moment ago, so this is for a table that
+    is replaced whole.
     """
     for path in paths:
         folder, slash, name = path.rpartition("/")

@@ -29,30 +29,21 @@ from skipindex.storage.file_system.names import STAGING
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.publications import stable_listing
-from skipindex.storage.replacements import Rewrites, without_files
+from skipindex.storage.replacements import without_files
 from skipindex.table import TableState, live_files
 from skipindex.table.partitions.hive import partition_values
 
-Writer = Callable[[Sequence[Group], str], None]
+GroupWriter = Callable[[Sequence[Group], str], None]
 """Writes all rows of some groups, no two of one partition, below a folder.
 
 The folder is relative to the table, and does not exist.  Partitions are folders in
 it that spell the values as the groups do; names of files ascend along the curve.
 """
 
-Indexer = Callable[[Sequence[FileInfo]], Manifest]
-"""Indexes files of the table; a manifest of them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What one group became.
-
-    Args:
-        group: what was rewritten.
-        files: the new files, hidden.
-    """
+    """A group that was rewritten, and its new files, which are hidden."""
 
     group: Group
     files: tuple[FileInfo, ...]
@@ -63,8 +54,8 @@ def rewrite(
     groups: Sequence[Group],
     target: Target,
     *,
-    write: Writer,
-    index: Indexer,
+    write: GroupWriter,
+    index: Callable[[Sequence[FileInfo]], Manifest],
     properties: TableProperties,
 ) -> list[Rewritten]:
     """Replace the files of ``groups`` in one commit; what each became.
@@ -74,7 +65,7 @@ def rewrite(
         groups: no two have a file in common.
         target: that the files were written to.
         write: writes the rows.
-        index: builds the indexes.
+        index: builds the indexes of files; a manifest of them.
         properties: of the table, to be set by the same commit.
 
     Raises:
@@ -93,17 +84,16 @@ def rewrite(
         for rewritten in done:
             _check_rows(location, rewritten)
         fresh = index([file for rewritten in done for file in rewritten.files])
-        chosen_files = {f.path: FileInfo(f.path, f.size, f.mtime) for f in table.files}
         cubes = [_cube(rewritten, target, run) for rewritten in done]
-        replacing = _Replacing(location, chosen_files, done, cubes, fresh)
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            manifest, known = replacing.of(base)
+            manifest, known = _replaced(base, table, done, cubes, fresh)
             return manifest, known | properties
 
         commit(location, change, operation="optimize")
     except BaseException:
-        # Should the commit have come about: without its copies it is void.
+        # If the commit succeeded after all, deleting its copies makes the replacement
+        # void, and readers use the old files.
         with contextlib.suppress(Exception):
             delete_files(location, made)
         raise
@@ -147,51 +137,39 @@ def _check_rows(location: Location, rewritten: Rewritten) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Replacing:
-    """The change of a commit: new files replace old ones.
+def _replaced(
+    base: Snapshot,
+    table: TableState,
+    done: Sequence[Rewritten],
+    cubes: Sequence[Cube],
+    fresh: Manifest,
+) -> tuple[Manifest, TableProperties]:
+    """The manifest and the properties after ``base``, with new files for old ones.
 
-    Args:
-        location: of the table.
-        chosen: the old files by path, as they were when they were chosen.
-        done: what each group of them became.
-        cubes: of the new files.
-        fresh: the new files and their indexes.
+    ``table`` is as it was when the old files were chosen.  ``cubes`` and ``fresh`` are
+    of the new files.
+
+    Raises:
+        CommitConflictError: an old file was changed or rewritten.
     """
-
-    location: Location
-    chosen: Mapping[str, FileInfo]
-    done: Sequence[Rewritten]
-    cubes: Sequence[Cube]
-    fresh: Manifest
-
-    def of(self, base: Snapshot) -> tuple[Manifest, TableProperties]:
-        """The manifest and the properties after ``base``.
-
-        Raises:
-            CommitConflictError: an old file was changed or rewritten.
-        """
-        listing, publications = stable_listing(
-            self.location, lambda: list(self.location.list())
-        )
-        live, _ = live_files(listing, publications, base)
-        there = {file.path: file for file in live}
-        rewrites, now = Rewrites.from_properties(base.properties), time.time()
-        for rewritten in self.done:
-            old = [self.chosen[file.path] for file in rewritten.group.files]
-            _require_unchanged(old, there)
-            rewrites = rewrites.with_replaced(old, rewritten.files, now=now)
-        gone = {file.path for one in self.done for file in one.group.files}
-        left = [
-            replace(cube, paths=cube.paths - gone)
-            for cube in cubes_of(base.properties)
-            if (cube.paths - gone) & there.keys()
-        ]
-        properties = replace(
-            rewrites.to_properties(base.properties),
-            cubes=[cube.to_json() for cube in (*left, *self.cubes)],
-        )
-        return without_files(base.manifest, gone).merge(self.fresh), properties
+    chosen = {file.path: file for file in table.listing}
+    there = {file.path: file for file in live_files(table.location, base)}
+    rewrites, now = base.rewrites, time.time()
+    for rewritten in done:
+        old = [chosen[file.path] for file in rewritten.group.files]
+        _require_unchanged(old, there)
+        rewrites = rewrites.with_replaced(old, rewritten.files, now=now)
+    gone = {file.path for one in done for file in one.group.files}
+    left = [
+        replace(cube, paths=cube.paths - gone)
+        for cube in cubes_of(base.properties)
+        if (cube.paths - gone) & there.keys()
+    ]
+    properties = replace(
+        rewrites.to_properties(base.properties),
+        cubes=[cube.to_json() for cube in (*left, *cubes)],
+    )
+    return without_files(base.manifest, gone).merge(fresh), properties
 
 
 def _require_unchanged(

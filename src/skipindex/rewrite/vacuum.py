@@ -42,10 +42,8 @@ from skipindex.storage.publications import (
     outcome_path,
     read_publications,
     record_path,
-    stable_listing,
 )
-from skipindex.storage.replacements import Rewrites
-from skipindex.table import TableState, check_folder, live_files
+from skipindex.table import TableState, check_folder, live_files, open_state
 
 RETENTION: Final = timedelta(days=7)
 
@@ -59,10 +57,10 @@ class VacuumReport:
     """What a vacuum did, or would do.
 
     Args:
-        published: rewritten files that became visible.
+        published: the number of rewritten files that became visible.
         deleted: paths of the files that were deleted.
-        n_bytes: their size.
-        dry_run: nothing was done.
+        n_bytes: the size of these files.
+        dry_run: whether nothing was done.
         given_up: indexes that could not be read, and so were purged with their packs.
     """
 
@@ -91,10 +89,7 @@ def vacuum(
     """See ``Table.vacuum``."""
     if retention < timedelta(0):
         raise TableError(f"cannot keep files for {retention} (expected 0 or more)")
-    if isinstance(table, TableState):
-        location = table.location
-    else:
-        location = table if isinstance(table, Location) else location_of(table)
+    location = table.location if isinstance(table, TableState) else location_of(table)
     check_folder(location)
     if not location.exists():
         raise TableError(f"no such table: {location.full('')!r} does not exist")
@@ -106,13 +101,13 @@ def vacuum(
         run.publisher.run()
         run.empty_trash()
     if purge and not dry_run:
-        given_up = forget(location)
+        given_up = forget(location, lambda: open_state(table, plain=True, fresh=True))
         blank_older_commits(location)
     run.sweep(dry_run=dry_run, purge=purge)
     if dry_run:
         run.foretell()
     return VacuumReport(
-        run.publisher.n_published if not dry_run else run.n_due,
+        run.n_due if dry_run else len(run.publisher.links),
         tuple(sorted(run.deleted)),
         sum(run.deleted.values()),
         dry_run,
@@ -147,7 +142,7 @@ class _Run:
         """Delete hidden files that are no longer needed."""
         self._snapshot = _newest(self._location)
         cutoff = time.time() - self._keep
-        trash = Rewrites.from_properties(self._snapshot.properties).trash
+        trash = self._snapshot.rewrites.trash
         due = [(path, since) for path, since in trash if since <= cutoff]
         if not due:
             return
@@ -156,7 +151,7 @@ class _Run:
         self._delete(file for file in found if file is not None)
 
         def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            rewrites = Rewrites.from_properties(base.properties)
+            rewrites = base.rewrites
             left = tuple(entry for entry in rewrites.trash if entry not in due)
             properties = replace(rewrites, trash=left).to_properties(base.properties)
             return base.manifest, properties
@@ -165,11 +160,8 @@ class _Run:
 
     def _live(self) -> set[str]:
         """Paths of the files that hold the rows of the table, and of copies of them."""
-        listing, publications = stable_listing(
-            self._location, lambda: list(self._location.list())
-        )
-        live = {f.path for f in live_files(listing, publications, self._snapshot)[0]}
-        rewrites = Rewrites.from_properties(self._snapshot.properties)
+        live = {file.path for file in live_files(self._location, self._snapshot)}
+        rewrites = self._snapshot.rewrites
         return live | {f.path for r in rewrites.replacements for f in (*r.old, *r.new)}
 
     def sweep(self, *, dry_run: bool, purge: bool) -> None:
@@ -220,7 +212,7 @@ class _Run:
         there = {file.path: file for file in self._location.list()}
         due, _ = self.publisher.due(self._snapshot)
         self.n_due = sum(len(r.new) for r in due)
-        trash = Rewrites.from_properties(self._snapshot.properties).trash
+        trash = self._snapshot.rewrites.trash
         gone = [file.path for r in due for file in r.old]
         gone += [path for path, since in trash if since <= self._cutoff]
         self.deleted |= {path: there[path].size for path in gone if path in there}
@@ -244,9 +236,7 @@ def _heeded(
 ) -> set[str]:
     """Records that the log names, and those that say what of all this is ignored."""
     there = {file.path: file for file in listing}
-    heeded = {
-        r.publication for r in Rewrites.from_properties(newest.properties).replacements
-    }
+    heeded = {r.publication for r in newest.rewrites.replacements}
     heeded |= {
         record.id
         for record in read_publications(location).records

@@ -8,16 +8,20 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from skipindex.errors import CorruptIndexError, SkipIndexError
+from skipindex.errors import SkipIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.rewrite.purge import BLANK
-from skipindex.rewrite.retention import parts_of
+from skipindex.rewrite.retention import hidden_files, parts_of
 from skipindex.storage.damage import damage_of
-from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import STAGING, is_commit, is_hidden_copy
+from skipindex.storage.file_system.location import FileInfo
+from skipindex.storage.file_system.names import (
+    STAGING,
+    is_commit,
+    is_hidden_copy,
+    version_of,
+)
 from skipindex.storage.log import FOLDER, read_snapshot
-from skipindex.storage.replacements import Rewrites
 from skipindex.table import TableState, open_state, status_of
 
 
@@ -26,12 +30,12 @@ class TableReport:
     """What ``verify`` found; an empty list is as it should be.
 
     Args:
-        table: its folder.
+        table: the folder.
         damaged: what is stored and cannot be used: commits, manifests, payloads.
         stale: data files that have no index, or not all of it, and what is known of
             files that are gone.
         orphans: files of ours that nothing refers to; ``vacuum`` deletes them.
-        index_bytes: that were read and checked.
+        index_bytes: the number of index bytes that were read and checked.
     """
 
     table: str
@@ -61,16 +65,18 @@ class TableReport:
         return "\n".join(lines)
 
 
-def verify(table: TableState | Location | str | os.PathLike[str]) -> TableReport:
-    """See ``Table.verify``."""
+def verify(
+    table: TableState | str | os.PathLike[str], *, plain: bool = False
+) -> TableReport:
+    """See ``Table.verify``, and ``open_table`` for ``plain``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is damaged is in the report
-        opened = open_state(table, fresh=True)
+        opened = open_state(table, plain=plain, fresh=True)
     listing = sorted(opened.location.list_own(), key=lambda file: file.path)
     damaged, needed = _log(opened, listing)
     damaged += _payloads(opened)
     return TableReport(
-        opened.location.full(""),
+        opened.folder,
         tuple(damaged),
         tuple(_stale(opened)),
         tuple(_orphans(listing, needed)),
@@ -84,22 +90,18 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
     needed: set[str] = set()
     for file in (file for file in listing if is_commit(file.path)):
         needed.add(file.path)
-        version = int(file.path.rpartition("/")[2].removesuffix(".json"))
         try:
             if table.location.read(file.path) == BLANK:
                 continue
+            version = version_of(file.path.rpartition("/")[2])
             snapshot = read_snapshot(table.location, version)
-            rewrites = Rewrites.from_properties(snapshot.properties)
-        except (CorruptIndexError, OSError, SkipIndexError) as error:
+        except (OSError, SkipIndexError) as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 continue  # vacuum takes the manifests of older commits
-            text = f"{file.path}: {error}"
             if not any(str(error) in note for note in damaged):
-                damaged.append(text)
+                damaged.append(f"{file.path}: {error}")
             continue
-        needed |= parts_of(table.location, file)
-        needed |= {f.path for r in rewrites.replacements for f in r.new}
-        needed |= {path for path, _ in rewrites.trash}
+        needed |= parts_of(snapshot) | hidden_files(snapshot)
     return damaged, needed
 
 

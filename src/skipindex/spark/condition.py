@@ -18,18 +18,14 @@ from pyspark import SparkContext
 
 from skipindex.errors import PredicateError
 from skipindex.expressions import Reference, literal_sql
-from skipindex.spark.catalyst import (
-    MAX_DEPTH,
-    OPAQUE,
-    call_text,
-    case_text,
-    expression_text,
-    field_text,
-    items,
-    moment_text,
-)
+from skipindex.spark.catalyst.conditions import conditions
+from skipindex.spark.catalyst.java import expressions_json
+from skipindex.spark.catalyst.literals import moment_text
+from skipindex.spark.catalyst.sql_text import OPAQUE, call_text, case_text, field_text
 
 _IS_SPARK_3: Final = pyspark.__version__.startswith("3.")
+_MAX_DEPTH: Final = 60
+"""Of functions in functions that are read; Python's own stack has an end."""
 
 
 def condition_text(column: Any) -> str:
@@ -46,12 +42,23 @@ def condition_text(column: Any) -> str:
             f"cannot read the column {column!r} (accepted: SQL text, a condition built "
             "with skipindex.col, or a Column of PySpark without Spark Connect)"
         ) from error
-    return expression_text(node) if _IS_SPARK_3 else _text(node)
+    return _text_of_spark_3(node) if _IS_SPARK_3 else _text(node)
+
+
+def _text_of_spark_3(expression: Any) -> str:
+    (text,) = conditions(expressions_json(_context()._gateway, [expression]), {}).texts  # noqa: SLF001
+    return text
+
+
+def _context() -> SparkContext:
+    context = SparkContext._active_spark_context  # noqa: SLF001 (no public name)
+    assert context is not None, "there is a Column, so there is a session"
+    return context
 
 
 def _text(node: Any, depth: int = 0) -> str:
     render = _NODES.get(node.getClass().getSimpleName())
-    if render is None or depth >= MAX_DEPTH:
+    if render is None or depth >= _MAX_DEPTH:
         return OPAQUE
     return render(node, depth + 1)
 
@@ -74,12 +81,15 @@ def _moment(value: Any) -> str:
     Java's old classes have the Julian calendar before 1582 and their own offsets
     before 1937, so their fields and their instants are not Spark's.
     """
-    context = SparkContext._active_spark_context  # noqa: SLF001 (no public name)
-    assert context is not None, "there is a Column, so there is a session"
-    jvm: Any = context._jvm  # noqa: SLF001
+    jvm: Any = _context()._jvm  # noqa: SLF001
     package = jvm.org.apache.spark.sql.catalyst.expressions
     literal = getattr(getattr(package, "Literal$"), "MODULE$").apply(value)
     return moment_text(str(literal.dataType().catalogString()), literal.value())
+
+
+def _items(sequence: Any) -> list[Any]:
+    """What a sequence of Scala's holds."""
+    return [sequence.apply(i) for i in range(sequence.size())]
 
 
 def _is_long(node: Any, value: object) -> bool:
@@ -92,7 +102,7 @@ def _is_long(node: Any, value: object) -> bool:
 
 
 def _attribute(node: Any, _depth: int) -> str:
-    return str(Reference(tuple(items(node.nameParts()))))
+    return str(Reference(tuple(_items(node.nameParts()))))
 
 
 def _field(node: Any, depth: int) -> str:
@@ -111,7 +121,7 @@ def _call(node: Any, depth: int) -> str:
     if node.isUserDefinedFunction() or node.isDistinct():
         return OPAQUE
     is_chain = name.lower() in {"and", "or"}
-    arguments = _chain(node, name) if is_chain else items(node.arguments())
+    arguments = _chain(node, name) if is_chain else _items(node.arguments())
     return call_text(name, [_text(argument, depth) for argument in arguments])
 
 
@@ -121,7 +131,7 @@ def _chain(node: Any, name: str) -> list[Any]:
     while rest:
         one = rest.pop()
         known = one.getClass().getSimpleName() == "UnresolvedFunction"
-        arguments = items(one.arguments()) if known else []
+        arguments = _items(one.arguments()) if known else []
         if len(arguments) == 2 and str(one.functionName()) == name:
             rest += reversed(arguments)
         else:
@@ -139,7 +149,7 @@ def _cast(node: Any, depth: int) -> str:
 def _case(node: Any, depth: int) -> str:
     branches = [
         (_text(pair._1(), depth), _text(pair._2(), depth))  # noqa: SLF001 (Scala's)
-        for pair in items(node.branches())
+        for pair in _items(node.branches())
     ]
     otherwise = node.otherwise()
     return case_text(

@@ -24,7 +24,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from skipindex.errors import PlanError
 from skipindex.expressions import Predicate
-from skipindex.planner.plan import Plan, plan_files
+from skipindex.planner.plan import Moment, Plan, plan_files
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.columns import column, declared, spark_schema
 from skipindex.spark.settings import (
@@ -34,6 +34,7 @@ from skipindex.spark.settings import (
     session_settings,
     setting,
 )
+from skipindex.storage.file_system.location import Location
 from skipindex.table import TableState, declared_schema, open_state
 from skipindex.table.partitions.inference import INSTANT
 
@@ -46,7 +47,7 @@ _MERGE: Final = "spark.sql.parquet.mergeSchema"
 
 def read(
     spark: SparkSession,
-    table: TableState | str | os.PathLike[str],
+    table: TableState | Location | str | os.PathLike[str],
     predicate: str | Predicate | Column,
     *,
     plain: bool = False,
@@ -70,7 +71,9 @@ def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
 
 
 def _matching(spark: SparkSession, plan: Plan, schema: StructType) -> DataFrame:
-    rows = read_files(spark, plan.table, plan.files, schema).where(_condition(plan))
+    rows = read_files(spark, plan.table, plan.files, schema).where(
+        _condition(spark, plan)
+    )
     if plan.row_limit.order_by:
         rows = rows.orderBy(*map(_sort_column, plan.row_limit.order_by))
     return rows if plan.row_limit.limit is None else rows.limit(plan.row_limit.limit)
@@ -84,7 +87,7 @@ def count_plan(spark: SparkSession, plan: Plan) -> int:
     unread = [
         table.location.spark_path(table.paths[i]) for i in np.flatnonzero(~counts.exact)
     ]
-    rows = read_files(spark, table, unread, schema).where(_condition(plan))
+    rows = read_files(spark, table, unread, schema).where(_condition(spark, plan))
     return known + rows.count()
 
 
@@ -102,7 +105,7 @@ def count_files(
     paths = [table.location.spark_path(table.paths[i]) for i in files]
     place = {_uri(path): i for path, i in zip(paths, files, strict=True)}
     with session_settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
-        rows = read_files(spark, table, paths, schema).where(_condition(plan))
+        rows = read_files(spark, table, paths, schema).where(_condition(spark, plan))
         counted = rows.groupBy(sf.input_file_name()).count().collect()
     found = dict.fromkeys(files, 0)
     for name, n in counted:
@@ -128,9 +131,28 @@ def _sort_column(key: SortKey) -> Column:
             return ordered.asc_nulls_last()
 
 
-def _condition(plan: Plan) -> str | Column:
+def _condition(spark: SparkSession, plan: Plan) -> str | Column:
     """A ``Column`` may hold what no text can say, such as a Python function."""
+    if plan.moment is not None and plan.moment.has_rules:
+        _check_moment(spark, plan.moment)
     return plan.where if plan.condition is None else plan.condition
+
+
+def _check_moment(spark: SparkSession, moment: Moment) -> None:
+    """Raise ``PlanError`` where Spark computes a constant of the moment otherwise.
+
+    The rows would be those of the plan, but not those that the condition asks for.
+    """
+    known = [constant for constant in moment.constants if constant.value is not None]
+    tests = ", ".join(f"({one.engine_text}) <=> {one.value}" for one in known)
+    answers = spark.sql(f"SELECT {tests}").head() if known else ()
+    for constant, is_alike in zip(known, answers or (), strict=True):
+        if not is_alike:
+            raise PlanError(
+                f"at {moment.now} Spark takes {constant.text} for another value than "
+                f"{constant.value}: its rules of the time zone are others than those "
+                "of Python (accepted: another tzdata or Java, or the literal)"
+            )
 
 
 def _schema_of(spark: SparkSession, plan: Plan) -> StructType:
@@ -258,7 +280,10 @@ def _folded(spark: SparkSession, name: str) -> str:
 
 
 def _opened(
-    spark: SparkSession, table: TableState | str | os.PathLike[str], *, plain: bool
+    spark: SparkSession,
+    table: TableState | Location | str | os.PathLike[str],
+    *,
+    plain: bool,
 ) -> TableState:
     """The table as the session sees it, as far as the caller does not say."""
     opened = open_state(table, plain=plain)

@@ -19,8 +19,8 @@ def run_statement(
     """See ``skipindex.api.run_statement``."""
     statement = parse_statement(text)
     match statement:
-        case Optimize(path, wish, into):
-            return optimize(spark, path, wish, into=into)
+        case Optimize(path, options, into):
+            return optimize(spark, path, options, into=into)
         case Vacuum(path, retention, dry_run):
             return vacuum(path, retention=retention, dry_run=dry_run)
         case _:

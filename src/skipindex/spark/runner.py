@@ -1,8 +1,8 @@
-"""Index builds on Spark: few fat tasks, pyarrow inside, pieces to the driver.
+"""Index builds on Spark: few large tasks that read with pyarrow.
 
-Spark's own reader would need a task a file and the row index as a column, which
-costs three to four times as much; a task here reads whole files itself, so the
-order of rows is the order of the file by construction.
+A task reads whole files, so the order of its rows is that of the file.  Spark's own
+reader would need a task a file and the row index as a column, which costs three to four
+times as much.  The driver gets a piece of the manifest from each task.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SparkRunner:
         n_tasks: int,
         progress: Progress | None,
     ) -> None:
-        """Report completed tasks until the job is over, the last ones excepted."""
+        """Report completed tasks while the job runs; never all of them."""
         tracker = self._spark.sparkContext.statusTracker()
         reported = -1
         while thread.is_alive():

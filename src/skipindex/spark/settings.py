@@ -22,13 +22,14 @@ _ASSUMED: Final = {
     "spark.sql.parser.escapedStringLiterals": {"false"},
     "spark.sql.timestampType": {"timestamp_ltz"},
 }
-"""Settings under which a condition, or a column, means what plans take it for.
+"""Settings, with the values under which a plan is right; a session with another value,
+all of which are for old applications, is refused.
 
-All but these values are for old applications.  A plan knows no session, so what is not
-assumed is told to it, or it is right under all values:
+A plan knows no session.  Of the settings below it is told the value, or it is right
+under every value, because it leaves open what they decide:
 
 ==============================================  =====================================
-``spark.sql.session.timeZone``                  told; if not, what depends on it is open
+``spark.sql.session.timeZone``                  told; else what depends on it is open
 ``spark.sql.caseSensitive``                     told
 ``spark.sql.ansi.enabled``                      all: what fails or is NULL is open
 ``spark.sql.legacy.timeParserPolicy``           all: text of days before 1582 is open

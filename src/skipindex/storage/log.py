@@ -20,7 +20,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from crc32c import crc32c
@@ -54,6 +54,7 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
+from skipindex.storage.replacements import Rewrites
 
 __all__ = [
     "FOLDER",
@@ -108,6 +109,11 @@ class Snapshot:
     def newest(self) -> int:
         """The number of the newest commit, whole or damaged."""
         return self.version if self.damaged is None else self.damaged
+
+    @property
+    def rewrites(self) -> Rewrites:
+        """The replacements of the table, and its trash."""
+        return Rewrites.from_properties(self.properties)
 
 
 Change = Callable[[Snapshot], tuple[Manifest, TableProperties]]
@@ -200,15 +206,8 @@ def newest_snapshot(location: Location) -> Snapshot:
     notes = [f"indexes ignored: {problem}" for problem in problems[:1]]
     if found.version >= 0:
         notes = [f"commit {found.version} is used instead: {problems[0]}"]
-    return Snapshot(
-        found.version,
-        found.manifest,
-        found.properties,
-        found.manifest_name,
-        newest,
-        (*notes, *found.notes),
-        refused,
-    )
+    notes += found.notes
+    return replace(found, damaged=newest, notes=tuple(notes), refused=refused)
 
 
 def newest_for_writer(location: Location) -> Snapshot:

@@ -158,7 +158,7 @@ class Manifest:
             shift = pa.scalar(len(packs), pa.int32())
             numbers = pc.add(pc.list_flatten(lists), shift)
             shifted = pa.ListArray.from_arrays(lists.offsets, numbers)
-            tables.append(_with_column(piece.files, "packs", shifted))
+            tables.append(with_column(piece.files, "packs", shifted))
             packs += piece.packs
         stats = {}
         for name, column in {n: c for p in pieces for n, c in p.stats.items()}.items():
@@ -204,30 +204,18 @@ class Manifest:
 
     def without_blobs(self, drop: set[tuple[str, str]]) -> Manifest:
         """Without the blobs whose (column, spec as JSON) is in ``drop``."""
-        packs = tuple(
-            replace(
-                pack,
-                blobs=tuple(
-                    b
-                    for b in pack.blobs
-                    if (b.meta.column, spec_key(b.meta.spec)) not in drop
-                ),
-            )
-            for pack in self.packs
-        )
-        return replace(self, packs=packs).without_unused_packs()
+        packs = []
+        for pack in self.packs:
+            blobs = tuple(b for b in pack.blobs if _index_of(b) not in drop)
+            packs.append(replace(pack, blobs=blobs))
+        return replace(self, packs=tuple(packs)).without_unused_packs()
 
     def without_lone_maps(self, kind: str) -> Manifest:
         """Without blobs of ``kind`` on columns that have no blob of another."""
-        blobs = [blob.meta for pack in self.packs for blob in pack.blobs]
-        others = {meta.column for meta in blobs if meta.kind != kind}
-        return self.without_blobs(
-            {
-                (meta.column, spec_key(meta.spec))
-                for meta in blobs
-                if meta.kind == kind and meta.column not in others
-            }
-        )
+        blobs = [blob for pack in self.packs for blob in pack.blobs]
+        others = {blob.meta.column for blob in blobs if blob.meta.kind != kind}
+        lone = {_index_of(b) for b in blobs if b.meta.column not in others}
+        return self.without_blobs(lone)
 
     def without_stats(self, columns: set[str]) -> Manifest:
         """Without the statistics of ``columns``."""
@@ -257,7 +245,7 @@ class Manifest:
         newest: set[tuple[int, str, str]] = set()
         in_use: list[list[BlobEntry]] = [[] for _ in self.packs]
         for use in reversed(self.blobs()):
-            key = use.entry.meta.column, spec_key(use.entry.meta.spec)
+            key = _index_of(use.entry)
             fresh = {(int(row), *key) for row in use.rows} - newest
             newest |= fresh
             if fresh:
@@ -277,7 +265,7 @@ class Manifest:
         for i, name in enumerate(("packs", "slots")):
             values = [[ref[i] for ref in mine] for mine in refs]
             column = pa.array(values, pa.list_(pa.int32()))
-            files = _with_column(files, name, column)
+            files = with_column(files, name, column)
         return Manifest(files, self.stats, packs)
 
     def only(self, mask: Sequence[bool]) -> Manifest:
@@ -345,8 +333,13 @@ class Manifest:
         return cls(files, stats, tuple(map(PackInfo.from_json, packs)))
 
 
-def _with_column(files: pa.Table, name: str, values: pa.Array) -> pa.Table:
-    """``files`` with other values in the column ``name``."""
+def _index_of(blob: BlobEntry) -> tuple[str, str]:
+    """The column and spec of which a blob holds payloads."""
+    return blob.meta.column, spec_key(blob.meta.spec)
+
+
+def with_column(files: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    """``Manifest.files`` with other values in the column ``name``."""
     field_ = _FILE_FIELDS.field(name)
     at = files.schema.get_field_index(name)
     return files.set_column(at, field_, values.cast(field_.type))

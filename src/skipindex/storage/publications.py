@@ -3,7 +3,7 @@
 ::
 
     .skipindex-publishing/<id>.json            the replacements that are published
-    .skipindex-publishing/<id>.outcome.json    which of them are visible for good
+    .skipindex-publishing/<id>.outcome.json    which of them are permanently visible
 
 Giving hidden copies their visible names and deleting what they replaced takes many
 steps, and at each of them a row must count once, though the log may be lost.  So the
@@ -15,12 +15,12 @@ record lies beside ``_skipindex``, and says which visible files are ignored:
 3. The outcome is written, created only if absent, so that all agree on it: for each
    replacement whether it is shown.
 4. Of one that is shown, the replaced files are ignored from here on, and deleted.  Of
-   one that is not, what had become visible goes on to be ignored, and is deleted.
+   one that is not, what had become visible is ignored further, and deleted.
 
 A file is ignored only while it is the one that the record means, so an append, an
-overwrite or a delete by any other tool is obeyed at each step.  When all is done the
-record goes, and the outcome stays for the retention: another vacuum that publishes
-the same finds it.  Where a replacement was not shown, the record stays too.
+overwrite or a delete by any other tool is obeyed at each step.  When all is done, the
+record is deleted.  The outcome stays for the retention, so that another vacuum which
+publishes the same finds it.  Where a replacement was not shown, the record stays too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Publication:
     Args:
         id: its name.
         replacements: that are published.
-        shown: the numbers of those that are visible for good; None before the
+        shown: the numbers of those that are permanently visible; None before the
             outcome.
     """
 
@@ -111,7 +111,7 @@ class Publications:
         return found
 
     def is_shown(self, replacement: Replacement) -> bool | None:
-        """Whether the copies are visible for good; None if no record tells."""
+        """Whether the copies are permanently visible; None if no record tells."""
         if replacement.publication in self.ended:
             return True
         record = self.record(replacement.publication)
@@ -214,6 +214,6 @@ def write_record(
 
 
 def write_outcome(location: Location, name: str, shown: Sequence[int]) -> None:
-    """Write which replacements are visible for good, unless another vacuum has."""
+    """Write which replacements are permanently visible, unless another vacuum has."""
     body = {"format": _FORMAT, "shown": sorted(shown)}
     location.write_new(outcome_path(name), sealed("outcome", body))

@@ -23,7 +23,7 @@ import pyarrow as pa
 from skipindex.errors import CommitConflictError
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import HIDDEN, is_hidden_copy, published
-from skipindex.storage.manifest import Manifest
+from skipindex.storage.manifest import Manifest, with_column
 from skipindex.storage.properties import TableProperties
 
 __all__ = [
@@ -139,7 +139,7 @@ class Rewrites:
             there: every file below the table's folder by its path, hidden ones
                 included, but none that a publication says to ignore.
             is_visible: whether a reader who lists the folder reads the file.
-            is_shown: whether the copies have been made visible for good; None if
+            is_shown: whether the copies have been made permanently visible; None if
                 no publication tells.
         """
         found = {f.path: f for f in there.values() if is_visible(f)}
@@ -158,9 +158,7 @@ class Rewrites:
                     "gone or changed, so the visible files count"
                 )
                 continue
-            for file in replacement.old:
-                if found.get(file.path) == file:
-                    del found[file.path]
+            _remove(replacement.old, found)
             found.update({file.path: file for file in replacement.new})
         return [found[path] for path in sorted(found)], notes
 
@@ -221,6 +219,13 @@ class Rewrites:
         return Rewrites(marked, self.trash)
 
 
+def _remove(files: Sequence[FileInfo], found: dict[str, FileInfo]) -> None:
+    """Remove the files that are unchanged."""
+    for file in files:
+        if found.get(file.path) == file:
+            del found[file.path]
+
+
 def _by_hidden_names(
     replacement: Replacement, there: Mapping[str, FileInfo], found: dict[str, FileInfo]
 ) -> None:
@@ -243,9 +248,7 @@ def _take_over(
     others = [published(f.path) for f in replacement.new if f not in hidden]
     if not all(path in found for path in others):
         return False
-    for file in replacement.old:
-        if found.get(file.path) == file:
-            del found[file.path]
+    _remove(replacement.old, found)
     for file in hidden:
         found.pop(published(file.path), None)
         found[file.path] = file
@@ -270,7 +273,5 @@ def with_moved(manifest: Manifest, moved: Mapping[str, FileInfo]) -> Manifest:
             getattr(place, name) if place else value
             for place, value in zip(places, values, strict=True)
         ]
-        at = files.schema.get_field_index(name)
-        field = files.schema.field(name)
-        files = files.set_column(at, field, pa.array(there, field.type))
+        files = with_column(files, name, pa.array(there))
     return replace(manifest, files=files)

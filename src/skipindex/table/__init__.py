@@ -6,48 +6,27 @@ newest commit does not know, or knows with another identity, simply has no index
 
 from __future__ import annotations
 
-from skipindex.storage.file_system.names import is_data_file
-from skipindex.table.column_indexes import in_any_zone
-from skipindex.table.files import (
-    UNREADABLE,
-    DataFile,
-    SparkListing,
-    check_folder,
-    column_reader,
-)
-from skipindex.table.formats import other_format, require_plain
-from skipindex.table.listing import live_files
-from skipindex.table.partitions.derived import Derived
-from skipindex.table.schema import ColumnInfo
-from skipindex.table.spark_json import declared_schema
-from skipindex.table.statistics import FileStats
-from skipindex.table.status import Status, status_of
-from skipindex.table.stored import check_stored, footer_schema, lacks, stored_schema
-from skipindex.table.table import FileEntry, TableState, open_state, table_of
-
-__all__ = [
-    "UNREADABLE",
-    "ColumnInfo",
-    "DataFile",
-    "Derived",
-    "FileEntry",
-    "FileStats",
-    "SparkListing",
-    "Status",
-    "TableState",
-    "check_folder",
-    "check_stored",
-    "column_reader",
-    "declared_schema",
-    "footer_schema",
-    "in_any_zone",
-    "is_data_file",
-    "lacks",
-    "live_files",
-    "open_state",
-    "other_format",
-    "require_plain",
-    "status_of",
-    "stored_schema",
-    "table_of",
-]
+from skipindex.table.column_indexes import in_any_zone as in_any_zone
+from skipindex.table.files import UNREADABLE as UNREADABLE
+from skipindex.table.files import DataFile as DataFile
+from skipindex.table.files import SparkListing as SparkListing
+from skipindex.table.files import check_folder as check_folder
+from skipindex.table.files import column_reader as column_reader
+from skipindex.table.formats import other_format as other_format
+from skipindex.table.formats import require_plain as require_plain
+from skipindex.table.listing import Observed as Observed
+from skipindex.table.listing import live_files as live_files
+from skipindex.table.partitions.derived import Derived as Derived
+from skipindex.table.schema import ColumnInfo as ColumnInfo
+from skipindex.table.spark_json import declared_schema as declared_schema
+from skipindex.table.statistics import FileStats as FileStats
+from skipindex.table.status import Status as Status
+from skipindex.table.status import status_of as status_of
+from skipindex.table.stored import check_stored as check_stored
+from skipindex.table.stored import footer_schema as footer_schema
+from skipindex.table.stored import lacks as lacks
+from skipindex.table.stored import stored_schema as stored_schema
+from skipindex.table.table import FileEntry as FileEntry
+from skipindex.table.table import TableState as TableState
+from skipindex.table.table import open_state as open_state
+from skipindex.table.table import table_of as table_of

@@ -8,7 +8,8 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -80,8 +81,12 @@ def _name(file: FileInfo) -> str:
 
 
 def check_folder(location: Location) -> None:
-    """Raise ``TableError`` if the path is a file."""
-    if location.stat("") is not None:
+    """Raise ``TableError`` if the path is a file, or the file system does not say."""
+    try:
+        file = location.stat("")
+    except OSError as error:
+        raise TableError(f"cannot open {location.full('')!r}: {error}") from error
+    if file is not None:
         raise TableError(
             f"{location.full('')!r} is a file (expected the folder of a table)"
         )
@@ -135,22 +140,13 @@ class DataFile:
         return is_as_written(values, leaves[0], self.metadata, self._source)
 
 
+@contextmanager
 def column_reader(
     location: Location, path: str, *, encoded: Collection[str] = ()
-) -> tuple[DataFile, Callable[[], None]]:
-    """The Parquet file at ``path``, and the call that closes it.
-
-    Args:
-        location: of the table.
-        path: of the file.
-        encoded: columns that are read as dictionary arrays where that is faster.
-    """
-    source = location.open_input(path)
-    try:
-        return DataFile(source, encoded), source.close
-    except BaseException:
-        source.close()
-        raise
+) -> Iterator[DataFile]:
+    """The Parquet file at ``path``, open as long as the block runs."""
+    with location.open_input(path) as source:
+        yield DataFile(source, encoded)
 
 
 def _dictionary_columns(metadata: pq.FileMetaData, names: Collection[str]) -> list[str]:
@@ -160,21 +156,17 @@ def _dictionary_columns(metadata: pq.FileMetaData, names: Collection[str]) -> li
     several times longer to read as a dictionary.  Only Spark's writer says so for
     certain; of others, a small dictionary is taken for one of all values.
     """
-    wanted = []
-    for i in range(metadata.num_columns):
-        column = metadata.schema.column(i)
-        if (
-            column.path in names
-            and "." not in column.path  # the field of a struct
-            and column.physical_type == "BYTE_ARRAY"
-            and column.converted_type in {"UTF8", "NONE"}
-        ):
-            wanted.append((i, column.path))
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    columns = map(metadata.schema.column, range(metadata.num_columns))
     return [
-        path
-        for i, path in wanted
-        if groups and all(_is_dictionary(group.column(i)) for group in groups)
+        column.path
+        for i, column in enumerate(columns)
+        if column.path in names
+        and "." not in column.path  # the field of a struct
+        and column.physical_type == "BYTE_ARRAY"
+        and column.converted_type in {"UTF8", "NONE"}
+        and groups
+        and all(_is_dictionary(group.column(i)) for group in groups)
     ]
 
 

@@ -48,7 +48,7 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
     Args:
         location: of the table.
         paths: of all files below it.
-        insist: whether a caller can pass ``plain=True``, and is told so.
+        insist: whether the caller takes ``plain=True``; the message then names it.
 
     Raises:
         TableError: the log of another format says which files count.

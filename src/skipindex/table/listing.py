@@ -23,7 +23,6 @@ from skipindex.storage.log import (
 )
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.publications import Publications, stable_listing
-from skipindex.storage.replacements import Rewrites
 from skipindex.table.files import (
     UNREADABLE,
     SparkListing,
@@ -38,27 +37,31 @@ _LOOKS: Final = 20
 """How often a table is listed that others rewrite meanwhile."""
 
 
+NO_SNAPSHOT: Final = Snapshot(-1, Manifest.empty())
+"""That of a table without a commit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A table as it stood at one moment.
 
     Args:
         listing: the data files, by path.
-        folders: those whose names are partition values, of empty files too.
-        snapshot: the commit that goes with them.
-        notes: warnings about parts of the commit that were ignored.
-        schema_path: the file that the schema is taken from.
         schema: the columns of the files, as Spark types them.
         refused: the columns that are not indexed, and why.
+        schema_path: the file that the schema is taken from.
+        snapshot: the newest commit at that moment.
+        folders: those whose names are partition values, of empty files too.
+        notes: warnings about parts of the commit that were ignored.
     """
 
     listing: list[FileInfo]
-    folders: list[str]
-    snapshot: Snapshot
-    notes: tuple[str, ...]
-    schema_path: str
     schema: pa.Schema
     refused: Mapping[str, str]
+    schema_path: str
+    snapshot: Snapshot = NO_SNAPSHOT
+    folders: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
 
 
 def observe(
@@ -68,7 +71,7 @@ def observe(
 
     Args:
         location: of the table.
-        schema: of the files, if no footer is to tell.
+        schema: the columns of the files; None takes them from a footer.
         plain: whether to take a table of another format for a plain folder.
 
     Raises:
@@ -79,11 +82,7 @@ def observe(
         everything, publications, snapshot = _listed(location)
         if not plain:
             require_plain(location, (file.path for file in everything), insist=True)
-        there = _counted(everything, publications)
-        shown = SparkListing(there.values())
-        listing, remarks = Rewrites.from_properties(snapshot.properties).live_files(
-            there, shown.is_read, publications.is_shown
-        )
+        shown, listing, remarks = _live(everything, publications, snapshot)
         candidates = shown.with_schema or [file.path for file in listing]
         if not candidates:
             raise TableError(_nothing_there(location, everything))
@@ -98,40 +97,34 @@ def observe(
             if location.stat(schema_path) is not None:
                 raise
             continue  # deleted since it was listed, by a vacuum perhaps
+        notes = (*snapshot.notes, *publications.notes, *remarks)
         return Observed(
-            listing,
-            shown.folders,
-            snapshot,
-            (*snapshot.notes, *publications.notes, *remarks),
-            schema_path,
-            columns,
-            refused,
+            listing, columns, refused, schema_path, snapshot, shown.folders, notes
         )
     raise _never_still(location)
 
 
-def live_files(
-    everything: Sequence[FileInfo], publications: Publications, snapshot: Snapshot
-) -> tuple[list[FileInfo], list[str]]:
-    """The files that hold the table's rows, by path, and notes on others.
+def live_files(location: Location, snapshot: Snapshot) -> list[FileInfo]:
+    """The files that now hold the table's rows, by path, as a commit names them.
 
     Raises:
         TableError: Spark refuses the folders too.
     """
-    there = _counted(everything, publications)
-    shown = SparkListing(there.values())
-    rewrites = Rewrites.from_properties(snapshot.properties)
-    return rewrites.live_files(there, shown.is_read, publications.is_shown)
+    everything, publications = stable_listing(location, lambda: list(location.list()))
+    return _live(everything, publications, snapshot)[1]
 
 
-def _counted(
-    everything: Sequence[FileInfo], publications: Publications
-) -> dict[str, FileInfo]:
-    """All files by path, but for those that a publication says to ignore."""
+def _live(
+    everything: Sequence[FileInfo], publications: Publications, snapshot: Snapshot
+) -> tuple[SparkListing, list[FileInfo], list[str]]:
+    """What Spark would read, the files that hold the rows, and notes on others."""
     there = {file.path: file for file in everything}
     for path in publications.ignored(there):
         del there[path]
-    return there
+    shown = SparkListing(there.values())
+    rewrites = snapshot.rewrites
+    live, notes = rewrites.live_files(there, shown.is_read, publications.is_shown)
+    return shown, live, notes
 
 
 def _listed(
@@ -148,11 +141,11 @@ def _listed(
         try:
             everything, publications = stable_listing(location, lambda: _list(location))
         except OSError as error:
-            raise _unlisted(location, error) from error
-        before = Rewrites.from_properties(snapshot.properties)
+            raise TableError(f"cannot list {location.full('')!r}: {error}") from error
+        before = snapshot.rewrites
         if _latest(location) != snapshot.newest:
             snapshot = _newest(location)
-        if Rewrites.from_properties(snapshot.properties) == before:
+        if snapshot.rewrites == before:
             if snapshot.version >= 0:
                 warn_of_damage(snapshot)
             return everything, publications, snapshot
@@ -170,10 +163,6 @@ def _list(location: Location) -> list[FileInfo]:
     """All files below the folder, by path."""
     check_folder(location)
     return sorted(location.list(), key=lambda found: found.path)
-
-
-def _unlisted(location: Location, error: OSError) -> TableError:
-    return TableError(f"cannot list {location.full('')!r}: {error}")
 
 
 def _latest(location: Location) -> int:
@@ -209,11 +198,8 @@ def _schema_path(location: Location, candidates: list[str]) -> str:
 def read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, str]]:
     """The columns of a file as Spark types them, and why some are not indexed."""
     try:
-        file, close = column_reader(location, path)
-        try:
+        with column_reader(location, path) as file:
             return footer_schema(file)
-        finally:
-            close()
     except UNREADABLE as error:
         reason = first_line(error)
         raise TableError(

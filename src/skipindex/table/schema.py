@@ -72,6 +72,7 @@ class ColumnInfo:
         return found[0]
 
 
+@dataclass(frozen=True)
 class Columns:
     """The columns of a table, found by the names that Spark accepts.
 
@@ -80,9 +81,8 @@ class Columns:
         table: its location, for messages.
     """
 
-    def __init__(self, by_name: Mapping[str, ColumnInfo], table: str) -> None:
-        self.by_name = by_name
-        self._table = table
+    by_name: Mapping[str, ColumnInfo]
+    table: str
 
     @cached_property
     def leaves(self) -> list[ColumnInfo]:
@@ -114,8 +114,7 @@ class Columns:
                 "case_sensitive=True to tell them apart)"
             )
         raise PredicateError(
-            f"no column {name!r} in {self._table!r} (columns: "
-            f"{', '.join(self.by_name)})"
+            f"no column {name!r} in {self.table!r} (columns: {', '.join(self.by_name)})"
         )
 
     def find(self, text: str) -> ColumnInfo:

@@ -10,13 +10,15 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from skipindex.expressions import Reference
+from skipindex.table.partitions.inference import INSTANT
 
 ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-INSTANT: Final = pa.timestamp("us", "UTC")
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _CHAR: Final = re.compile(r"(?<!var)char\(")
 _DEFAULTS: Final = frozenset({"EXISTS_DEFAULT", "CURRENT_DEFAULT"})
 _CHAR_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_COLLATION: Final = "the column has a collation"
+_PADDED: Final = "Spark pads a CHAR column to compare it"
 _FIELD_KEYS: Final = (
     {"name", "type"},
     {"name", "type", "nullable"},
@@ -76,12 +78,14 @@ def _fields(
             raise ValueError("no field")
         inner = (*path, name)
         dtype = _declared(field["type"], inner, refused)
+        why = ""
         if "__COLLATIONS" in notes:
-            refused[str(Reference(inner))] = "the column has a collation"
+            why = _COLLATION
         elif _CHAR.search(str(notes.get(_CHAR_TYPE, ""))):
-            refused[str(Reference(inner))] = "Spark pads a CHAR column to compare it"
+            why = _PADDED
         elif _DEFAULTS & notes.keys():
             why = "files that lack the column have its default"
+        if why:
             refused[str(Reference(inner))] = why
         found.append(pa.field(name, dtype))
     return found
@@ -114,9 +118,9 @@ def _declared(
     if spelled.startswith("varchar("):
         return pa.string()
     if "collate" in spelled.lower():
-        why = "the column has a collation"
+        why = _COLLATION
     elif spelled.startswith("char("):
-        why = "Spark pads a CHAR column to compare it"
+        why = _PADDED
     else:
         why = f"type {spelled} has no order that the stored values share"
     refused[str(Reference(path))] = why

@@ -47,8 +47,6 @@ MAX_BYTES: Final = 64
 _BLOCK: Final = 1 << 15
 """So many files are compared at a time, which the processor's cache holds."""
 
-"""One bool for every file."""
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -98,17 +96,21 @@ def _cut_up(high: bytes) -> bytes:
 
 def summary_type(domain: Domain) -> pa.StructType:
     """The type of a manifest's statistics column."""
-    value = pa.large_binary() if domain.is_bytes else pa.int64()
+    value = _bound_type(domain)
     return pa.struct(
-        [
-            pa.field("null_count", pa.int64()),
-            pa.field("nan_count", pa.int64()),
-            pa.field("low", value),
-            pa.field("high", value),
-            pa.field("low_exact", pa.bool_()),
-            pa.field("high_exact", pa.bool_()),
-        ]
+        {
+            "null_count": pa.int64(),
+            "nan_count": pa.int64(),
+            "low": value,
+            "high": value,
+            "low_exact": pa.bool_(),
+            "high_exact": pa.bool_(),
+        }
     )
+
+
+def _bound_type(domain: Domain) -> pa.DataType:
+    return pa.large_binary() if domain.is_bytes else pa.int64()
 
 
 def summaries_to_arrow(rows: Sequence[Summary | None], domain: Domain) -> pa.Array:
@@ -142,8 +144,7 @@ class FileStats:
     def unknown(cls, n_files: int, domain: Domain) -> FileStats:
         """Nothing is known of any file."""
         yes, no = np.ones(n_files, bool), np.zeros(n_files, bool)
-        value = pa.large_binary() if domain.is_bytes else pa.int64()
-        nothing = pa.nulls(n_files, value)
+        nothing = pa.nulls(n_files, _bound_type(domain))
         return cls._of(yes, yes, no, nothing, nothing, no)
 
     @classmethod
@@ -186,10 +187,9 @@ class FileStats:
             domain: of the values.
             highs: if given, the value lies between its bound in ``values`` and this.
         """
-        kind = pa.large_binary() if domain.is_bytes else pa.int64()
-        low = pa.array(values, kind)
+        low = pa.array(values, _bound_type(domain))
         there = np.asarray(low.is_valid())
-        high = low if highs is None else pa.array(highs, kind)
+        high = low if highs is None else pa.array(highs, low.type)
         same = there & np.asarray(pc.equal(low, high).fill_null(False))
         return cls._of(~there, there, there, low, high, same)
 
@@ -201,8 +201,7 @@ class FileStats:
         domain: Domain,
     ) -> FileStats:
         """Bounds that no value of a file may have; NULL is always possible."""
-        kind = pa.large_binary() if domain.is_bytes else pa.int64()
-        low, high = pa.array(lows, kind), pa.array(highs, kind)
+        low, high = (pa.array(bounds, _bound_type(domain)) for bounds in (lows, highs))
         yes, no = np.ones(len(lows), bool), np.zeros(len(lows), bool)
         return cls._of(yes, yes, np.asarray(low.is_valid()), low, high, no)
 
@@ -320,8 +319,7 @@ class FileStats:
 
     def _matching(self, atom: Matches) -> tuple[Mask, Mask]:
         """Decided where a file has one value alone: bounds say nothing of patterns."""
-        single = np.asarray(pc.equal(self.low, self.high).fill_null(False))
-        known = np.flatnonzero(single & self.exact)
+        known = np.flatnonzero(self._is_single())
         inside = np.zeros(len(self.bounded), bool)
         touched = np.ones(len(self.bounded), bool)
         certain, possible = select(atom.pattern, self.low.take(pa.array(known)))
@@ -343,9 +341,14 @@ class FileStats:
             dense = (stop - first).astype(np.uint64) - np.uint64(1) == width
             only_listed: Mask = hit & begins & ends & dense
             return only_listed
-        single = np.asarray(pc.equal(self.low, self.high).fill_null(False))
-        only: Mask = hit & single & self.exact
+        only: Mask = hit & self._is_single()
         return only
+
+    def _is_single(self) -> Mask:
+        """Files whose values are surely all the same."""
+        single = np.asarray(pc.equal(self.low, self.high).fill_null(False))
+        same: Mask = single & self.exact
+        return same
 
 
 def _at_least(bounds: Any, value: Value) -> Mask:

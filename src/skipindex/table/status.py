@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from skipindex.table.schema import ColumnInfo
-    from skipindex.table.table import TableState
+from skipindex.table.schema import ColumnInfo
+from skipindex.table.table import TableState
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatus:
-    """What a column has.
+    """The indexes of one column.
 
     Args:
-        name: of the column.
-        statistics: of how many files its least and greatest value are known.
-        indexes: by kind, of how many files there is one.
-        index_bytes: by kind, what they take.
-        why: why it has neither, if so.
+        name: the name of the column.
+        statistics: the number of files whose least and greatest value are known.
+        indexes: by kind, the number of files that have one.
+        index_bytes: by kind, the size of the indexes.
+        why: the reason if the column has neither.
     """
 
     name: str
@@ -37,19 +34,19 @@ class Status:
     """A table as it stands; no index is read.
 
     Args:
-        table: its folder.
+        table: the folder.
         version: the number of the newest commit; -1 before the first.
-        files: data files.
-        n_bytes: their size.
-        indexed_files: those that an index knows.
-        indexed_rows: their rows.
-        vanished_files: known files that are gone or changed; the next build forgets
-            them.
-        packs: that are in use.
-        index_bytes: their size.
-        gaps: by reason, how many files have no index, or not all of it.
-        columns: what each column has.
-        layout: how the table was laid out, if that is known.
+        files: the number of data files.
+        n_bytes: the size of the data files.
+        indexed_files: the number of files that an index knows.
+        indexed_rows: the number of rows of those.
+        vanished_files: the number of known files that are gone or changed; the next
+            build forgets them.
+        packs: the number of packs in use.
+        index_bytes: the size of these packs.
+        gaps: by reason, the number of files that have no index, or not all of it.
+        columns: the indexes of each column.
+        layout: the layout of the table, if it is known.
         notes: warnings about parts of the log that were ignored.
     """
 
@@ -101,26 +98,25 @@ class Status:
 def status_of(table: TableState) -> Status:
     """The status of a table, as it was when it was opened."""
     manifest = table.snapshot.manifest
-    known = table.rows >= 0
     counted = table.n_rows[table.n_rows >= 0]
     return Status(
-        table=table.location.full(""),
+        table=table.folder,
         version=table.snapshot.version,
         files=len(table),
         n_bytes=table.n_bytes,
         indexed_files=len(counted),
         indexed_rows=int(counted.sum()),
-        vanished_files=len(manifest) - int(known.sum()),
+        vanished_files=len(manifest) - int((table.rows >= 0).sum()),
         packs=len(manifest.packs),
         index_bytes=sum(pack.size for pack in manifest.packs),
         gaps=table.index_gaps,
-        columns=tuple(_column(table, column, known) for column in table.leaves),
+        columns=tuple(_column(table, column) for column in table.leaves),
         layout=table.snapshot.properties.layout,
         notes=table.notes,
     )
 
 
-def _column(table: TableState, column: ColumnInfo, known: np.ndarray) -> ColumnStatus:
+def _column(table: TableState, column: ColumnInfo) -> ColumnStatus:
     files: dict[str, set[int]] = {}
     n_bytes: dict[str, int] = {}
     n_counted = 0
@@ -129,10 +125,7 @@ def _column(table: TableState, column: ColumnInfo, known: np.ndarray) -> ColumnS
             kind = use.entry.meta.kind
             files.setdefault(kind, set()).update(use.rows.tolist())
             n_bytes[kind] = n_bytes.get(kind, 0) + use.entry.length
-        stats = table.snapshot.manifest.stats.get(column.name)
-        if stats is not None and stats.domain == column.domain.tag:
-            valid = np.asarray(stats.values.is_valid())
-            n_counted = int(valid[table.rows[known]].sum())
+        n_counted = int(table.counted(column).sum())
     why = "partition column" if column.is_partition else column.reason or "no index"
     counts = {kind: len(mine) for kind, mine in files.items()}
     return ColumnStatus(column.name, n_counted, counts, n_bytes, why)

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -42,7 +42,9 @@ import pyarrow as pa
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions import Reference
 from skipindex.expressions.domain import Domain, domain_of
-from skipindex.table.spark_json import INSTANT, ROW_METADATA, Typed, declared_schema
+from skipindex.table.files import DataFile
+from skipindex.table.partitions.inference import INSTANT
+from skipindex.table.spark_json import ROW_METADATA, Typed, declared_schema
 
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _HYBRID: Final = frozenset(
@@ -70,23 +72,7 @@ _KNOWN: Final[WeakKeyDictionary[Any, Typed]] = WeakKeyDictionary()
 """Of open files: each of their columns asks for the types of all."""
 
 
-class Footer(Protocol):
-    """What is asked of a file: the footer of a ``pyarrow.parquet.ParquetFile``."""
-
-    @property
-    def metadata(self) -> Any:
-        """Its ``FileMetaData``."""
-
-    @property
-    def schema(self) -> Any:
-        """Its ``ParquetSchema``."""
-
-    @property
-    def schema_arrow(self) -> Any:
-        """Its schema as Arrow has it."""
-
-
-def footer_schema(file: Footer) -> Typed:
+def footer_schema(file: DataFile) -> Typed:
     """The columns that a table has, if Spark takes its types from this file."""
     stored, refused = stored_schema(file)
     text = (file.metadata.metadata or {}).get(ROW_METADATA)
@@ -98,7 +84,7 @@ def footer_schema(file: Footer) -> Typed:
     return declared_schema(text) or (stored, refused)
 
 
-def stored_schema(file: Footer) -> Typed:
+def stored_schema(file: DataFile) -> Typed:
     """The columns of a file under the types that Spark infers from Parquet's."""
     found = _KNOWN.get(file)
     if found is None:
@@ -106,7 +92,7 @@ def stored_schema(file: Footer) -> Typed:
     return found
 
 
-def _infer(file: Footer) -> Typed:
+def _infer(file: DataFile) -> Typed:
     leaves = iter(map(file.schema.column, range(len(file.schema))))
     refused: dict[str, str] = {}
     fields = [
@@ -179,7 +165,7 @@ def _of_leaf(leaf: Any) -> pa.DataType | None:
 
 
 def check_stored(
-    file: Footer, path: tuple[str, ...], domain: Domain
+    file: DataFile, path: tuple[str, ...], domain: Domain
 ) -> tuple[str, ...]:
     """Where in a file the column at ``path`` is, if Spark reads what is stored there.
 
@@ -226,7 +212,7 @@ def check_stored(
     return tuple(spelled)
 
 
-def lacks(file: Footer, path: tuple[str, ...]) -> bool:
+def lacks(file: DataFile, path: tuple[str, ...]) -> bool:
     """Whether a file has no column, or field of a struct, at ``path`` in any capitals.
 
     Spark then reads NULL in every row.

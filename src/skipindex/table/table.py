@@ -9,21 +9,19 @@ from __future__ import annotations
 import copy
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import TableError
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.log import Snapshot
-from skipindex.storage.manifest import BlobUse, Manifest
-from skipindex.table.column_indexes import ColumnIndexes, Instants
-from skipindex.table.freshness import match, take
-from skipindex.table.listing import observe, read_schema
+from skipindex.storage.manifest import BlobUse
+from skipindex.table.column_indexes import ColumnIndexes, Instants, match, take
+from skipindex.table.listing import NO_SNAPSHOT, Observed, observe, read_schema
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.hive import partition_columns
 from skipindex.table.partitions.inference import INSTANT
@@ -48,64 +46,83 @@ class FileEntry:
     n_rows: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a table is opened with, and opened again when it is refreshed.
+
+    Args:
+        declared: the columns of the files; None takes them from a footer.
+        partition_types: types of hive partition columns, by name.
+        derived: what the partition columns were made of; None is what is committed.
+        plain: whether to take a table of another format for a plain folder.
+    """
+
+    declared: pa.Schema | None = None
+    partition_types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    derived: Derived | None = None
+    plain: bool = False
+
+
+NO_OPTIONS: Final = Options()
+
+
 class TableState:
     """The files of a table and their indexes, as they were when it was opened.
 
     Immutable: a call that changes the table returns, or needs, a new one.
+
+    Args:
+        location: the folder.
+        observed: what was found in it.
+        options: what it was opened with.
     """
 
     def __init__(
-        self,
-        location: Location,
-        listing: list[FileInfo],
-        schema: pa.Schema,
-        refused: Mapping[str, str],
-        snapshot: Snapshot,
-        *,
-        schema_path: str,
-        partition_types: Mapping[str, pa.DataType],
-        folders: Collection[str] = (),
-        notes: tuple[str, ...] = (),
-        derived: Derived | None = None,
-        declared: pa.Schema | None = None,
-        plain: bool = False,
+        self, location: Location, observed: Observed, options: Options = NO_OPTIONS
     ) -> None:
         """Use ``open_state``."""
         self.location = location
-        self.snapshot = snapshot
-        self.schema_path = schema_path
-        self.notes = notes
-        self.paths = [found.path for found in listing]
-        self.sizes = np.array([found.size for found in listing], np.int64)
-        self.mtimes = np.array([found.mtime for found in listing], np.int64)
-        self.partition_types = dict(partition_types)
-        self.declared = declared
-        self.plain = plain
-        self._given = derived
-        committed = Derived.from_json(snapshot.properties.derived)
-        self.derived = committed if derived is None else derived
-        self._folders = folders
-        self.partitions = partition_columns(self.paths, partition_types, folders)
-        if declared is not None:
+        self.options = options
+        self._observed = observed
+        self.snapshot = observed.snapshot
+        self.schema_path = observed.schema_path
+        self.notes = observed.notes
+        self.listing = observed.listing
+        self.paths = [found.path for found in self.listing]
+        self.sizes = np.array([found.size for found in self.listing], np.int64)
+        self.mtimes = np.array([found.mtime for found in self.listing], np.int64)
+        self.derived = options.derived or Derived.from_json(
+            self.snapshot.properties.derived
+        )
+        self.partitions = partition_columns(
+            self.paths, self.partition_types, observed.folders
+        )
+        self.schema = observed.schema
+        if options.declared is not None:
             names = {name.lower() for p in self.partitions for name in p.names}
-            schema = pa.schema([f for f in schema if f.name.lower() not in names])
-        self.schema = schema
-        self._refused = refused
-        self._columns = self._columns_of(schema, refused)
+            own = [f for f in observed.schema if f.name.lower() not in names]
+            self.schema = pa.schema(own)
+        self._columns = self._columns_of(self.schema, observed.refused)
         marks = {"size": self.sizes, "mtime": self.mtimes}
-        self.rows, self.freshness = match(snapshot.manifest, self.paths, marks)
-        counts = snapshot.manifest.files["n_rows"].combine_chunks()
+        manifest = self.snapshot.manifest
+        self.rows, self.freshness = match(manifest, self.paths, marks)
+        counts = manifest.files["n_rows"].combine_chunks()
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
         self._indexes = ColumnIndexes(
-            snapshot.manifest, self.rows, self._columns, self.partitions
+            manifest, self.rows, self._columns, self.partitions
         )
 
     def __repr__(self) -> str:
         kind = type(self).__name__
-        return f"{kind}({self.location.full('')!r}, {len(self.paths)} files)"
+        return f"{kind}({self.folder!r}, {len(self.paths)} files)"
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    @property
+    def folder(self) -> str:
+        """Where the table is."""
+        return self.location.full("")
 
     @property
     def columns(self) -> list[ColumnInfo]:
@@ -121,10 +138,8 @@ class TableState:
     def files(self) -> list[FileEntry]:
         """The data files, in the order of their paths."""
         return [
-            FileEntry(path, int(size), int(mtime), int(n) if n >= 0 else None)
-            for path, size, mtime, n in zip(
-                self.paths, self.sizes, self.mtimes, self.n_rows, strict=True
-            )
+            FileEntry(file.path, file.size, file.mtime, n if n >= 0 else None)
+            for file, n in zip(self.listing, self.n_rows.tolist(), strict=True)
         ]
 
     @property
@@ -152,69 +167,67 @@ class TableState:
         empty: np.ndarray = self.n_rows == 0
         return empty if empty.any() else None
 
+    @property
+    def declared(self) -> pa.Schema | None:
+        """The columns that the table was opened with; None takes them from a footer."""
+        return self.options.declared
+
+    @property
+    def partition_types(self) -> dict[str, pa.DataType]:
+        """The types that partition columns were given, by name."""
+        given = {f.name: f.type for f in self.options.declared or ()}
+        return {**given, **self.options.partition_types}
+
     def over(self, files: Sequence[FileInfo]) -> TableState:
         """A table of other files with the same schema; no index knows them."""
-        return TableState(
-            self.location,
-            list(files),
-            self.schema,
-            self._refused,
-            Snapshot(-1, Manifest.empty()),
-            schema_path=self.schema_path,
-            folders=self._folders,
-            **self._options,
+        others = replace(
+            self._observed,
+            listing=list(files),
+            schema=self.schema,
+            snapshot=NO_SNAPSHOT,
+            notes=(),
         )
+        return TableState(self.location, others, self.options)
 
     def typed(self, schema: pa.Schema, refused: Mapping[str, str]) -> TableState:
         """The same table, where a session gives the columns of its files other types.
 
-        Args:
-            schema: the columns that the session reads.
-            refused: those that have no index, and why.
+        ``refused`` says which of the columns have no index, and why.
         """
         columns = self._columns_of(schema, refused)
         if columns.by_name == self._columns.by_name:
             return self
-        table = self._with_indexes(replace(self._indexes, columns=columns))
-        vars(table).update(schema=schema, _refused=refused, _columns=columns)
-        return table
+        return self._copy(
+            schema=schema,
+            _observed=replace(self._observed, refused=refused),
+            _columns=columns,
+            _indexes=replace(self._indexes, columns=columns),
+        )
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
         found = columns_of(schema, refused, self.partitions)
-        return Columns(found, self.location.full(""))
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        """What the table was opened with."""
-        return {
-            "partition_types": self.partition_types,
-            "derived": self._given,
-            "declared": self.declared,
-            "plain": self.plain,
-        }
+        return Columns(found, self.folder)
 
     def noted(self, notes: Sequence[str]) -> TableState:
         """The same table with more notes."""
-        other = copy.copy(self)
-        other.notes = (*self.notes, *notes)
-        return other
+        return self._copy(notes=(*self.notes, *notes))
 
     def refresh(self) -> TableState:
         """The table as it is now."""
-        return _open(self.location, **self._options)
+        return _open(self.location, self.options)
 
     def with_partition_types(self, types: Mapping[str, pa.DataType]) -> TableState:
         """The table as it is now, with partition columns of these types."""
         both = {**types, **self.partition_types}
-        return _open(self.location, **{**self._options, "partition_types": both})
+        return _open(self.location, replace(self.options, partition_types=both))
 
     def with_schema(self, declared: pa.Schema) -> TableState:
         """The table as it is now, with these columns."""
-        return _open(self.location, **{**self._options, "declared": declared})
+        return _open(self.location, replace(self.options, declared=declared))
 
     def with_derived(self, derived: Derived | None) -> TableState:
         """The table as it is now, with this declaration; None is the committed one."""
-        return _open(self.location, **{**self._options, "derived": derived})
+        return _open(self.location, replace(self.options, derived=derived))
 
     def check_names(self, *, case_sensitive: bool) -> None:
         """Refuse folders that spell a partition column in two ways, as Spark does.
@@ -226,7 +239,7 @@ class TableState:
             if case_sensitive and len(partition.names) > 1:
                 raise TableError(
                     f"the partition columns {list(partition.names)} of "
-                    f"{self.location.full('')!r} differ in capitals, so Spark refuses "
+                    f"{self.folder!r} differ in capitals, so Spark refuses "
                     "them too (expected one spelling, or case_sensitive=False)"
                 )
 
@@ -262,6 +275,13 @@ class TableState:
         """As ``ColumnIndexes.built``."""
         return self._indexes.built(column)
 
+    def counted(self, column: ColumnInfo) -> np.ndarray:
+        """Which files the newest commit has statistics of ``column`` for."""
+        stats = self.snapshot.manifest.stats.get(column.name)
+        if stats is None or column.domain is None or stats.domain != column.domain.tag:
+            return np.zeros(len(self), np.bool_)
+        return np.asarray(take(stats.values, self.rows).is_valid())
+
     def with_exact_names(self) -> TableState:
         """The same table, where capitals tell names apart.
 
@@ -269,7 +289,7 @@ class TableState:
         """
         if not self._indexes.respelled:
             return self
-        return self._with_indexes(replace(self._indexes, exact_names=True))
+        return self._copy(_indexes=replace(self._indexes, exact_names=True))
 
     def in_zone(self, instants: Instants) -> TableState:
         """The same table, for a session whose zone ``instants`` knows.
@@ -278,11 +298,11 @@ class TableState:
         """
         if not any(p.dtype == INSTANT for p in self.partitions):
             return self
-        return self._with_indexes(replace(self._indexes, instants=instants))
+        return self._copy(_indexes=replace(self._indexes, instants=instants))
 
-    def _with_indexes(self, indexes: ColumnIndexes) -> TableState:
+    def _copy(self, **changes: object) -> TableState:
         table = copy.copy(self)
-        vars(table).update(_indexes=indexes)
+        vars(table).update(changes)
         return table
 
 
@@ -295,63 +315,28 @@ def open_state(
     plain: bool = False,
     fresh: bool = False,
 ) -> TableState:
-    """The table below a folder: any directory of Parquet files that Spark reads.
-
-    Its files are those of ``spark.read.parquet(path)``: the files in the folder, or,
-    if there are folders named ``k=v``, those in such folders.
+    """The table below a folder; ``skipindex.open_table`` tells the rest.
 
     Args:
         table: a path or URI; a ``TableState`` is returned as it is.
-        schema: the columns, as for ``spark.read.schema``.  A file that lacks one of
-            them holds NULL.  By default they are those of one footer, as in Spark.
-        partition_types: types of hive partition columns, by name, where the
-            reader does not let Spark infer them.
-        derived: what the partition columns were made of; by default what
-            ``Table.declare_derived`` has committed.
+        schema: the columns; by default those of one footer, as in Spark.
+        partition_types: types of hive partition columns, by name.
+        derived: what the partition columns were made of; by default what is committed.
+        plain: whether to take a table of another format for a plain folder.
         fresh: list the files of a ``TableState`` again.
-        plain: take the folder for one of Parquet files, even if the log of Delta,
-            Iceberg, Hudi or another format in it says which files count.
 
     Raises:
-        TableError: there is no such folder, or no Parquet file in it, or Spark refuses
-            its folders, or it is a table of another format.
+        TableError: there is no such table.
     """
     if isinstance(table, TableState):
         return table.refresh() if fresh else table
-    location = table if isinstance(table, Location) else location_of(table)
-    return _open(
-        location,
-        partition_types=partition_types or {},
-        derived=derived,
-        declared=schema,
-        plain=plain,
-    )
+    options = Options(schema, partition_types or {}, derived, plain)
+    return _open(location_of(table), options)
 
 
-def _open(
-    location: Location,
-    *,
-    partition_types: Mapping[str, pa.DataType],
-    derived: Derived | None,
-    declared: pa.Schema | None,
-    plain: bool,
-) -> TableState:
-    observed = observe(location, schema=declared, plain=plain)
-    types = {} if declared is None else {f.name: f.type for f in declared}
-    return TableState(
-        location,
-        observed.listing,
-        observed.schema,
-        observed.refused,
-        observed.snapshot,
-        schema_path=observed.schema_path,
-        partition_types={**types, **partition_types},
-        folders=observed.folders,
-        notes=observed.notes,
-        derived=derived,
-        declared=declared,
-        plain=plain,
-    )
+def _open(location: Location, options: Options) -> TableState:
+    observed = observe(location, schema=options.declared, plain=options.plain)
+    return TableState(location, observed, options)
 
 
 def table_of(location: Location, files: Sequence[FileInfo]) -> TableState:
@@ -360,14 +345,6 @@ def table_of(location: Location, files: Sequence[FileInfo]) -> TableState:
     Raises:
         TableError: the first one is no readable Parquet file.
     """
-    schema_path = files[0].path
-    schema, refused = read_schema(location, schema_path)
-    return TableState(
-        location,
-        list(files),
-        schema,
-        refused,
-        Snapshot(-1, Manifest.empty()),
-        schema_path=schema_path,
-        partition_types={},
-    )
+    path = files[0].path
+    schema, refused = read_schema(location, path)
+    return TableState(location, Observed(list(files), schema, refused, path))

@@ -86,7 +86,7 @@ def test_check_32_the_cumulative_bitmap_of_18_has_the_rows_of_2_too() -> None:
 
 def test_number_of_bitmaps() -> None:
     column = encoded([*range(300), None], pa.int64())
-    assert opened(Bitmap(), column)[0].n_bitmaps == 301
+    assert opened(Bitmap(), column)[0].head.n_codes == 300
     assert opened(RangeBitmap(), column)[0].n_bitmaps == 300
     assert opened(RangeBitmap(max_bitmaps=7), column)[0].n_bitmaps == 7
 

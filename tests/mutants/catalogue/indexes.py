@@ -20,8 +20,8 @@ INDEXES: Final = (
     Mutant(
         "bloom-any",
         "indexes.filters.filter_type.FilterIndex.probe",
-        "any(all(may_hold(bits, key) for key in keys) for keys in alternatives)",
-        "all(all(may_hold(bits, key) for key in keys) for keys in alternatives)",
+        "any(all(may_hold(bits, head, key) for key in keys) for keys in alternatives)",
+        "all(all(may_hold(bits, head, key) for key in keys) for keys in alternatives)",
         "one absent value of a list is enough to skip: OAP 764",
         ("tests/indexes/kinds/test_bloom.py", *_KINDS),
     ),

@@ -80,8 +80,8 @@ STAGES: Final = (
     Mutant(
         "top-k-by-worst",
         "planner.stages.limit._first_rows",
-        "after(span[best])",
-        "after(span[worst])",
+        "after(span[best], last)",
+        "after(span[worst], last)",
         "a file is left out although its best row is among the first: trap C-50",
         _LIMITS,
     ),

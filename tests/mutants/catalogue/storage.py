@@ -19,7 +19,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "cached-neighbour",
-        "storage.pack.reader.Blob._get",
+        "storage.pack.reader.Blob.get",
         "cache.put(key, payload.n_parts, first, read, n_decoded)",
         "cache.put(key, payload.n_parts, start, read, n_decoded)",
         "a part is cached as another part",

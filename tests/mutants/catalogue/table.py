@@ -68,9 +68,9 @@ TABLE: Final = (
     ),
     Mutant(
         "cut-bound-exact",
-        "table.statistics.FileStats._only_among",
-        "only: Mask = hit & single & self.exact",
-        "only: Mask = hit & single",
+        "table.statistics.FileStats._is_single",
+        "same: Mask = single & self.exact",
+        "same: Mask = single",
         "a bound that was cut is taken for a value",
         _MINMAX,
     ),
@@ -84,7 +84,7 @@ TABLE: Final = (
     ),
     Mutant(
         "stale-files",
-        "table.freshness.match",
+        "table.column_indexes.match",
         "same[there] &= then[rows[there]] == now[there]",
         "same[there] &= then[rows[there]] >= 0",
         "a file that changed keeps its index: traps C-42 to C-45",

@@ -14,16 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex import col
+from skipindex import expressions as ex
 from skipindex.errors import PredicateError
-from skipindex.expressions import (
-    Comparison,
-    In,
-    Like,
-    Literal,
-    Operator,
-    Predicate,
-    Reference,
-)
 from skipindex.expressions.atoms import (
     Matches,
     NoneOf,
@@ -54,7 +46,7 @@ from tests.tables import holds
 
 Rows = frozenset[int]
 CLOCK = datetime.fromisoformat("2020-07-01 12:00:00")
-C = Reference(("c",))
+C = ex.Reference(("c",))
 
 
 def binder(columns: dict[str, pa.DataType], zone: str | None = "UTC") -> Binder:
@@ -67,7 +59,7 @@ def binder(columns: dict[str, pa.DataType], zone: str | None = "UTC") -> Binder:
 
 
 def bind(
-    predicate: Predicate, zone: str | None = "UTC", **columns: pa.DataType
+    predicate: ex.Predicate, zone: str | None = "UTC", **columns: pa.DataType
 ) -> BoundPredicate:
     return simplify(binder(columns, zone).bind(predicate))
 
@@ -123,15 +115,19 @@ def test_literals_of_the_columns_own_type_are_always_judged(
     column = data.draw(columns([dtype], min_size=1), label="column")
     known = [v for v in column.values if v is not None]
     value = data.draw(st.sampled_from(known)) if known else None
-    operator = data.draw(st.sampled_from(list(Operator)))
-    own = [Comparison(C, operator, value), col("c").is_null(), col("c").is_not_null()]
+    operator = data.draw(st.sampled_from(list(ex.Operator)))
+    own = [
+        ex.Comparison(C, operator, value),
+        col("c").is_null(),
+        col("c").is_not_null(),
+    ]
     listed: tuple[Any, ...] = tuple(known[:4])
-    own += [In(C, listed), In(C, listed, negated=True)]
+    own += [ex.In(C, listed), ex.In(C, listed, negated=True)]
     for predicate in own:
         assert not any(unknowns(bind(predicate, c=dtype))), predicate
 
 
-LITERALS: dict[str, Literal] = {
+LITERALS: dict[str, ex.Literal] = {
     "int": 5,
     "bigint": 1 << 40,
     "decimal": Decimal("5.0"),
@@ -165,7 +161,7 @@ def test_literals_that_need_a_cast_of_the_column_are_not_judged(
     dtype: pa.DataType, kind: str
 ) -> None:
     """Trap C-21.  What Spark brings into the column's own order is judged."""
-    tree = bind(Comparison(C, Operator.LE, LITERALS[kind]), c=dtype)
+    tree = bind(ex.Comparison(C, ex.Operator.LE, LITERALS[kind]), c=dtype)
     reasons = [unknown.reason for unknown in unknowns(tree)]
     assert bool(reasons) != (kind in JUDGED[dtype]), reasons
     assert all(reasons)
@@ -205,14 +201,14 @@ def test_literals_that_need_a_cast_of_the_column_are_not_judged(
         (col("c") != 2**63, "NotNullAtom"),
         (col("c").between(3, 1), "FALSE"),
         (col("c").between(1, 3), "Range(1, 4)"),
-        (Comparison(C, Operator.GT, math.nan), "FALSE"),
-        (Comparison(C, Operator.LT, math.nan), "NotNullAtom"),
+        (ex.Comparison(C, ex.Operator.GT, math.nan), "FALSE"),
+        (ex.Comparison(C, ex.Operator.LT, math.nan), "NotNullAtom"),
         (col("c") == 2.0**53, f"Range({2**53}, {2**53 + 2})"),
         (col("c").eq_null_safe(5), "OneOf(5,)"),
     ],
     ids=str,
 )
-def test_conditions_on_a_bigint(predicate: Predicate, expected: str) -> None:
+def test_conditions_on_a_bigint(predicate: ex.Predicate, expected: str) -> None:
     assert shape(bind(predicate, c=pa.int64())) == expected
 
 
@@ -265,7 +261,7 @@ def shape(tree: BoundPredicate) -> str:
     ],
 )
 def test_like_by_its_pattern(pattern: str, expected: str) -> None:
-    assert shape(bind(Like(C, pattern), c=pa.string())) == expected
+    assert shape(bind(ex.Like(C, pattern), c=pa.string())) == expected
 
 
 @pytest.mark.parametrize(
@@ -280,7 +276,7 @@ def test_like_by_its_pattern(pattern: str, expected: str) -> None:
     ],
 )
 def test_not_like_by_its_pattern(pattern: str, expected: str) -> None:
-    assert shape(bind(~Like(C, pattern), c=pa.string())) == expected
+    assert shape(bind(~ex.Like(C, pattern), c=pa.string())) == expected
 
 
 @pytest.mark.parametrize(
@@ -293,12 +289,12 @@ def test_not_like_by_its_pattern(pattern: str, expected: str) -> None:
     ],
 )
 def test_like_with_another_escape(pattern: str, escape: str, expected: str) -> None:
-    assert shape(bind(Like(C, pattern, escape), c=pa.string())) == expected
+    assert shape(bind(ex.Like(C, pattern, escape), c=pa.string())) == expected
 
 
 @pytest.mark.parametrize("dtype", [pa.int32(), pa.binary(), pa.date32()], ids=str)
 def test_like_on_what_is_no_text_is_not_judged(dtype: pa.DataType) -> None:
-    assert shape(bind(Like(C, "1%"), c=dtype)) == "Unknown"
+    assert shape(bind(ex.Like(C, "1%"), c=dtype)) == "Unknown"
 
 
 @pytest.mark.parametrize(
@@ -327,24 +323,24 @@ def test_a_list_is_judged_if_its_common_type_is_the_columns(
     values: tuple[Any, ...], dtype: pa.DataType, *, judged: bool
 ) -> None:
     for negated in (False, True):
-        tree = bind(In(C, values, negated), c=dtype)
+        tree = bind(ex.In(C, values, negated), c=dtype)
         assert any(unknowns(tree)) != judged, tree
 
 
-@pytest.mark.parametrize("operator", list(Operator))
-def test_trap_c19_summer_time_only_widens(operator: Operator) -> None:
+@pytest.mark.parametrize("operator", list(ex.Operator))
+def test_trap_c19_summer_time_only_widens(operator: ex.Operator) -> None:
     """No file is certain, and none within a day of the literal is skipped."""
     noon = datetime(2020, 7, 1, 16, tzinfo=UTC)  # 12:00 in New York
     moments = [noon.replace(day=d, month=m) for m in (6, 7) for d in range(1, 31)]
     column = ColumnData(pa.timestamp("us", "UTC"), (*moments, None))
-    predicate = Comparison(C, operator, CLOCK)
+    predicate = ex.Comparison(C, operator, CLOCK)
     found = rows_of(bind(predicate, "America/New_York", c=column.dtype), column)
-    null = {len(moments)} if operator is Operator.NULL_SAFE_NE else set()
+    null = {len(moments)} if operator is ex.Operator.NULL_SAFE_NE else set()
     assert found.lower == null
-    truth = oracle.matching(Comparison(C, operator, noon), {"c": column.values})
+    truth = oracle.matching(ex.Comparison(C, operator, noon), {"c": column.values})
     near = {i for i, m in enumerate(moments) if abs(m - noon) <= timedelta(days=1)}
     wide = set(truth) | near
-    if operator in {Operator.NE, Operator.NULL_SAFE_NE}:
+    if operator in {ex.Operator.NE, ex.Operator.NULL_SAFE_NE}:
         wide = set(range(len(column.values)))
     assert set(truth) | near <= found.upper <= wide
 

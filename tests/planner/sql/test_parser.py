@@ -3,30 +3,16 @@ from __future__ import annotations
 import doctest
 import logging
 import math
-from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skipindex import expressions as ex
 from skipindex.errors import PredicateError
-from skipindex.expressions import (
-    And,
-    Comparison,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Operator,
-    Or,
-    Predicate,
-    Reference,
-    Unsupported,
-    col,
-    to_sql,
-)
+from skipindex.expressions import col
 from skipindex.planner.sql import parser as module
 from skipindex.planner.sql.parser import parse
 from tests.oracle import Row, evaluate
@@ -36,209 +22,52 @@ from tests.strategies import integers_of, predicates, tables, values_of
 def value_of(literal: str) -> Any:
     """The value of a literal beside a column."""
     tree = parse(f"a = {literal}")
-    assert isinstance(tree, Comparison), tree
-    assert tree.column == Reference(("a",))
+    assert isinstance(tree, ex.Comparison), tree
+    assert tree.column == ex.Reference(("a",))
     return tree.value
+
+
+def cases(name: str) -> list[tuple[str, str]]:
+    """The lines of a file beside this one: a text, then what is expected of it."""
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
+    parted = (line.partition(" =>") for line in lines if not line.startswith("# "))
+    return [(text, expected.removeprefix(" ")) for text, _, expected in parted]
 
 
 # -- shape ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a = 1", "a = 1"),
-        ("a == 1", "a = 1"),
-        ("1 = a", "a = 1"),
-        ("1 < a", "a > 1"),
-        ("1 >= a", "a <= 1"),
-        ("1 <> a", "a != 1"),
-        ("1 <=> a", "a <=> 1"),
-        ("a !> 1", "a <= 1"),
-        ("a !< 1", "a >= 1"),
-        ("a>-1", "a > -1"),
-        ("a BETWEEN 1 AND 2", "a >= 1 AND a <= 2"),
-        ("a NOT BETWEEN 1 AND 2", "a < 1 OR a > 2"),
-        ("1 BETWEEN a AND b", "a <= 1 AND b >= 1"),
-        ("a BETWEEN 1 AND 2 AND b", "a >= 1 AND a <= 2 AND b = TRUE"),
-        ("a BETWEEN b AND 2", "(a >= b) AND a <= 2"),
-        ("a BETWEEN b AND c", "(a BETWEEN b AND c)"),
-        ("a IN (1, NULL, 'x')", "a IN (1, NULL, 'x')"),
-        ("a NOT IN (1)", "a NOT IN (1)"),
-        ("a IS NULL", "a IS NULL"),
-        ("a IS NOT NULL", "a IS NOT NULL"),
-        ("a IS TRUE", "a <=> TRUE"),
-        ("a IS NOT TRUE", "a IS DISTINCT FROM TRUE"),
-        ("a IS FALSE", "a <=> FALSE"),
-        ("a IS UNKNOWN", "a IS NULL"),
-        ("a IS DISTINCT FROM 1", "a IS DISTINCT FROM 1"),
-        ("a IS NOT DISTINCT FROM 1", "a <=> 1"),
-        ("a IS DISTINCT FROM NULL", "a IS NOT NULL"),
-        ("a LIKE 'x%'", "a LIKE 'x%'"),
-        ("a NOT LIKE 'x/%' ESCAPE '/'", "a NOT LIKE 'x/%' ESCAPE '/'"),
-        ("startswith(a, '5%')", r"a LIKE '5\\%%'"),
-        ("EndsWith(a, 'x')", "a LIKE '%x'"),
-        ("contains(a, 'x')", "a LIKE '%x%'"),
-        ("isnull(a)", "a IS NULL"),
-        ("isnotnull(a)", "a IS NOT NULL"),
-        ("isnan(a)", "a <=> CAST('nan' AS DOUBLE)"),
-        ("flag", "flag = TRUE"),
-        ("NOT flag", "NOT (flag = TRUE)"),
-        ("! flag", "NOT (flag = TRUE)"),
-        ("TRUE", "TRUE"),
-        ("a = 1 OR NULL", "a = 1 OR NULL"),
-        ("NOT a = 1 AND b = 2", "NOT (a = 1) AND b = 2"),
-        ("NOT a IN (1)", "a NOT IN (1)"),
-        ("a = 1 OR b = 2 AND c = 3", "a = 1 OR b = 2 AND c = 3"),
-        ("(a = 1 OR b = 2) AND c = 3", "(a = 1 OR b = 2) AND c = 3"),
-        ("NOT (a = 1 AND b = 2)", "NOT (a = 1 AND b = 2)"),
-        ("((a)) = (1)", "a = 1"),
-        ("((a = 1))", "a = 1"),
-        ("t.a = 1", "t.a = 1"),
-        ("`a b`.`c``d` = 1", "`a b`.`c``d` = 1"),
-        ("t.select = 1", "t.`select` = 1"),
-        ("date = 1 AND timestamp = 2", "date = 1 AND timestamp = 2"),
-        ("order = 1 AND x = 2 AND from = 3", "order = 1 AND x = 2 AND `from` = 3"),
-        ("a /* b = 2 OR */ = 1 -- OR c", "a = 1"),
-        ("a = 1 -- \\\n OR b = 2", "a = 1"),
-        ("1 = 1 AND NULL <=> NULL", "TRUE AND TRUE"),
-        ("1 > 2 OR NULL = 1", "FALSE OR NULL"),
-        ("NULL IS NOT NULL", "FALSE"),
-        ("1 BETWEEN 0 AND 2.5", "TRUE AND TRUE"),
-        ("upper(a) = 'X'", "upper(a) = 'X'"),
-        ("UPPER( a )='X'", "upper(a) = 'X'"),
-        ("a + 1 * b = 2", "(a + (1 * b)) = 2"),
-        ("(a + 1) * 2 = 2", "((a + 1) * 2) = 2"),
-        ("a - 1 - 2 < 2", "((a - 1) - 2) < 2"),
-        ("2 > -a", "negative(a) < 2"),
-        ("a -1 = 2", "(a - 1) = 2"),
-        ("a DIV 2 % 3 = 1", "((a DIV 2) % 3) = 1"),
-        ("a || 'x' = 'yx'", "(a || 'x') = 'yx'"),
-        ("a = 1 + 2 * 3 - -4", "a = 11"),
-        ("a = 7 DIV 2 OR a = -7 % 3", "a = 3 OR a = -1"),
-        ("a = 3 / 2", "a = 1.5D"),
-        ("-1::int = a", "a = -1"),
-        ("a = date_add(DATE '2020-02-28', 1)", "a = DATE '2020-02-29'"),
-        ("a < DATE '2020-01-31' + INTERVAL 1 MONTH", "a < DATE '2020-02-29'"),
-        ("a < DATE '2020-02-29' - INTERVAL '1' YEAR", "a < DATE '2019-02-28'"),
-        ("a = to_date('2020-01-02')", "a = DATE '2020-01-02'"),
-        ("a = make_date(2020, 2, 29)", "a = DATE '2020-02-29'"),
-        (
-            "a > TIMESTAMP '2020-01-31 12:00:00' + INTERVAL 36 HOURS",
-            "a > TIMESTAMP '2020-02-02 00:00:00'",
-        ),
-        ("a = upper('b') || 'c'", "a = 'Bc'"),
-        ("CAST(a AS INT) = 1", "CAST(a AS INT) = 1"),
-        ("a::decimal(10, 2) = 1", "CAST(a AS DECIMAL(10,2)) = 1"),
-        ("date(a) = DATE '2020-01-01'", "CAST(a AS DATE) = DATE '2020-01-01'"),
-        ("to_date(a) = DATE '2020-01-01'", "CAST(a AS DATE) = DATE '2020-01-01'"),
-        ("EXTRACT(YEAR FROM a) = 2020", "year(a) = 2020"),
-        ("substring(a FROM 2 FOR 3) = 'x'", "substring(a, 2, 3) = 'x'"),
-        ("position('x' IN a) = 1", "position('x', a) = 1"),
-        ("a + 1L = 2", "(a + CAST(1 AS BIGINT)) = 2"),
-        ("a + INTERVAL 1 DAY = 2", "(a + INTERVAL '1' DAY) = 2"),
-        ("a ILIKE 'X%'", "lower(a) LIKE 'x%'"),
-        ("a = 1 = TRUE", "a = 1"),
-        ("a = 1 <> TRUE", "a != 1"),
-        ("(a = 1 OR b) = FALSE", "a != 1 AND b != TRUE"),
-        ("(a = 1) IS TRUE", "a = 1 AND a IS NOT NULL"),
-        ("(a = 1) IS NOT TRUE", "a != 1 OR a IS NULL"),
-        ("a = 1 IS NULL", "(a != 1 OR a IS NULL) AND (a = 1 OR a IS NULL)"),
-        ("if(a > 1, 2, b) = 2", "CASE WHEN a > 1 THEN 2 ELSE b END = 2"),
-        ("nvl(a, 0) = 1", "coalesce(a, 0) = 1"),
-        ("nullif(a, 0) = 1", "CASE WHEN a = 0 THEN NULL ELSE a END = 1"),
-        (
-            "CASE a WHEN 1 THEN 'x' WHEN 2 THEN 'y' END = 'x'",
-            "CASE WHEN a = 1 THEN 'x' WHEN a = 2 THEN 'y' ELSE NULL END = 'x'",
-        ),
-        (
-            "CASE WHEN a > 1 THEN b < 2 ELSE c IS NULL END",
-            "a > 1 AND a IS NOT NULL AND b < 2 OR (a <= 1 OR a IS NULL) AND c IS NULL",
-        ),
-        (
-            "(a, b) IN ((1, 'x'), (2, 'y'))",
-            "a <=> 1 AND b <=> 'x' OR a <=> 2 AND b <=> 'y'",
-        ),
-    ],
+    ("text", "expected"), [*cases("judged.txt"), ("a = 1 -- \\\n OR b = 2", "a = 1")]
 )
 def test_what_an_index_can_judge(text: str, expected: str) -> None:
-    assert to_sql(parse(text)) == expected
-    assert to_sql(parse(expected)) == to_sql(parse(text))
+    assert ex.to_sql(parse(text)) == expected
+    assert ex.to_sql(parse(expected)) == ex.to_sql(parse(text))
 
 
-@pytest.mark.parametrize(
-    ("text", "unsupported", "reason"),
-    [
-        ("a = b", "a = b", "two columns are compared"),
-        ("sha2(a, 256) = 'X'", "sha2(a, 256) = 'X'", "the function sha2"),
-        ("SHA( a )='X'", "SHA( a )='X'", "the function SHA"),
-        ("a & 1 = 2", "a & 1 = 2", "arithmetic"),
-        ("a = 2147483647 + 1", "a = 2147483647 + 1", "arithmetic"),
-        ("a = 1 / 0", "a = 1 / 0", "arithmetic"),
-        ("a = 1F + 1", "a = 1F + 1", "arithmetic with a FLOAT"),
-        ("a = -b", "a = -b", "two columns are compared"),
-        ("TRY_CAST(a AS INT) = 1", None, "a cast of the column"),
-        ("CAST(a AS ARRAY<INT>) = 1", None, "a cast of the column"),
-        ("date_add(DAY, 1, a) = b", None, "the function date_add"),
-        ("if(sha(a) = 'x', 1, 2) = 1", None, "the function sha"),
-        ("(a = 1) = (b = 2)", None, "two conditions are compared"),
-        ("(a = 1) < TRUE", None, "conditions are ordered"),
-        ("(a = 1) = 1", None, "two conditions are compared"),
-        ("a BETWEEN 1 AND 2 = TRUE", "a BETWEEN 1 AND 2 = TRUE", None),
-        ("a IN (1, b)", "a IN (1, b)", "a column in a list"),
-        ("a IN (SELECT 1)", "a IN (SELECT 1)", "a subquery"),
-        ("EXISTS (SELECT 1 FROM t WHERE x AND y)", None, "EXISTS"),
-        ("(SELECT max(x) FROM t WHERE x AND y)", None, "a subquery"),
-        ("exists(arr, x -> x > 1 AND x < 3)", None, "EXISTS"),
-        ("a RLIKE 'x'", "a RLIKE 'x'", "a regular expression"),
-        ("a ILIKE 'é'", "a ILIKE 'é'", "ILIKE, which ignores case"),
-        ("a LIKE ANY ('x', 'y')", None, "LIKE with several patterns"),
-        ("a LIKE b", "a LIKE b", "LIKE of anything but a column and a string"),
-        ("a = 'x' COLLATE UTF8_LCASE", None, "a collation"),
-        ("a COLLATE UTF8_LCASE = 'x'", None, "a collation"),
-        ("a[0] = 1", "a[0] = 1", "an element of an array or a map"),
-        ("a = ?", "a = ?", "a parameter"),
-        ("a = :name", "a = :name", "a parameter"),
-        ("a < current_date", "a < current_date", "a value of the session"),
-        ("a < now()", "a < now()", "the function now"),
-        ("a = INTERVAL '1 2' DAY TO HOUR", None, "an interval"),
-        ("a = TIME '12:00:00'", "a = TIME '12:00:00'", "a literal of type TIME"),
-        ("a = DATE 'today'", "a = DATE 'today'", "the date 'today'"),
-        ("a = TIMESTAMP '2020-01-01 00:00:00 No/Region'", None, None),
-        ("a = TIMESTAMP_NTZ '2020-01-01 00:00:00Z'", None, None),
-        ("a = 16777216F", None, "a FLOAT literal that an integer column may round to"),
-        ("a = CAST(300 AS TINYINT)", None, "the cast of 300 to tinyint"),
-        ("a = CAST(5 AS DECIMAL(19, 0))", None, "the cast of 5 to decimal"),
-        ("a = CAST('1.5' AS INT)", None, "the cast of '1.5' to int"),
-        ("a = '\\uD800'", None, "a lone surrogate is no character"),
-        ("'a' = 1", "'a' = 1", None),
-        ("1", "1", "a literal that is no condition"),
-        ("(a, b) = (1, 2)", "(a, b) = (1, 2)", None),
-        ("startswith(a, b)", "startswith(a, b)", "the function startswith"),
-    ],
-)
-def test_what_no_index_can_judge_stays_as_written(
-    text: str, unsupported: str | None, reason: str | None
-) -> None:
+@pytest.mark.parametrize(("text", "reason"), cases("unjudged.txt"))
+def test_what_no_index_can_judge_stays_as_written(text: str, reason: str) -> None:
     """And the conditions around it are read as ever."""
     leaf = parse(text)
-    assert isinstance(leaf, Unsupported)
-    assert leaf.text == (unsupported or text)
+    assert isinstance(leaf, ex.Unsupported)
+    assert leaf.text == text
     assert leaf.reason
-    assert reason is None or leaf.reason == reason
+    assert reason in {"", leaf.reason}
     b, c = col("b") == 2, col("c") > 3
-    assert parse(f"b = 2 AND {text} AND c > 3") == And((b, leaf, c))
-    assert parse(f"b = 2 OR NOT {text} AND c > 3") == Or((b, And((Not(leaf), c))))
-    assert parse(f"b = 2 OR ({text}\n) OR c > 3") == Or((b, leaf, c))
+    assert parse(f"b = 2 AND {text} AND c > 3") == ex.And((b, leaf, c))
+    assert parse(f"b = 2 OR NOT {text} AND c > 3") == ex.Or(
+        (b, ex.And((ex.Not(leaf), c)))
+    )
+    assert parse(f"b = 2 OR ({text}\n) OR c > 3") == ex.Or((b, leaf, c))
 
 
 def test_unsupported_text_is_the_users_own() -> None:
     tree = parse("a = 1 AND\n  f( d , 1 )  >= /* why */ DATE'2020-01-01' OR b")
-    assert isinstance(tree, Or)
-    assert tree.children[0] == And(
+    assert isinstance(tree, ex.Or)
+    assert tree.children[0] == ex.And(
         (
             col("a") == 1,
-            Unsupported(
+            ex.Unsupported(
                 "f( d , 1 )  >= /* why */ DATE'2020-01-01'",
                 "the function f",
             ),
@@ -249,7 +78,7 @@ def test_unsupported_text_is_the_users_own() -> None:
 def test_nothing_is_read_where_spark_replaces_variables() -> None:
     text = "a = '${name}' AND b = 1"
     tree = parse(text)
-    assert isinstance(tree, Unsupported)
+    assert isinstance(tree, ex.Unsupported)
     assert tree.text == text
 
 
@@ -269,112 +98,31 @@ def test_nothing_is_read_where_spark_replaces_variables() -> None:
     ],
 )
 def test_a_doubled_quote_is_judged_as_spark_3_and_as_spark_4_read_it(
-    text: str, spark_4: Predicate, spark_3: Predicate
+    text: str, spark_4: ex.Predicate, spark_3: ex.Predicate
 ) -> None:
     tree = parse(text)
-    assert isinstance(tree, And)
-    assert tree.children[0] == Or((spark_4, spark_3))
-    assert isinstance(tree.children[1], Unsupported)
+    assert isinstance(tree, ex.And)
+    assert tree.children[0] == ex.Or((spark_4, spark_3))
+    assert isinstance(tree.children[1], ex.Unsupported)
     assert tree.children[1].text == text
 
 
 @pytest.mark.parametrize("text", ["a = ''", "a = '' ''", "a = r'' 'x'", 'a = "it\'s"'])
 def test_a_quote_that_is_not_doubled_is_read_once(text: str) -> None:
-    assert isinstance(parse(text), Comparison)
+    assert isinstance(parse(text), ex.Comparison)
 
 
 # -- literals -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("literal", "value"),
-    [
-        ("1", 1),
-        ("-1", -1),
-        ("- 1", -1),
-        ("+1", 1),
-        ("007", 7),
-        ("1L", 1),
-        ("-128Y", -128),
-        ("32767S", 32767),
-        ("9223372036854775807", 2**63 - 1),
-        ("-9223372036854775808", -(2**63)),
-        ("9223372036854775808", Decimal(2**63)),
-        ("-9223372036854775809", Decimal(-(2**63) - 1)),
-        ("1.5", Decimal("1.5")),
-        ("1.50", Decimal("1.50")),
-        ("1.", Decimal(1)),
-        (".5", Decimal("0.5")),
-        ("1.50BD", Decimal("1.50")),
-        ("-1bd", Decimal(-1)),
-        ("1e2BD", Decimal(100)),
-        ("1e2", 100.0),
-        ("1.E-2", 0.01),
-        ("1.5D", 1.5),
-        ("1d", 1.0),
-        ("-0.0D", -0.0),
-        ("1e-400", 0.0),
-        ("1.5F", 1.5),
-        ("1.1f", 1.100000023841858),
-        # The double nearest to it lies between two floats; in one step it goes up.
-        ("1.00000005960464477539063F", 1.0000001192092896),
-        ("1e-60F", 0.0),
-        ("1e-999999999F", 0.0),
-        ("TRUE", True),
-        ("false", False),
-        ("NULL", None),
-        ("''", ""),
-        ("'a' \"b\" r'\\n'", "ab\\n"),
-        (r"'\0\b\n\r\t\Z\a\'\"\\'", "\0\b\n\r\t\x1aa'\"\\"),
-        (r"'\%\_'", r"\%\_"),
-        (r"'\101\1\12\400\u0041\u41\U0001F33C'", "A112400Au41\U0001f33c"),
-        (r"'\uD83C\uDF3C'", "\U0001f33c"),
-        ("'a\\\nb'", "a\nb"),
-        ("r'\\'", "\\"),
-        ("X'1f'", b"\x1f"),
-        ('x "1"', b"\x01"),
-        ("X''", b""),
-        ("DATE '2020-1-2'", date(2020, 1, 2)),
-        ("DATE'2020'", date(2020, 1, 1)),
-        ('date "2020-03"', date(2020, 3, 1)),
-        ("DATE '0001-01-01'", date(1, 1, 1)),
-        ("TIMESTAMP '2020-01-02'", datetime(2020, 1, 2)),
-        ("TIMESTAMP '2020-01-02 3:4'", datetime(2020, 1, 2, 3, 4)),
-        ("TIMESTAMP '2020-01-02T03:04:05.6'", datetime(2020, 1, 2, 3, 4, 5, 600000)),
-        ("TIMESTAMP_NTZ '2020-01-02 03:04:05'", datetime(2020, 1, 2, 3, 4, 5)),
-        ("TIMESTAMP_LTZ '2020-01-02 03:04:05Z'", datetime(2020, 1, 2, 3, 4, 5, 0, UTC)),
-        (
-            "TIMESTAMP '2020-01-02 03:04:05 -8:30'",
-            datetime(2020, 1, 2, 3, 4, 5, 0, timezone(-timedelta(hours=8, minutes=30))),
-        ),
-        ("CAST('Infinity' AS DOUBLE)", math.inf),
-        ("CAST(' -1e3 ' AS DOUBLE)", -1000.0),
-        ("double(1)", 1.0),
-        ("CAST(1.5 AS DOUBLE)", 1.5),
-        ("float('1.1')", 1.100000023841858),
-        ("CAST('-inf' AS FLOAT)", -math.inf),
-        ("CAST(0.5 AS REAL)", 0.5),
-        ("CAST(' 5 ' AS BIGINT)", 5),
-        ("int(5)", 5),
-        ("'5'::int::tinyint", 5),
-        ("TRY_CAST('5' AS INT)", 5),
-        ("CAST('1.50' AS DECIMAL(5, 3))", Decimal("1.500")),
-        ("decimal(7)", Decimal(7)),
-        ("CAST(7 AS DECIMAL(20, 2))", Decimal("7.00")),
-        ("CAST(5 AS STRING)", "5"),
-        ("CAST('é' AS BINARY)", "é".encode()),
-        ("date('2020-01-01')", date(2020, 1, 1)),
-        ("CAST(DATE '2020-01-01' AS TIMESTAMP)", datetime(2020, 1, 1)),
-        ("boolean(TRUE)", True),
-    ],
+    ("literal", "value"), [*cases("literals.txt"), ("'a\\\nb'", repr("a\nb"))]
 )
 def test_a_literal_has_the_value_and_the_type_that_spark_gives_it(
-    literal: str, value: Any
+    literal: str, value: str
 ) -> None:
-    found = value_of(literal)
-    assert type(found) is type(value)
-    assert found == value
-    assert repr(found) == repr(value)  # also the scale and the sign of zero
+    """Python writes values of other types, scales and signs of zero differently."""
+    assert repr(value_of(literal)) == value
 
 
 @pytest.mark.parametrize(
@@ -393,7 +141,7 @@ def test_a_literal_has_the_value_and_the_type_that_spark_gives_it(
 )
 def test_a_null_of_a_type_is_left_to_spark(text: str) -> None:
     """Without ANSI mode a text column becomes a number, or NULL, next to it."""
-    assert isinstance(parse(text), Unsupported)
+    assert isinstance(parse(text), ex.Unsupported)
 
 
 @pytest.mark.parametrize(
@@ -406,52 +154,8 @@ def test_nan_is_a_literal(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = = 1", "expected a value, found '=' at line 1, column 5 of 'a = = 1'"),
-        ("a =", "expected a value, found the end at line 1, column 4 of 'a ='"),
-        ("a = 1 AND", "expected a condition, found the end at line 1, column 10"),
-        ("AND a", "expected a condition, found 'AND' at line 1, column 1"),
-        ("NOT", "expected a condition, found the end at line 1, column 4"),
-        ("()", "expected a condition, found '\\)' at line 1, column 2"),
-        ("", "expected a condition, found none in ''"),
-        ("-- no", "expected a condition, found none in '-- no'"),
-        ("(a = 1", "'\\(' is not closed at line 1, column 1"),
-        ("a = 1)", "unexpected '\\)' at line 1, column 6"),
-        ("f(a] = 1", "unexpected '\\]' at line 1, column 4"),
-        ("a = 'x", 'a string is not closed at line 1, column 5 of "a = \'x"'),
-        ("a = `x", "a quoted name is not closed at line 1, column 5"),
-        ("a /* = 1", "a comment is not closed at line 1, column 3"),
-        ("a = ``", "expected a name between the backticks at line 1, column 5"),
-        (
-            "a = 1; drop table x",
-            "expected one condition, found ';' at line 1, column 6",
-        ),
-        (
-            "SELECT * FROM t WHERE a",
-            "expected the condition alone, without 'SELECT' at",
-        ),
-        ("DROP TABLE t", "expected the condition alone, without 'DROP' at line 1"),
-        ("WHERE a = 1", "expected the condition alone, without 'WHERE' at line 1"),
+        *cases("mistakes.txt"),
         ("a = 1\n  AND b c", "near 'c' at line 2, column 9 of 'a = 1\\\\n  AND b c'"),
-        ("a = 1 ORDER BY b", "cannot read this condition near '(ORDER|BY)' at line 1"),
-        ("upper(a b) = 1", "cannot read this condition near 'b' at line 1, column 9"),
-        ("(a = 1, b)", "cannot read this condition near ',' at line 1, column 7"),
-        ("a @ 1", "cannot read this condition near '@' at line 1, column 3"),
-        ("a IN ()", "expected a value, found '\\)' at line 1, column 7"),
-        ("a IN 1", "expected '\\(', found '1' at line 1, column 6"),
-        ("a NOT 1", "expected BETWEEN, IN or LIKE, found '1' at line 1, column 7"),
-        ("a IS 1", "expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM, found '1'"),
-        ("a = 200Y", "'200Y' is outside of the range of tinyint at line 1, column 5"),
-        ("a = 1e999", "'1e999' is outside of the range of double at line 1, column 5"),
-        (
-            "a = 1e999999999999999999999BD",
-            "has more than 38 digits at line 1, column 5",
-        ),
-        ("a = X'1G'", "no hexadecimal digits: '1G' at line 1, column 5"),
-        ("a = DATE '2020-02-30'", "no date: '2020-02-30' at line 1, column 5"),
-        ("a = TIMESTAMP '2020-01-01 24:00:00'", "no timestamp: '2020-01-01 24:00:00'"),
-        ("a ::", "expected a type, found the end at line 1, column 5"),
-        ("a = INTERVAL -", "cannot read this condition near '-' at line 1, column 14"),
-        ("a LIKE 'x' ESCAPE 'yy'", "no escape for LIKE: 'yy' .* at line 1, column 8"),
     ],
 )
 def test_a_mistake_is_one_sentence_with_its_place(text: str, message: str) -> None:
@@ -465,7 +169,7 @@ def test_a_mistake_is_one_sentence_with_its_place(text: str, message: str) -> No
 )
 def test_a_form_without_its_end_is_left_to_spark(text: str) -> None:
     """They raised errors of Python."""
-    assert isinstance(parse(text), Unsupported)
+    assert isinstance(parse(text), ex.Unsupported)
 
 
 def test_a_long_text_is_quoted_around_the_mistake() -> None:
@@ -482,9 +186,9 @@ def test_a_long_text_is_quoted_around_the_mistake() -> None:
 def test_long_lists_and_chains_are_read() -> None:
     values = tuple(range(10_000))
     tree = parse(f"a IN ({', '.join(map(str, values))})")
-    assert tree == In(Reference(("a",)), values)
+    assert tree == ex.In(ex.Reference(("a",)), values)
     chain = parse(" OR ".join(f"a = {n}" for n in values))
-    assert isinstance(chain, Or)
+    assert isinstance(chain, ex.Or)
     assert len(chain.children) == len(values)
 
 
@@ -497,7 +201,7 @@ def test_deep_texts_are_read_or_left_to_spark(depth: int) -> None:
         "f(" * depth + "a" + ")" * depth + " = 1",
     ):
         tree = parse(f"b = 2 AND {text}")
-        assert isinstance(tree, And)
+        assert isinstance(tree, ex.And)
         assert tree.children[0] == (col("b") == 2)
 
 
@@ -525,7 +229,7 @@ def test_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 )
 def test_valid_conditions_that_other_grammars_stumble_over(text: str) -> None:
     tree = parse(f"{text} AND z = 1")
-    assert isinstance(tree, And)
+    assert isinstance(tree, ex.And)
     assert tree.children[-1] == (col("z") == 1)
 
 
@@ -537,7 +241,7 @@ def test_valid_conditions_that_other_grammars_stumble_over(text: str) -> None:
 def test_a_tree_written_and_read_again_means_the_same(data: st.DataObject) -> None:
     table = data.draw(tables(max_rows=6))
     tree = data.draw(predicates(table, unsupported=["f(x) = 1", "x + 1 > y"]))
-    again = parse(to_sql(tree))
+    again = parse(ex.to_sql(tree))
     columns = values_of(table)
 
     def judge(text: str, row: Row) -> bool | None:
@@ -549,19 +253,19 @@ def test_a_tree_written_and_read_again_means_the_same(data: st.DataObject) -> No
             evaluate(node, row, unsupported=judge, integers=integers_of(table))
             for node in (tree, again)
         )
-        assert ours is theirs, to_sql(tree)
+        assert ours is theirs, ex.to_sql(tree)
 
 
 @given(st.text(), st.text(min_size=1), st.booleans())
 def test_any_text_and_any_name_survive(text: str, name: str, negated: bool) -> None:
-    reference = Reference((name, "b"))
+    reference = ex.Reference((name, "b"))
     for tree in (
-        Comparison(reference, Operator.EQ, text),
-        In(reference, (text,), negated),
-        Like(reference, text, negated=negated),
-        IsNull(reference, negated),
+        ex.Comparison(reference, ex.Operator.EQ, text),
+        ex.In(reference, (text,), negated),
+        ex.Like(reference, text, negated=negated),
+        ex.IsNull(reference, negated),
     ):
-        assert parse(to_sql(tree)) == tree
+        assert parse(ex.to_sql(tree)) == tree
 
 
 @settings(max_examples=300)
@@ -571,7 +275,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         tree = parse(text)
     except PredicateError:
         return
-    assert to_sql(parse(to_sql(tree))) == to_sql(tree)
+    assert ex.to_sql(parse(ex.to_sql(tree))) == ex.to_sql(tree)
 
 
 def test_the_examples_in_the_docstring_run() -> None:

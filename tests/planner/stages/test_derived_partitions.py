@@ -82,7 +82,7 @@ def test_check_22_mirrored_operands_and_the_condition_as_it_was(
         "substring(ctime, 1, 10) IS NOT NULL",
         "ctime > 'no time at all'",
         "ctime > other",
-        "ctime > current_timestamp()",
+        "ctime > current_timestamp() - make_interval(40, 1, 0, 1)",
         "substring(ctime, 1, 10) >= upper(other)",
         "other > TIMESTAMP '2030-01-01 00:00:00'",
         "ctime IS NULL",
@@ -91,6 +91,13 @@ def test_check_22_mirrored_operands_and_the_condition_as_it_was(
 )
 def test_check_23_what_must_not_be_rewritten(logs: sx.Table, condition: str) -> None:
     assert days(logs, condition) == DAYS
+
+
+def test_the_moment_of_a_plan_is_a_literal(logs: sx.Table) -> None:
+    now = datetime(2022, 12, 1, 11, tzinfo=UTC)
+    assert days(logs, "ctime > current_timestamp()", now=now) == DAYS[4:]
+    assert days(logs, "ctime >= now() - INTERVAL 35 HOURS", now=now) == DAYS[3:]
+    assert days(logs, "ctime > current_timestamp()") == []
 
 
 def test_the_session_may_have_another_zone_than_the_writer(logs: sx.Table) -> None:

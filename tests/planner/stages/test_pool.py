@@ -8,9 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+import loky
 import numpy as np
 import pytest
-from loky import get_reusable_executor
 
 import skipindex as sx
 from skipindex.indexes import IndexType, index_types, registry
@@ -35,7 +35,7 @@ CONDITIONS: Mapping[str, Any] = {
 @pytest.fixture(scope="module", autouse=True)
 def _workers() -> Iterator[None]:
     yield
-    get_reusable_executor().shutdown(wait=True)
+    loky.get_reusable_executor().shutdown(wait=True)
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +129,7 @@ def test_a_worker_that_dies_costs_time_alone(
 def test_without_workers_one_process_does_it(
     table: sx.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool_module, "get_reusable_executor", forbidden)
+    monkeypatch.setattr(loky, "get_reusable_executor", forbidden)
     alone = told(table, CONDITIONS["or"], workers=1)
     assert not alone.pop("notes"), "it asked for no pool"
     together = told(table, CONDITIONS["or"], workers=2)
@@ -141,7 +141,7 @@ def test_without_workers_one_process_does_it(
 def test_few_files_start_no_workers(
     table: sx.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool_module, "get_reusable_executor", forbidden)
+    monkeypatch.setattr(loky, "get_reusable_executor", forbidden)
     monkeypatch.setattr(pool_module, "POOL_SECONDS", 3.0)
     assert not told(table, CONDITIONS["and"], workers=2)["notes"]
 

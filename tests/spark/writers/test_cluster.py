@@ -100,7 +100,7 @@ def sort_key(value: Any) -> tuple[int, Any]:
 
 
 def contents(df: DataFrame) -> Counter[str]:
-    """Return the multiset of rows; NaN and maps compare by how they print."""
+    """The multiset of rows; NaN and maps compare by how they print."""
     return Counter(map(repr, df.collect()))
 
 
@@ -109,7 +109,7 @@ def partitions(df: DataFrame) -> list[list[Row]]:
 
 
 def overlap(files: Sequence[Sequence[Row]], name: str) -> float:
-    """Return the mean share of files whose min/max a value of the column hits."""
+    """The mean share of files whose min/max a value of the column hits."""
     bounds = [(min(r[name] for r in f), max(r[name] for r in f)) for f in files if f]
     values = range(-1000, 1000, 25)
     hits = [sum(low <= v <= high for low, high in bounds) for v in values]
@@ -252,7 +252,7 @@ def test_names_are_matched_as_spark_matches_them(points: DataFrame) -> None:
     twice = points.select("x", sf.col("y").alias("X"))
     with pytest.raises(LayoutError, match="'X': the name is ambiguous"):
         cluster(twice, by=["X"], n_files=2)
-    # A doubled name that nobody asks for does no harm, also where rows are salted.
+    # A doubled name that is not asked for does no harm, also where rows are salted.
     doubled = points.select("g", "x", sf.col("y").alias("x"))
     assert cluster(doubled, by=["g"], n_files=8).columns == ["g", "x", "x"]
 

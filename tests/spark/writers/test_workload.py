@@ -13,7 +13,11 @@ from skipindex.errors import LayoutError, TableError
 from skipindex.layout import QueryTree
 from skipindex.spark.columns import row_size
 from skipindex.spark.placement import partition, place
-from skipindex.spark.placement.cluster import cluster
+from skipindex.spark.placement.cluster import (
+    apply_clustering,
+    cluster,
+    fit_workload,
+)
 from tests.spark.reading.whole import columns, rows
 
 pytestmark = pytest.mark.spark
@@ -159,8 +163,14 @@ def test_check_19_files_can_be_balanced_by_the_size_of_rows(
     long = sf.expr("repeat('x', CASE WHEN id < 600 THEN 1000 ELSE 10 END)")
     df = facts(spark).withColumn("text", long)
 
+    def clustered_by(balance: str) -> DataFrame:
+        if isinstance(by, list):
+            return cluster(df, by=by, n_files=10, balance=balance)
+        found = fit_workload(df, by, n_files=10, balance=balance)
+        return apply_clustering(df, found.layout)
+
     def spread(balance: str) -> float:
-        clustered = cluster(df, by=by, n_files=10, balance=balance)
+        clustered = clustered_by(balance)
         assert clustered.schema == df.schema, "no key is left"
         sizes = clustered.groupBy(sf.spark_partition_id()).agg(
             sf.sum(row_size(df.schema)).alias("size")
@@ -171,4 +181,4 @@ def test_check_19_files_can_be_balanced_by_the_size_of_rows(
 
     assert spread("bytes") < 4 < 8 < spread("rows")
     with pytest.raises(LayoutError, match="cannot balance 'files'"):
-        cluster(df, by=by, n_files=10, balance="files")
+        clustered_by("files")

@@ -31,7 +31,7 @@ from hypothesis.stateful import (
 )
 
 import skipindex as sx
-from skipindex.rewrite.arrival import Mode
+from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
 from skipindex.storage.log import FOLDER, LOG
@@ -151,7 +151,7 @@ class Life(RuleBasedStateMachine):
     def arrive(self, day: int, seed: int) -> None:
         """Rows are appended by us."""
         rows = self._new_rows(random.Random(seed))
-        self._arrive(day, rows, Mode.APPEND)
+        self._arrive(day, rows, SaveMode.APPEND)
         self._add(day, rows)
 
     @precondition(lambda self: not self.publishing)
@@ -159,7 +159,7 @@ class Life(RuleBasedStateMachine):
     def replace(self, day: int, seed: int) -> None:
         """All rows are overwritten by us."""
         rows = self._new_rows(random.Random(seed))
-        self._arrive(day, rows, Mode.OVERWRITE)
+        self._arrive(day, rows, SaveMode.OVERWRITE)
         self.truth, self.others = Counter(), []
         self._add(day, rows)
 
@@ -169,7 +169,7 @@ class Life(RuleBasedStateMachine):
         rows = self._new_rows(random.Random(seed))
         more = _counted(day, rows)
         with suppress(Killed), killed_at(step, after=after):
-            self._arrive(day, rows, Mode.APPEND)
+            self._arrive(day, rows, SaveMode.APPEND)
             step = -1
         before = [self.truth, *self.others]
         if step < 0:
@@ -185,7 +185,7 @@ class Life(RuleBasedStateMachine):
         """An overwrite dies: the table is the old one or the new one."""
         rows = self._new_rows(random.Random(seed))
         with suppress(Killed), killed_at(step, after=after):
-            self._arrive(day, rows, Mode.OVERWRITE)
+            self._arrive(day, rows, SaveMode.OVERWRITE)
             step = -1
         new = _counted(day, rows)
         if step < 0:
@@ -328,7 +328,7 @@ class Life(RuleBasedStateMachine):
         self.next_row += n
         return rows
 
-    def _arrive(self, day: int, rows: list[tuple[int, int]], mode: Mode) -> None:
+    def _arrive(self, day: int, rows: list[tuple[int, int]], mode: SaveMode) -> None:
         arrived(self.folder, mode, rows={day: _columns(rows)})
 
     def _add(self, day: int, rows: list[tuple[int, int]]) -> None:

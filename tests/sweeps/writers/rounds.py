@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import skipindex as sx
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.table import is_data_file
+from skipindex.storage.file_system.names import is_data_file
 from tests.sweeps.writers.player import FAULTS, Turn
 
 Play = Callable[[Sequence[Turn]], Sequence[str]]

@@ -31,7 +31,7 @@ from skipindex.indexes.positional import Interval
 
 _TABLE: Final = 1 << 20
 _TABLE_PER_ROW: Final = 16
-"""A table of all codes is made of up to so many entries, or so many a row."""
+"""A table of all codes is used up to these numbers of entries: in all, or a row."""
 
 _Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
@@ -41,7 +41,7 @@ def rows_among(
 ) -> BitMap:
     """The rows whose code is in one of the intervals.
 
-    Rows without a code count as those of the highest code that so many bits can have.
+    Rows without a code count as those of the highest code of that many bits.
 
     Args:
         zeros: for every bit, the lowest first, the rows where it is zero, as portable
@@ -55,9 +55,8 @@ def rows_among(
     slices = [dense_bits(raw, n_rows) for raw in zeros]
     wanted = _Wanted.of(intervals, 1 << len(zeros), n_rows)
     found = blank(1, n_rows)[0]
-    for start in range(
-        0, len(found), BITS_SIZE
-    ):  # what is transposed stays in the cache
+    # A container at a time, so that what is transposed stays in the processor's cache.
+    for start in range(0, len(found), BITS_SIZE):
         block = slice(start, start + BITS_SIZE)
         inverted = _inverted_codes([bits[block] for bits in slices])
         found[block] = np.packbits(wanted.among(inverted), bitorder="little")
@@ -118,7 +117,7 @@ def dense_bits(raw: memoryview, n_rows: int) -> Bits:
     """One bit a row, the lowest of a byte first, filled up to whole containers.
 
     Raises:
-        CorruptIndexError: these are the bytes of no bitmap of so many rows.
+        CorruptIndexError: these are the bytes of no bitmap of ``n_rows`` rows.
     """
     n = (n_rows + 0xFFFF) >> 16
     head = 8 + 8 * n

@@ -41,7 +41,7 @@ class Shape:
 
     @classmethod
     def of(cls, base: int, n_codes: int, *, ranged: bool) -> Shape:
-        """The shape for so many codes."""
+        """The shape for ``n_codes`` codes."""
         if base == 2 and n_codes:
             return cls(base, ranged, n_codes, max(1, (n_codes - 1).bit_length()))
         n_digits, reach = (1, base) if n_codes else (0, 1)

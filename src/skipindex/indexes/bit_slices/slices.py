@@ -21,9 +21,9 @@ from skipindex.indexes.positional import Interval
 from skipindex.storage.parts import Parts
 
 _DECODE_FROM_INTERVALS: Final = 16
-"""From so many intervals on decoding is faster, where slices are dense."""
+"""From this number of intervals on, decoding is faster, where slices are dense."""
 _SLICES_READ_AHEAD: Final = 4
-"""So many slices more than the logarithm of the rows are read at once."""
+"""How many more slices than the logarithm of the rows are read at once."""
 
 
 @dataclass(slots=True)

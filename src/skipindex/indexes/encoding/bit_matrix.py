@@ -21,7 +21,7 @@ Bytes = npt.NDArray[np.uint8]
 def pack_rows(
     filters: Sequence[bytes | memoryview], *, n_bits: int, rows_per_part: int
 ) -> Iterator[bytes]:
-    """The rows of some filters of so many bits, in parts.
+    """The rows of some filters of ``n_bits`` bits, in parts.
 
     Bit ``i`` of a row, the lowest of a byte first, is of filter ``i``.
     """

@@ -24,6 +24,7 @@ import zstandard
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Ints
+from skipindex.indexes.encoding.ranks import layout_of
 
 INTS_PER_CHUNK: Final = 2048
 CHUNK_BYTES: Final = 1 << 14
@@ -32,7 +33,7 @@ _LEVEL: Final = 1
 _WORTH: Final = 0.75
 """A chunk is compressed if it shrinks to this share, since reading it costs more."""
 _WORTH_FROM: Final = 1 << 10
-"""And if it has so many bytes."""
+"""Fewer bytes than this are never compressed."""
 _MAX_RAW: Final = 1 << 31
 
 _Numbers = npt.NDArray[np.uint64]
@@ -40,7 +41,7 @@ _Numbers = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Byte strings that lie behind one another; as a sequence fit for bisection.
+    """Byte strings that lie one after another; as a sequence fit for bisection.
 
     Args:
         data: the strings.
@@ -92,7 +93,7 @@ def unpack_ints(raw: memoryview, n: int) -> _Numbers:
 def pack_texts(distinct: pa.LargeBinaryArray, ends: Iterable[int]) -> Iterator[bytes]:
     """The chunks of sorted distinct byte strings, cut at ``ends``."""
     compressor = zstandard.ZstdCompressor(level=_LEVEL)
-    offsets, data = _layout(distinct)
+    offsets, data = layout_of(distinct)
     start = 0
     for end in ends:
         at = offsets[start : end + 1]
@@ -122,7 +123,7 @@ def text_ends(distinct: pa.LargeBinaryArray) -> list[int]:
     n = len(distinct)
     if not n:
         return []
-    offsets, _ = _layout(distinct)
+    offsets, _ = layout_of(distinct)
     weights = offsets - offsets[0] + np.arange(n + 1)  # a length costs a byte or so
     ends = [0]
     while ends[-1] < n:
@@ -130,14 +131,6 @@ def text_ends(distinct: pa.LargeBinaryArray) -> list[int]:
         full = int(weights.searchsorted(limit, side="right"))
         ends.append(min(n, max(full - 1, ends[-1] + 1)))
     return ends[1:]
-
-
-def _layout(texts: pa.LargeBinaryArray) -> tuple[Ints, npt.NDArray[np.uint8]]:
-    """Offsets of all strings, one more than there are, and the bytes."""
-    _, offset_buffer, data_buffer = texts.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64)
-    offsets = offsets[texts.offset : texts.offset + len(texts) + 1]
-    return offsets, np.frombuffer(data_buffer or b"", np.uint8)
 
 
 def _packed(
@@ -171,7 +164,7 @@ def _unpacked(raw: memoryview, n: int) -> tuple[npt.NDArray[Any] | int, memoryvi
     if width > 8 or form & 0x70:
         raise CorruptIndexError(f"a dictionary chunk of {len(raw)} bytes has no form")
     if form & _ZSTD:
-        content = _decompressed(content)
+        content = decompressed(content, _MAX_RAW)
     if len(content) < (n * width or 8):
         raise CorruptIndexError(
             f"a dictionary chunk has {len(content)} bytes for {n} numbers"
@@ -186,12 +179,17 @@ def _unpacked(raw: memoryview, n: int) -> tuple[npt.NDArray[Any] | int, memoryvi
     return as_bytes.view("<u8").reshape(n), content[n * width :]
 
 
-def _decompressed(frame: memoryview) -> memoryview:
+def decompressed(frame: memoryview, limit: int) -> memoryview:
+    """What is in a zstd frame, if it is less than ``limit`` bytes.
+
+    Raises:
+        CorruptIndexError: it is not, or the frame is damaged.
+    """
     try:
         size = zstandard.frame_content_size(frame)
-        if not 0 < size < _MAX_RAW:
-            raise CorruptIndexError(f"a dictionary chunk claims {size} bytes")
+        if not 0 < size < limit:
+            raise CorruptIndexError(f"a zstd frame claims {size} bytes")
         # A decompressor is not safe to share between threads, and cheap to make.
         return memoryview(zstandard.ZstdDecompressor().decompress(frame))
     except (zstandard.ZstdError, MemoryError) as error:
-        raise CorruptIndexError(f"a dictionary chunk is damaged ({error})") from error
+        raise CorruptIndexError(f"a zstd frame is damaged ({error})") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +16,7 @@ from skipindex.indexes.encoding.chunks import (
     pack_texts,
     text_ends,
 )
-from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.header import BYTES, VALUE_MODE, Head
 from skipindex.indexes.encoding.ranks import Distinct
 
@@ -72,13 +73,28 @@ def dictionary(distinct: Distinct) -> tuple[int, bytes, list[bytes]]:
     return BYTES, _text_head(distinct, ends), list(pack_texts(distinct, ends))
 
 
-def value_coding(column: EncodedColumn, low: int, high: int) -> Coding:
-    """Code by ``value - low``; the span ``high - low`` is less than 2**32 - 1."""
-    values = column.values
+def value_span(column: EncodedColumn) -> int | None:
+    """How many codes value mode needs; None if no integers are there, or too many."""
+    low, high = column.minimum, column.maximum
+    if not isinstance(low, int) or not isinstance(high, int):
+        return None
+    span = high - low + 1
+    return span if span < NULL_CODE else None
+
+
+def value_coding(column: EncodedColumn, span: int) -> Coding:
+    """Code by the difference from the least value; ``span`` is ``value_span``."""
+    values, low = column.values, column.minimum
     assert isinstance(values, np.ndarray)
+    assert isinstance(low, int)
     codes = column.spread((values - low).astype(np.uint32))
     head = np.array([low], "<i8").tobytes()
-    return Coding(codes, high - low + 1, VALUE_MODE, head, [])
+    return Coding(codes, span, VALUE_MODE, head, [])
+
+
+def dictionary_bits(n_distinct: int, span: int) -> float:
+    """About the size of a sorted dictionary of integers: the entropy of its gaps."""
+    return n_distinct * (math.log2(span / n_distinct) + 1.5)
 
 
 def _text_head(distinct: pa.LargeBinaryArray, ends: list[int]) -> bytes:

@@ -19,6 +19,7 @@ from skipindex.indexes.encoding.ranks import (
     distinct_ints,
     rank_bytes,
     rank_ints,
+    taken,
 )
 
 NULL_CODE: Final = 0xFFFF_FFFF
@@ -64,9 +65,7 @@ class EncodedColumn:
         """The values that are not NULL, in row order."""
         if self._encoded is None:
             codes, distinct = self._ranked
-            if isinstance(distinct, np.ndarray):
-                return distinct[codes]
-            return distinct.take(pa.array(codes))
+            return taken(distinct, codes)
         present = self._encoded.drop_null() if self.null_count else self._encoded
         if self.domain.is_bytes:
             return present
@@ -198,9 +197,7 @@ def _rank_entries(indices: pa.Array, entries: pa.Array) -> tuple[Codes, Distinct
         return codes, distinct
     renumbered = np.cumsum(used, dtype=np.uint32)
     renumbered -= np.uint32(1)
-    if isinstance(distinct, np.ndarray):
-        return renumbered[codes], distinct[used]
-    return renumbered[codes], distinct.filter(pa.array(used))
+    return renumbered[codes], taken(distinct, np.flatnonzero(used))
 
 
 def _validity(values: pa.Array) -> npt.NDArray[np.bool_] | None:

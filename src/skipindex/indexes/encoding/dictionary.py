@@ -6,7 +6,7 @@ header holds a key for every chunk: a look-up unpacks one chunk, and no chunk fo
 value beyond the file's extremes.  In *value mode* (integers only) a code is
 ``value - base``; then there is no dictionary, and codes that no row has.
 
-In the header, behind the fixed fields::
+In the header, after the fixed fields::
 
     value mode   i64 base
     integers     i64 greatest value | i64 first value of every chunk
@@ -20,6 +20,7 @@ In the header, behind the fixed fields::
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,11 +43,10 @@ from skipindex.storage.parts import Parts
 
 T = TypeVar("T")
 
-_BOUND_BYTES: Final = 64
 _CACHED_CHUNKS: Final = 2
 """Chunks that a dictionary caches unpacked: a range has two ends."""
 _BULK_LOOKUP_FROM: Final = 16
-"""From so many values on, they are looked up chunk by chunk."""
+"""From this number of values on, they are looked up chunk by chunk."""
 
 
 class Codebook(Protocol):
@@ -92,41 +92,60 @@ def open_codebook(head: Head, cursor: Cursor, parts: Parts) -> Codebook:
     return _IntDictionary(head.n_codes, parts, greatest, firsts)
 
 
+class _Book(ABC):
+    """What all codebooks have in common: a code is a place in an ascending order."""
+
+    __slots__ = ()
+
+    n_codes: int
+
+    @abstractmethod
+    def _place(self, value: Value) -> tuple[int, bool]:
+        """How many codes are of values below ``value``, and whether the next is its."""
+
+    def find(self, value: Value) -> int | None:
+        code, is_there = self._place(value)
+        return code if is_there else None
+
+    def find_all(self, values: Values) -> list[int]:
+        return [code for v in values if (code := self.find(v)) is not None]
+
+    def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
+        start = 0 if low is None else self._place(low)[0]
+        stop = self.n_codes if high is None else self._place(high)[0]
+        return start, max(start, stop)
+
+    def texts(self) -> pa.LargeBinaryArray | None:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
-class _Offsets:
+class _Offsets(_Book):
     """Value mode."""
 
     n_codes: int
     base: int
 
-    def find(self, value: Value) -> int | None:
+    def _place(self, value: Value) -> tuple[int, bool]:
         assert isinstance(value, int)
         code = value - self.base
-        return code if 0 <= code < self.n_codes else None
+        if 0 <= code < self.n_codes:
+            return code, True
+        return (0 if code < 0 else self.n_codes), False
 
     def find_all(self, values: Values) -> list[int]:
-        if isinstance(values, IntegerSet):
-            inside = values_between(values, self.base, self.base + self.n_codes)
-            codes: list[int] = (np.asarray(inside) - self.base).tolist()
-            return codes
-        return [code for v in values if (code := self.find(v)) is not None]
-
-    def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
-        assert not isinstance(low, bytes)
-        assert not isinstance(high, bytes)
-        start = 0 if low is None else min(max(0, low - self.base), self.n_codes)
-        stop = self.n_codes if high is None else min(high - self.base, self.n_codes)
-        return start, max(start, stop)
+        if not isinstance(values, IntegerSet):
+            return _Book.find_all(self, values)
+        inside = values_between(values, self.base, self.base + self.n_codes)
+        codes: list[int] = (np.asarray(inside) - self.base).tolist()
+        return codes
 
     def values(self, start: int, stop: int) -> list[Value]:
         return list(range(self.base + start, self.base + stop))
 
-    def texts(self) -> None:
-        """Integers are no texts."""
-
 
 @dataclass(frozen=True, slots=True)
-class _IntDictionary:
+class _IntDictionary(_Book):
     """Rank mode on integers."""
 
     n_codes: int
@@ -136,32 +155,33 @@ class _IntDictionary:
     cache: dict[int, npt.NDArray[np.uint64]] = field(default_factory=dict, init=False)
 
     def _above_first(self, i: int) -> npt.NDArray[np.uint64]:
-        """How far the values of chunk ``i`` behind its first are above it."""
+        """How far the values of chunk ``i`` but the first are above the first."""
         chunk = self.cache.get(i)
         if chunk is None:
             n = min(INTS_PER_CHUNK, self.n_codes - i * INTS_PER_CHUNK)
             chunk = unpack_ints(self.parts[1 + i], n)
-            _keep(self.cache, i, chunk)
+            _store(self.cache, i, chunk)
         return chunk
 
-    def find(self, value: Value) -> int | None:
+    def _place(self, value: Value) -> tuple[int, bool]:
         assert isinstance(value, int)
-        if not self.n_codes or not self.firsts[0] <= value <= self.greatest:
-            return None
+        if not self.n_codes or value < self.firsts[0]:
+            return 0, False
+        if value > self.greatest:
+            return self.n_codes, False
         i = bisect_right(self.firsts, value) - 1
         above = value - self.firsts[i]
         if not above:
-            return i * INTS_PER_CHUNK
+            return i * INTS_PER_CHUNK, True
         # For one value, bisection of plain memory is faster than numpy's.
         chunk = self._above_first(i).data
         at = bisect_left(chunk, above)
-        if at == len(chunk) or chunk[at] != above:
-            return None
-        return i * INTS_PER_CHUNK + 1 + at
+        is_there = at < len(chunk) and chunk[at] == above
+        return i * INTS_PER_CHUNK + 1 + at, is_there
 
     def find_all(self, values: Values) -> list[int]:
         if len(values) < _BULK_LOOKUP_FROM or not self.n_codes:
-            return [code for v in values if (code := self.find(v)) is not None]
+            return _Book.find_all(self, values)
         fitting = values_between(values, self.firsts[0], self.greatest + 1)
         inside = np.array(fitting, np.int64)
         owners = np.searchsorted(np.array(self.firsts), inside, side="right") - 1
@@ -175,25 +195,6 @@ class _IntDictionary:
             codes += (i * INTS_PER_CHUNK + at).tolist()
         return codes
 
-    def _position(self, value: Value) -> int:
-        """The number of distinct values below ``value``."""
-        assert isinstance(value, int)
-        if not self.n_codes or value <= self.firsts[0]:
-            return 0
-        if value > self.greatest:
-            return self.n_codes
-        i = bisect_right(self.firsts, value) - 1
-        above = value - self.firsts[i]
-        if not above:
-            return i * INTS_PER_CHUNK
-        at = int(self._above_first(i).searchsorted(np.uint64(above)))
-        return i * INTS_PER_CHUNK + 1 + at
-
-    def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
-        start = 0 if low is None else self._position(low)
-        stop = self.n_codes if high is None else self._position(high)
-        return start, max(start, stop)
-
     def values(self, start: int, stop: int) -> list[Value]:
         found: list[Value] = []
         for i in range(start // INTS_PER_CHUNK, -(-stop // INTS_PER_CHUNK)):
@@ -202,12 +203,9 @@ class _IntDictionary:
             found += chunk[max(start - at, 0) : stop - at]
         return found
 
-    def texts(self) -> None:
-        """Integers are no texts."""
-
 
 @dataclass(frozen=True, slots=True)
-class _TextDictionary:
+class _TextDictionary(_Book):
     """Rank mode on byte strings."""
 
     n_codes: int
@@ -226,40 +224,19 @@ class _TextDictionary:
         if chunk is None:
             n = self.ends[i] - self._begin(i)
             chunk = unpack_texts(self.parts[1 + i], n)
-            _keep(self.cache, i, chunk)
+            _store(self.cache, i, chunk)
         return chunk
 
-    def find(self, value: Value) -> int | None:
+    def _place(self, value: Value) -> tuple[int, bool]:
         assert isinstance(value, bytes)
-        if not self.n_codes or value < self.lower or self._is_above(value):
-            return None
+        if not self.n_codes or value < self.lower:
+            return 0, False
+        if self.upper and value >= self.upper:
+            return self.n_codes, False
         i = bisect_right(self.keys, value)
         chunk = self._chunk(i)
         at = bisect_left(chunk, value)
-        if at == len(chunk) or chunk[at] != value:
-            return None
-        return self._begin(i) + at
-
-    def find_all(self, values: Values) -> list[int]:
-        return [code for v in values if (code := self.find(v)) is not None]
-
-    def _is_above(self, value: bytes) -> bool:
-        return bool(self.upper) and value >= self.upper
-
-    def _position(self, value: Value) -> int:
-        """The number of distinct values below ``value``."""
-        assert isinstance(value, bytes)
-        if not self.n_codes or value <= self.lower:
-            return 0
-        if self._is_above(value):
-            return self.n_codes
-        i = bisect_right(self.keys, value)
-        return self._begin(i) + bisect_left(self._chunk(i), value)
-
-    def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
-        start = 0 if low is None else self._position(low)
-        stop = self.n_codes if high is None else self._position(high)
-        return start, max(start, stop)
+        return self._begin(i) + at, at < len(chunk) and chunk[at] == value
 
     def values(self, start: int, stop: int) -> list[Value]:
         found: list[Value] = []
@@ -271,6 +248,10 @@ class _TextDictionary:
                 found += [chunk[k] for k in places]
         return found
 
+    def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
+        # No value is below the lower bound, so no chunk is read for it.
+        return _Book.locate(self, None if low == self.lower else low, high)
+
     def texts(self) -> pa.LargeBinaryArray:
         """All values, in one read of all chunks."""
         if not self.n_codes:
@@ -281,7 +262,7 @@ class _TextDictionary:
         return pa.concat_arrays([chunk.to_arrow() for chunk in chunks])
 
 
-def _keep(cache: dict[int, T], i: int, chunk: T) -> None:
+def _store(cache: dict[int, T], i: int, chunk: T) -> None:
     """Cache a chunk and evict the oldest ones; threads may share the cache."""
     for old in list(cache)[: len(cache) + 1 - _CACHED_CHUNKS]:
         cache.pop(old, None)

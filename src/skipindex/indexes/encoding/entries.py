@@ -25,25 +25,18 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import zstandard
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Ints
-from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.indexes.encoding.postings import pack_postings
-from skipindex.indexes.encoding.roaring import blank, pack_all
+from skipindex.indexes.encoding.chunks import decompressed
+from skipindex.indexes.encoding.header import Cursor, ascend
+from skipindex.storage.parts import Parts
 
-PART_BYTES: Final = 1 << 14
-_FEW_VALUES: Final = 64
-"""Up to here one pass over the codes for every value beats sorting them."""
-_UNIFORM: Final = 4
-_GAPS: Final = 8
-_MIXED: Final = 16
-_LEVEL: Final = 1
-_WORTH: Final = 0.75
+UNIFORM: Final = 4
+GAPS: Final = 8
+MIXED: Final = 16
 _MAX_RAW: Final = 1 << 26
 
-_Rows: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+Rows: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
 def row_bytes(n_rows: int) -> int:
@@ -51,13 +44,14 @@ def row_bytes(n_rows: int) -> int:
     return 2 if n_rows <= 1 << 16 else 3 if n_rows <= 1 << 24 else 4
 
 
-def _write_rows(rows: _Rows, width: int) -> bytes:
+def write_rows(rows: Rows, width: int) -> bytes:
+    """The rows as postings of ``width`` bytes each."""
     if width == 3:
         return rows.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :3].tobytes()
     return rows.astype(f"<u{width}").tobytes()
 
 
-def read_rows(raw: memoryview, width: int) -> _Rows:
+def read_rows(raw: memoryview, width: int) -> Rows:
     """The rows of postings of ``width`` bytes each."""
     if width != 3:
         return np.frombuffer(raw, f"<u{width}")
@@ -86,7 +80,7 @@ class Entries:
     def take(self, start: int, stop: int) -> tuple[list[memoryview], list[memoryview]]:
         """Bytes of postings, and of bitmaps, of the entries ``start .. stop - 1``."""
         taken: tuple[list[memoryview], list[memoryview]] = [], []
-        if not self.form & _MIXED:
+        if not self.form & MIXED:
             at, end = self._rows_before(start), self._rows_before(stop)
             at, end = at * self.width, end * self.width
             taken[0].append(self.data[at:end])
@@ -109,7 +103,7 @@ class Entries:
         return len(self.data) + self.table.nbytes
 
     def _rows_before(self, entry: int) -> int:
-        if self.form & _UNIFORM:
+        if self.form & UNIFORM:
             return int(self.table[0]) * entry
         return int(self.table[entry - 1]) if entry else 0
 
@@ -121,215 +115,94 @@ def read_entries(raw: memoryview, n: int, width: int) -> Entries:
         CorruptIndexError: the part does not have them.
     """
     form = raw[0] if len(raw) else 0xFF
-    size, n_numbers = 1 << (form & 3), 1 if form & _UNIFORM else n
+    size, n_numbers = 1 << (form & 3), 1 if form & UNIFORM else n
     head = 1 + size * n_numbers
     if form >> 5 or size > 4 or len(raw) < head:
         raise CorruptIndexError(f"a part of {len(raw)} bytes has no {n} entries")
     table: npt.NDArray[Any] = np.frombuffer(raw, f"<u{size}", n_numbers, 1)
-    if not form & (_MIXED | _UNIFORM):
+    if not form & (MIXED | UNIFORM):
         table = np.add.accumulate(table, dtype=np.int64)
     data = raw[head:]
-    if form & _GAPS:
+    if form & GAPS:
         data = _without_gaps(data, width)
     return Entries(form, table, data, width)
 
 
+@dataclass(frozen=True, slots=True)
+class EntryParts:
+    """Where the entries of all codes are in a payload.
+
+    Args:
+        firsts: the first code of every part.
+        n_codes: codes are below this.
+        at: the first part of entries.
+        width: the bytes of a row in postings.
+    """
+
+    firsts: Sequence[int]
+    n_codes: int
+    at: int
+    width: int
+
+    @classmethod
+    def open(cls, cursor: Cursor, *, n_codes: int, at: int, n_rows: int) -> EntryParts:
+        """Read u32 number of parts and u32 first code of each.
+
+        Raises:
+            CorruptIndexError: these cannot be the parts of ``n_codes`` codes.
+        """
+        (n_parts,) = cursor.numbers("I", 1)
+        firsts = cursor.numbers("I", n_parts)
+        if (
+            not ascend((*firsts, n_codes))
+            or any(firsts[:1])
+            or (n_codes and not n_parts)
+        ):
+            raise CorruptIndexError("the parts of entries are out of order")
+        return cls(firsts, n_codes, at, row_bytes(n_rows))
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    def one(self, parts: Parts, code: int) -> tuple[Entries, int]:
+        """The entries that have that of ``code``, and its place; perhaps cached."""
+        i = self._part_of(code)
+        begin, end = self._codes_of(i)
+
+        def decode(raw: memoryview) -> Entries:
+            return read_entries(raw, end - begin, self.width)
+
+        return parts.decoded(self.at + i, decode), code - begin
+
+    def among(
+        self, parts: Parts, intervals: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[Entries, int, int]]:
+        """Entries of the codes of ascending intervals, and which of them these are.
+
+        No part is read twice, and those of an interval are read at once.
+        """
+        read: dict[int, Entries] = {}
+        for start, stop in intervals:
+            first, last = self._part_of(start), self._part_of(stop - 1)
+            new = first + (first in read)
+            raw = parts.read(self.at + new, self.at + last + 1) if new <= last else []
+            for i, part in enumerate(raw, new):
+                begin, end = self._codes_of(i)
+                read[i] = read_entries(part, end - begin, self.width)
+            for i in range(first, last + 1):
+                begin, end = self._codes_of(i)
+                yield read[i], max(start, begin) - begin, min(stop, end) - begin
+
+    def _part_of(self, code: int) -> int:
+        return bisect_right(self.firsts, code) - 1
+
+    def _codes_of(self, i: int) -> tuple[int, int]:
+        end = self.firsts[i + 1] if i + 1 < len(self.firsts) else self.n_codes
+        return self.firsts[i], end
+
+
 def _without_gaps(frame: memoryview, width: int) -> memoryview:
     dtype = np.dtype("<u2" if width == 2 else "<u4")
-    try:
-        if not 0 < zstandard.frame_content_size(frame) < _MAX_RAW:
-            raise CorruptIndexError("a part does not say how many rows it has")
-        raw = zstandard.ZstdDecompressor().decompress(frame)
-    except (zstandard.ZstdError, MemoryError) as error:
-        raise CorruptIndexError(f"a part is damaged ({error})") from error
-    rows = np.cumsum(np.frombuffer(raw, dtype), dtype=dtype)
-    return memoryview(_write_rows(rows, width))
-
-
-@dataclass(frozen=True, slots=True)
-class _Packing:
-    """All entries before they are cut into parts.
-
-    Args:
-        postings: the rows of the values, by value and row.
-        starts: where each value begins in ``postings``; one more for the end.
-        bitmaps: the bytes of the values that are written as bitmaps.
-    """
-
-    postings: _Rows
-    starts: Ints
-    bitmaps: dict[int, bytes]
-
-
-def pack_entries(column: EncodedColumn) -> tuple[list[bytes], list[int]]:
-    """The parts, and the first code of each."""
-    n_values = column.n_distinct
-    if not n_values:
-        return [], []
-    width = row_bytes(column.n_rows)
-    if n_values <= _FEW_VALUES:
-        packing = _pack_by_mask(column, width)
-    else:
-        packing = _packing_of(_sorted_keys(column), column.counts, width)
-    return _parts_of(packing, width)
-
-
-def pack_sets(
-    keys: npt.NDArray[np.uint64], n_sets: int, n_rows: int
-) -> tuple[list[bytes], list[int]]:
-    """The parts of any sets of rows, and the first set of each.
-
-    Args:
-        keys: ``set << 32 | row``, sorted and distinct; every set has a row.
-        n_sets: sets are below this.
-        n_rows: rows are below this.
-    """
-    if not n_sets:
-        return [], []
-    counts = np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=n_sets)
-    width = row_bytes(n_rows)
-    return _parts_of(_packing_of(keys, counts, width), width)
-
-
-def _parts_of(packing: _Packing, width: int) -> tuple[list[bytes], list[int]]:
-    counts = np.diff(packing.starts)
-    n_values = len(counts)
-    sizes, is_bitmap = counts * width, np.zeros(n_values, np.bool_)
-    for i, raw in packing.bitmaps.items():
-        sizes[i], is_bitmap[i] = len(raw), True
-    compressor = zstandard.ZstdCompressor(level=_LEVEL)
-    parts, firsts = [], []
-    for start, stop in _cut(sizes):
-        firsts.append(start)
-        if is_bitmap[start:stop].any():
-            table = np.cumsum(sizes[start:stop]) << 1 | is_bitmap[start:stop]
-            entries = _mixed(packing, start, stop, width)
-            parts.append(_front(_MIXED, table) + entries)
-            continue
-        head = _front(0, counts[start:stop])
-        rows = packing.postings[packing.starts[start] : packing.starts[stop]]
-        frame = _as_gaps(rows, width, compressor)
-        if frame is None:
-            parts.append(head + _write_rows(rows, width))
-        else:
-            parts.append(bytes([head[0] | _GAPS]) + head[1:] + frame)
-    return parts, firsts
-
-
-def _pack_by_mask(column: EncodedColumn, width: int) -> _Packing:
-    codes = column.codes.astype(np.uint8)  # NULL is 255, and above them all
-    bits = blank(column.n_distinct, column.n_rows)
-    n_bytes = (column.n_rows + 7) // 8
-    for v, packed in enumerate(bits):
-        packed[:n_bytes] = np.packbits(codes == v, bitorder="little")
-    bitmaps, postings = {}, [np.empty(0, np.uint32)]
-    counts = np.zeros(column.n_distinct, np.int64)
-    for i, raw in enumerate(pack_all(bits)):
-        if len(raw) < int(column.counts[i]) * width:
-            bitmaps[i] = raw
-        else:
-            postings.append(np.flatnonzero(codes == i).astype(np.uint32))
-            counts[i] = len(postings[-1])
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    return _Packing(np.concatenate(postings), starts, bitmaps)
-
-
-def _packing_of(keys: npt.NDArray[Any], counts: Ints, width: int) -> _Packing:
-    """Sorted keys, a value above a row in 16 or 32 bits each; ``counts`` by value."""
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    rows: _Rows = keys.astype(np.uint32)
-    if keys.itemsize == 4:  # the low half of a key
-        rows = keys.astype(np.uint16)
-    bitmaps: dict[int, bytes] = {}
-    candidates = _may_be_shorter(counts, starts, rows, width)
-    if candidates.any():
-        chosen = keys[np.repeat(candidates, counts)]
-        if chosen.itemsize == 4:
-            high = (chosen >> np.uint32(16)).astype(np.uint64) << np.uint64(32)
-            chosen = high | (chosen & np.uint32(0xFFFF))
-        packed = pack_postings(chosen, len(candidates))
-        shorter = candidates & (packed.lengths < counts * width)
-        blob = packed.blob.data
-        for i in np.flatnonzero(shorter).tolist():
-            at = int(packed.offsets[i])
-            bitmaps[i] = bytes(blob[at : at + int(packed.lengths[i])])
-    return _Packing(rows, starts, bitmaps)
-
-
-def _may_be_shorter(
-    counts: Ints, starts: Ints, rows: _Rows, width: int
-) -> npt.NDArray[np.bool_]:
-    """Which values a roaring bitmap could hold in fewer bytes than postings.
-
-    A bitmap has 8,208 bytes, or at least 11 and 2 for every run of rows.
-    """
-    begins = np.empty(len(rows), np.bool_)
-    np.not_equal(rows[1:], rows[:-1] + rows.dtype.type(1), out=begins[1:])
-    begins[starts[:-1]] = True
-    n_runs = np.add.reduceat(begins, starts[:-1], dtype=np.int64)
-    least = np.minimum(8208, 11 + 2 * n_runs)
-    fewer: npt.NDArray[np.bool_] = least < counts * width
-    return fewer
-
-
-def _sorted_keys(column: EncodedColumn) -> npt.NDArray[Any]:
-    """``code << 16 | row`` or ``code << 32 | row`` of all values, ascending."""
-    codes = column.codes
-    row = np.arange(column.n_rows, dtype=np.uint32)
-    if column.validity is not None:
-        codes, row = codes[column.validity], row[column.validity]
-    keys: npt.NDArray[Any]
-    if column.n_rows <= 1 << 16:  # numpy sorts u32 at three times the speed
-        keys = codes << np.uint32(16)
-    else:
-        keys = codes.astype(np.uint64)
-        keys <<= np.uint64(32)
-    keys |= row
-    keys.sort()
-    return keys
-
-
-def _cut(sizes: Ints) -> Iterator[tuple[int, int]]:
-    """Values that share a part, as ``start .. stop - 1``."""
-    before = np.concatenate(([0], np.cumsum(sizes)))
-    start, n = 0, len(sizes)
-    while start < n:
-        full = int(before.searchsorted(before[start] + PART_BYTES, side="right"))
-        stop = min(n, max(full - 1, start + 1))
-        yield start, stop
-        start = stop
-
-
-def _front(form: int, table: Ints) -> bytes:
-    """The form and the table of a part."""
-    if not form & _MIXED and (table == table[0]).all():
-        form, table = form | _UNIFORM, table[:1]
-    log_size = next(w for w in range(3) if int(table.max()) < 1 << (8 << w))
-    return bytes([form | log_size]) + table.astype(f"<u{1 << log_size}").tobytes()
-
-
-def _mixed(packing: _Packing, start: int, stop: int, width: int) -> bytes:
-    starts = packing.starts
-    return b"".join(
-        packing.bitmaps[i]
-        if i in packing.bitmaps
-        else _write_rows(packing.postings[starts[i] : starts[i + 1]], width)
-        for i in range(start, stop)
-    )
-
-
-def _as_gaps(
-    rows: _Rows, width: int, compressor: zstandard.ZstdCompressor
-) -> bytes | None:
-    """The rows by their differences, where these compress well."""
-    dtype = "<u2" if width == 2 else "<u4"
-    gaps = np.diff(rows.astype(dtype), prepend=np.zeros(1, dtype))
-    if 2 * int(np.count_nonzero(gaps < 256)) < len(gaps):
-        return None
-    frame: bytes = compressor.compress(gaps.tobytes())
-    return frame if len(frame) <= _WORTH * len(rows) * width else None
-
-
-def part_of(firsts: Sequence[int], code: int) -> int:
-    """The part that has the entry of ``code``."""
-    return bisect_right(firsts, code) - 1
+    gaps = np.frombuffer(decompressed(frame, _MAX_RAW), dtype)
+    rows = np.cumsum(gaps, dtype=dtype)
+    return memoryview(write_rows(rows, width))

@@ -101,13 +101,14 @@ class Head:
         return fixed + tag
 
 
-def check_version(version: int, newest: int, kind: str) -> None:
-    """Refuse the version of a payload that this library cannot read.
+def check_version(raw: bytes | memoryview, newest: int, kind: str) -> None:
+    """Refuse a header whose version, the first byte, this library cannot read.
 
     Raises:
         IndexVersionError: it is newer.
-        CorruptIndexError: there never was such a version.
+        CorruptIndexError: there never was such a version, or the header is empty.
     """
+    version = raw[0] if len(raw) else 0
     if version > newest:
         raise IndexVersionError(
             f"{kind} payload has version {version} (accepted: 1 to {newest})"
@@ -125,17 +126,14 @@ def check_tag(tag: bytes | memoryview, domain: Domain, kind: str) -> None:
         )
 
 
-def read_head(
-    cursor: Cursor, *, kind: str, version: int, domain: Domain, n_rows: int
-) -> Head:
+def read_head(cursor: Cursor, *, kind: str, domain: Domain, n_rows: int) -> Head:
     """The fixed fields, if they fit this column of this file.
 
     Raises:
         CorruptIndexError: they do not.
     """
-    found, form, tag_length, *fields = cursor.unpack(_HEAD)
-    check_version(found, version, kind)
-    head = Head(found, form, *fields)
+    version, form, tag_length, *fields = cursor.unpack(_HEAD)
+    head = Head(version, form, *fields)
     check_tag(cursor.bytes(tag_length), domain, kind)
     n_values = n_rows - head.null_count
     by_value = form == VALUE_MODE

@@ -10,7 +10,7 @@ integers, span below 2**32             SIMD sort of ``offset << 32 | row``
 integers, wider, few distinct          hashing, then the distinct values sorted
 integers, wider                        argsort
 bytes, few distinct                    hashing, then the distinct values sorted
-bytes                                  sort by 8-byte words behind the common
+bytes                                  sort by 8-byte words after the common
                                        prefix, then 4 bytes at a time where tied
 =====================================  ==========================================
 """
@@ -18,9 +18,10 @@ bytes                                  sort by 8-byte words behind the common
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -86,6 +87,23 @@ def rank_bytes(values: pa.LargeBinaryArray) -> tuple[Codes, pa.LargeBinaryArray]
     return codes[indices], encoded.dictionary.take(pa.array(order))
 
 
+def taken(distinct: Distinct, places: npt.NDArray[Any]) -> Distinct:
+    """The values at some places."""
+    if isinstance(distinct, np.ndarray):
+        return distinct[places]
+    return distinct.take(pa.array(places))
+
+
+def layout_of(texts: pa.LargeBinaryArray) -> tuple[Ints, Bits]:
+    """Where every string begins, and the last one ends, in some bytes; the bytes."""
+    if not len(texts):
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    _, offset_buffer, data_buffer = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64)
+    offsets = offsets[texts.offset : texts.offset + len(texts) + 1]
+    return offsets, np.frombuffer(data_buffer or b"", np.uint8)
+
+
 def _is_sorted(values: Ints) -> bool:
     # The first few tell almost always, and cost nothing.
     return all(bool((v[1:] >= v[:-1]).all()) for v in (values[:64], values))
@@ -141,16 +159,17 @@ def _few_distinct(values: pa.Array) -> bool:
     return n_distinct * 4 < len(sample)
 
 
-def _byte_order(
-    values: pa.LargeBinaryArray,
-) -> tuple[Ints, Mask]:
+def _byte_order(values: pa.LargeBinaryArray) -> tuple[Ints, Mask]:
     """The sorting permutation of byte strings, and where a new value begins in it.
 
-    A word is filled up with zeros behind the end of its string, which keeps the
+    A word is filled up with zeros after the end of its string, which keeps the
     order of any two strings but for NUL bytes at their ends; what is equal in all
     of its words is told apart by its length.
     """
-    begins, lengths, data = _layout(values)
+    offsets, data = layout_of(values)
+    begins, lengths, data = offsets[:-1], np.diff(offsets), data[: int(offsets[-1])]
+    if len(data) < 8:  # the bytes of a word
+        data = np.append(data, np.zeros(8, np.uint8))
     skip, words = _first_words(begins, lengths, data)
     order = np.argsort(words)
     fresh = starts(words[order])
@@ -171,21 +190,8 @@ def _byte_order(
     return order, fresh
 
 
-def _layout(
-    values: pa.LargeBinaryArray,
-) -> tuple[Ints, Ints, Bits]:
-    """Start and length of every string, and all of their bytes, at least 8."""
-    _, offset_buffer, data_buffer = values.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64)
-    offsets = offsets[values.offset : values.offset + len(values) + 1]
-    data = np.frombuffer(data_buffer or b"", np.uint8)[: int(offsets[-1])]
-    if len(data) < 8:
-        data = np.append(data, np.zeros(8, np.uint8))
-    return offsets[:-1], np.diff(offsets), data
-
-
 def _first_words(begins: Ints, lengths: Ints, data: Bits) -> tuple[int, Words]:
-    """The length of a prefix that all strings share, and the words behind it."""
+    """The length of a prefix that all strings share, and the words after it."""
     skip, longest = 0, int(lengths.max())
     while True:
         words = _words(data, begins + skip, lengths - skip)
@@ -221,12 +227,7 @@ def _tied(fresh: Mask) -> Ints:
     return np.flatnonzero(~alone)
 
 
-def _refine(
-    order: Ints,
-    fresh: Mask,
-    tied: Ints,
-    words: Words,
-) -> Ints:
+def _refine(order: Ints, fresh: Mask, tied: Ints, words: Words) -> Ints:
     """Sort within the ties by 32-bit words; what is tied still."""
     keys = np.cumsum(fresh[tied]).view(np.uint64)
     keys <<= _32
@@ -238,10 +239,7 @@ def _refine(
 
 
 def _sort_tails(
-    values: pa.LargeBinaryArray,
-    order: Ints,
-    fresh: Mask,
-    tied: Ints,
+    values: pa.LargeBinaryArray, order: Ints, fresh: Mask, tied: Ints
 ) -> None:
     rows = order[tied]
     texts = values.take(pa.array(rows)).to_pylist()

@@ -30,7 +30,7 @@ NO_RUNS: Final = 12346
 RUNS: Final = 12347
 _ONE_CONTAINER: Final = struct.Struct("<IIHHI")
 _SPARSE_FACTOR: Final = 64
-"""Below one row in so many, rows are put into a bitmap one at a time."""
+"""Below one row in this number, rows are put into a bitmap one at a time."""
 
 
 def load(raw: bytes | memoryview) -> BitMap:

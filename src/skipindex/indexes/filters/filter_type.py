@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -22,20 +22,20 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.filters.payload import (
     VERSION,
-    Filter,
     FilterHead,
     RequiredKeys,
     check_error_rate,
     check_scheme,
+    may_hold,
     pack_filter,
     saturates,
+    split_bits,
 )
 from skipindex.indexes.filters.transposed import (
     TransposedFilters,
     pack_together,
     unpack,
 )
-from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.parts import Parts
 
 ROWS: Final = struct.Struct("<Q")
@@ -46,15 +46,36 @@ class FilterSpec(ABC):
     """What asks for a filter: a frozen dataclass with an ``error_rate``.
 
     The field is each spec's own, because the order of fields is that of its parameters.
+
+    Attributes:
+        kind: the name of the kind.
+        n_own: the kind's own bytes in a header.
+        has_rows: whether u64 rows of the file follow them.
     """
 
     __slots__ = ()
 
     kind: ClassVar[str]
+    n_own: ClassVar[int] = 0
+    has_rows: ClassVar[bool] = False
     error_rate: float
 
     def __post_init__(self) -> None:
         check_error_rate(self.error_rate, self.kind)
+
+    @classmethod
+    @abstractmethod
+    def check(cls, domain: Domain) -> None:
+        """Raise ``UnsupportedTypeError`` if columns of the domain cannot be indexed."""
+
+    @classmethod
+    @abstractmethod
+    def wanted_by(cls, own: bytes) -> RequiredKeys:
+        """What an atom requires of a filter whose header has these own bytes.
+
+        Raises:
+            CorruptIndexError: the bytes are damaged.
+        """
 
     @abstractmethod
     def keys(self, column: EncodedColumn) -> list[bytes]:
@@ -83,18 +104,19 @@ class FilterSpec(ABC):
 class FilterIndex:
     """The filter of one column of one file."""
 
-    filter: Filter
+    head: FilterHead
+    parts: Parts
     wanted: RequiredKeys
 
     def probe(self, atom: Atom) -> Bounds[BitMap] | None:
         """No row, if the filter lacks a key of every alternative; else no opinion."""
-        if saturates(atom, self.filter.head.k):
+        if saturates(atom, self.head.k):
             return None
         alternatives = self.wanted(atom)
         if alternatives is None:
             return None
-        bits, may_hold = self.filter.bits(), self.filter.may_hold
-        if any(all(may_hold(bits, key) for key in keys) for keys in alternatives):
+        head, (_, bits) = self.head, split_bits(self.parts[1], self.head)
+        if any(all(may_hold(bits, head, key) for key in keys) for keys in alternatives):
             return None
         return Bounds(BitMap(), BitMap())
 
@@ -104,27 +126,21 @@ class FilterType:
     """A kind of filter.
 
     Args:
-        name: of the kind.
-        spec: its spec.
-        wanted: from the kind's own bytes, what an atom requires; raises
-            ``CorruptIndexError`` if they are damaged.
-        check_domain: raises ``UnsupportedTypeError`` where columns cannot be.
-        n_own: the kind's own bytes in a header.
-        has_rows: whether u64 rows of the file follow them.
+        spec: its spec, which says how it differs from others.
     """
 
-    name: str
-    spec: type[IndexSpec]
-    wanted: Callable[[bytes], RequiredKeys]
-    check_domain: Callable[[Domain], None]
-    n_own: int = 0
-    has_rows: bool = True
+    spec: type[FilterSpec]
     version: int = VERSION
     positional: bool = False
 
+    @property
+    def name(self) -> str:
+        """Of the kind, on disk."""
+        return self.spec.kind
+
     def check(self, domain: Domain) -> None:
         """Accept what the kind can hold."""
-        self.check_domain(domain)
+        self.spec.check(domain)
 
     def open(self, parts: Parts, domain: Domain, n_rows: int) -> FilterIndex:
         """Read the header; the bits only when asked."""
@@ -132,27 +148,27 @@ class FilterType:
             raise CorruptIndexError(
                 f"a {self.name} payload has {len(parts)} parts (accepted: 2)"
             )
-        n_own = self.n_own + self._n_tail
-        head = FilterHead.read(parts[0], domain, self.name, n_own=n_own)
+        n_own, has_rows = self.spec.n_own, self.spec.has_rows
+        head = FilterHead.read(parts[0], domain, self.name, n_own=n_own + self._n_tail)
         check_scheme(head, self.name)
-        rows = int.from_bytes(head.own[self.n_own :], "little")
-        if self.has_rows and rows != n_rows:
+        rows = int.from_bytes(head.own[n_own:], "little")
+        if has_rows and rows != n_rows:
             raise CorruptIndexError(
                 f"a {self.name} of {rows} rows is not of a file of {n_rows}"
             )
-        if not self.has_rows and head.n_keys > n_rows:
+        if not has_rows and head.n_keys > n_rows:
             raise CorruptIndexError(
                 f"a {self.name} of {head.n_keys} keys cannot be of a file of "
                 f"{n_rows} rows"
             )
-        return FilterIndex(Filter(head, parts), self.wanted(head.own[: self.n_own]))
+        return FilterIndex(head, parts, self.spec.wanted_by(head.own[:n_own]))
 
     def pack_together(
         self, payloads: Sequence[Sequence[bytes]], domain: Domain
     ) -> tuple[list[bytes], set[int]]:
         """The parts of the filters that can be transposed, and their slots."""
         return pack_together(
-            payloads, domain, self.name, n_own=self.n_own, n_tail=self._n_tail
+            payloads, domain, self.name, n_own=self.spec.n_own, n_tail=self._n_tail
         )
 
     def unpack(
@@ -165,8 +181,9 @@ class FilterType:
         self, shared: Parts, domain: Domain, n_files: int
     ) -> TransposedFilters:
         """Read the header of transposed filters; their rows only when asked."""
-        return TransposedFilters.open(shared, domain, self.name, n_files, self.wanted)
+        wanted_by = self.spec.wanted_by
+        return TransposedFilters.open(shared, domain, self.name, n_files, wanted_by)
 
     @property
     def _n_tail(self) -> int:
-        return ROWS.size if self.has_rows else 0
+        return ROWS.size if self.spec.has_rows else 0

@@ -97,7 +97,7 @@ def _words(k: int, width: int, keys: Sequence[bytes]) -> npt.NDArray[Any]:
 
 
 def _hash_of(n_bits: int) -> tuple[int, Callable[[bytes], Any]]:
-    """The bytes of a digest, and the hash that pybloom-live takes for so many bits."""
+    """The bytes of a digest, and the hash that pybloom-live takes for them."""
     if n_bits <= 128:
         return 16, xxhash.xxh128
     if n_bits <= 160:

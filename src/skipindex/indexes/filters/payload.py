@@ -41,7 +41,6 @@ from skipindex.expressions.atoms import Atom, OneOf, Value
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.header import Cursor, check_tag, check_version
 from skipindex.indexes.filters.hashing import fill, hashes, scheme_of
-from skipindex.storage.parts import Parts
 
 VERSION: Final = 2
 FILE_HEAD: Final = struct.Struct("<dQQQQ")
@@ -106,7 +105,7 @@ def pack_filter(
 
 
 def capacity_for(n_keys: int) -> int:
-    """Room for so many keys, rounded up to 4 significant bits: up to an eighth more."""
+    """``n_keys`` rounded up to 4 significant bits: up to an eighth more."""
     shift = max(0, n_keys.bit_length() - _CAPACITY_BITS)
     return max(1, -(-n_keys >> shift) << shift)
 
@@ -149,7 +148,7 @@ class FilterHead:
             IndexVersionError: a newer library wrote it.
         """
         cursor = Cursor(raw)
-        check_version(raw[0] if len(raw) else 0, VERSION, kind)
+        check_version(raw, VERSION, kind)
         _, n_tag, n_scheme, _, n_keys, k, witness, m = cursor.unpack(_HEAD)
         check_tag(cursor.bytes(n_tag), domain, kind)
         scheme = bytes(cursor.bytes(n_scheme))
@@ -199,23 +198,11 @@ def places_of(key: str, k: int, m: int) -> list[int]:
     return [i * m + bit for i, bit in enumerate(bits)]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """The filter of one column of one file."""
-
-    head: FilterHead
-    parts: Parts
-
-    def bits(self) -> memoryview:
-        """The filter's bits, the lowest of a byte first."""
-        return split_bits(self.parts[1], self.head)[1]
-
-    def may_hold(self, bits: memoryview, key: str) -> bool:
-        """Whether ``key`` may be among the filter's; if not, it surely is not."""
-        return all(
-            bits[bit >> 3] >> (bit & 7) & 1
-            for bit in places_of(key, self.head.k, self.head.m)
-        )
+def may_hold(bits: memoryview, head: FilterHead, key: str) -> bool:
+    """Whether ``key`` may be in the filter of these bits; if not, it surely is not."""
+    return all(
+        bits[bit >> 3] >> (bit & 7) & 1 for bit in places_of(key, head.k, head.m)
+    )
 
 
 def split_bits(

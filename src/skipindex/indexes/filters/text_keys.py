@@ -15,7 +15,9 @@ from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import Fragment, required
 from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.encoding.ranks import layout_of
 from skipindex.indexes.filters.filter_type import ROWS, FilterSpec
+from skipindex.indexes.filters.payload import KeyAlternatives, RequiredKeys
 
 
 class TextFilterSpec(FilterSpec):
@@ -23,9 +25,44 @@ class TextFilterSpec(FilterSpec):
 
     __slots__ = ()
 
+    has_rows = True
+
     @abstractmethod
     def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
         """The distinct keys of some values, as UTF-8."""
+
+    @classmethod
+    @abstractmethod
+    def keys_by(cls, own: bytes) -> Callable[[Fragment], list[str]]:
+        """The keys of every value that has a fragment; see ``wanted_by``."""
+
+    @classmethod
+    def check(cls, domain: Domain) -> None:
+        """Raise ``UnsupportedTypeError`` for a column on which LIKE needs a cast."""
+        if domain.name != "string":
+            raise UnsupportedTypeError(
+                f"a {cls.kind} index cannot be on a column of {domain.name} "
+                "(accepted: string)"
+            )
+
+    @classmethod
+    def wanted_by(cls, own: bytes) -> RequiredKeys:
+        """By alternative of an atom, the keys of every value with its fragments.
+
+        No opinion if there is an alternative without keys, or none at all.
+        """
+        keys_of = cls.keys_by(own)
+
+        def wanted(atom: Atom) -> KeyAlternatives | None:
+            found = []
+            for fragments in required(atom):
+                keys = [key for fragment in fragments for key in keys_of(fragment)]
+                if not keys:
+                    return None
+                found.append(keys)
+            return found
+
+        return wanted
 
     def keys(self, column: EncodedColumn) -> list[bytes]:
         """The distinct keys of the column's values, as UTF-8.
@@ -33,7 +70,7 @@ class TextFilterSpec(FilterSpec):
         Raises:
             UnsupportedTypeError: the column holds no text.
         """
-        check_is_text(column.domain, self.kind)
+        self.check(column.domain)
         values = column.some_distinct
         assert not isinstance(values, np.ndarray)
         return self.pieces(values)
@@ -43,40 +80,7 @@ class TextFilterSpec(FilterSpec):
         return ROWS.pack(column.n_rows)
 
 
-def check_is_text(domain: Domain, kind: str) -> None:
-    """Raise ``UnsupportedTypeError`` for a column on which LIKE needs a cast."""
-    if domain.name != "string":
-        raise UnsupportedTypeError(
-            f"a {kind} index cannot be on a column of {domain.name} (accepted: string)"
-        )
-
-
 def text_layout(values: pa.LargeBinaryArray) -> tuple[Ints, npt.NDArray[np.uint8]]:
     """Where every string ends in the bytes of all, and the bytes."""
-    _, offset_buffer, data_buffer = values.buffers()
-    if not len(values):
-        return np.empty(0, np.int64), np.empty(0, np.uint8)
-    offsets = np.frombuffer(offset_buffer, np.int64)
-    offsets = offsets[values.offset : values.offset + len(values) + 1]
-    data = np.frombuffer(data_buffer or b"", np.uint8)
+    offsets, data = layout_of(values)
     return offsets[1:] - offsets[0], data[int(offsets[0]) : int(offsets[-1])]
-
-
-def wanted_by_text(
-    atom: Atom, keys_of: Callable[[Fragment], list[str]]
-) -> list[list[str]] | None:
-    """By alternative of the atom, the keys of every value that has its fragments.
-
-    None if there is an alternative without keys, or none at all.
-
-    Args:
-        atom: any.
-        keys_of: the keys of every value that has the fragment.
-    """
-    wanted = []
-    for fragments in required(atom):
-        keys = [key for fragment in fragments for key in keys_of(fragment)]
-        if not keys:
-            return None
-        wanted.append(keys)
-    return wanted

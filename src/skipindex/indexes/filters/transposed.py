@@ -63,7 +63,7 @@ from skipindex.indexes.filters.payload import (
     saturates,
     split_bits,
 )
-from skipindex.indexes.positional import DAMAGE, intervals_of
+from skipindex.indexes.positional import Reading, intervals_of
 from skipindex.storage.parts import Parts
 
 _VERSION: Final = 1
@@ -72,7 +72,7 @@ _BLOCK: Final = struct.Struct("<IIQIIdQHH")
 _PART_BYTES: Final = 1 << 13
 _TAIL: Final = 8
 _WASTE: Final = 8
-"""An incomplete eight is taken where it adds at most one bit in so many."""
+"""An incomplete eight is taken where at most one bit in this number is padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _read_blocks(
     shared: Parts, domain: Domain, kind: str, n_files: int
 ) -> Iterator[Block]:
     raw = shared[0]
-    check_version(raw[0] if len(raw) else 0, _VERSION, f"transposed {kind}")
+    check_version(raw, _VERSION, f"transposed {kind}")
     cursor = Cursor(raw)
     _, n_tag, n_blocks, found = cursor.unpack(_HEAD)
     check_tag(cursor.bytes(n_tag), domain, kind)
@@ -303,7 +303,7 @@ class TransposedFilters:
             CorruptIndexError: a part is damaged.
         """
         possible, opinion = self.covered.copy(), False
-        try:
+        with Reading("the transposed filters", atom.column):
             for block, first, wanted in self.blocks:
                 if saturates(atom, block.size.k):
                     continue
@@ -311,13 +311,6 @@ class TransposedFilters:
                 if alternatives is not None:
                     opinion = True
                     possible[block.slots] = self._among(block, first, alternatives)
-        except CorruptIndexError:
-            raise
-        except DAMAGE as error:
-            raise CorruptIndexError(
-                f"the transposed filters of column {atom.column!r} are damaged "
-                f"({error})"
-            ) from error
         return (possible, np.zeros_like(possible)) if opinion else None
 
     def _among(self, block: Block, first: int, alternatives: KeyAlternatives) -> Mask:

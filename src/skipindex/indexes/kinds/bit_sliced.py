@@ -22,7 +22,6 @@ Payload, version 1, and version 2 where digits were dropped::
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Self
@@ -34,7 +33,13 @@ from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.bit_slices.digits import Shape, pack_slices
 from skipindex.indexes.bit_slices.slices import Slices
-from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
+from skipindex.indexes.encoding.coding import (
+    Coding,
+    dictionary_bits,
+    rank_coding,
+    value_coding,
+    value_span,
+)
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
@@ -63,8 +68,8 @@ class BitSliced:
         base: of the digits, 2 to 16.  2 is the smallest, in any order of the rows.
         encoding: ``range``, a bitmap is "the digit is at most v"; ``equality``, "the
             digit is v", which answers ``=`` from one bitmap a digit.
-        max_slices: keep no more bitmaps than these (one digit at least), those of
-            the topmost digits; answers become supersets.  None keeps all.
+        max_slices: the most bitmaps that are stored (one digit at least), those of
+            the topmost digits; answers become supersets.  None stores all.
 
     >>> report = table.build_indexes({"price": sx.BitSliced(base=10)}, workers=1)
     >>> report.table.plan("price > 2").count()
@@ -88,7 +93,7 @@ class BitSliced:
             )
         if self.max_slices is not None and self.max_slices < 1:
             raise UnknownIndexError(
-                f"no bit_sliced index keeps {self.max_slices!r} slices "
+                f"no bit_sliced index has {self.max_slices!r} slices "
                 "(accepted: 1 or more, or None)"
             )
 
@@ -97,7 +102,7 @@ class BitSliced:
         ranged = self.encoding == "range"
         coding = _choose_coding(column, self.base, self.max_slices, ranged=ranged)
         shape = Shape.of(self.base, coding.n_codes, ranged=ranged)
-        dropped = shape.n_digits - _n_kept(shape, self.max_slices)
+        dropped = shape.n_digits - _n_stored(shape, self.max_slices)
         parameter = self.base | (_RANGED if ranged else 0)
         if not dropped:
             header = coding.header(column, version=_ALL_DIGITS, parameter=parameter)
@@ -109,7 +114,7 @@ class BitSliced:
         return [header + bytes([dropped]), *coding.chunks, *slices]
 
 
-def _n_kept(shape: Shape, max_slices: int | None) -> int:
+def _n_stored(shape: Shape, max_slices: int | None) -> int:
     """How many digits are stored, from the top."""
     if max_slices is None:
         return shape.n_digits
@@ -130,11 +135,8 @@ def _choose_coding(
     The sizes are estimates; either choice answers the same, unless digits are
     dropped: then ranks are chosen where they are exact for no more bytes.
     """
-    low, high = column.minimum, column.maximum
-    if not isinstance(low, int) or not isinstance(high, int):
-        return rank_coding(column)
-    span = high - low + 1
-    if span >= NULL_CODE:
+    span = value_span(column)
+    if span is None:
         return rank_coding(column)
     by_value = Shape.of(base, span, ranged=ranged)
     by_rank = Shape.of(base, column.n_distinct, ranged=ranged)
@@ -142,10 +144,10 @@ def _choose_coding(
         column.n_distinct <= _SMALL_DICTIONARY
         or _slice_bytes(column, by_value, max_slices)
         > _slice_bytes(column, by_rank, max_slices)
-        + _dictionary_bytes(column.n_distinct, span)
+        + dictionary_bits(column.n_distinct, span) / 8
     ):
         return rank_coding(column)
-    return value_coding(column, low, high)
+    return value_coding(column, span)
 
 
 def _slice_bytes(column: EncodedColumn, shape: Shape, max_slices: int | None) -> float:
@@ -154,16 +156,11 @@ def _slice_bytes(column: EncodedColumn, shape: Shape, max_slices: int | None) ->
     n_runs = 1 + int(np.count_nonzero(codes[1:] != codes[:-1]))
     total = 0.0
     is_sorted = n_runs <= column.n_distinct + 1
-    for i in range(shape.n_digits - _n_kept(shape, max_slices), shape.n_digits):
+    for i in range(shape.n_digits - _n_stored(shape, max_slices), shape.n_digits):
         # Over sorted rows a digit changes only as often as its place says.
         changes = min(n_runs, shape.n_codes / shape.base**i) if is_sorted else n_runs
         total += shape.per_digit * min(column.n_rows / 8, 2 * changes)
     return total
-
-
-def _dictionary_bytes(n_distinct: int, span: int) -> float:
-    """About the size of a dictionary of integers: the entropy of its gaps."""
-    return n_distinct * (math.log2(span / n_distinct) + 1.5) / 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +202,8 @@ class BitSlicedIndex(NestedIndex):
         """The header, the dictionary, and the bitmaps."""
         return 1 + self.head.n_chunks + self.shape.n_bitmaps
 
-    def existence(self) -> BitMap:
-        """The rows that have a value."""
+    def present(self) -> BitMap:
+        """The existence bitmap, or the union of a digit's."""
         return self._slices().existence()
 
     def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:

@@ -16,27 +16,20 @@ Payload, version 1::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 import numpy as np
 from pyroaring import BitMap
 
-from skipindex.errors import CorruptIndexError
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
-from skipindex.indexes.encoding.entries import (
-    Entries,
-    pack_entries,
-    part_of,
-    read_entries,
-    read_rows,
-    row_bytes,
-)
-from skipindex.indexes.encoding.header import Cursor, Head, ascend
+from skipindex.indexes.encoding.entries import EntryParts, read_rows
+from skipindex.indexes.encoding.entry_packing import pack_entries
+from skipindex.indexes.encoding.header import Cursor, Head
 from skipindex.indexes.encoding.roaring import (
     ARRAY_MAX,
     from_rows,
@@ -84,36 +77,23 @@ class Bitmap:
 class BitmapIndex(PositionalIndex):
     """The rows of every value of one column of one file."""
 
-    firsts: Sequence[int]
-    """The first code of every part of entries."""
+    entries: EntryParts
 
     @classmethod
     def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
         """Where the entries of every code are."""
-        (n_parts,) = cursor.numbers("I", 1)
-        firsts = cursor.numbers("I", n_parts)
-        if (
-            (n_parts > 0) != (head.n_codes > 0)
-            or not ascend((-1, *firsts, head.n_codes))
-            or (firsts and firsts[0])
-        ):
-            raise CorruptIndexError("the parts of a bitmap payload are out of order")
-        return cls(head, book, parts, firsts)
-
-    @property
-    def n_bitmaps(self) -> int:
-        """One for every value, and the existence bitmap if some row is NULL."""
-        return self.head.n_codes + bool(self.head.null_count)
+        entries = EntryParts.open(
+            cursor, n_codes=head.n_codes, at=1 + head.n_chunks, n_rows=head.n_rows
+        )
+        return cls(head, book, parts, entries)
 
     @property
     def n_parts(self) -> int:
         """The header, the dictionary, the entries, and the existence bitmap."""
-        return 1 + self.head.n_chunks + len(self.firsts) + bool(self.head.null_count)
+        return 1 + self.head.n_chunks + len(self.entries) + bool(self.head.null_count)
 
-    def existence(self) -> BitMap:
-        """The rows that have a value."""
-        if not self.head.null_count:
-            return BitMap(range(self.head.n_rows))
+    def present(self) -> BitMap:
+        """The existence bitmap."""
         last = len(self.parts) - 1
         self.parts.count.bitmaps += 1
         return thawed(self.parts.bitmaps(last, last + 1)[0])
@@ -127,7 +107,7 @@ class BitmapIndex(PositionalIndex):
         postings: list[memoryview] = []
         bitmaps: list[BitMap] = []
         n_values = 0
-        for entries, start, stop in self._pieces(intervals):
+        for entries, start, stop in self.entries.among(self.parts, intervals):
             lists, raw = entries.take(start, stop)
             postings += lists
             bitmaps += [load(self.parts, one) for one in raw]
@@ -140,14 +120,8 @@ class BitmapIndex(PositionalIndex):
 
     def _of_one(self, code: int) -> BitMap:
         """The rows of one value, the most frequent probe."""
-        i = part_of(self.firsts, code)
-        begin, end = self._codes_of(i)
-
-        def decode(raw: memoryview) -> Entries:
-            return read_entries(raw, end - begin, row_bytes(self.head.n_rows))
-
-        entries = self.parts.decoded(1 + self.head.n_chunks + i, decode)
-        postings, bitmaps = entries.take(code - begin, code - begin + 1)
+        entries, place = self.entries.one(self.parts, code)
+        postings, bitmaps = entries.take(place, place + 1)
         if bitmaps:
             return load(self.parts, bitmaps[0])
         self.parts.count.bitmaps += 1
@@ -155,40 +129,11 @@ class BitmapIndex(PositionalIndex):
 
     def _listed(self, postings: Sequence[memoryview], n_values: int) -> BitMap:
         """The rows of some lists; the list of one value ascends."""
-        width = row_bytes(self.head.n_rows)
+        width = self.entries.width
         if n_values == 1 and width == 2 and len(postings[0]) <= 2 * ARRAY_MAX:
             return from_sorted_u16(postings[0])
         lists = [read_rows(raw, width) for raw in postings]
         return from_rows(np.concatenate(lists), self.head.n_rows)
-
-    def _pieces(
-        self, intervals: Sequence[Interval]
-    ) -> Iterator[tuple[Entries, int, int]]:
-        """The parts with the codes of the intervals, and which entries these are."""
-        read: dict[int, Entries] = {}
-        for start, stop in intervals:
-            first, last = part_of(self.firsts, start), part_of(self.firsts, stop - 1)
-            self._read(first, last, read)
-            for i in range(first, last + 1):
-                begin, end = self._codes_of(i)
-                yield read[i], max(start, begin) - begin, min(stop, end) - begin
-
-    def _codes_of(self, i: int) -> Interval:
-        """The codes of entry part ``i``."""
-        if i + 1 < len(self.firsts):
-            return self.firsts[i], self.firsts[i + 1]
-        return self.firsts[i], self.head.n_codes
-
-    def _read(self, first: int, last: int, read: dict[int, Entries]) -> None:
-        """Parts ``first .. last``, in one read; the first may have been read before."""
-        first += first in read
-        if first > last:
-            return
-        at = 1 + self.head.n_chunks
-        width = row_bytes(self.head.n_rows)
-        for i, raw in enumerate(self.parts.read(at + first, at + last + 1), first):
-            begin, end = self._codes_of(i)
-            read[i] = read_entries(raw, end - begin, width)
 
 
 INDEX_TYPE: Final = PositionalKind(

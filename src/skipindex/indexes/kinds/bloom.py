@@ -24,8 +24,6 @@ from skipindex.indexes.filters.payload import (
     bloom_key,
 )
 
-_KIND: Final = "bloom"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bloom(FilterSpec):
@@ -43,7 +41,16 @@ class Bloom(FilterSpec):
     """
 
     error_rate: float = 0.01
-    kind: ClassVar[str] = _KIND
+    kind: ClassVar[str] = "bloom"
+
+    @classmethod
+    def check(cls, domain: Domain) -> None:
+        """Accept every domain: each value has a text of its own."""
+
+    @classmethod
+    def wanted_by(cls, own: bytes) -> RequiredKeys:  # noqa: ARG003 (there are none)
+        """One key for every value that is asked for."""
+        return _wanted
 
     def keys(self, column: EncodedColumn) -> list[bytes]:
         """The ``bloom_key`` of every distinct value, as UTF-8."""
@@ -64,18 +71,4 @@ def _wanted(atom: Atom) -> KeyAlternatives | None:
     return None
 
 
-def _wanted_by(_own: bytes) -> RequiredKeys:
-    return _wanted
-
-
-def _any_domain(domain: Domain) -> None:
-    """Accept every domain: each value has a text of its own."""
-
-
-INDEX_TYPE: Final = FilterType(
-    name=_KIND,
-    spec=Bloom,
-    wanted=_wanted_by,
-    check_domain=_any_domain,
-    has_rows=False,
-)
+INDEX_TYPE: Final = FilterType(spec=Bloom)

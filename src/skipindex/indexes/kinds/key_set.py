@@ -56,7 +56,7 @@ _KEYS_PER_BUCKET: Final = 8
 """With fewer in a bucket, its header would outweigh them."""
 _LOW_32_BITS: Final = 0xFFFF_FFFF
 _MAX_SINGLE_LOOKUPS: Final = 64
-"""So many values are looked up one by one."""
+"""Up to this number, values are looked up one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +140,6 @@ class KeySetIndex:
     n_keys: int
     highs: tuple[int, ...]
     ends: tuple[int, ...]
-
-    @property
-    def n_bitmaps(self) -> int:
-        """One for every 2 ** 32 values that hold a key."""
-        return len(self.highs)
 
     def probe(self, atom: Atom) -> Bounds[BitMap] | None:
         """No row, if no key makes ``atom`` TRUE; else no opinion."""
@@ -261,7 +256,7 @@ class KeySetType:
                 f"a key_set payload has {len(parts)} parts (accepted: 2)"
             )
         cursor = Cursor(parts[0])
-        check_version(parts[0][0] if len(parts[0]) else 0, _VERSION, _KIND)
+        check_version(parts[0], _VERSION, _KIND)
         _, n_tag, _, n_buckets, rows, n_keys = cursor.unpack(_HEAD)
         check_tag(cursor.bytes(n_tag), domain, _KIND)
         highs = struct.unpack(f"<{n_buckets}i", cursor.bytes(4 * n_buckets))

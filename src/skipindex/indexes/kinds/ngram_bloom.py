@@ -13,6 +13,7 @@ of part 0.  A key is the decimal number whose bytes, the highest first, are the 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -25,20 +26,13 @@ from skipindex.expressions.arrays import starts
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.filters.filter_type import FilterSpec, FilterType
-from skipindex.indexes.filters.payload import RequiredKeys
-from skipindex.indexes.filters.text_keys import (
-    TextFilterSpec,
-    check_is_text,
-    text_layout,
-    wanted_by_text,
-)
+from skipindex.indexes.filters.text_keys import TextFilterSpec, text_layout
 
-_KIND: Final = "ngram_bloom"
 _OWN: Final = struct.Struct("<Q")
 _LENGTHS: Final = range(2, 9)
 _BATCH: Final = 1 << 16
 _TABLE_LENGTH: Final = 3
-"""Up to so many bytes a table of all pieces that can be is smaller than a sort."""
+"""Up to this length, a table of all possible pieces is smaller than a sort."""
 
 
 _Numbers = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
@@ -60,7 +54,8 @@ class NGramBloom(TextFilterSpec):
 
     n: int = 3
     error_rate: float = 0.01
-    kind: ClassVar[str] = _KIND
+    kind: ClassVar[str] = "ngram_bloom"
+    n_own: ClassVar[int] = _OWN.size
 
     def __post_init__(self) -> None:
         if self.n not in _LENGTHS:
@@ -69,6 +64,24 @@ class NGramBloom(TextFilterSpec):
                 "(accepted: 2 to 8)"
             )
         FilterSpec.__post_init__(self)  # super() does not know a class with slots
+
+    @classmethod
+    def keys_by(cls, own: bytes) -> Callable[[Fragment], list[str]]:
+        """All pieces of a fragment; the own bytes have their length.
+
+        Raises:
+            CorruptIndexError: no piece has this length.
+        """
+        (n,) = _OWN.unpack(own)
+        if n not in _LENGTHS:
+            raise CorruptIndexError(f"an ngram_bloom has pieces of {n} bytes")
+
+        def keys_of(fragment: Fragment) -> list[str]:
+            text = fragment.text
+            pieces = {text[i : i + n] for i in range(len(text) - n + 1)}
+            return [str(int.from_bytes(piece, "big")) for piece in sorted(pieces)]
+
+        return keys_of
 
     def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
         """The distinct pieces, as decimal numbers."""
@@ -114,24 +127,4 @@ def _windows(values: pa.LargeBinaryArray, n: int) -> _Numbers:
     return pieces
 
 
-def _wanted_by(own: bytes) -> RequiredKeys:
-    """What an atom requires of a filter whose header has these own bytes."""
-    (n,) = _OWN.unpack(own)
-    if n not in _LENGTHS:
-        raise CorruptIndexError(f"an ngram_bloom has pieces of {n} bytes")
-
-    def keys_of(fragment: Fragment) -> list[str]:
-        text = fragment.text
-        pieces = {text[i : i + n] for i in range(len(text) - n + 1)}
-        return [str(int.from_bytes(piece, "big")) for piece in sorted(pieces)]
-
-    return lambda atom: wanted_by_text(atom, keys_of)
-
-
-INDEX_TYPE: Final = FilterType(
-    name=_KIND,
-    spec=NGramBloom,
-    wanted=_wanted_by,
-    check_domain=lambda domain: check_is_text(domain, _KIND),
-    n_own=_OWN.size,
-)
+INDEX_TYPE: Final = FilterType(spec=NGramBloom)

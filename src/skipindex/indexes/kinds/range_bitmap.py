@@ -169,9 +169,9 @@ class RangeBitmapIndex(PositionalIndex):
         """The header, the dictionary, and the bitmaps."""
         return 1 + self.head.n_chunks + self.n_bitmaps
 
-    def existence(self) -> BitMap:
-        """The rows that have a value."""
-        return self._below(self.n_bitmaps)
+    def present(self) -> BitMap:
+        """The last bitmap."""
+        return thawed(self._at(self.n_bitmaps))
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
         """The rows with a code of the intervals, by the bins they are in."""
@@ -203,16 +203,16 @@ class RangeBitmapIndex(PositionalIndex):
         return rows
 
     def _below(self, number: int) -> BitMap:
-        """The rows of the first so many bitmaps, as a new bitmap."""
+        """The rows of bitmap ``number``, none for 0, as a new bitmap."""
         if not number:
             return BitMap()
-        if number == self.n_bitmaps and not self.head.null_count:
-            return BitMap(range(self.head.n_rows))
+        if number == self.n_bitmaps:
+            return self.existence()
         return thawed(self._at(number))
 
     def _at(self, number: int) -> FrozenBitMap:
         """The bitmap of that number, of which the first is 1."""
-        # Bitmap 1 is the part behind the header and the dictionary.
+        # Bitmap 1 is the part after the header and the dictionary.
         part = self.head.n_chunks + number
         self.parts.count.bitmaps += 1
         return self.parts.bitmaps(part, part + 1)[0]

@@ -23,7 +23,6 @@ A part that begins with bits ends with zeros up to the full byte.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
@@ -35,7 +34,13 @@ from pyroaring import BitMap
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Bits, Codes, starts
 from skipindex.expressions.bounds import Bounds
-from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
+from skipindex.indexes.encoding.coding import (
+    Coding,
+    dictionary_bits,
+    rank_coding,
+    value_coding,
+    value_span,
+)
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
@@ -48,7 +53,7 @@ _VERSION: Final = 1
 _AS_BITS: Final = 0
 _AS_NUMBERS: Final = 1
 _DECODE_FROM_INTERVALS: Final = 8
-"""From so many intervals on, the codes are put together and looked up."""
+"""From this number of intervals on, all codes are decoded and looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,21 +104,16 @@ def _width(n_codes: int, *, has_null: bool) -> int:
 
 def _choose_coding(column: EncodedColumn, n_runs: int) -> Coding:
     """Value mode where it is no larger than ranks with their dictionary."""
-    low, high = column.minimum, column.maximum
-    if not isinstance(low, int) or not isinstance(high, int):
-        return rank_coding(column)
-    span = high - low + 1
-    if span >= NULL_CODE - 1:
+    span = value_span(column)
+    if span is None or span == NULL_CODE - 1:  # NULL is the code ``span``
         return rank_coding(column)
     has_null = column.null_count > 0
     more = _width(span, has_null=has_null) - _width(
         column.n_distinct, has_null=has_null
     )
-    # A sorted dictionary takes about the entropy of its gaps.
-    dictionary = column.n_distinct * (math.log2(span / column.n_distinct) + 1.5)
-    if more * n_runs > dictionary:
+    if more * n_runs > dictionary_bits(column.n_distinct, span):
         return rank_coding(column)
-    return value_coding(column, low, high)
+    return value_coding(column, span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,21 +144,12 @@ class RunLengthIndex(PositionalIndex):
         return cls(head, book, parts, n_runs, width, form)
 
     @property
-    def n_bitmaps(self) -> int:
-        """The slices, and where runs begin."""
-        return self.width + 1
-
-    @property
     def n_parts(self) -> int:
         """The header, the dictionary, the beginnings of the runs, and the slices."""
         return 3 + self.head.n_chunks
 
-    def existence(self) -> BitMap:
-        """The rows that have a value."""
-        if not self.head.null_count:
-            return BitMap(range(self.head.n_rows))
-        if not self.head.n_codes:
-            return BitMap()
+    def present(self) -> BitMap:
+        """The rows whose code is below that of NULL."""
         return self._rows_of(self._below(self.head.n_codes, self._slices()))
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:

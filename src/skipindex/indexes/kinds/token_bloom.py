@@ -14,6 +14,7 @@ The words are the keys.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -22,18 +23,9 @@ import pyarrow as pa
 
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.filters.filter_type import FilterType
-from skipindex.indexes.filters.payload import (
-    RequiredKeys,
-    bloom_key,
-)
-from skipindex.indexes.filters.text_keys import (
-    TextFilterSpec,
-    check_is_text,
-    text_layout,
-    wanted_by_text,
-)
+from skipindex.indexes.filters.payload import bloom_key
+from skipindex.indexes.filters.text_keys import TextFilterSpec, text_layout
 
-_KIND: Final = "token_bloom"
 _TOKEN: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
 _IN_TOKEN: Final = np.array(
     [_TOKEN.fullmatch(bytes([byte])) is not None for byte in range(256)]
@@ -53,7 +45,12 @@ class TokenBloom(TextFilterSpec):
     """
 
     error_rate: float = 0.01
-    kind: ClassVar[str] = _KIND
+    kind: ClassVar[str] = "token_bloom"
+
+    @classmethod
+    def keys_by(cls, own: bytes) -> Callable[[Fragment], list[str]]:  # noqa: ARG003
+        """The words that are surely whole in every value with a fragment."""
+        return _keys
 
     def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
         """The distinct words."""
@@ -93,13 +90,4 @@ def _keys(fragment: Fragment) -> list[str]:
     ]
 
 
-def _wanted_by(_own: bytes) -> RequiredKeys:
-    return lambda atom: wanted_by_text(atom, _keys)
-
-
-INDEX_TYPE: Final = FilterType(
-    name=_KIND,
-    spec=TokenBloom,
-    wanted=_wanted_by,
-    check_domain=lambda domain: check_is_text(domain, _KIND),
-)
+INDEX_TYPE: Final = FilterType(spec=TokenBloom)

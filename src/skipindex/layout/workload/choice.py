@@ -11,20 +11,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import LayoutError
-from skipindex.layout.clustering import Clustering
+from skipindex.layout.curve_layout import CurveLayout
 from skipindex.layout.interface import Layout
+from skipindex.layout.ordering import sampled_column
 from skipindex.layout.workload.query_tree import QueryTree
 from skipindex.layout.workload.what_if import CodeMatrix, WhatIf
 from skipindex.layout.workload.workload import BoundWorkload
 
 MAX_COLUMNS: Final = 4
-"""More columns cluster each one less; see ``Clustering``."""
+"""More columns cluster each one less; see ``CurveLayout``."""
 
 _TRIAL_ROWS: Final = 20_000
-"""So many rows rank candidates well enough; what is chosen is fitted to all."""
+"""Rows that rank candidates; the layout that is chosen is fitted to all."""
 
 _ROWS_PER_FILE: Final = 100
-"""At least so many of them in each file, so that its bounds look as they will."""
+"""The least number of them in each file; with fewer, bounds would be too narrow."""
 
 _LEAST_GAIN: Final = 0.01
 """What a column or a change of bits must save, as a share of what is read."""
@@ -51,7 +52,7 @@ class CurveChoice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class LayoutChoice:
     """The layout that was chosen for a workload, and what else was measured.
 
     Args:
@@ -87,11 +88,11 @@ def choose_layout(
     method: str = "best",
     partition_by: Sequence[str] = (),
     weights: npt.ArrayLike | None = None,
-) -> Choice:
+) -> LayoutChoice:
     """The layout that lets the queries skip most files of a sample.
 
-    Of equals it is the curve, which knows nothing of literals and so serves
-    other queries on its columns as well.
+    Of two equally good ones it is the curve, which does not depend on literals and so
+    serves other queries on its columns as well.
 
     Args:
         sample: rows of the table.
@@ -111,7 +112,7 @@ def choose_layout(
     scores = {"all": float(n_files * workload.weights.sum())}
     fitted: dict[str, Layout] = {}
     if method != "tree":
-        fitted["curve"] = Clustering.fit(
+        fitted["curve"] = CurveLayout.fit(
             sample,
             chosen.columns,
             n_files=n_files,
@@ -133,7 +134,7 @@ def choose_layout(
     for name, layout in fitted.items():
         scores[name] = _score(layout, sample, what_if, codes)
     best = min(fitted, key=scores.__getitem__)
-    return Choice(fitted[best], best, chosen, scores)
+    return LayoutChoice(fitted[best], best, chosen, scores)
 
 
 def choose_curve(
@@ -168,7 +169,7 @@ def choose_curve(
     def measured(
         columns: tuple[str, ...], curve: str, max_ranges: Mapping[str, int]
     ) -> CurveChoice:
-        layout = Clustering.fit(
+        layout = CurveLayout.fit(
             trial,
             columns,
             n_files=n_files,
@@ -215,12 +216,8 @@ def _trial(
     """Every k-th row, with the relevant columns only."""
     rows = np.arange(0, len(sample), max(1, -(-len(sample) // n)))
     names = dict.fromkeys((*workload.columns, *partition_by))
-    missing = [name for name in names if name not in sample.column_names]
-    if missing:
-        raise LayoutError(
-            f"cannot lay out by {missing[0]!r}: the sample has {sample.column_names!r}"
-        )
-    return sample.select(list(names)).take(pa.array(rows))
+    columns = {name: sampled_column(sample, name) for name in names}
+    return pa.table(columns).take(pa.array(rows))
 
 
 def _score(

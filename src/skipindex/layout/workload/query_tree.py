@@ -7,8 +7,8 @@ is stored with the table as JSON, so that rows appended later take the same ways
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,15 +16,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import LayoutError, UnsupportedTypeError
-from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import domain_of
-from skipindex.layout.clustering import cells_by_weight
-from skipindex.layout.curves import Curve, Keys
-from skipindex.layout.curves import curve as curve_named
+from skipindex.layout.curve_layout import cells_by_weight
+from skipindex.layout.curves import Curve, Keys, curve_named
 from skipindex.layout.cuts import FileCuts, Salt
 from skipindex.layout.interface import Placement
+from skipindex.layout.ordering import count_distinct, sampled_column
 from skipindex.layout.weights import split_by_weight
-from skipindex.layout.workload.grow import Branch, Grower, Leaf, Split
+from skipindex.layout.workload.grow import Grower, Node
 from skipindex.layout.workload.steps import MAX_STEPS, Codes, Steps
 from skipindex.layout.workload.what_if import WhatIf
 from skipindex.layout.workload.workload import BoundWorkload
@@ -32,20 +31,6 @@ from skipindex.layout.workload.workload import BoundWorkload
 FORMAT: Final = 1
 _RANGES: Final = 256
 """Of each column of the curve, which only orders the rows within leaves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A fork: rows whose code of ``column`` is at least ``code`` go to ``high``.
-
-    Branches are positions in ``QueryTree.nodes``, or below 0 the complement of a
-    position in ``QueryTree.leaves``.
-    """
-
-    column: int
-    code: int
-    low: int
-    high: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,10 +101,10 @@ class QueryTree:
         codes = what_if.codes(sample)
         groups = [s.codes(sample.column(s.column)) for s in grouped]
         loads = np.ones(len(sample)) if weights is None else np.asarray(weights, float)
-        branch = Grower(what_if, codes, groups, loads, n_files).grow()
+        forks, grown = Grower(what_if, codes, groups, loads, n_files).grow()
 
         cut = [*what_if.steps, *grouped]
-        used = {fork.column for fork in _forks(branch)}
+        used = {fork.column for fork in forks}
         steps = _merged([*(cut[i] for i in sorted(used)), *spread])
         place = {s.column: i for i, s in enumerate(steps)}
         found = [s.codes(sample.column(s.column)) for s in steps]
@@ -127,16 +112,27 @@ class QueryTree:
         keys = _keys(shape, axes, found)
         seams = shape.seam_bits([axis.bits for axis in axes])
 
-        def files_of(leaf: Leaf) -> FileCuts:
-            return FileCuts.fit(
-                keys[leaf.rows],
-                n_files=leaf.n_files,
-                weights=loads[leaf.rows],
-                seam_bits=seams,
-            )
+        def numbered(fork: Node) -> Node:
+            """The fork by columns and codes of ``steps``, which has more values."""
+            own = cut[fork.column]
+            column, code = place[own.column], fork.code
+            if code > 1:  # 1 is the least value: the fork between NULL and the rest
+                code = steps[column].code_of(own.values[code - 2])
+            return replace(fork, column=column, code=code)
 
-        nodes, leaves = _numbered(branch, cut, steps, place, files_of)
-        return cls(steps, nodes, leaves, shape, axes)
+        leaves = (
+            TreeLeaf(
+                leaf.first_file,
+                FileCuts.fit(
+                    keys[leaf.rows],
+                    n_files=leaf.n_files,
+                    weights=loads[leaf.rows],
+                    seam_bits=seams,
+                ),
+            )
+            for leaf in grown
+        )
+        return cls(steps, tuple(map(numbered, forks)), tuple(leaves), shape, axes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -220,21 +216,15 @@ class QueryTree:
 
 def _steps_of_values(sample: pa.Table, name: str, n_ranges: int) -> Steps:
     """Steps that cut a column into ranges of nearly equal weight."""
-    if sample.schema.get_field_index(name) < 0:
-        raise LayoutError(
-            f"cannot lay out by {name!r}: the sample has {sample.column_names!r}"
-        )
-    column = sample.column(name).combine_chunks()
+    column = sampled_column(sample, name).combine_chunks()
     try:
         domain = domain_of(column.type, name)
     except UnsupportedTypeError as error:
         raise LayoutError(f"cannot lay out by {name!r}: {error}") from error
-    counted = domain.encode(column).drop_null().value_counts()
-    values: list[Value] = counted.field("values").to_pylist()
-    order = sorted(range(len(values)), key=values.__getitem__)
-    weights = counted.field("counts").to_numpy()[order].astype(np.float64)
-    starts = split_by_weight(weights, n_ranges) if len(values) else []
-    return Steps.of(name, domain, (values[order[i]] for i in starts))
+    distinct, counts = count_distinct(domain.encode(column).drop_null())
+    starts = split_by_weight(counts, n_ranges)
+    values = distinct.take(pa.array(starts, pa.int64())).to_pylist()
+    return Steps.of(name, domain, values)
 
 
 def _merged(steps: Sequence[Steps]) -> tuple[Steps, ...]:
@@ -266,48 +256,6 @@ def _axes(
 def _keys(shape: Curve, axes: Sequence[CurveAxis], codes: Sequence[Codes]) -> Keys:
     cells = [axis.cells[codes[axis.column]] for axis in axes]
     return shape(cells, bits=[axis.bits for axis in axes])
-
-
-def _forks(branch: Branch) -> Iterator[Split]:
-    if isinstance(branch, Split):
-        yield branch
-        yield from _forks(branch.low)
-        yield from _forks(branch.high)
-
-
-def _numbered(
-    root: Branch,
-    cut: Sequence[Steps],
-    steps: Sequence[Steps],
-    place: Mapping[str, int],
-    files_of: Callable[[Leaf], FileCuts],
-) -> tuple[tuple[Node, ...], tuple[TreeLeaf, ...]]:
-    """The forks before their branches, and the leaves from low to high."""
-    nodes: list[Node | None] = []
-    leaves: list[TreeLeaf] = []
-
-    def number(branch: Branch, first_file: int) -> tuple[int, int]:
-        if isinstance(branch, Leaf):
-            leaves.append(TreeLeaf(first_file, files_of(branch)))
-            return ~(len(leaves) - 1), first_file + branch.n_files
-        own = cut[branch.column]
-        column = place[own.column]
-        # The code 1 is the least value: the fork between NULL and the rest.
-        code = 1 if branch.code == 1 else steps[column].code_of(_lowest(own, branch))
-        at = len(nodes)
-        nodes.append(None)
-        low, next_file = number(branch.low, first_file)
-        high, next_file = number(branch.high, next_file)
-        nodes[at] = Node(column, code, low, high)
-        return at, next_file
-
-    number(root, 0)
-    return tuple(node for node in nodes if node is not None), tuple(leaves)
-
-
-def _lowest(steps: Steps, fork: Split) -> Value:
-    """The least value that goes to the high side."""
-    return steps.values[fork.code - 2]
 
 
 def _leaf_to_json(leaf: TreeLeaf) -> dict[str, Any]:

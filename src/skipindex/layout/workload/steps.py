@@ -1,8 +1,8 @@
 """A column cut at chosen values, in the domain that predicates are bound in.
 
-So "the row is on the upper side of a step" is TRUE exactly where Spark's
-``column >= value`` is, NaN, ``-0.0``, decimals and UTF-8 included, and the steps
-of a query's own literals never split what the query holds together.
+A row is on the upper side of a step exactly if Spark's ``column >= value`` is TRUE,
+NaN, ``-0.0``, decimals and UTF-8 included.  So the steps at a query's literals never
+separate rows that the query treats alike.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import pyarrow as pa
 from skipindex.errors import LayoutError, UnsupportedTypeError
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import Domain, domain_of
+from skipindex.layout.ordering import Splits, number_ranges
 
 Codes: TypeAlias = npt.NDArray[np.uint16]
 
@@ -64,20 +65,15 @@ class Steps:
         array = (
             values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         )
-        self._check(array.type)
-        if not self.domain.is_bytes:
-            return self._codes(self._encode(array))
-        encoded = (
-            array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-        )
-        known = np.append(self._codes(self._encode(encoded.dictionary)), 0)
-        at = encoded.indices.fill_null(len(known) - 1)
-        found: Codes = known.astype(np.uint16)[at.to_numpy(zero_copy_only=False)]
-        return found
+        splits = self.values if self.domain.is_bytes else np.array(self.values, "i8")
+        found = number_ranges(cast("Splits", splits), self._keys(array), lowest=1)
+        return found.astype(np.uint16)
 
-    def _check(self, dtype: pa.DataType) -> None:
+    def _keys(self, array: pa.Array) -> pa.Array:
+        """The values in the domain."""
+        dtype = array.type
         if pa.types.is_integer(dtype) and self.domain.name in _COUNTED:
-            return
+            return array.cast(pa.int64())
         try:
             found = domain_of(dtype, self.column).tag
         except UnsupportedTypeError:
@@ -87,28 +83,7 @@ class Steps:
                 f"cannot lay out by column {self.column!r}: the layout was fitted to "
                 f"{self.domain.tag}, the values are {dtype}"
             )
-
-    def _encode(self, array: pa.Array) -> pa.Array:
-        if pa.types.is_integer(array.type):
-            return array.cast(pa.int64())
         return self.domain.encode(array)
-
-    def _codes(self, encoded: pa.Array) -> Codes:
-        """The codes of values of the domain."""
-        found: npt.NDArray[np.int64]
-        if self.domain.is_bytes:
-            reached = (
-                0 if value is None else self.code_of(value)
-                for value in encoded.to_pylist()
-            )
-            found = np.fromiter(reached, np.int64, len(encoded))
-            return found.astype(np.uint16)
-        numbers = encoded.fill_null(0) if encoded.null_count else encoded
-        ascending = np.array(self.values, np.int64)
-        found = np.searchsorted(ascending, numbers.to_numpy(), side="right") + 1
-        if encoded.null_count:
-            found[encoded.is_null().to_numpy(zero_copy_only=False)] = 0
-        return found.astype(np.uint16)
 
     def to_json(self) -> dict[str, Any]:
         """The steps as plain values; bytes as hexadecimal digits."""

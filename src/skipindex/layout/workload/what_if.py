@@ -7,8 +7,9 @@ which the answer is the planner's own, and exact for the rows of the sample.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeAlias, assert_never
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.expressions.atoms import (
-    Atom,
     Matches,
     NoneOf,
     NotNullAtom,
@@ -27,15 +27,7 @@ from skipindex.expressions.atoms import (
 from skipindex.layout.cuts import FileNumbers
 from skipindex.layout.workload.steps import Codes, Steps
 from skipindex.layout.workload.workload import BoundWorkload
-from skipindex.planner.bound_predicate import (
-    AllOf,
-    AnyOf,
-    BoundPredicate,
-    Computed,
-    Leaf,
-    TruthValue,
-    Unknown,
-)
+from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 CodeMatrix: TypeAlias = Codes
@@ -113,9 +105,18 @@ class WhatIf:
     def hits(self, boxes: Boxes) -> Mask:
         """A row for each query: which sets min/max could not skip."""
         n = boxes.low.shape[1]
-        return np.stack(
-            [np.broadcast_to(self._possible(tree, boxes), n) for tree in self._trees]
-        )
+
+        def possible(tree: BoundPredicate) -> Mask | np.bool_:
+            return fold(
+                tree,
+                leaf=lambda leaf: self._may_hold(leaf, boxes),
+                all_of=lambda masks: reduce(np.logical_and, masks),
+                any_of=lambda masks: reduce(np.logical_or, masks),
+                constant=np.bool_,
+                unknown=lambda _: np.bool_(True),
+            )
+
+        return np.stack([np.broadcast_to(possible(tree), n) for tree in self._trees])
 
     def kept(self, codes: CodeMatrix, files: FileNumbers) -> npt.NDArray[np.int64]:
         """How many files each query would read, if rows were in ``files``."""
@@ -130,24 +131,11 @@ class WhatIf:
         """The files read in all, each query as often as it is asked."""
         return float(self.kept(codes, files) @ self.weights)
 
-    def _possible(self, tree: BoundPredicate, boxes: Boxes) -> Mask | np.bool_:
-        match tree:
-            case AllOf(children):
-                masks = [self._possible(child, boxes) for child in children]
-                return _joined(np.logical_and, masks)
-            case AnyOf(children):
-                masks = [self._possible(child, boxes) for child in children]
-                return _joined(np.logical_or, masks)
-            case Leaf(atom):
-                return self._may_hold(atom, boxes)
-            case TruthValue(value):
-                return np.bool_(value)
-            case Computed() | Unknown():  # bounds say little of functions
-                return np.bool_(True)
-            case _:
-                assert_never(tree)
-
-    def _may_hold(self, atom: Atom, boxes: Boxes) -> Mask:
+    def _may_hold(self, leaf: Leaf | Computed, boxes: Boxes) -> Mask | np.bool_:
+        """Which sets may hold a row for which the leaf is TRUE, by their bounds."""
+        if isinstance(leaf, Computed):  # bounds say little of functions
+            return np.bool_(True)
+        atom = leaf.atom
         row = self._rows[atom.column]
         steps = self.steps[row]
         low, high = boxes.low[row], boxes.high[row]
@@ -170,10 +158,3 @@ class WhatIf:
             case _:
                 assert_never(atom)
         return found
-
-
-def _joined(how: np.ufunc, masks: Sequence[Mask | np.bool_]) -> Mask | np.bool_:
-    found = masks[0]
-    for mask in masks[1:]:
-        found = how(found, mask)
-    return found

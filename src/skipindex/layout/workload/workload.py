@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skipindex.errors import LayoutError, PredicateError, UnsupportedTypeError
+from skipindex.errors import LayoutError, UnsupportedTypeError
 from skipindex.expressions import Predicate, to_sql
 from skipindex.expressions.atoms import NoneOf, OneOf, Range, Value, successor
 from skipindex.expressions.domain import Domain, domain_of
@@ -19,16 +19,17 @@ from skipindex.planner.bound_predicate import BoundPredicate, Leaf, leaves
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
 from skipindex.table import ColumnInfo
+from skipindex.table.schema import Columns
 
 METHODS: Final = ("best", "tree", "curve")
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Workload:
-    """Conditions that a table will be asked, to lay it out for.
+    """The queries that a table is laid out for; pass it as ``layout``.
 
-    Pass it as ``layout``.  The layout is chosen by what it would have let each
-    query skip on a sample; every query still finds its rows in any layout.
+    Layouts are compared by the files that each query would skip on a sample.  Every
+    query finds its rows in any of them.
 
     >>> sx.Workload(["city = 'Rome'", sx.col("price") < 4]).queries
     ("city = 'Rome'", 'price < 4')
@@ -97,18 +98,7 @@ class Workload:
         """
         infos = {f.name: _info(f, (refused or {}).get(f.name, "")) for f in schema}
 
-        def resolve(name: str) -> ColumnInfo:
-            exact = [infos[name]] if name in infos else []
-            folded = [i for n, i in infos.items() if n.lower() == name.lower()]
-            found = exact or folded
-            if len(found) != 1:
-                problem = "is ambiguous" if found else "does not exist"
-                raise PredicateError(
-                    f"column {name!r} {problem} (columns: {', '.join(infos)})"
-                )
-            return found[0]
-
-        binder = Binder(resolve, self.timezone)
+        binder = Binder(Columns(infos, "the rows to lay out").find, self.timezone)
         trees = tuple(simplify(binder.bind(parse(text))) for text in self.queries)
         domains: dict[str, Domain] = {}
         for tree in trees:

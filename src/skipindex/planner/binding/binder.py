@@ -10,30 +10,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, assert_never
 
+from skipindex import expressions as ex
 from skipindex.errors import PredicateError
-from skipindex.expressions import (
-    NULL_SAFE,
-    And,
-    Call,
-    Case,
-    Comparison,
-    Constant,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Operator,
-    Or,
-    Predicate,
-    Reference,
-    Term,
-    Unsupported,
-    push_not,
-    shallow,
-    size,
-    to_sql,
-)
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.expressions.not_judged import SESSION_VALUES, NotJudgedError
@@ -42,6 +20,7 @@ from skipindex.planner.binding.comparison import ColumnBinding
 from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.terms import BoundColumn, BoundTerm, preimage_of
 from skipindex.planner.bound_predicate import (
+    NEVER,
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -71,66 +50,71 @@ class Binder:
     zone: str | None = None
     seen: dict[str, BoundColumn] = field(default_factory=dict, compare=False)
 
-    def bind(self, predicate: Predicate) -> BoundPredicate:
+    def bind(self, predicate: ex.Predicate) -> BoundPredicate:
         """``predicate`` over atoms; TRUE for the same rows.
 
         Raises:
             PredicateError: a column does not exist, or its name is ambiguous.
         """
-        return self._bind(push_not(shallow(predicate)))
+        return self._bind(ex.push_not(ex.shallow(predicate)))
 
-    def _bind(self, node: Predicate) -> BoundPredicate:
+    def _bind(self, node: ex.Predicate) -> BoundPredicate:
         match node:
-            case And(children):
+            case ex.And(children):
                 return AllOf(tuple(map(self._bind, children)))
-            case Or(children):
+            case ex.Or(children):
                 return AnyOf(tuple(map(self._bind, children)))
-            case Constant(value):
+            case ex.Constant(value):
                 # Nothing negates any more, so UNKNOWN may be read as FALSE.
                 return TruthValue(value is True)
-            case Unsupported(text, reason):
+            case ex.Unsupported(text, reason):
                 return Unknown(text, reason)
-            case Comparison() | In() | IsNull() | Like():
+            case ex.Comparison() | ex.In() | ex.IsNull() | ex.Like():
                 return self._atom(node)
-            case Not():
+            case ex.Not():
                 raise AssertionError("push_not has removed every NOT")
             case _:
                 assert_never(node)
 
-    def _atom(self, node: Comparison | In | IsNull | Like) -> BoundPredicate:
+    def _atom(
+        self, node: ex.Comparison | ex.In | ex.IsNull | ex.Like
+    ) -> BoundPredicate:
         try:
-            with budget(STEPS_PER_NODE * size(node)):
+            with budget(STEPS_PER_NODE * ex.size(node)):
                 return self._asked(node)
         except NotJudgedError as refused:
-            return Unknown(to_sql(node), str(refused))
+            return Unknown(ex.to_sql(node), str(refused))
         except (UnsureError, ArithmeticError):
-            return Unknown(to_sql(node), "only Spark can tell the value")
+            return Unknown(ex.to_sql(node), "only Spark can tell the value")
 
-    def _asked(self, node: Comparison | In | IsNull | Like) -> BoundPredicate:
-        text = to_sql(node)
+    def _asked(
+        self, node: ex.Comparison | ex.In | ex.IsNull | ex.Like
+    ) -> BoundPredicate:
+        text = ex.to_sql(node)
         operand, problem = self._bound_term(node.column)
         match node:
-            case Comparison(_, operator, None) if operator in NULL_SAFE:
-                negated = operator is Operator.NULL_SAFE_NE
-                node = IsNull(node.column, negated)
-            case Comparison(_, _, None):
-                return TruthValue(value=False)
-            case In(_, (), negated):  # true of NULL too
+            case ex.Comparison(_, operator, None) if operator in ex.NULL_SAFE:
+                negated = operator is ex.Operator.NULL_SAFE_NE
+                node = ex.IsNull(node.column, negated)
+            case ex.Comparison(_, _, None):
+                return NEVER
+            case ex.In(_, (), negated):  # true of NULL too
                 return TruthValue(negated)
-            case In(_, values, negated) if negated and _has_null(values):
-                return TruthValue(value=False)
+            case ex.In(_, values, negated) if negated and _has_null(values):
+                return NEVER
         if operand is None or operand.domain is None:
             return Unknown(text, problem)
         if isinstance(operand, BoundColumn):
-            return ColumnBinding(operand, self.zone, text).bind(node)
+            binding = ColumnBinding(operand.name, operand.domain, self.zone, text)
+            return binding.bind(node)
         if _beyond_bigint(node):
             return Unknown(text, "a function is compared with a number beyond bigint")
-        virtual = BoundColumn("", operand.domain, "")
-        return preimage_of(ColumnBinding(virtual, self.zone, text).bind(node), operand)
+        binding = ColumnBinding("", operand.domain, self.zone, text)
+        return preimage_of(binding.bind(node), operand)
 
-    def _bound_term(self, term: Term) -> tuple[BoundTerm | None, str]:
+    def _bound_term(self, term: ex.Term) -> tuple[BoundTerm | None, str]:
         """What ``term`` is, or None and why it cannot be judged."""
-        if isinstance(term, Reference):
+        if isinstance(term, ex.Reference):
             column, problem = self._column(term)
             if column is None or column.domain is None:
                 return None, problem
@@ -146,29 +130,25 @@ class Binder:
         except NotJudgedError as refused:
             return None, str(refused)
 
-    def _bound_column(self, reference: Reference) -> BoundColumn:
+    def _bound_column(self, reference: ex.Reference) -> BoundColumn:
         operand, problem = self._bound_term(reference)
         if not isinstance(operand, BoundColumn):
             raise NotJudgedError(problem)
         return operand
 
-    def _check_names(self, term: Term) -> None:
+    def _check_names(self, term: ex.Term | ex.Literal) -> None:
         """Every column exists, also where the function is not judged."""
         match term:
-            case Reference():
+            case ex.Reference():
                 self._column(term)
-            case Call(_, arguments):
+            case ex.Call(_, arguments):
                 for argument in arguments:
-                    if isinstance(argument, Reference | Call | Case):
-                        self._check_names(argument)
-            case Case(branches, otherwise):
-                for value in [*(value for _, value in branches), otherwise]:
-                    if isinstance(value, Reference | Call | Case):
-                        self._check_names(value)
-            case _:
-                assert_never(term)
+                    self._check_names(argument)
+            case ex.Case(branches, otherwise):
+                for value in (*(value for _, value in branches), otherwise):
+                    self._check_names(value)
 
-    def _column(self, reference: Reference) -> tuple[ColumnInfo | None, str]:
+    def _column(self, reference: ex.Reference) -> tuple[ColumnInfo | None, str]:
         """The column, or None and why it cannot be judged."""
         try:
             column = self.resolve(reference.parts[0])
@@ -184,7 +164,7 @@ class Binder:
         return column, column.reason
 
 
-def _hidden(reference: Reference) -> str:
+def _hidden(reference: ex.Reference) -> str:
     """The meaning that Spark gives a name of no column; empty if it has none."""
     first = reference.parts[0].upper()
     if first == "_METADATA":
@@ -192,14 +172,14 @@ def _hidden(reference: Reference) -> str:
     return "a value of the session" if first in _NAMED_VALUES else ""
 
 
-def _beyond_bigint(node: Comparison | In | IsNull | Like) -> bool:
+def _beyond_bigint(node: ex.Comparison | ex.In | ex.IsNull | ex.Like) -> bool:
     """Whether Spark may replace the comparison by TRUE or FALSE."""
     return (
-        isinstance(node, Comparison)
+        isinstance(node, ex.Comparison)
         and isinstance(node.value, int | Decimal)
         and not INT64_MIN <= node.value <= INT64_MAX
     )
 
 
-def _has_null(values: Sequence[Literal]) -> bool:
+def _has_null(values: Sequence[ex.Literal]) -> bool:
     return not isinstance(values, IntegerSet) and None in values

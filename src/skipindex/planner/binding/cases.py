@@ -19,7 +19,13 @@ from skipindex.planner.binding.terms import (
     BoundTerm,
     constant_answer,
 )
-from skipindex.planner.bound_predicate import AllOf, AnyOf, BoundPredicate, TruthValue
+from skipindex.planner.bound_predicate import (
+    NEVER,
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    TruthValue,
+)
 from skipindex.planner.functions.registry import Plain, UnsureError
 from skipindex.planner.simplify import fold_constants
 
@@ -42,14 +48,10 @@ class BoundCase:
     default: BoundTerm
     columns: tuple[BoundColumn, ...]
     expression: str
+    key: Hashable = field(default=None, init=False)  # conditions are not compared
     _last: dict[Value | None, Plain | UnsureError | None] = field(
         default_factory=dict, compare=False, repr=False
     )
-
-    @property
-    def key(self) -> Hashable:
-        """None: conditions are not compared."""
-        return None
 
     def value(self, value: Value | None) -> Plain | None:
         """The value of the branch that is taken for ``value``.
@@ -98,11 +100,7 @@ class BoundCoalesce:
     arguments: tuple[BoundTerm, ...]
     columns: tuple[BoundColumn, ...]
     expression: str
-
-    @property
-    def key(self) -> Hashable:
-        """None: it is like no other."""
-        return None
+    key: Hashable = field(default=None, init=False)
 
     def value(self, value: Value | None) -> Plain | None:
         """The first value of an argument that is not NULL."""
@@ -160,7 +158,7 @@ def _first(branches: Sequence[_Branch], default: BoundPredicate) -> BoundPredica
         return _any_of([mine, _all_of([branch.otherwise, default])])
     before = [branch.otherwise for branch in branches[:middle]]
     later = _first(branches[middle:], default)
-    mine = _first(branches[:middle], TruthValue(value=False))
+    mine = _first(branches[:middle], NEVER)
     return _any_of([mine, _all_of([*before, later])])
 
 

@@ -15,26 +15,12 @@ from typing import Final, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from skipindex.expressions import Comparison, In, IsNull, Like, Literal, Operator
-from skipindex.expressions.atoms import (
-    Atom,
-    IntegerSet,
-    Matches,
-    NoneOf,
-    NotNullAtom,
-    NullAtom,
-    OneOf,
-    Range,
-    Value,
-    Wildcard,
-    after_prefix,
-    successor,
-)
+from skipindex.expressions import Comparison, In, IsNull, Like, Literal, Operator, atoms
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN, NAN, Domain
 from skipindex.expressions.patterns import REPLACEMENT, parse_pattern
 from skipindex.planner.binding.literal_cuts import Cut, Refusal, cut
-from skipindex.planner.binding.terms import BoundColumn
 from skipindex.planner.bound_predicate import (
+    NEVER,
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -53,24 +39,16 @@ class ColumnBinding:
     """A condition's column, and the words of the condition.
 
     Args:
-        operand: the column, or one that stands for the value of a function.
+        name: the column's; empty for the value of a function.
+        domain: the domain of its values.
         zone: the session's time zone, if it is known.
         text: the condition in SQL.
     """
 
-    operand: BoundColumn
+    name: str
+    domain: Domain
     zone: str | None
     text: str
-
-    @property
-    def name(self) -> str:
-        """The column's name; empty for the value of a function."""
-        return self.operand.name
-
-    @property
-    def domain(self) -> Domain:
-        """The domain of its values."""
-        return self.operand.domain
 
     def bind(self, node: Comparison | In | IsNull | Like) -> BoundPredicate:
         """The condition over atoms; it compares with no NULL."""
@@ -78,12 +56,16 @@ class ColumnBinding:
             case Comparison(_, operator, value):
                 return self.comparison(operator, value)
             case In(_, values, negated):
-                if isinstance(values, IntegerSet) and self.domain.name == "int":
-                    return self.keys(values, negated=negated)
+                if isinstance(values, atoms.IntegerSet) and self.domain.name == "int":
+                    return self._leaf(
+                        (atoms.NoneOf if negated else atoms.OneOf)(self.name, values)
+                    )
                 listed = [value for value in values if value is not None]
                 return self.membership(listed, negated=negated)
             case IsNull(_, negated):
-                return self._leaf((NotNullAtom if negated else NullAtom)(self.name))
+                return self._leaf(
+                    (atoms.NotNullAtom if negated else atoms.NullAtom)(self.name)
+                )
             case Like():
                 return self.like(node)
             case _:
@@ -113,13 +95,13 @@ class ColumnBinding:
             case Operator.NE:
                 if _single(at):
                     assert at.ge is not None
-                    return self._leaf(NoneOf(self.name, (at.ge,)))
+                    return self._leaf(atoms.NoneOf(self.name, (at.ge,)))
                 if at.ge == at.gt:  # no value equals it
-                    return self._leaf(NotNullAtom(self.name))
+                    return self._leaf(atoms.NotNullAtom(self.name))
                 return AnyOf((self._range(None, at.ge), self._least(at.gt)))
             case Operator.NULL_SAFE_NE:
                 # Only a literal that is cut is none that Spark casts to NULL.
-                null = self._leaf(NullAtom(self.name))
+                null = self._leaf(atoms.NullAtom(self.name))
                 return AnyOf((null, self.comparison(Operator.NE, value)))
             case _:
                 assert_never(operator)
@@ -142,39 +124,22 @@ class ColumnBinding:
             case _:
                 return None
 
-    def keys(self, keys: IntegerSet, *, negated: bool) -> BoundPredicate:
-        """``column [NOT] IN (keys)`` of an integer column, whose values they are."""
-        return self._leaf((NoneOf if negated else OneOf)(self.name, keys))
-
     def membership(self, values: Sequence[Literal], *, negated: bool) -> BoundPredicate:
         """``column [NOT] IN (values)``; no value is NULL."""
         # Spark compares all of them in one common type; where a list mixes
         # numbers with doubles that type is double, for the integers too.
-        if any(isinstance(value, float) for value in values):
-            if "decimal" in self.domain.name:
-                values = [
-                    float(v) if isinstance(v, int | Decimal) else v for v in values
-                ]
-            elif self.domain.name != "float":
-                return Unknown(self.text, "the list makes Spark cast the column")
-        elif any(isinstance(v, str) for v in values) and not all(
-            isinstance(v, str) for v in values
-        ):
-            return Unknown(self.text, "the list mixes text with other types")
-        if self.domain.name not in {"string", "int", "date"} and any(
-            isinstance(value, str) for value in values
-        ):
-            return Unknown(self.text, "Spark may compare the list as text")
-        if any(isinstance(value, Decimal) for value in values) and (
-            self.domain.name != "float" and not fits_decimal(self.domain, values)
-        ):
-            return Unknown(self.text, "the list makes Spark round")
+        if "decimal" in self.domain.name and _holds_a(float, values):
+            values = [float(v) if isinstance(v, int | Decimal) else v for v in values]
+        problem = self._cast_of_list(values)
+        if problem:
+            return Unknown(self.text, problem)
+        kind = atoms.NoneOf if negated else atoms.OneOf
         if self.domain.name == "int" and len(values) >= _MANY:
             array = _as_int64(values)
             if array is not None:
-                return self.keys(IntegerSet(array), negated=negated)
+                return self._leaf(kind(self.name, atoms.IntegerSet(array)))
         plain = self._themselves(values)
-        exact: set[Value] = plain or set()
+        exact: set[atoms.Value] = plain or set()
         for value in values if plain is None else ():
             at = cut(self.domain, value, self.zone)
             if isinstance(at, Refusal):
@@ -186,17 +151,26 @@ class ColumnBinding:
                 exact.add(at.ge)
             elif at.ge is not None and at.ge != at.gt:
                 return Unknown(self.text, "several values equal one of the list")
-        if not exact:  # no row equals any of them
-            return (
-                self._leaf(NotNullAtom(self.name))
-                if negated
-                else TruthValue(value=False)
-            )
-        ordered = tuple(sorted(exact))
-        kind = NoneOf if negated else OneOf
-        return self._leaf(kind(self.name, ordered))
+        if exact:
+            return self._leaf(kind(self.name, tuple(sorted(exact))))
+        # No row equals any of them.
+        return self._leaf(atoms.NotNullAtom(self.name)) if negated else NEVER
 
-    def _themselves(self, values: Sequence[Literal]) -> set[Value] | None:
+    def _cast_of_list(self, values: Sequence[Literal]) -> str:
+        """Why Spark may cast the column, or round, to compare it with a list, or ""."""
+        name, texts = self.domain.name, _holds_a(str, values)
+        if _holds_a(float, values):
+            if name != "float" and "decimal" not in name:
+                return "the list makes Spark cast the column"
+        elif texts and not all(isinstance(value, str) for value in values):
+            return "the list mixes text with other types"
+        if texts and name not in {"string", "int", "date"}:
+            return "Spark may compare the list as text"
+        if name == "float" or not _holds_a(Decimal, values):
+            return ""
+        return "" if fits_decimal(self.domain, values) else "the list makes Spark round"
+
+    def _themselves(self, values: Sequence[Literal]) -> set[atoms.Value] | None:
         """The texts of a list, where all are; a text column holds them as bytes."""
         if self.domain.name == "string" and {*map(type, values)} == {str}:
             try:
@@ -223,39 +197,41 @@ class ColumnBinding:
                 return self.comparison(
                     Operator.NE if node.negated else Operator.EQ, text
                 )
-            case (Wildcard.ANY_TEXT,):
-                return (
-                    TruthValue(value=False) if node.negated else self._range(b"", None)
-                )
-            case (bytes(prefix), Wildcard.ANY_TEXT):
-                stop = after_prefix(prefix)
+            case (atoms.Wildcard.ANY_TEXT,):
+                return NEVER if node.negated else self._range(b"", None)
+            case (bytes(prefix), atoms.Wildcard.ANY_TEXT):
+                stop = atoms.after_prefix(prefix)
                 if node.negated:
                     return AnyOf((self._range(None, prefix), self._least(stop)))
                 return self._range(prefix, stop)
-        leaf = self._leaf(Matches(self.name, pattern, node.negated))
+        leaf = self._leaf(atoms.Matches(self.name, pattern, node.negated))
         if isinstance(pattern[0], bytes) and not node.negated:
-            return AllOf((self._range(pattern[0], after_prefix(pattern[0])), leaf))
+            return AllOf(
+                (self._range(pattern[0], atoms.after_prefix(pattern[0])), leaf)
+            )
         return leaf
 
     def _equal(self, at: Cut) -> BoundPredicate:
         if _single(at):
             assert at.ge is not None
-            return self._leaf(OneOf(self.name, (at.ge,)))
+            return self._leaf(atoms.OneOf(self.name, (at.ge,)))
         if at.ge is None or at.ge == at.gt:
-            return TruthValue(value=False)
+            return NEVER
         return self._range(at.ge, at.gt)
 
-    def _least(self, low: Value | None) -> BoundPredicate:
-        return TruthValue(value=False) if low is None else self._range(low, None)
+    def _least(self, low: atoms.Value | None) -> BoundPredicate:
+        return NEVER if low is None else self._range(low, None)
 
-    def _range(self, low: Value | None, high: Value | None) -> BoundPredicate:
+    def _range(
+        self, low: atoms.Value | None, high: atoms.Value | None
+    ) -> BoundPredicate:
         if low in {INT64_MIN, b""}:
             low = None
         if high in {INT64_MIN, b""}:
-            return TruthValue(value=False)
+            return NEVER
         if low is None and high is None:
-            return self._leaf(NotNullAtom(self.name))
-        return self._leaf(Range(self.name, low, high))
+            return self._leaf(atoms.NotNullAtom(self.name))
+        return self._leaf(atoms.Range(self.name, low, high))
 
     def _nearly(self, operator: Operator, at: Cut) -> BoundPredicate:
         """The atom, widened by the cut's slack: possible rows, none certain."""
@@ -272,12 +248,16 @@ class ColumnBinding:
             case Operator.NE:
                 return unknown
             case Operator.NULL_SAFE_NE:
-                return AnyOf((self._leaf(NullAtom(self.name)), unknown))
+                return AnyOf((self._leaf(atoms.NullAtom(self.name)), unknown))
             case _:
                 assert_never(operator)
 
-    def _leaf(self, atom: Atom) -> Leaf:
+    def _leaf(self, atom: atoms.Atom) -> Leaf:
         return Leaf(atom, self.text)
+
+
+def _holds_a(kind: type, values: Sequence[Literal]) -> bool:
+    return any(isinstance(value, kind) for value in values)
 
 
 def _as_int64(values: Sequence[Literal]) -> npt.NDArray[np.int64] | None:
@@ -296,4 +276,4 @@ def _single(at: Cut) -> bool:
         return False
     # The greatest values have no successor.
     last = at.gt is None and at.ge in {INT64_MAX, NAN}
-    return last or at.gt == successor(at.ge)
+    return last or at.gt == atoms.successor(at.ge)

@@ -22,6 +22,7 @@ from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.expressions.truth import is_not_true
 from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.cases import BoundCase, BoundCoalesce, Choice
+from skipindex.planner.binding.clocks import bound_moment, coerced, moved, shifted
 from skipindex.planner.binding.extremes import BoundExtreme
 from skipindex.planner.binding.terms import (
     BoundColumn,
@@ -32,30 +33,23 @@ from skipindex.planner.binding.terms import (
 from skipindex.planner.binding.typed_calls import (
     UNTYPED,
     applied,
-    bound_moment,
+    builtin,
     constant,
     is_of,
-    moved,
-    shifted,
     through,
     with_type,
 )
 from skipindex.planner.bound_predicate import BoundPredicate, leaves
 from skipindex.planner.functions import dates
 from skipindex.planner.functions.calendar import SECOND
-from skipindex.planner.functions.registry import Function, UnsureError, integer
+from skipindex.planner.functions.casts import INTEGER_BITS
+from skipindex.planner.functions.registry import (
+    Coercion,
+    Function,
+    UnsureError,
+    integer,
+)
 
-_OF_CLOCKS: Final = {
-    *("year", "quarter", "month", "day", "dayofmonth", "dayofyear", "dayofweek"),
-    *("weekday", "weekofyear", "hour", "minute", "second"),
-}
-"""Functions that convert an instant to the session's wall clock."""
-_OF_DATES: Final = {
-    *("last_day", "trunc", "date_add", "dateadd", "date_sub", "add_months"),
-    *("datediff", "date_diff", "unix_date"),
-}
-"""Functions that convert an instant or a wall clock to a date."""
-_OF_TEXT: Final = {"substring", "substr", "left", "right"}
 _CLOCK_TARGETS: Final = {"DATE", "STRING", "TIMESTAMP_NTZ"}
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
 
@@ -96,16 +90,19 @@ class Compiler:
                 typed, domain = self._alike(arguments)
                 columns, greatest = merged_columns(typed), name == "greatest"
                 return BoundExtreme(domain, typed, columns, str(term), greatest)
+            case Call("cast", (int(number), str(kind))) if kind in INTEGER_BITS:
+                return BoundLiteral(integer(INTEGER_BITS[kind]), number, str(term))
             case Call("cast", (datetime() as moment, "TIMESTAMP_NTZ")):
                 return bound_moment(moment, "timestamp_ntz", self.zone)
             case datetime():
                 return bound_moment(term, "timestamp", self.zone)
             case Call("interval"):
                 raise NotJudgedError("an interval")
-            case Call(("+" | "-") as sign, (left, Call("interval") as step)):
-                return moved(term, self.compile(left), sign, step, self.zone)
-            case Call("+", (Call("interval") as step, right)):
-                return moved(term, self.compile(right), "+", step, self.zone)
+            case Call(("+" | "-") as sign, (moment, Call("interval") as step)) | Call(
+                "+" as sign, (Call("interval") as step, moment)
+            ):
+                operand = self.compile(moment)
+                return moved(operand, sign, step, str(term), self.zone)
             case Call(name, arguments):
                 operands = [self._argument(name, one) for one in arguments]
                 return self._call(name, with_type(operands), str(term))
@@ -123,23 +120,16 @@ class Compiler:
     def _call(self, name: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
         if name == "cast":
             return self._cast(operands, text)
-        if name == "date_trunc":
-            return self._date_trunc(operands, text)
         if name in {"+", "-"}:
             sum_ = shifted(name, operands, text)
             if sum_ is not None:
                 return sum_
-        if name == "date_format" and operands:
-            operands = [self._as_existing(operands[0]), *operands[1:]]
-        elif name in _OF_CLOCKS:
-            operands = [self._as_clock(operand) for operand in operands]
-        elif name in _OF_DATES:
-            operands = [self._as_date(operand) for operand in operands]
-        elif name in _OF_TEXT:
-            operands = (
-                [self._as_text(operands[0]), *operands[1:]] if operands else operands
-            )
-        return applied(name, operands, text)
+        coercion = builtin(name).coercion
+        operands = [coerced(operand, coercion, self.zone) for operand in operands]
+        found = applied(name, operands, text)
+        if name == "date_trunc":  # the wall clock of an instant
+            return through(dates.instant(self.zone), found, text)
+        return found
 
     def _cast(self, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
         operand, target = operands[0], operands[1].value(None)
@@ -160,18 +150,11 @@ class Compiler:
             )
             return through(whole_seconds, operand, text)
         if target in _CLOCK_TARGETS:
-            operand = self._as_clock(operand)
+            operand = coerced(operand, Coercion.CLOCK, self.zone)
         try:
             return applied("cast", [operand, operands[1]], text)
         except NotJudgedError:
             raise NotJudgedError("a cast of the column") from None
-
-    def _date_trunc(self, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
-        if len(operands) != 2 or operands[1].domain is None:
-            raise NotJudgedError("the function date_trunc")
-        moment = self._as_existing(operands[1])
-        local = applied("date_trunc", [operands[0], moment], text)
-        return through(dates.instant(self.zone), local, text)
 
     def _case(self, term: Case) -> BoundTerm:
         values = [self.compile(value) for _, value in term.branches]
@@ -211,34 +194,6 @@ class Compiler:
                 some.append(operand)
         return BoundCoalesce(domain, tuple(some), merged_columns(some), text)
 
-    def _as_clock(self, operand: BoundTerm) -> BoundTerm:
-        if not is_of(operand, "timestamp"):
-            return operand
-        return through(dates.wall_clock(self.zone), operand, operand.expression)
-
-    def _as_existing(self, operand: BoundTerm) -> BoundTerm:
-        """The wall clock of what Spark casts to an instant first."""
-        if is_of(operand, "timestamp"):
-            return self._as_clock(operand)
-        if is_of(operand, "date"):
-            operand = through(dates.midnight(), operand, operand.expression)
-        existing = dates.existing(self.zone)
-        if existing is None or not is_of(operand, "timestamp_ntz"):
-            return operand
-        return through(existing, operand, operand.expression)
-
-    def _as_date(self, operand: BoundTerm) -> BoundTerm:
-        operand = self._as_clock(operand)
-        if is_of(operand, "timestamp_ntz"):
-            return through(dates.to_date(), operand, operand.expression)
-        return operand
-
-    def _as_text(self, operand: BoundTerm) -> BoundTerm:
-        if not is_of(operand, "date", "timestamp", "timestamp_ntz"):
-            return operand
-        kind = BoundLiteral(Domain("string"), "STRING", "'STRING'")
-        return applied("cast", [self._as_clock(operand), kind], operand.expression)
-
 
 def fold(term: Term) -> tuple[Literal, str] | None:
     """The one value of a term without columns, and its type where that is not plain.
@@ -263,9 +218,7 @@ def fold(term: Term) -> tuple[Literal, str] | None:
     match domain.name:
         case "int":
             return plain, _INTEGERS.get(domain.bits, "")
-        case "float" if domain.bits == 64:
-            return plain, ""
-        case "string":
+        case "float" | "string" if domain.bits != 32:
             return plain, ""
         case "bool":
             return bool(plain), ""

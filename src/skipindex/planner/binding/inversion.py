@@ -9,23 +9,13 @@ inverse.  Where the function may be unsure (an overflow), the rows stay possible
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Final
 
-from skipindex.expressions.atoms import (
-    Atom,
-    Matches,
-    NoneOf,
-    NotNullAtom,
-    NullAtom,
-    OneOf,
-    Range,
-    Value,
-    successor,
-)
+from skipindex.expressions import atoms
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.terms import (
@@ -37,10 +27,10 @@ from skipindex.planner.binding.terms import (
     merged_columns,
 )
 from skipindex.planner.bound_predicate import (
+    NEVER,
     AllOf,
     AnyOf,
     BoundPredicate,
-    TruthValue,
     Unknown,
 )
 from skipindex.planner.functions.registry import (
@@ -80,7 +70,7 @@ class BoundCall:
         keys = (self.function.key, *(argument.key for argument in self.arguments))
         return None if None in keys else keys
 
-    def value(self, value: Value | None) -> Plain | None:
+    def value(self, value: atoms.Value | None) -> Plain | None:
         """The function of the arguments' values."""
         found = [argument.value(value) for argument in self.arguments]
         if None in found:
@@ -88,48 +78,66 @@ class BoundCall:
         return self.function.apply(*found)
 
     @cached_property
+    def varying(self) -> BoundTerm | None:
+        """The one argument that is not the same for every row, if there is one."""
+        varying = [argument for argument in self.arguments if argument.columns]
+        return varying[0] if len(varying) == 1 else None
+
+    @property
+    def _varying_domain(self) -> Domain:
+        """The domain of this argument."""
+        assert self.varying is not None
+        assert self.varying.domain is not None
+        return self.varying.domain
+
+    @property
+    def _span(self) -> tuple[int, int]:
+        """The values of this argument for which the function is sure."""
+        return self.function.span or whole(self._varying_domain)
+
+    @cached_property
+    def applied(self) -> Callable[[Plain], Plain]:
+        """The function of this argument alone."""
+        at = next(i for i, argument in enumerate(self.arguments) if argument.columns)
+        plains = [None if a.columns else a.value(None) for a in self.arguments]
+        before, after = plains[:at], plains[at + 1 :]
+        return lambda plain: self.function.apply(*before, plain, *after)
+
+    @property
+    def can_compose(self) -> bool:
+        """Whether it can be a part of a chain: exact, and of numbers or times."""
+        function = self.function
+        return bool(
+            function.direction and not function.slack and function.least is None
+        )
+
+    @cached_property
     def composed(self) -> BoundCall:
         """The same function; a chain of functions that rise or fall as one function.
 
         Each of them asked for itself would ask the next one three questions.
         """
-        at = [i for i, argument in enumerate(self.arguments) if argument.columns]
-        child = self.arguments[at[0]] if len(at) == 1 else None
-        if not isinstance(child, BoundCall) or not _can_compose(self.function):
+        child = self.varying
+        if not isinstance(child, BoundCall) or not self.can_compose:
             return self
         inner = child.composed
-        columns = [argument for argument in inner.arguments if argument.columns]
-        if (
-            len(columns) != 1
-            or inner.domain.is_bytes
-            or not _can_compose(inner.function)
-        ):
+        column = inner.varying
+        if column is None or inner.domain.is_bytes or not inner.can_compose:
             return self
-        mine = [
-            argument.value(None) if not argument.columns else None
-            for argument in self.arguments
-        ]
-        its = [
-            argument.value(None) if not argument.columns else None
-            for argument in inner.arguments
-        ]
-        place = inner.arguments.index(columns[0])
-
-        def apply(plain: Plain) -> Plain:
-            its[place] = plain
-            mine[at[0]] = inner.function.apply(*its)
-            return self.function.apply(*mine)
-
+        first, then = inner.applied, self.applied
         span = inner.reaching(self.function.span)
         direction = self.function.direction * inner.function.direction
-        function = Function(self.domain, apply, direction if span else 0, span)
-        return BoundCall(function, (columns[0],), self.expression)
+        function = Function(
+            self.domain,
+            lambda plain: then(first(plain)),
+            direction if span else 0,
+            span,
+        )
+        return BoundCall(function, (column,), self.expression)
 
     def reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
         """The argument's values whose result is sure, and wanted; None if none is."""
-        (child,) = (argument for argument in self.arguments if argument.columns)
-        assert child.domain is not None
-        low, high = self.function.span or whole(child.domain)
+        low, high = self._span
         if wanted is None:
             return low, high
         found = self._interval_of((wanted[0], wanted[1] + 1))
@@ -140,47 +148,47 @@ class BoundCall:
         assert not isinstance(stop, bytes)
         return (low if start is None else start), (high if stop is None else stop - 1)
 
-    def preimage(self, question: Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: atoms.Atom, text: str) -> BoundPredicate:
         """Through the function, if it can be inverted."""
         spend()
         if self.composed is not self:
             return self.composed.preimage(question, text)
-        varying = [argument for argument in self.arguments if argument.columns]
-        if len(varying) != 1:
+        child = self.varying
+        if child is None:
             return computed(self, question, text)
-        (child,) = varying
         function = self.function
         if function.slack:
             return self._rough_preimage(child, question, text)
-        if not function.direction or isinstance(question, Matches):
+        if not function.direction or isinstance(question, atoms.Matches):
             return computed(self, question, text)
-        if isinstance(question, NullAtom | NotNullAtom):
+        if isinstance(question, atoms.NullAtom | atoms.NotNullAtom):
             known: BoundPredicate = child.preimage(question, text)
             beyond = [
-                child.preimage(Range("", *interval), text) for interval in self._beyond
+                child.preimage(atoms.Range("", *interval), text)
+                for interval in self._beyond
             ]
             if not beyond:
                 return known
             unknown = Unknown(text, "the function may overflow")
-            if isinstance(question, NullAtom):
+            if isinstance(question, atoms.NullAtom):
                 return AnyOf((known, AllOf((AnyOf(tuple(beyond)), unknown))))
-            inside = child.preimage(Range("", *self._sure), text)
+            inside = child.preimage(atoms.Range("", *self._sure), text)
             return AnyOf((inside, AllOf((AnyOf(tuple(beyond)), unknown))))
         return self._preimage_of_range(child, question, text)
 
     def _preimage_of_range(
-        self, child: BoundTerm, question: Atom, text: str
+        self, child: BoundTerm, question: atoms.Atom, text: str
     ) -> BoundPredicate:
         match question:
-            case OneOf(_, values) | NoneOf(_, values) if len(values) > MANY:
-                hull: BoundPredicate = child.preimage(NotNullAtom(""), text)
-                if isinstance(question, OneOf):
-                    span = Range("", values[0], successor(values[-1]))
+            case atoms.OneOf(_, values) | atoms.NoneOf(_, values) if len(values) > MANY:
+                hull: BoundPredicate = child.preimage(atoms.NotNullAtom(""), text)
+                if isinstance(question, atoms.OneOf):
+                    span = atoms.Range("", values[0], atoms.successor(values[-1]))
                     hull = self._preimage_of_range(child, span, text)
                 return AllOf((hull, computed(self, question, text)))
-            case Range(_, low, high):
+            case atoms.Range(_, low, high):
                 wanted: list[Interval] = [(low, high)]
-            case OneOf() | NoneOf():
+            case atoms.OneOf() | atoms.NoneOf():
                 wanted = intervals_of(question)
             case _:
                 raise AssertionError("a question about NULL is answered before")
@@ -189,9 +197,9 @@ class BoundCall:
         parts = [child.preimage(piece, text) for piece in pieces]
         unknown = Unknown(text, "the function may overflow")
         for interval in self._beyond:
-            beyond = child.preimage(Range("", *interval), text)
+            beyond = child.preimage(atoms.Range("", *interval), text)
             parts.append(AllOf((beyond, unknown)))
-        found = AnyOf(tuple(parts)) if parts else TruthValue(value=False)
+        found = AnyOf(tuple(parts)) if parts else NEVER
         return self._but_unsure(found, child, wanted, text)
 
     def _but_unsure(
@@ -205,25 +213,29 @@ class BoundCall:
         if self.function.unsure is None:
             return found
         bounds = {bound for bound in chain(*wanted) if isinstance(bound, bytes)}
-        values = tuple(sorted(set[Value]().union(*map(self.function.unsure, bounds))))
+        values = tuple(
+            sorted(set[atoms.Value]().union(*map(self.function.unsure, bounds)))
+        )
         if not values:
             return found
         unknown = Unknown(text, "a text that ends in a part of a character")
-        rest = AllOf((child.preimage(NoneOf("", values), text), found))
-        return AnyOf((rest, AllOf((child.preimage(OneOf("", values), text), unknown))))
+        rest = AllOf((child.preimage(atoms.NoneOf("", values), text), found))
+        return AnyOf(
+            (rest, AllOf((child.preimage(atoms.OneOf("", values), text), unknown)))
+        )
 
     def _rough_preimage(
-        self, child: BoundTerm, question: Atom, text: str
+        self, child: BoundTerm, question: atoms.Atom, text: str
     ) -> BoundPredicate:
         unknown = Unknown(text, self.function.reason)
         slack = self.function.slack
         match question:
-            case NullAtom() | NotNullAtom():
+            case atoms.NullAtom() | atoms.NotNullAtom():
                 return child.preimage(question, text)
-            case Range(_, low, high):
+            case atoms.Range(_, low, high):
                 pass
-            case OneOf(_, values):
-                low, high = values[0], successor(values[-1])
+            case atoms.OneOf(_, values):
+                low, high = values[0], atoms.successor(values[-1])
             case _:
                 return unknown
         least, most = whole(self.domain)
@@ -231,17 +243,15 @@ class BoundCall:
             low = low - slack if low - slack > least else None
         if isinstance(high, int):
             high = high + slack if high + slack <= most else None
-        return AllOf((child.preimage(Range("", low, high), text), unknown))
+        return AllOf((child.preimage(atoms.Range("", low, high), text), unknown))
 
     @cached_property
     def _sure(self) -> Interval:
         """Where the function is sure, as an interval of its argument."""
-        (child,) = (a for a in self.arguments if a.columns)
-        assert child.domain is not None
         if self.function.span is None:
             return None, None
         low, high = self.function.span
-        least, most = whole(child.domain)
+        least, most = whole(self._varying_domain)
         return (low if low > least else None), (high + 1 if high < most else None)
 
     @cached_property
@@ -271,42 +281,33 @@ class BoundCall:
             return None
         return start, stop
 
-    def _first(self, bound: Value) -> Value | None:
+    def _first(self, bound: atoms.Value) -> atoms.Value | None:
         """The least argument on the far side of ``bound``, None if there is none.
 
         Rising: the first whose result is at least it; falling: the first below it.
         """
         function = self.function
-        at, child = next((i, a) for i, a in enumerate(self.arguments) if a.columns)
         if function.least is not None:
             assert isinstance(bound, bytes)
             return function.least(bound)
-        assert child.domain is not None
-        low, high = function.span or whole(child.domain)
-        constants = [a.value(None) if not a.columns else None for a in self.arguments]
+
+        domain, apply = self._varying_domain, self.applied
 
         def reached(value: int) -> bool:
-            constants[at] = to_plain(child_domain, value)
-            result = from_plain(function.domain, function.apply(*constants))
+            result = from_plain(function.domain, apply(to_plain(domain, value)))
             at_least: bool = result >= bound  # type: ignore[operator]
             return at_least == (function.direction > 0)
 
-        child_domain = child.domain
-        return least_integer(low, high, reached)
+        return least_integer(*self._span, reached)
 
 
-def _can_compose(function: Function) -> bool:
-    """Whether it can be a part of a chain: exact, and of numbers or times."""
-    return bool(function.direction and not function.slack and function.least is None)
-
-
-def _question_of(intervals: Sequence[Interval]) -> Iterator[Atom]:
+def _question_of(intervals: Sequence[Interval]) -> Iterator[atoms.Atom]:
     """Questions whose union is the union of the intervals."""
-    single: list[Value] = []
+    single: list[atoms.Value] = []
     for low, high in sorted(intervals, key=lambda i: (i[0] is not None, i[0])):
-        if low is not None and high == successor(low):
+        if low is not None and high == atoms.successor(low):
             single.append(low)
         else:
-            yield Range("", low, high)
+            yield atoms.Range("", low, high)
     if single:
-        yield OneOf("", tuple(single))
+        yield atoms.OneOf("", tuple(single))

@@ -30,13 +30,12 @@ from skipindex.expressions.domain import (
     big_decimal_key,
     float_key,
 )
-from skipindex.planner.functions.calendar import DAY
+from skipindex.planner.functions.calendar import DAY, day_of_text
 from skipindex.planner.functions.decimals import fits_decimal
 from skipindex.planner.functions.registry import least_integer
 from skipindex.planner.functions.zones import fixed_offset
 
 _MICROSECOND: Final = timedelta(microseconds=1)
-_DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DOUBLE_TEXT: Final = re.compile(
     r" *[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity) *| *nan *",
     re.IGNORECASE,
@@ -46,7 +45,7 @@ _EXACT_DIGITS: Final = 15
 _TRUE: Final = {"true", "t", "yes", "y", "1"}
 _FALSE: Final = {"false", "f", "no", "n", "0"}
 _TIME_TEXT: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)[ T]((?!24)\d\d:\d\d:\d\d(?:\.\d{1,6})?)", re.ASCII
+    r"(\d{4}-\d\d-\d\d)(?:[ T]((?!24)\d\d:\d\d:\d\d(?:\.\d{1,6})?))?", re.ASCII
 )
 
 
@@ -281,11 +280,9 @@ def _text(value: Literal) -> Cut | None:
 
 
 def _date(value: Literal) -> Cut | None:
-    if isinstance(value, str) and _DATE_TEXT.fullmatch(value):
-        try:
-            value = date.fromisoformat(value)
-        except ValueError:
-            return None
+    if isinstance(value, str):
+        day = day_of_text(value)
+        return None if day is None else _at(day)
     if isinstance(value, datetime) or not isinstance(value, date):
         return None
     return _at((value - EPOCH).days)
@@ -299,10 +296,11 @@ def _moment(value: Literal) -> datetime | None:
         return datetime(value.year, value.month, value.day)  # noqa: DTZ001
     if not isinstance(value, str):
         return None
-    text = f"{value} 00:00:00" if _DATE_TEXT.fullmatch(value) else value
-    parts = _TIME_TEXT.fullmatch(text)
+    parts = _TIME_TEXT.fullmatch(value)
+    if parts is None:
+        return None
     try:
-        return datetime.fromisoformat(f"{parts[1]} {parts[2]}") if parts else None
+        return datetime.fromisoformat(" ".join(filter(None, parts.groups())))
     except ValueError:
         return None
 

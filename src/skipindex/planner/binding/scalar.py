@@ -9,57 +9,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from skipindex.expressions.atoms import (
-    Atom,
-    Matches,
-    NoneOf,
-    NotNullAtom,
-    NullAtom,
-    OneOf,
-    Range,
-    Value,
-)
+from skipindex.expressions import atoms
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import matches
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.planner.functions.registry import Plain, from_plain
 
 
-def answer(question: Atom, domain: Domain | None, plain: Plain | None) -> bool | None:
+def answer(
+    question: atoms.Atom, domain: Domain | None, plain: Plain | None
+) -> bool | None:
     """Whether ``question`` is TRUE for one value of a term; None is "may be"."""
     if plain is None or domain is None:
         return holds(question, None)
     return holds(question, from_plain(domain, plain))
 
 
-def holds(atom: Atom, value: Value | None) -> bool | None:
+def holds(atom: atoms.Atom, value: atoms.Value | None) -> bool | None:
     """Whether ``atom`` is TRUE for one value of its column; None is "may be"."""
     match atom:
-        case NullAtom():
+        case atoms.NullAtom():
             return value is None
-        case NotNullAtom():
+        case atoms.NotNullAtom():
             return value is not None
         case _ if value is None:
             return False
-        case Range(_, low, high):
+        case atoms.Range(_, low, high):
             return _between(value, low, high)
-        case OneOf(_, values):
+        case atoms.OneOf(_, values):
             return value in values
-        case NoneOf(_, values):
+        case atoms.NoneOf(_, values):
             return value not in values
-        case Matches(_, pattern, negated):
+        case atoms.Matches(_, pattern, negated):
             assert isinstance(value, bytes)
             return matches(pattern, value, negated=negated)
         case _:
             assert_never(atom)
 
 
-def _between(value: Value, low: Value | None, high: Value | None) -> bool:
+def _between(
+    value: atoms.Value, low: atoms.Value | None, high: atoms.Value | None
+) -> bool:
     above: bool = low is None or value >= low  # type: ignore[operator]
     return above and (high is None or value < high)  # type: ignore[operator]
 
 
-def judged(tree: BoundPredicate, value: Value | None) -> bool | None:
+def judged(tree: BoundPredicate, value: atoms.Value | None) -> bool | None:
     """Whether ``tree``, over one column alone, is TRUE where it has this value.
 
     None is "may be"; FALSE and UNKNOWN are both "is not TRUE".

@@ -8,17 +8,15 @@ value of the column answers it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Final, Protocol, assert_never
+from typing import Any, Final, Protocol
 
 from skipindex.expressions.atoms import (
     Atom,
-    Matches,
     NoneOf,
     NotNullAtom,
-    NullAtom,
     OneOf,
     Range,
     Value,
@@ -95,21 +93,9 @@ class BoundColumn:
 
     def preimage(self, question: Atom, text: str) -> BoundPredicate:
         """The question itself, to this column."""
-        match question:
-            case Range(_, low, high):
-                return _ranged(self, low, high, text)
-            case OneOf(_, values):
-                return Leaf(OneOf(self.name, values), text)
-            case NoneOf(_, values):
-                return Leaf(NoneOf(self.name, values), text)
-            case NullAtom():
-                return Leaf(NullAtom(self.name), text)
-            case NotNullAtom():
-                return Leaf(NotNullAtom(self.name), text)
-            case Matches(_, pattern, negated):
-                return Leaf(Matches(self.name, pattern, negated), text)
-            case _:
-                assert_never(question)
+        if isinstance(question, Range):
+            return _ranged(self, question.low, question.high, text)
+        return Leaf(replace(question, column=self.name), text)
 
 
 @dataclass(frozen=True)

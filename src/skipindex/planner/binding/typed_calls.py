@@ -11,20 +11,17 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
 
-from skipindex.expressions import Call, Literal, argument_sql
+from skipindex.expressions import Literal, argument_sql
 from skipindex.expressions.domain import EPOCH, INT64_MAX, INT64_MIN, Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.inversion import BoundCall
-from skipindex.planner.binding.literal_cuts import Refusal, cut
 from skipindex.planner.binding.terms import BoundLiteral, BoundTerm, argument_of
-from skipindex.planner.functions import FUNCTIONS, dates
-from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
+from skipindex.planner.functions import FUNCTIONS
 from skipindex.planner.functions.decimals import CAST_DIGITS, decimal_type
-from skipindex.planner.functions.registry import Argument, Function, integer
+from skipindex.planner.functions.registry import Builtin, Function, integer
 
 UNTYPED: Final = Domain("decimal")
 """The domain of a decimal literal: its type depends on the other operand."""
-_INTERVAL_MONTHS: Final = {"MONTH": 1, "YEAR": 12}
 
 
 def constant(value: Literal) -> BoundLiteral:
@@ -54,18 +51,16 @@ def constant(value: Literal) -> BoundLiteral:
             raise NotJudgedError(f"{text} as an argument")
 
 
-def bound_moment(value: datetime, name: str, zone: str | None) -> BoundLiteral:
-    """A timestamp as an argument.
+def builtin(name: str) -> Builtin:
+    """The function of that name, in lower case.
 
     Raises:
-        NotJudgedError: it depends on rules of a time zone.
+        NotJudgedError: it is not known.
     """
-    domain = Domain(name)
-    at = cut(domain, value, zone if name == "timestamp" else "UTC")
-    if isinstance(at, Refusal) or at.slack or at.ge is None:
-        raise NotJudgedError("a timestamp that depends on the time zone")
-    assert isinstance(at.ge, int)
-    return BoundLiteral(domain, at.ge, argument_sql(value))
+    found = FUNCTIONS.get(name)
+    if found is None:
+        raise NotJudgedError(f"the function {name}")
+    return found
 
 
 def applied(name: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
@@ -74,10 +69,7 @@ def applied(name: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
     Raises:
         NotJudgedError: it is not known, or not of these types.
     """
-    resolver = FUNCTIONS.get(name)
-    if resolver is None:
-        raise NotJudgedError(f"the function {name}")
-    found = resolver([argument_of(operand) for operand in operands])
+    found = builtin(name).resolve([argument_of(operand) for operand in operands])
     if found is None:
         raise NotJudgedError(f"{name} of these types")
     return BoundCall(replace(found, key=name), tuple(operands), text)
@@ -127,57 +119,3 @@ def with_type(operands: Sequence[BoundTerm]) -> Sequence[BoundTerm]:
         else operand
         for operand in operands
     ]
-
-
-def shifted(sign: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm | None:
-    """A date and a number of days; None for any other sum."""
-    if len(operands) != 2:
-        return None
-    left, right = operands
-    if is_of(left, "date") and is_of(right, "int"):
-        name = "date_add" if sign == "+" else "date_sub"
-        return applied(name, [left, right], text)
-    if sign == "+" and is_of(left, "int") and is_of(right, "date"):
-        return applied("date_add", [right, left], text)
-    return None
-
-
-def moved(
-    term: Call, operand: BoundTerm, sign: str, step: Call, zone: str | None
-) -> BoundTerm:
-    """A date or a time, and an interval.
-
-    Raises:
-        NotJudgedError: the type, or the interval, is none that is added so.
-    """
-    number, unit = step.arguments
-    if not isinstance(number, int) or operand.domain is None:
-        raise NotJudgedError("an interval")
-    number = number if sign == "+" else -number
-    months = _INTERVAL_MONTHS.get(str(unit))
-    name = operand.domain.name
-    if name == "date" and months is not None:
-        distance = BoundLiteral(integer(32), number * months, str(number))
-        return applied("add_months", [operand, distance], str(term))
-    if name == "date" and unit == "DAY":
-        distance = BoundLiteral(integer(32), number, str(number))
-        return applied("date_add", [operand, distance], str(term))
-    if name not in {"timestamp", "timestamp_ntz"} or unit not in CLOCK_UNITS:
-        raise NotJudgedError("an interval")
-    micros = number * CLOCK_UNITS[str(unit)]
-    if name == "timestamp_ntz" or abs(micros) < DAY:
-        return _later(operand, micros, str(term))
-    # Whole days of an instant, 24 hours too, are those of the session's wall clock.
-    local = _later(
-        through(dates.wall_clock(zone), operand, str(term)), micros, str(term)
-    )
-    return through(dates.instant(zone), local, str(term))
-
-
-def _later(operand: BoundTerm, micros: int, text: str) -> BoundTerm:
-    assert operand.domain is not None
-    distance = BoundLiteral(integer(64), micros, str(micros))
-    sum_ = FUNCTIONS["+"]([Argument(integer(64)), argument_of(distance)])
-    assert sum_ is not None
-    function = Function(operand.domain, sum_.apply, 1, sum_.span, key="+")
-    return BoundCall(function, (operand, distance), text)

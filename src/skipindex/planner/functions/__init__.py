@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from skipindex.planner.functions import casts, dates, numbers, rounding, text
-from skipindex.planner.functions.registry import Resolver
+from skipindex.planner.functions.registry import Builtin
 
 TABLES: Final = tuple(
     module.FUNCTIONS for module in (casts, dates, numbers, rounding, text)
 )
 """No two of them have a name in common."""
 
-FUNCTIONS: Final[Mapping[str, Resolver]] = {
-    name: resolver for table in TABLES for name, resolver in table.items()
+FUNCTIONS: Final[Mapping[str, Builtin]] = {
+    name: builtin for table in TABLES for name, builtin in table.items()
 }
 """By Spark's name in lower case; operators by their sign."""

@@ -6,7 +6,11 @@ Days are counted from 1970-01-01.  The two conversions are those of Howard Hinna
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from typing import Final
+
+from skipindex.expressions.domain import EPOCH
 
 DAY: Final = 86_400_000_000
 """Microseconds of a day."""
@@ -17,6 +21,7 @@ CLOCK_UNITS: Final = {
     "HOUR": 3600 * SECOND,
     "MINUTE": 60 * SECOND,
     "SECOND": SECOND,
+    "MICROSECOND": 1,
 }
 """Microseconds of the units of a wall clock, which are always as long."""
 
@@ -25,6 +30,7 @@ _ERA_DAYS: Final = 146_097
 _SHIFT: Final = 719_468
 """Days from 0000-03-01 to 1970-01-01."""
 
+_DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -86,6 +92,16 @@ def truncated(number: int, unit: str) -> int:
 
 
 def iso_date(number: int) -> str | None:
-    """``2020-01-31``; None outside of the years 1 to 9999."""
+    """``2020-01-31``; None outside the years 1 to 9999."""
     year, month, day = civil(number)
     return f"{year:04}-{month:02}-{day:02}" if 1 <= year <= 9999 else None
+
+
+def day_of_text(text: str) -> int | None:
+    """The number of the day ``2020-01-31``; None for another form, or for no day."""
+    if not _DATE_TEXT.fullmatch(text):
+        return None
+    try:
+        return (date.fromisoformat(text) - EPOCH).days
+    except ValueError:
+        return None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 from typing import Final
 
 from skipindex.expressions.domain import Domain, float_key
@@ -23,7 +21,6 @@ from skipindex.planner.functions.registry import (
     Argument,
     Function,
     FunctionTable,
-    Plain,
     UnsureError,
     in_bits,
     integer,
@@ -41,18 +38,14 @@ INTEGER_BITS: Final = {
 }
 _DECIMAL: Final = re.compile(r"(?:DECIMAL|DEC|NUMERIC)\((\d+)(?:,(\d+))?\)")
 _INTEGER_TEXT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
-@FUNCTIONS.named("cast")
-def _cast(arguments: Sequence[Argument]) -> Function | None:
+@FUNCTIONS.named("cast", takes="any string")
+def _cast(value: Argument, target: Argument) -> Function | None:
     """``cast(value, 'TYPE')``; the caller converts timestamps to wall clocks."""
-    if len(arguments) != 2 or not isinstance(arguments[1].value, str):
+    if value.domain is None:
         return None
-    source, target = arguments[0].domain, arguments[1].value
-    if source is None:
-        return None
-    found = _cast_to(source, target)
+    found = _cast_to(value.domain, str(target.value))
     if found is None:
         return None
     apply = found.apply
@@ -210,11 +203,8 @@ def _to_date(source: Domain) -> Function | None:
             return None
 
 
-def _read_date(text: Plain) -> int:
-    if not isinstance(text, str) or not _DATE_TEXT.fullmatch(text):
+def _read_date(text: str) -> int:
+    day = calendar.day_of_text(text)
+    if day is None:
         raise UnsureError
-    try:
-        found = date.fromisoformat(text)
-    except ValueError:
-        raise UnsureError from None
-    return calendar.day_number(found.year, found.month, found.day)
+    return day

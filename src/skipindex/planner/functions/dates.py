@@ -7,7 +7,7 @@ with none known, the wall clock is only known to a day: enough to bound a range.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -17,6 +17,7 @@ from skipindex.planner.functions import calendar
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY, SECOND
 from skipindex.planner.functions.registry import (
     Argument,
+    Coercion,
     Function,
     FunctionTable,
     UnsureError,
@@ -31,17 +32,16 @@ DATE: Final = Domain("date")
 WALL_CLOCK: Final = Domain("timestamp_ntz")
 INSTANT: Final = Domain("timestamp")
 _INT: Final = integer(32)
-_UNITS: Final = {
+UNITS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     "QUARTER": "QUARTER",
     **dict.fromkeys(("MONTH", "MM", "MON"), "MONTH"),
     "WEEK": "WEEK",
 }
-_TRUNCATED: Final = {
+TRUNCATED: Final = {
     **CLOCK_UNITS,
     "DD": DAY,
     "MILLISECOND": 1000,
-    "MICROSECOND": 1,
 }
 
 
@@ -98,15 +98,13 @@ def midnight() -> Function:
 def _part(name: str, read: Callable[[int], int], *, rises: bool = False) -> None:
     """Register an integer that is read off a day."""
 
-    @FUNCTIONS.named(*name.split())
-    def resolver(arguments: Sequence[Argument]) -> Function | None:
-        if len(arguments) != 1:
-            return None
-        if arguments[0].is_a("date"):
+    @FUNCTIONS.named(
+        *name.split(), takes="date, timestamp_ntz", coercion=Coercion.CLOCK
+    )
+    def resolver(moment: Argument) -> Function:
+        if moment.is_a("date"):
             return Function(_INT, read, int(rises))
-        if arguments[0].is_a("timestamp_ntz"):
-            return Function(_INT, lambda t: read(t // DAY), int(rises))
-        return None
+        return Function(_INT, lambda t: read(t // DAY), int(rises))
 
 
 _part("year", lambda d: calendar.civil(d)[0], rises=True)
@@ -122,10 +120,8 @@ _part("weekofyear", calendar.iso_week)
 def _clock(name: str, unit: int, modulus: int) -> None:
     """Register an integer that is read off a clock."""
 
-    @FUNCTIONS.named(name)
-    def resolver(arguments: Sequence[Argument]) -> Function | None:
-        if len(arguments) != 1 or not arguments[0].is_a("timestamp_ntz"):
-            return None
+    @FUNCTIONS.named(name, takes="timestamp_ntz", coercion=Coercion.CLOCK)
+    def resolver(_: Argument) -> Function:
         return Function(_INT, lambda t: t // unit % modulus)
 
 
@@ -134,17 +130,13 @@ _clock("minute", 60 * SECOND, 60)
 _clock("second", SECOND, 60)
 
 
-@FUNCTIONS.named("unix_date")
-def _unix_date(arguments: Sequence[Argument]) -> Function | None:
-    ok = len(arguments) == 1 and arguments[0].is_a("date")
-    return Function(_INT, lambda d: d, 1) if ok else None
+@FUNCTIONS.named("unix_date", takes="date", coercion=Coercion.DATE)
+def _unix_date(_: Argument) -> Function:
+    return Function(_INT, lambda d: d, 1)
 
 
-@FUNCTIONS.named("last_day")
-def _last_day(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 1 or not arguments[0].is_a("date"):
-        return None
-
+@FUNCTIONS.named("last_day", takes="date", coercion=Coercion.DATE)
+def _last_day(_: Argument) -> Function:
     def last(day: int) -> int:
         year, month, of_month = calendar.civil(day)
         return in_bits(day - of_month + calendar.month_length(year, month), 32)
@@ -152,11 +144,9 @@ def _last_day(arguments: Sequence[Argument]) -> Function | None:
     return Function(DATE, last, 1, (-(1 << 31), (1 << 31) - 32))
 
 
-@FUNCTIONS.named("trunc")
-def _trunc(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 2 or not arguments[0].is_a("date"):
-        return None
-    unit = _UNITS.get(_word(arguments[1]))
+@FUNCTIONS.named("trunc", takes="date any", coercion=Coercion.DATE)
+def _trunc(_: Argument, word: Argument) -> Function | None:
+    unit = UNITS.get(_word(word))
     if unit is None:
         return None
     span = -(1 << 31) + 366, (1 << 31) - 1
@@ -165,13 +155,10 @@ def _trunc(arguments: Sequence[Argument]) -> Function | None:
     )
 
 
-@FUNCTIONS.named("date_trunc")
-def _date_trunc(arguments: Sequence[Argument]) -> Function | None:
-    """A wall clock, truncated; the caller converts instants to it and back."""
-    if len(arguments) != 2 or not arguments[1].is_a("timestamp_ntz"):
-        return None
-    word = _word(arguments[0])
-    unit, length = _UNITS.get(word), _TRUNCATED.get(word)
+@FUNCTIONS.named("date_trunc", takes="any timestamp_ntz", coercion=Coercion.INSTANT)
+def _date_trunc(word: Argument, _: Argument) -> Function | None:
+    """A wall clock, truncated; the caller converts it back to an instant."""
+    unit, length = UNITS.get(_word(word)), TRUNCATED.get(_word(word))
     span = INT64_MIN + 367 * DAY, INT64_MAX
     if length is not None:
         return Function(WALL_CLOCK, lambda _, t: in_bits(t - t % length, 64), 1, span)
@@ -190,41 +177,30 @@ def _word(argument: Argument) -> str:
     return argument.value.upper() if isinstance(argument.value, str) else ""
 
 
-def _is_days(argument: Argument) -> bool:
-    domain = argument.domain
-    return domain is not None and domain.name == "int" and domain.bits <= 32
-
-
-def _shift(arguments: Sequence[Argument], sign: int) -> Function | None:
-    if len(arguments) != 2 or not arguments[0].is_a("date"):
-        return None
-    if not _is_days(arguments[1]):
-        return None
+def _shift(days: Argument, sign: int) -> Function:
     span = None
-    if arguments[1].is_constant and isinstance(arguments[1].value, int):
-        step = sign * arguments[1].value
+    if days.is_constant and isinstance(days.value, int):
+        step = sign * days.value
         span = -(1 << 31) + max(-step, 0), (1 << 31) - 1 - max(step, 0)
     return Function(
         DATE, lambda d, n: in_bits(d + sign * n, 32), 1 if span else 0, span
     )
 
 
-@FUNCTIONS.named("date_add", "dateadd")
-def _date_add(arguments: Sequence[Argument]) -> Function | None:
-    return _shift(arguments, 1)
+@FUNCTIONS.named("date_add", "dateadd", takes="date int32", coercion=Coercion.DATE)
+def _date_add(_: Argument, days: Argument) -> Function:
+    return _shift(days, 1)
 
 
-@FUNCTIONS.named("date_sub")
-def _date_sub(arguments: Sequence[Argument]) -> Function | None:
-    return _shift(arguments, -1)
+@FUNCTIONS.named("date_sub", takes="date int32", coercion=Coercion.DATE)
+def _date_sub(_: Argument, days: Argument) -> Function:
+    return _shift(days, -1)
 
 
-@FUNCTIONS.named("add_months")
-def _add_months(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 2 or not arguments[0].is_a("date"):
-        return None
-    months = arguments[1].value
-    if not _is_days(arguments[1]) or not isinstance(months, int):
+@FUNCTIONS.named("add_months", takes="date int32", coercion=Coercion.DATE)
+def _add_months(_: Argument, number: Argument) -> Function | None:
+    months = number.value
+    if not isinstance(months, int):
         return None
     margin = 31 * abs(months) + 31
     span = -(1 << 31) + margin, (1 << 31) - 1 - margin
@@ -233,26 +209,21 @@ def _add_months(arguments: Sequence[Argument]) -> Function | None:
     return Function(DATE, lambda d, n: in_bits(calendar.add_months(d, n), 32), 1, span)
 
 
-@FUNCTIONS.named("datediff", "date_diff")
-def _datediff(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 2 or not all(a.is_a("date") for a in arguments):
-        return None
-    direction = 1 if arguments[1].is_constant else -1
-    if not any(a.is_constant for a in arguments):
+@FUNCTIONS.named("datediff", "date_diff", takes="date date", coercion=Coercion.DATE)
+def _datediff(end: Argument, start: Argument) -> Function | None:
+    direction = 1 if start.is_constant else -1
+    if not end.is_constant and not start.is_constant:
         direction = 0
     # Far from the ends of the type nothing overflows.
     span = -(1 << 29), 1 << 29
-    fixed = next((a.value for a in arguments if a.is_constant), 0)
+    fixed = next((a.value for a in (end, start) if a.is_constant), 0)
     if not isinstance(fixed, int) or abs(fixed) > 1 << 29:
         return None
     return Function(_INT, lambda a, b: in_bits(a - b, 32), direction, span)
 
 
-@FUNCTIONS.named("make_date")
-def _make_date(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 3 or not all(map(_is_days, arguments)):
-        return None
-
+@FUNCTIONS.named("make_date", takes="int32 int32 int32")
+def _make_date(*_: Argument) -> Function:
     def make(year: int, month: int, day: int) -> int:
         if not (1 <= year <= 9999 and 1 <= month <= 12):
             raise UnsureError
@@ -281,11 +252,13 @@ ISO_CLOCK_SPAN: Final = (calendar.day_number(1, 1, 1) * DAY, (_LAST + 1) * DAY -
 """The wall clocks whose year has four digits."""
 
 
-@FUNCTIONS.named("date_format")
-def _date_format(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 2 or not isinstance(arguments[1].value, str):
-        return None
-    form = _FORMATS.get(arguments[1].value)
+@FUNCTIONS.named(
+    "date_format",
+    takes="date string, timestamp_ntz string",
+    coercion=Coercion.INSTANT,
+)
+def _date_format(moment: Argument, pattern: Argument) -> Function | None:
+    form = _FORMATS.get(str(pattern.value))
     if form is None:
         return None
 
@@ -295,8 +268,6 @@ def _date_format(arguments: Sequence[Argument]) -> Function | None:
         return form.format(*calendar.civil(day))
 
     text = Domain("string")
-    if arguments[0].is_a("date"):
+    if moment.is_a("date"):
         return Function(text, lambda d, _: shown(d), 1, SHOWN_DAYS)
-    if arguments[0].is_a("timestamp_ntz"):
-        return Function(text, lambda t, _: shown(t // DAY), 1, _SHOWN_CLOCKS)
-    return None
+    return Function(text, lambda t, _: shown(t // DAY), 1, _SHOWN_CLOCKS)

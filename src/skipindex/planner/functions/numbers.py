@@ -61,17 +61,11 @@ def _bits(arguments: Sequence[Argument]) -> int | None:
     return max(widths) if widths and len(widths) == len(arguments) else None
 
 
-def _is_double(argument: Argument) -> bool:
-    """Whether Spark makes a double of it next to a double."""
-    domain = argument.domain
-    if domain is None:
-        return False
-    return domain.name == "int" or (domain.name == "float" and domain.bits == 64)
-
-
 def _doubles(arguments: Sequence[Argument]) -> bool:
-    """Whether the operation is one of doubles."""
-    return all(map(_is_double, arguments)) and any(a.is_a("float") for a in arguments)
+    """Whether the operation is one of doubles: next to one, integers become doubles."""
+    return all(a.is_a("int", "double") for a in arguments) and any(
+        a.is_a("float") for a in arguments
+    )
 
 
 def _linear(
@@ -82,8 +76,6 @@ def _linear(
     direction: int,
 ) -> Function | None:
     """An operation that rises, or falls, with the argument that varies."""
-    if len(arguments) != 2:
-        return None
     bits = _bits(arguments)
     if bits is not None:
         bounds = whole(integer(bits))
@@ -94,8 +86,8 @@ def _linear(
         span = _sure_span(arguments, operation, bounds) if direction else None
         return Function(integer(bits), exact, direction if span else 0, span)
     if not _doubles(arguments):
-        kept = direction if sum(a.is_constant for a in arguments) == 1 else 0
-        return of_decimals(arguments, operation, kept)
+        is_one_varying = sum(a.is_constant for a in arguments) == 1
+        return of_decimals(arguments, operation, direction if is_one_varying else 0)
 
     def approximate(a: Plain, b: Plain) -> float:
         return on_doubles(float(a), float(b))
@@ -145,20 +137,19 @@ def _root(operation: Callable[[int, int], int], constant: int) -> int:
     return -constant if operation is add else constant
 
 
-@FUNCTIONS.named("+")
-def _plus(arguments: Sequence[Argument]) -> Function | None:
+@FUNCTIONS.named("+", takes="any any")
+def _plus(*arguments: Argument) -> Function | None:
     return _linear(arguments, add, lambda a, b: a + b, direction=1)
 
 
-@FUNCTIONS.named("-")
-def _minus(arguments: Sequence[Argument]) -> Function | None:
-    falls = bool(arguments) and arguments[0].is_constant
-    direction = -1 if falls else 1
+@FUNCTIONS.named("-", takes="any any")
+def _minus(*arguments: Argument) -> Function | None:
+    direction = -1 if arguments[0].is_constant else 1
     return _linear(arguments, sub, lambda a, b: a - b, direction=direction)
 
 
-@FUNCTIONS.named("*")
-def _times(arguments: Sequence[Argument]) -> Function | None:
+@FUNCTIONS.named("*", takes="any any")
+def _times(*arguments: Argument) -> Function | None:
     constant = next((a.value for a in arguments if a.is_constant), None)
     direction = 0
     if isinstance(constant, int | float) and constant == constant:  # noqa: PLR0124
@@ -166,18 +157,14 @@ def _times(arguments: Sequence[Argument]) -> Function | None:
     return _linear(arguments, mul, lambda a, b: a * b, direction=direction)
 
 
-@FUNCTIONS.named("/")
-def _divide(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 2 or not all(map(_is_double, arguments)):
-        return None
-
+@FUNCTIONS.named("/", takes="int|double int|double")
+def _divide(over: Argument, by: Argument) -> Function:
     def ratio(a: Plain, b: Plain) -> float:
         divisor = float(b)
         if not divisor:
             raise UnsureError
         return float(a) / divisor
 
-    over, by = arguments
     if not by.is_constant or not isinstance(by.value, int | float):
         return Function(DOUBLE, ratio)
     usable = bool(by.value) and math.isfinite(by.value)
@@ -186,15 +173,11 @@ def _divide(arguments: Sequence[Argument]) -> Function | None:
     return Function(DOUBLE, ratio, direction, span)
 
 
-@FUNCTIONS.named("%", "mod")
-def _modulo(arguments: Sequence[Argument]) -> Function | None:
+@FUNCTIONS.named("%", "mod", takes="int|double int|double")
+def _modulo(*arguments: Argument) -> Function:
     bits = _bits(arguments)
-    if len(arguments) != 2:
-        return None
     if bits is not None:
         return Function(integer(bits), remainder)
-    if not _doubles(arguments):
-        return None
 
     def of_doubles(a: Plain, b: Plain) -> float:
         if not float(b) or math.isinf(float(a)):
@@ -204,39 +187,29 @@ def _modulo(arguments: Sequence[Argument]) -> Function | None:
     return Function(DOUBLE, of_doubles)
 
 
-@FUNCTIONS.named("pmod")
-def _positive_modulo(arguments: Sequence[Argument]) -> Function | None:
-    bits = _bits(arguments)
-    if len(arguments) != 2 or bits is None:
-        return None
-
+@FUNCTIONS.named("pmod", takes="int int")
+def _positive_modulo(*arguments: Argument) -> Function:
     def positive(a: int, b: int) -> int:
         if b <= 0:
             raise UnsureError
         return a % b
 
-    return Function(integer(bits), positive)
+    return Function(integer(_bits(arguments) or 64), positive)
 
 
-@FUNCTIONS.named("div")
-def _integer_divide(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 2 or _bits(arguments) is None:
-        return None
-
+@FUNCTIONS.named("div", takes="int int")
+def _integer_divide(_: Argument, by: Argument) -> Function:
     def exact(a: int, b: int) -> int:
         return in_bits(quotient(a, b), 64)
 
-    by = arguments[1]
     if not by.is_constant or not isinstance(by.value, int) or by.value in {0, -1}:
         return Function(integer(64), exact)
     return Function(integer(64), exact, 1 if by.value > 0 else -1)
 
 
-@FUNCTIONS.named("negative")
-def _negative(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 1 or arguments[0].domain is None:
-        return None
-    domain = arguments[0].domain
+@FUNCTIONS.named("negative", takes="int|decimal|float")
+def _negative(number: Argument) -> Function:
+    domain = number.known_domain
     match domain.name:
         case "int":
             low, high = whole(domain)
@@ -245,26 +218,18 @@ def _negative(arguments: Sequence[Argument]) -> Function | None:
             return Function(domain, lambda a: in_bits(-a, bits), -1, span)
         case "decimal":
             return Function(domain, lambda a: -a, -1)
-        case "float":
-            return Function(domain, lambda a: -a, -1, FINITE_SPAN)
         case _:
-            return None
+            return Function(domain, lambda a: -a, -1, FINITE_SPAN)
 
 
-@FUNCTIONS.named("positive")
-def _positive(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 1 or not arguments[0].is_a("int", "decimal", "float"):
-        return None
-    assert arguments[0].domain is not None
-    return Function(arguments[0].domain, lambda a: a, 1)
+@FUNCTIONS.named("positive", takes="int|decimal|float")
+def _positive(number: Argument) -> Function:
+    return Function(number.known_domain, lambda a: a, 1)
 
 
-@FUNCTIONS.named("abs")
-def _absolute(arguments: Sequence[Argument]) -> Function | None:
-    if len(arguments) != 1 or not arguments[0].is_a("int", "decimal", "float"):
-        return None
-    domain = arguments[0].domain
-    assert domain is not None
+@FUNCTIONS.named("abs", takes="int|decimal|float")
+def _absolute(number: Argument) -> Function:
+    domain = number.known_domain
     if domain.name == "int":
         bits = domain.bits
         return Function(domain, lambda a: in_bits(abs(a), bits))
@@ -272,13 +237,10 @@ def _absolute(arguments: Sequence[Argument]) -> Function | None:
 
 
 def _rounded(
-    arguments: Sequence[Argument],
+    domain: Domain,
     of_double: Callable[[float], int],
     of_fraction: Callable[[int, int], int],
 ) -> Function | None:
-    if len(arguments) != 1 or arguments[0].domain is None:
-        return None
-    domain = arguments[0].domain
     match domain.name:
         case "int":
             return Function(integer(64), lambda a: a, 1)
@@ -299,11 +261,11 @@ def _rounded(
             return None
 
 
-@FUNCTIONS.named("floor")
-def _floor(arguments: Sequence[Argument]) -> Function | None:
-    return _rounded(arguments, math.floor, lambda a, unit: a // unit)
+@FUNCTIONS.named("floor", takes="int|float|decimal")
+def _floor(number: Argument) -> Function | None:
+    return _rounded(number.known_domain, math.floor, lambda a, unit: a // unit)
 
 
-@FUNCTIONS.named("ceil", "ceiling")
-def _ceiling(arguments: Sequence[Argument]) -> Function | None:
-    return _rounded(arguments, math.ceil, lambda a, unit: -(-a // unit))
+@FUNCTIONS.named("ceil", "ceiling", takes="int|float|decimal")
+def _ceiling(number: Argument) -> Function | None:
+    return _rounded(number.known_domain, math.ceil, lambda a, unit: -(-a // unit))

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from enum import Enum, auto
+from typing import TypeAlias
 
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import (
@@ -23,13 +24,13 @@ from skipindex.expressions.domain import (
     INT64_MIN,
     NAN,
     Domain,
+    big_decimal_from_key,
     big_decimal_key,
     float_from_key,
     float_key,
 )
 
 Plain: TypeAlias = int | float | str | bytes
-_SIGN_128: Final = 1 << 127
 
 
 class UnsureError(Exception):
@@ -50,9 +51,28 @@ class Argument:
     is_constant: bool = False
     value: Plain | None = None
 
+    @property
+    def known_domain(self) -> Domain:
+        """The domain of an argument that is not the literal NULL."""
+        assert self.domain is not None
+        return self.domain
+
     def is_a(self, *names: str) -> bool:
-        """Whether its domain has one of these names."""
-        return self.domain is not None and self.domain.name in names
+        """Whether its type has one of these names.
+
+        Args:
+            names: of domains; ``int32`` is an integer that Spark takes for an int
+                without a cast that may fail, ``double`` a float of 64 bits.
+        """
+        match self.domain:
+            case None:
+                return False
+            case Domain("int", bits=bits) if bits <= 32 and "int32" in names:
+                return True
+            case Domain("float", bits=64) if "double" in names:
+                return True
+            case Domain(name):
+                return name in names
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +110,75 @@ class Function:
     key: Hashable = None
 
 
-Resolver: TypeAlias = Callable[[Sequence[Argument]], Function | None]
-"""The function for these arguments, or None if only Spark can say."""
+Resolver: TypeAlias = Callable[..., Function | None]
+"""The function for some arguments, or None if only Spark can say."""
 
 
-class FunctionTable(dict[str, Resolver]):
-    """Resolvers by Spark's name in lower case; operators by their sign."""
+class Coercion(Enum):
+    """What Spark casts the dates and times to that a function takes."""
 
-    def named(self, *names: str) -> Callable[[Resolver], Resolver]:
-        """Add a resolver under Spark's names for it."""
+    NONE = auto()
+    CLOCK = auto()
+    """Instants to wall clocks of the session."""
+    DATE = auto()
+    """Instants and wall clocks to dates."""
+    INSTANT = auto()
+    """Dates and wall clocks to instants; the function gets their wall clocks."""
+    TEXT = auto()
+    """All of them to text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A built-in function of Spark, before the types of its arguments are known.
+
+    Args:
+        resolver: takes one ``Argument`` for each argument of the function.
+        signatures: the types of the arguments, for every number of them that is
+            possible; empty if the resolver takes any.
+        coercion: what becomes of dates and times first.
+    """
+
+    resolver: Resolver
+    signatures: tuple[tuple[str, ...], ...]
+    coercion: Coercion
+
+    def resolve(self, arguments: Sequence[Argument]) -> Function | None:
+        """The function for these arguments, or None if only Spark can say."""
+        fits = not self.signatures or any(
+            _fits(arguments, signature) for signature in self.signatures
+        )
+        return self.resolver(*arguments) if fits else None
+
+
+def _fits(arguments: Sequence[Argument], signature: Sequence[str]) -> bool:
+    return len(arguments) == len(signature) and all(
+        types == "any" or argument.is_a(*types.split("|"))
+        for argument, types in zip(arguments, signature, strict=True)
+    )
+
+
+class FunctionTable(dict[str, Builtin]):
+    """Functions by Spark's name in lower case; operators by their sign."""
+
+    def named(
+        self, *names: str, takes: str = "", coercion: Coercion = Coercion.NONE
+    ) -> Callable[[Resolver], Resolver]:
+        """Add a resolver under Spark's names for it.
+
+        Args:
+            names: all of them.
+            takes: the types of the arguments, such as ``"date int32"``, where ``|``
+                separates types, ``any`` is all of them, and ``, `` separates lists of
+                arguments; by default the resolver takes any arguments.
+            coercion: what becomes of dates and times first.
+        """
 
         def add(resolver: Resolver) -> Resolver:
+            signatures = tuple(tuple(one.split()) for one in takes.split(",") if one)
             for name in names:
                 assert name not in self, name
-                self[name] = resolver
+                self[name] = Builtin(resolver, signatures, coercion)
             return resolver
 
         return add
@@ -173,7 +248,7 @@ def to_plain(domain: Domain, value: Value) -> Plain:
     """
     if isinstance(value, bytes):
         if domain.name == "big_decimal":
-            return int.from_bytes(value, "big") - _SIGN_128
+            return big_decimal_from_key(value)
         if domain.name == "string":
             try:
                 return value.decode()

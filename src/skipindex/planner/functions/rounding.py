@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Final
 
@@ -25,11 +24,9 @@ _SHOWN_ALIKE: Final = 15
 """So many digits of a double are shown alike by every version of Java."""
 
 
-@FUNCTIONS.named("sign", "signum")
-def _sign(arguments: Sequence[Argument]) -> Function | None:
+@FUNCTIONS.named("sign", "signum", takes="int|float|decimal")
+def _sign(_: Argument) -> Function:
     """The sign of a number, which Spark converts to a double."""
-    if len(arguments) != 1 or not arguments[0].is_a("int", "float", "decimal"):
-        return None
     return Function(DOUBLE, _signum, 1)
 
 
@@ -37,17 +34,13 @@ def _signum(value: float) -> float:
     return value if value != value else float((value > 0) - (value < 0))  # noqa: PLR0124
 
 
-@FUNCTIONS.named("round")
-def _round(arguments: Sequence[Argument]) -> Function | None:
+@FUNCTIONS.named("round", takes="int|decimal|double, int|decimal|double int")
+def _round(number: Argument, digits: Argument | None = None) -> Function | None:
     """Half away from zero, to a number of digits that is a literal."""
-    if not 1 <= len(arguments) <= 2 or arguments[0].domain is None:
+    places = 0 if digits is None else digits.value
+    if not isinstance(places, int) or abs(places) > 18:
         return None
-    places = arguments[1].value if len(arguments) == 2 else 0
-    if isinstance(places, bool) or not isinstance(places, int) or abs(places) > 18:
-        return None
-    if len(arguments) == 2 and not arguments[1].is_constant:
-        return None
-    domain = arguments[0].domain
+    domain = number.known_domain
     match domain.name:
         case "int":
             unit, bits = 10 ** max(-places, 0), domain.bits

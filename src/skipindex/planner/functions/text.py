@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -10,6 +10,7 @@ from skipindex.expressions.atoms import after_prefix
 from skipindex.expressions.domain import Domain
 from skipindex.planner.functions.registry import (
     Argument,
+    Coercion,
     Function,
     FunctionTable,
     Plain,
@@ -27,20 +28,6 @@ _LONGEST: Final = 1 << 16
 """Longer results are left to Spark."""
 
 
-def _takes(arguments: Sequence[Argument], *names: str) -> bool:
-    """Whether there is one argument of each of these domains."""
-    return len(arguments) == len(names) and all(
-        argument.is_a(name) and (name != "int" or _is_small(argument))
-        for argument, name in zip(arguments, names, strict=True)
-    )
-
-
-def _is_small(argument: Argument) -> bool:
-    """Whether Spark takes it for an int without a cast that may fail."""
-    assert argument.domain is not None
-    return argument.domain.bits <= 32
-
-
 def ascii_only(text: str) -> str:
     """``text``, if every version of Java changes its case alike.
 
@@ -52,12 +39,18 @@ def ascii_only(text: str) -> str:
     return text
 
 
-def _add(names: str, takes: str, domain: Domain, apply: Callable[..., Plain]) -> None:
-    """A function of arguments of these domains; it is not inverted."""
+def _add(
+    names: str,
+    takes: str,
+    domain: Domain,
+    apply: Callable[..., Plain],
+    coercion: Coercion = Coercion.NONE,
+) -> None:
+    """Register a function of arguments of these types that is not inverted."""
 
-    @FUNCTIONS.named(*names.split())
-    def resolver(arguments: Sequence[Argument]) -> Function | None:
-        return Function(domain, apply) if _takes(arguments, *takes.split()) else None
+    @FUNCTIONS.named(*names.split(), takes=takes, coercion=coercion)
+    def resolver(*_: Argument) -> Function:
+        return Function(domain, apply)
 
 
 def _repeated(text: str, times: int) -> str:
@@ -85,9 +78,13 @@ _add("ascii", "string", _INT, lambda s: ord(ascii_only(s)[0]) if s else 0)
 _add("instr", "string string", _INT, lambda s, piece: s.find(piece) + 1)
 _add("locate position charindex", "string string", _INT, lambda p, s: s.find(p) + 1)
 _add(
-    "right", "string int", STRING, lambda s, n: s[max(len(s) - n, 0) :] if n > 0 else ""
+    "right",
+    "string int32",
+    STRING,
+    lambda s, n: s[max(len(s) - n, 0) :] if n > 0 else "",
+    Coercion.TEXT,
 )
-_add("repeat", "string int", STRING, _repeated)
+_add("repeat", "string int32", STRING, _repeated)
 _add(
     "replace",
     "string string string",
@@ -96,63 +93,62 @@ _add(
 )
 _add(
     "lpad",
-    "string int string",
+    "string int32 string",
     STRING,
     lambda s, n, pad: _padding(s, n, pad) + s[: max(n, 0)],
 )
 _add(
     "rpad",
-    "string int string",
+    "string int32 string",
     STRING,
     lambda s, n, pad: s[: max(n, 0)] + _padding(s, n, pad),
 )
 
 
-def _register_trim(name: str, strip: Callable[[str, str], str]) -> None:
-    """A function that drops spaces, or the characters of a text, at the ends."""
+def _trim(name: str, strip: Callable[[str, str], str]) -> None:
+    """Register a function that drops spaces, or given characters, at the ends."""
 
-    @FUNCTIONS.named(name)
-    def resolver(arguments: Sequence[Argument]) -> Function | None:
-        if _takes(arguments, "string"):
+    @FUNCTIONS.named(name, takes="string, string string")
+    def resolver(*texts: Argument) -> Function:
+        if len(texts) == 1:
             return Function(STRING, lambda s: strip(s, " "))
-        if not _takes(arguments, "string", "string"):
-            return None
         if name == "btrim":
             return Function(STRING, strip)
         return Function(STRING, lambda characters, s: strip(s, characters))
 
 
-_register_trim("trim", str.strip)
-_register_trim("btrim", str.strip)
-_register_trim("ltrim", str.lstrip)
-_register_trim("rtrim", str.rstrip)
+_trim("trim", str.strip)
+_trim("btrim", str.strip)
+_trim("ltrim", str.lstrip)
+_trim("rtrim", str.rstrip)
 
 
 @FUNCTIONS.named("||", "concat")
-def _concat(arguments: Sequence[Argument]) -> Function | None:
-    if not arguments or not all(argument.is_a("string") for argument in arguments):
+def _concat(*pieces: Argument) -> Function | None:
+    if not pieces or not all(piece.is_a("string") for piece in pieces):
         return None
-    return Function(STRING, lambda *pieces: "".join(pieces))
+    return Function(STRING, lambda *texts: "".join(texts))
 
 
-@FUNCTIONS.named("left")
-def _left(arguments: Sequence[Argument]) -> Function | None:
-    if not _takes(arguments, "string", "int"):
-        return None
-    piece = _piece(arguments[0], _constant(1), arguments[1])
+@FUNCTIONS.named("left", takes="string int32", coercion=Coercion.TEXT)
+def _left(text: Argument, length: Argument) -> Function:
+    piece = _piece(text, _constant(1), length)
     return replace(piece, apply=lambda text, n: substring(text, 1, n))
 
 
-@FUNCTIONS.named("substring", "substr")
-def _substring(arguments: Sequence[Argument]) -> Function | None:
-    if _takes(arguments, "string", "int"):
-        text, position = arguments
-        piece = _piece(text, position, _constant(_TO_THE_END))
-        return replace(piece, apply=lambda s, at: substring(s, at, _TO_THE_END))
-    if _takes(arguments, "string", "int", "int"):
-        text, position, length = arguments
+@FUNCTIONS.named(
+    "substring",
+    "substr",
+    takes="string int32, string int32 int32",
+    coercion=Coercion.TEXT,
+)
+def _substring(
+    text: Argument, position: Argument, length: Argument | None = None
+) -> Function:
+    if length is not None:
         return _piece(text, position, length)
-    return None
+    piece = _piece(text, position, _constant(_TO_THE_END))
+    return replace(piece, apply=lambda s, at: substring(s, at, _TO_THE_END))
 
 
 def _constant(value: int) -> Argument:

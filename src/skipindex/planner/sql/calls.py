@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Final
 
 from skipindex.errors import PredicateError
@@ -32,6 +33,7 @@ from skipindex.planner.sql.operands import (
     folded,
     small,
 )
+from skipindex.planner.sql.times import INTERVAL_FUNCTIONS, made_interval
 from skipindex.planner.sql.tokens import Kind, Token
 
 _CHOICES: Final = {"IF", "IFF", "COALESCE", "NVL", "IFNULL", "NVL2", "NULLIF"}
@@ -41,6 +43,11 @@ _WORDS: Final = {
 }
 """Functions, and the words that may stand between their arguments."""
 _MADE: Final = {"TO_DATE", "GREATEST", "LEAST"}
+_TEXT_TESTS: Final = {
+    "STARTSWITH": Column.startswith,
+    "ENDSWITH": Column.endswith,
+    "CONTAINS": Column.contains,
+}
 _TRIMS: Final = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _EXTRACTED: Final = {"year", "quarter", "month", "day", "hour", "minute"}
 _CAST_FUNCTIONS: Final = {
@@ -62,6 +69,9 @@ def call_of(name: str, operands: Sequence[Operand]) -> Operand:
     Raises:
         NotJudgedError: that value is for Spark alone.
     """
+    match name, operands:
+        case "negative", [Call("interval", (int(number), unit))]:
+            return Call("interval", (-number, unit))
     call = Call(name, tuple(map(argument, operands)))
     return small(call) if _has_column(call) else folded(call)
 
@@ -104,7 +114,8 @@ def _other_function(cursor: Cursor, token: Token, end: int) -> Operand:
         return call_of(unit, [cursor.operand()])
     if name == "TRIM" and cursor.tokens[cursor.at + 2].key in _TRIMS:
         return _trim(cursor)
-    if name not in _CHOICES | _MADE and name.lower() not in FUNCTIONS:
+    known = _CHOICES | _MADE | INTERVAL_FUNCTIONS
+    if name not in known and name.lower() not in FUNCTIONS:
         raise NotJudgedError(f"the function {token.text}")
     cursor.at += 2
     try:
@@ -115,11 +126,20 @@ def _other_function(cursor: Cursor, token: Token, end: int) -> Operand:
         raise NotJudgedError(f"the function {token.text}")
     if name in _CHOICES:
         return _chosen(name, operands)
+    if name in INTERVAL_FUNCTIONS:
+        return made_interval(name, [_whole_number(operand) for operand in operands])
     if name == "TO_DATE":  # with a pattern it is another function
         if len(operands) != 1:
             raise NotJudgedError(f"the function {token.text}")
         return _cast_to(operands[0], "DATE", [])
     return call_of(name.lower(), operands)
+
+
+def _whole_number(operand: Operand) -> int:
+    match operand:
+        case LiteralOperand(int() | Decimal() as number) if number == int(number):
+            return int(number)
+    raise NotJudgedError("an interval")
 
 
 def _trim(cursor: Cursor) -> Operand:
@@ -219,12 +239,10 @@ def condition_of_call(cursor: Cursor) -> Predicate:
         raise NotJudgedError(reason_of(cursor.next.key))
     cursor.at += 1
     match name.key, operands:
-        case "STARTSWITH", [Reference() | Call() as column, LiteralOperand(str(text))]:
-            return Column(column).startswith(text)
-        case "ENDSWITH", [Reference() | Call() as column, LiteralOperand(str(text))]:
-            return Column(column).endswith(text)
-        case "CONTAINS", [Reference() | Call() as column, LiteralOperand(str(text))]:
-            return Column(column).contains(text)
+        case test, [Reference() | Call() as column, LiteralOperand(str(text))] if (
+            test in _TEXT_TESTS
+        ):
+            return _TEXT_TESTS[test](Column(column), text)
         case "ISNULL", [Reference() | Call() as column]:
             return IsNull(column)
         case "ISNOTNULL", [Reference() | Call() as column]:

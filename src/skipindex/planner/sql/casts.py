@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
 from skipindex.expressions import Literal
+from skipindex.expressions.domain import EPOCH_UTC
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.literal_cuts import double_of
+from skipindex.planner.functions.casts import INTEGER_BITS
+from skipindex.planner.functions.clock import Clock, current_clock
 from skipindex.planner.functions.decimals import CAST_DIGITS
 from skipindex.planner.sql.literals import (
     FLOAT_EXACT,
-    INTEGER_BITS,
     MAX_DECIMAL_DIGITS,
     float_of,
     in_range,
@@ -25,7 +27,11 @@ from skipindex.planner.sql.times import date_of, timestamp_of, wall_clock_of
 
 _INTEGER_TEXT: Final = re.compile(r" *[+-]?[0-9]+ *")
 _DECIMAL_TEXT: Final = re.compile(r" *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+) *")
+_CLOCK_TYPES: Final = {"DATE", "TIMESTAMP_NTZ"}
+_SECOND: Final = timedelta(seconds=1)
 _DOUBLE_EXACT: Final = 1 << 53
+_GREGORIAN: Final = 1583
+"""The first whole year of the calendar that old settings of Spark have too."""
 
 
 def cast(value: Literal, type_name: str, parameters: tuple[int, ...]) -> Literal:
@@ -48,6 +54,8 @@ def cast(value: Literal, type_name: str, parameters: tuple[int, ...]) -> Literal
             result = _cast_other(value, type_name)
     except ValueError:
         result = None
+    if result is None and isinstance(value, datetime) and type_name in _CLOCK_TYPES:
+        raise NotJudgedError("it depends on the session's time zone")
     if result is None:
         raise NotJudgedError(f"the cast of {value!r} to {type_name.lower()}")
     return result
@@ -56,6 +64,9 @@ def cast(value: Literal, type_name: str, parameters: tuple[int, ...]) -> Literal
 def _cast_integer(value: Literal, type_name: str) -> int | None:
     if isinstance(value, str) and _INTEGER_TEXT.fullmatch(value):
         value = int(value)
+    if isinstance(value, datetime) and type_name in {"BIGINT", "LONG"}:
+        fixed = isinstance(value.tzinfo, timezone)
+        return (value - EPOCH_UTC) // _SECOND if fixed else None
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return in_range(value, type_name, str(value))
@@ -101,6 +112,14 @@ def _cast_other(value: Literal, type_name: str) -> Literal:
             return date_of(value)
         case "DATE", date() if not isinstance(value, datetime):
             return value
+        case "STRING", date() if not isinstance(value, datetime) and (
+            value.year >= _GREGORIAN
+        ):
+            return value.isoformat()
+        case (("TIMESTAMP" | "TIMESTAMP_LTZ" | "TIMESTAMP_NTZ" | "DATE"), date()) if (
+            clock := current_clock()
+        ):
+            return _by_clock(clock, value, type_name)
         case "TIMESTAMP" | "TIMESTAMP_LTZ", str():
             return timestamp_of(value)
         case "TIMESTAMP_NTZ", str():
@@ -111,6 +130,16 @@ def _cast_other(value: Literal, type_name: str) -> Literal:
             return datetime(value.year, value.month, value.day)  # noqa: DTZ001
         case _:
             return None
+
+
+def _by_clock(clock: Clock, value: date, type_name: str) -> date:
+    """A time as another kind of time, by the session's wall clock."""
+    if not isinstance(value, datetime):
+        value = datetime.combine(value, datetime.min.time())
+    instant = value if value.tzinfo is not None else clock.instant(value)
+    if type_name == "DATE":
+        return clock.wall(instant).date()
+    return clock.wall(instant) if type_name == "TIMESTAMP_NTZ" else instant
 
 
 def _cast_double(value: Literal) -> float | None:

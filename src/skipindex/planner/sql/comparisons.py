@@ -5,10 +5,11 @@ What Spark would cast, or compare column with column, is not judged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Final
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, Final
 
 from skipindex.expressions import (
     MIRRORED,
@@ -48,6 +49,17 @@ OPERATORS: Final = {
     "!<": Operator.GE,
 }
 
+_FOLDED: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.EQ: eq,
+    Operator.NULL_SAFE_EQ: eq,
+    Operator.NE: ne,
+    Operator.NULL_SAFE_NE: ne,
+    Operator.LT: lt,
+    Operator.LE: le,
+    Operator.GT: gt,
+    Operator.GE: ge,
+}
+
 
 def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
     """``left operator right``.
@@ -57,6 +69,8 @@ def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
             types that Spark would cast.
     """
     match left, right:
+        case (Call("interval"), _) | (_, Call("interval")):
+            raise NotJudgedError("an interval")
         case LiteralOperand(), LiteralOperand():
             return Constant(_fold(left.value, operator, right.value))
         case BooleanOperand(tree), LiteralOperand(bool() | None as value):
@@ -128,34 +142,21 @@ def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
         case (date(), date()) if not (
             isinstance(left, datetime) or isinstance(right, datetime)
         ):
-            less, equal = left < right, left == right
-        case (bool(), bool()) | (int() | Decimal(), int() | Decimal()) if isinstance(
-            left, bool
-        ) == isinstance(right, bool) and within_38_digits([left, right]):
-            less, equal = left < right, left == right
-        case (bytes(), bytes()):
-            less, equal = left < right, left == right
+            keys: tuple[Any, Any] = left, right
+        case (bool(), bool()) | (bytes(), bytes()):
+            keys = left, right
         case (str(), str()):
-            less, equal = left.encode() < right.encode(), left == right
-        case (float(), float() | int() | Decimal()) | (int() | Decimal(), float()) if (
-            not isinstance(left, bool) and not isinstance(right, bool)
-        ):
-            less, equal = _key(left) < _key(right), _key(left) == _key(right)
+            keys = left.encode(), right.encode()
+        case (bool(), _) | (_, bool()):
+            raise NotJudgedError("no column is compared with a literal")
+        case (int() | Decimal(), int() | Decimal()) if within_38_digits([left, right]):
+            keys = left, right
+        case (float(), float() | int() | Decimal()) | (int() | Decimal(), float()):
+            keys = _key(left), _key(right)
         case _:
             raise NotJudgedError("no column is compared with a literal")
-    match operator:
-        case Operator.EQ | Operator.NULL_SAFE_EQ:
-            return equal
-        case Operator.NE | Operator.NULL_SAFE_NE:
-            return not equal
-        case Operator.LT:
-            return less
-        case Operator.LE:
-            return less or equal
-        case Operator.GT:
-            return not (less or equal)
-        case Operator.GE:
-            return not less
+    found: bool = _FOLDED[operator](*keys)
+    return found
 
 
 def _key(value: Literal) -> int:

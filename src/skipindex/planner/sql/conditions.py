@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from skipindex import expressions as ex
 from skipindex.errors import PredicateError
-from skipindex.expressions import (
-    Call,
-    Case,
-    Comparison,
-    Constant,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Operator,
-    Predicate,
-    Reference,
-    Unsupported,
-    conjunction,
-    disjunction,
-    push_not,
-)
 from skipindex.expressions.not_judged import NotJudgedError, reason_of
 from skipindex.expressions.truth import is_unknown
 from skipindex.planner.sql.comparisons import (
@@ -38,8 +25,10 @@ from skipindex.planner.sql.operands import (
     small,
 )
 
+T = TypeVar("T")
 
-def condition(cursor: Cursor) -> Predicate:
+
+def condition(cursor: Cursor) -> ex.Predicate:
     """The condition that begins here, as far as it can be judged.
 
     Raises:
@@ -70,10 +59,10 @@ def condition(cursor: Cursor) -> Predicate:
         raise cursor.expected("BETWEEN, IN or LIKE")
     else:
         return truth(left)
-    return push_not(tree, negate=negated)
+    return ex.push_not(tree, negate=negated)
 
 
-def _is(cursor: Cursor, left: Operand) -> Predicate:
+def _is(cursor: Cursor, left: Operand) -> ex.Predicate:
     negated = cursor.take("NOT")
     word = cursor.next.key
     if word not in {"NULL", "UNKNOWN", "TRUE", "FALSE", "DISTINCT"}:
@@ -82,52 +71,39 @@ def _is(cursor: Cursor, left: Operand) -> Predicate:
     if word in {"NULL", "UNKNOWN"}:
         match left:
             case LiteralOperand(value):
-                return Constant((value is None) != negated)
+                return ex.Constant((value is None) != negated)
             case BooleanOperand(tree):
-                return push_not(is_unknown(tree), negate=negated)
+                return ex.push_not(is_unknown(tree), negate=negated)
             case _:
-                return IsNull(left, negated)
+                return ex.IsNull(left, negated)
     if word in {"TRUE", "FALSE"}:
-        tree = compare(left, Operator.NULL_SAFE_EQ, LiteralOperand(word == "TRUE"))
-        return push_not(tree, negate=negated)
+        tree = compare(left, ex.Operator.NULL_SAFE_EQ, LiteralOperand(word == "TRUE"))
+        return ex.push_not(tree, negate=negated)
     if not cursor.take("FROM"):
         raise cursor.expected("FROM")
-    tree = compare(left, Operator.NULL_SAFE_EQ, cursor.operand())
-    return push_not(tree, negate=not negated)
+    tree = compare(left, ex.Operator.NULL_SAFE_EQ, cursor.operand())
+    return ex.push_not(tree, negate=not negated)
 
 
-def _between(cursor: Cursor, value: Operand) -> Predicate:
+def _between(cursor: Cursor, value: Operand) -> ex.Predicate:
     low = cursor.operand()
     if not cursor.take("AND"):
         raise NotJudgedError(reason_of(cursor.next.key))
     high = cursor.operand()
-    lower = compare_or_keep(value, Operator.GE, low)
-    upper = compare_or_keep(value, Operator.LE, high)
-    if isinstance(lower, Unsupported) and isinstance(upper, Unsupported):
+    lower = compare_or_keep(value, ex.Operator.GE, low)
+    upper = compare_or_keep(value, ex.Operator.LE, high)
+    if isinstance(lower, ex.Unsupported) and isinstance(upper, ex.Unsupported):
         raise NotJudgedError(upper.reason)
-    return conjunction([lower, upper])
+    return ex.conjunction([lower, upper])
 
 
-def _in(cursor: Cursor, left: Operand) -> Predicate:
-    if cursor.next.key != "(":
-        raise cursor.expected("'('")
-    end = cursor.closing[cursor.at]
-    values: list[Literal] = []
-    while cursor.at < end:
-        cursor.at += 1
-        # Lists are long: most of their members are one token.
-        operand = cursor.plain_literal() or cursor.operand()
-        if not isinstance(operand, LiteralOperand):
-            raise NotJudgedError("a column in a list")
-        if cursor.next.key != "," and cursor.at != end:
-            raise NotJudgedError(reason_of(cursor.next.key))
-        values.append(operand.value)
-    cursor.at = end + 1
+def _in(cursor: Cursor, left: Operand) -> ex.Predicate:
+    values = list(_listed(cursor, _literal))
     if isinstance(left, LiteralOperand):
-        return Constant(listed(left.value, values))
+        return ex.Constant(listed(left.value, values))
     if isinstance(left, BooleanOperand):
         raise NotJudgedError("no column is compared with a literal")
-    return In(left, tuple(values))
+    return ex.In(left, tuple(values))
 
 
 def _is_row(cursor: Cursor) -> bool:
@@ -142,53 +118,60 @@ def _is_row(cursor: Cursor) -> bool:
     return i < end and (behind[0] == "IN" or behind == ["NOT", "IN"])
 
 
-def _rows(cursor: Cursor) -> Predicate:
+def _rows(cursor: Cursor) -> ex.Predicate:
     """``(a, b) IN ((1, 'x'), …)``; NULL equals NULL inside rows."""
-    terms = _row(cursor)
+    terms = list(_listed(cursor, Cursor.operand))
     negated = cursor.take("NOT")
     cursor.at += 1
-    if cursor.next.key != "(":
-        raise cursor.expected("'('")
-    end = cursor.closing[cursor.at]
-    rows: list[list[Literal]] = []
-    while cursor.at < end:
-        cursor.at += 1
-        if cursor.next.key != "(":
-            raise NotJudgedError("a list of other than rows")
-        row = [o.value for o in _row(cursor) if isinstance(o, LiteralOperand)]
-        if len(row) != len(terms) or (cursor.next.key != "," and cursor.at != end):
-            raise NotJudgedError("a list of other than rows of literals")
-        rows.append(row)
-    cursor.at = end + 1
+    rows = list(_listed(cursor, _literal_row))
+    if any(len(row) != len(terms) for row in rows):
+        raise NotJudgedError("a list of other than rows of literals")
     # The list has one type, so values of several types would be cast.
     for column in zip(*rows, strict=True):
         if len({type(value) for value in column} - {type(None)}) > 1:
             raise NotJudgedError("the list makes Spark cast")
-    alternatives: list[Predicate] = []
-    for row in rows:
-        pairs: list[Predicate] = []
-        for term, value in zip(terms, row, strict=True):
-            if isinstance(term, LiteralOperand | BooleanOperand):
-                raise NotJudgedError("no column is compared with a literal")
-            pairs.append(Comparison(term, Operator.NULL_SAFE_EQ, value))
-        alternatives.append(conjunction(pairs))
-    return push_not(disjunction(alternatives), negate=negated)
+    columns = [t for t in terms if not isinstance(t, LiteralOperand | BooleanOperand)]
+    if len(columns) < len(terms):
+        raise NotJudgedError("no column is compared with a literal")
+    same = ex.Operator.NULL_SAFE_EQ
+    alternatives = [
+        ex.conjunction(
+            [ex.Comparison(c, same, v) for c, v in zip(columns, row, strict=True)]
+        )
+        for row in rows
+    ]
+    return ex.push_not(ex.disjunction(alternatives), negate=negated)
 
 
-def _row(cursor: Cursor) -> list[Operand]:
-    """The operands in parentheses."""
+def _listed(cursor: Cursor, read: Callable[[Cursor], T]) -> Iterator[T]:
+    """What is listed in parentheses, one after the other."""
+    if cursor.next.key != "(":
+        raise cursor.expected("'('")
     end = cursor.closing[cursor.at]
-    operands: list[Operand] = []
     while cursor.at < end:
         cursor.at += 1
-        operands.append(cursor.operand())
+        yield read(cursor)
         if cursor.next.key != "," and cursor.at != end:
             raise NotJudgedError(reason_of(cursor.next.key))
     cursor.at = end + 1
-    return operands
 
 
-def _like(cursor: Cursor, left: Operand) -> Predicate:
+def _literal(cursor: Cursor) -> ex.Literal:
+    """A literal of a list.  Lists are long, and most of their members one token."""
+    operand = cursor.plain_literal() or cursor.operand()
+    if not isinstance(operand, LiteralOperand):
+        raise NotJudgedError("a column in a list")
+    return operand.value
+
+
+def _literal_row(cursor: Cursor) -> list[ex.Literal]:
+    if cursor.next.key != "(":
+        raise NotJudgedError("a list of other than rows")
+    operands = _listed(cursor, Cursor.operand)
+    return [one.value for one in operands if isinstance(one, LiteralOperand)]
+
+
+def _like(cursor: Cursor, left: Operand) -> ex.Predicate:
     token = cursor.next
     pattern, escape = cursor.operand(), LiteralOperand("\\")
     if cursor.take("ESCAPE"):
@@ -197,19 +180,21 @@ def _like(cursor: Cursor, left: Operand) -> Predicate:
             raise cursor.error(token, "expected a string after ESCAPE")
         escape = given
     match left, pattern, escape.value:
-        case Reference() | Call() | Case(), LiteralOperand(str(text)), str(character):
+        case ex.Reference() | ex.Call() | ex.Case(), LiteralOperand(str(text)), str(
+            character
+        ):
             try:
-                return Like(left, text, character)
+                return ex.Like(left, text, character)
             except PredicateError as problem:
                 raise cursor.error(token, str(problem)) from None
     raise NotJudgedError("LIKE of anything but a column and a string")
 
 
-def _ilike(cursor: Cursor, left: Operand) -> Predicate:
+def _ilike(cursor: Cursor, left: Operand) -> ex.Predicate:
     """Spark's own rewrite: LIKE, with both sides in lower case."""
     match cursor.operand():
         case LiteralOperand(str(text)) if (
             text.isascii() and cursor.next.key != "ESCAPE"
         ):
-            return Like(Call("lower", (argument(left),)), text.lower())
+            return ex.Like(ex.Call("lower", (argument(left),)), text.lower())
     raise NotJudgedError("ILIKE, which ignores case")

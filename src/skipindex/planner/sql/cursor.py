@@ -7,7 +7,6 @@ them, and gives the cursor the two forms that may stand inside any other one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -21,6 +20,12 @@ from skipindex.planner.sql.operands import (
     LiteralOperand,
     Operand,
 )
+from skipindex.planner.sql.times import (
+    INTERVAL_UNITS,
+    interval_between,
+    interval_of,
+    interval_of_text,
+)
 from skipindex.planner.sql.tokens import (
     Kind,
     Token,
@@ -31,7 +36,6 @@ from skipindex.planner.sql.tokens import (
 
 _MAX_RETRIES: Final = 100
 _TYPED: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"}
-_UNITS: Final = {"YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"}
 _SAFE_DIGITS: Final = 10
 """Fewer digits are an int."""
 
@@ -62,6 +66,9 @@ class Cursor:
         nested: how many conditions are open that stand as values.
         spark_3: whether strings are read as Spark 3 reads them.
         saw_doubled_quote: whether Spark 3 and Spark 4 read a string differently.
+        given: values that were given for tokens, and the index behind the last one.
+        folded: the values of what was made of them, by the first index and the one
+            behind the last.
 
     Raises:
         PredicateError: a quote, a bracket or a comment is not closed.
@@ -78,6 +85,8 @@ class Cursor:
         self.retries = 0
         self.spark_3 = False
         self.saw_doubled_quote = False
+        self.given: dict[int, tuple[LiteralOperand, int]] = {}
+        self.folded: dict[tuple[int, int], LiteralOperand] = {}
 
     @property
     def next(self) -> Token:
@@ -136,6 +145,14 @@ class Cursor:
             NotJudgedError: a part of it is one that only Spark can judge.
         """
         return self._grammar.condition(self)
+
+    def noted(self, start: int, operand: Operand) -> Operand:
+        """``operand``, which begins at ``start``; noted if it is a given value."""
+        if isinstance(operand, LiteralOperand) and any(
+            start <= i < self.at for i in self.given
+        ):
+            self.folded[start, self.at] = operand
+        return operand
 
     def plain_literal(self) -> LiteralOperand | None:
         """A number or a string, if it alone stands before a comma or parenthesis."""
@@ -201,24 +218,39 @@ class Cursor:
         return string(token.text, doubled=not self.spark_3)
 
     def interval(self) -> Call:
-        """``INTERVAL 1 DAY`` or ``INTERVAL '1' DAY``: one whole number, one unit."""
+        """``INTERVAL`` in each of its forms, with units of one kind.
+
+        Raises:
+            NotJudgedError: another form, which Spark may take too.
+        """
         self.at += 1
-        negative = self.take("-")
-        token = self.next
-        if token.kind is Kind.END:
+        parts: list[tuple[str, str]] = []
+        while self.next.kind is not Kind.END:
+            start = self.at
+            sign = self.step() if self.next.key in {"-", "+"} else ""
+            text = self.next.text
+            if self.next.kind is Kind.STRING:
+                text = self._string(self.next).strip()
+            elif self.next.kind is not Kind.NUMBER:
+                self.at = start
+                break
+            unit = self.after.key.removesuffix("S")
+            if unit not in INTERVAL_UNITS:
+                if parts or sign:
+                    self.at = start
+                    break
+                self.at += 1
+                return self._ended(interval_of_text(text))
+            self.at += 2
+            if not parts and self.take("TO"):
+                last, self.at = self.next.key, self.at + 1
+                return self._ended(interval_between(text, unit, last, sign))
+            if sign == "-":
+                text = text[1:] if text[:1] == "-" else f"-{text}"
+            parts.append((text, unit))
+        return self._ended(interval_of(parts))
+
+    def _ended(self, interval: Call) -> Call:
+        if self.next.kind in {Kind.NUMBER, Kind.STRING} or self.next.key == "TO":
             raise NotJudgedError("an interval")
-        self.at += 1
-        quoted = token.kind is Kind.STRING
-        text = self._string(token).strip() if quoted else token.text
-        unit = self.next.key.removesuffix("S")
-        if not re.fullmatch(r"[+-]?[0-9]{1,9}", text) or unit not in _UNITS:
-            raise NotJudgedError("an interval")
-        self.at += 1
-        if self.next.kind in {Kind.NUMBER, Kind.STRING, Kind.WORD} and (
-            self.next.key == "TO" or self.next.kind is not Kind.WORD
-        ):
-            raise NotJudgedError("an interval")
-        number = -int(text) if negative else int(text)
-        if unit == "WEEK":
-            number, unit = 7 * number, "DAY"
-        return Call("interval", (number, unit))
+        return interval

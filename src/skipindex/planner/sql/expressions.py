@@ -49,6 +49,7 @@ def operand(cursor: Cursor) -> Operand:
     if cursor.depth >= MAX_DEPTH:
         raise NotJudgedError("the expression is too deep")
     cursor.depth += 1
+    start = cursor.at
     try:
         left = _product(cursor)
         while cursor.next.key in _SUMS:
@@ -56,7 +57,7 @@ def operand(cursor: Cursor) -> Operand:
             left = call_of(sign, [left, _product(cursor)])
     finally:
         cursor.depth -= 1
-    return left
+    return cursor.noted(start, left)
 
 
 def _product(cursor: Cursor) -> Operand:
@@ -68,7 +69,7 @@ def _product(cursor: Cursor) -> Operand:
 
 
 def _factor(cursor: Cursor) -> Operand:
-    signs = []
+    signs, start = [], cursor.at
     while cursor.next.key in {"-", "+"} and not _is_signed_number(cursor):
         signs.append("negative" if cursor.step() == "-" else "positive")
     operand = _primary(cursor)
@@ -77,7 +78,7 @@ def _factor(cursor: Cursor) -> Operand:
         operand = cast_operand(cursor, operand)
     for name in reversed(signs):
         operand = call_of(name, [operand])
-    return operand
+    return cursor.noted(start, operand)
 
 
 def _is_signed_number(cursor: Cursor) -> bool:
@@ -88,6 +89,9 @@ def _is_signed_number(cursor: Cursor) -> bool:
 
 def _primary(cursor: Cursor) -> Operand:
     token = cursor.next
+    if cursor.at in cursor.given:
+        value, cursor.at = cursor.given[cursor.at]
+        return value
     match token.kind:
         case Kind.NUMBER:
             return cursor.number(negative=False)

@@ -19,18 +19,9 @@ import numpy as np
 from skipindex.expressions import Literal
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.planner.functions.casts import INTEGER_BITS
 from skipindex.planner.sql.times import date_of, timestamp_of, wall_clock_of
 
-INTEGER_BITS: Final = {
-    "TINYINT": 8,
-    "BYTE": 8,
-    "SMALLINT": 16,
-    "SHORT": 16,
-    "INT": 32,
-    "INTEGER": 32,
-    "BIGINT": 64,
-    "LONG": 64,
-}
 MAX_DECIMAL_DIGITS: Final = 38
 _SUFFIX_TYPES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT"}
 _FLOAT_MAX: Final = float(np.finfo(np.float32).max)
@@ -66,10 +57,10 @@ def number(text: str, *, negative: bool) -> int | Decimal | float:
     assert found is not None, text
     digits, suffix = found["digits"], found["suffix"].upper()
     signed = "-" + digits if negative else digits
-    if suffix in _SUFFIX_TYPES:
-        return in_range(Decimal(signed), _SUFFIX_TYPES[suffix], text)
     if suffix == "F":
         return float_of(signed)
+    if suffix in _SUFFIX_TYPES:
+        return in_range(Decimal(signed), _SUFFIX_TYPES[suffix], text)
     if suffix == "D" or (not suffix and "E" in digits.upper()):
         double = float(signed)
         if math.isinf(double):
@@ -96,15 +87,15 @@ def string(text: str, *, doubled: bool) -> str:
     quote, body = text[0], text[1:-1]
     if "\\" not in body:
         return body.replace(quote * 2, quote if doubled else "")
+
+    def value(found: re.Match[str]) -> str:
+        if found[0] == quote * 2:
+            return quote if doubled else ""
+        return _escape(found)
+
     # Only quotes outside of escapes can be doubled: \'' is an escape and a quote.
-    pieces: list[str] = []
-    position = 0
-    for found in _ESCAPE.finditer(body):
-        plain = body[position : found.start()]
-        pieces += [plain.replace(quote * 2, quote if doubled else ""), _escape(found)]
-        position = found.end()
-    pieces.append(body[position:].replace(quote * 2, quote if doubled else ""))
-    joined = "".join(pieces)
+    pattern = f"{quote}{quote}|{_ESCAPE.pattern}"
+    joined = re.sub(pattern, value, body, flags=re.DOTALL)
     try:  # two halves of a pair, each written as \uXXXX, are one character
         return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:

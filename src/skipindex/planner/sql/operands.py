@@ -6,16 +6,18 @@ given to; a function of literals alone is a literal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime, tzinfo
 from typing import Final, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 from skipindex.expressions import Call, Literal, Predicate, Term, is_large
-from skipindex.expressions.domain import EPOCH
 from skipindex.expressions.not_judged import REASONS, NotJudgedError
 from skipindex.planner.binding.compiler import fold
-from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY, add_months
+from skipindex.planner.functions import FUNCTIONS
+from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
+from skipindex.planner.functions.clock import Clock, current_clock, formatted, moved
+from skipindex.planner.functions.registry import Coercion, UnsureError
 
 SUFFIX_TYPES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT"}
 TOLD_TYPES: Final = {
@@ -23,7 +25,6 @@ TOLD_TYPES: Final = {
     *("FLOAT", "REAL", "TIMESTAMP_NTZ"),
 }
 """The types of a literal that its value does not tell."""
-_EPOCH_ORDINAL: Final = EPOCH.toordinal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class BooleanOperand:
 
 
 Operand: TypeAlias = Term | LiteralOperand | BooleanOperand
+_ON_CLOCK: Final = {Coercion.CLOCK, Coercion.DATE}
+"""Of an instant, what the session's clock shows then."""
 _MAX_REPEATED: Final = 300
 """Nodes of a condition that repeats a part of what was written."""
 _Tree = TypeVar("_Tree", bound=Term | Predicate)
@@ -111,11 +114,51 @@ def folded(call: Call) -> LiteralOperand:
             except (ValueError, OverflowError):  # beyond the year 9999
                 later = None
             found = None if later is None else (later, kind)
+        case Call("+", (Call("interval") as step, other)):
+            return folded(Call("+", (other, step)))
         case _:
-            found = fold(call)
+            clock = current_clock()
+            found = fold(call) if clock is None else _folded_by(clock, call)
     if found is None:
         raise NotJudgedError(REASONS.get(call.name, f"the function {call.name}"))
     return LiteralOperand(*found)
+
+
+def _folded_by(clock: Clock, call: Call) -> tuple[Literal, str] | None:
+    """The value of a function that converts instants to the session's wall clock."""
+    match call:
+        case Call("date_trunc", (str(unit), datetime(tzinfo=tzinfo()) as moment)):
+            return clock.truncated(unit, moment), ""
+        case Call("date_trunc", (str(unit), date() as day)) if _is_day(day):
+            midnight = datetime.combine(day, datetime.min.time())
+            return clock.truncated(unit, clock.instant(midnight)), ""
+        case Call("date_format", (date() as day, str(pattern))):
+            return _formatted(clock, day, pattern), ""
+    known = FUNCTIONS.get(call.name)
+    if known and known.coercion in _ON_CLOCK and call.name != "unix_date":
+        call = replace(call, arguments=tuple(_shown(clock, a) for a in call.arguments))
+    return fold(call)
+
+
+def _is_day(value: date) -> bool:
+    return not isinstance(value, datetime)
+
+
+def _formatted(clock: Clock, day: date, pattern: str) -> str:
+    try:
+        if isinstance(day, datetime):
+            instant = day if day.tzinfo is not None else clock.instant(day)
+            day = clock.wall(instant).date()
+        return formatted(day, pattern)
+    except UnsureError:
+        raise NotJudgedError("the function date_format") from None
+
+
+def _shown(clock: Clock, argument: Term | Literal) -> Term | Literal:
+    """An argument, with what the clock shows instead of an instant."""
+    if isinstance(argument, datetime) and argument.tzinfo is not None:
+        return Call("cast", (clock.wall(argument), "TIMESTAMP_NTZ"))
+    return argument
 
 
 def _later(moment: datetime, number: int, unit: str) -> datetime | None:
@@ -125,12 +168,8 @@ def _later(moment: datetime, number: int, unit: str) -> datetime | None:
     """
     if isinstance(moment.tzinfo, ZoneInfo):
         return None
-    if unit in {"MONTH", "YEAR"}:
-        months = number * (12 if unit == "YEAR" else 1)
-        day = moment.date().toordinal() - _EPOCH_ORDINAL
-        moved = date.fromordinal(add_months(day, months) + _EPOCH_ORDINAL)
-        later = datetime.combine(moved, moment.timetz())
-    else:
-        later = moment + timedelta(**{f"{unit.lower()}s": number})
     whole = abs(number) * CLOCK_UNITS.get(unit, DAY) >= DAY
-    return None if moment.tzinfo is not None and whole else later
+    if moment.tzinfo is None or not whole:
+        return moved(moment, number, unit)
+    clock = current_clock()
+    return None if clock is None else clock.later(moment, number, unit)

@@ -39,8 +39,8 @@ from skipindex.planner.sql.operands import small
 from skipindex.planner.sql.syntax import SyntaxMistakeError, check_syntax
 from skipindex.planner.sql.tokens import Kind, Token
 
-_QUERIES: Final = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"}
-_STATEMENTS: Final = _QUERIES | {
+QUERIES: Final = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"}
+_STATEMENTS: Final = QUERIES | {
     *("WHERE", "INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "ALTER", "DROP"),
     *("TRUNCATE", "EXPLAIN", "SHOW", "DESCRIBE", "USE", "SET"),
 }
@@ -55,7 +55,16 @@ def parse(text: str) -> Predicate:
     if "${" in text:
         # Spark replaces ${name} by a value of the session before it reads the text.
         return Unsupported(text, "Spark substitutes variables in ${...}")
-    return _whole(Cursor(text, Grammar(operand, _condition_inside)))
+    return whole(cursor_of(text))
+
+
+def cursor_of(text: str) -> Cursor:
+    """The begin of a condition.
+
+    Raises:
+        PredicateError: a quote, a bracket or a comment is not closed.
+    """
+    return Cursor(text, Grammar(operand, _condition_inside))
 
 
 _ENDING_VALUES: Final = {",", "WHEN", "THEN", "ELSE", "END"}
@@ -79,7 +88,7 @@ class _Level:
     negations: int = 0
 
 
-def _whole(cursor: Cursor) -> Predicate:
+def whole(cursor: Cursor) -> Predicate:
     """The whole text.
 
     Raises:
@@ -134,7 +143,7 @@ def _encloses_condition(cursor: Cursor) -> bool:
     if not _ends_condition(cursor, cursor.tokens[cursor.closing[cursor.at] + 1]):
         return False
     behind = cursor.tokens[cursor.at + 2].key
-    return cursor.after.key not in _QUERIES or behind in OPERATORS
+    return cursor.after.key not in QUERIES or behind in OPERATORS
 
 
 def _ends_condition(cursor: Cursor, token: Token) -> bool:
@@ -173,6 +182,7 @@ def _leaf(cursor: Cursor) -> Predicate:
     tree = _judged(cursor, start)
     if not cursor.saw_doubled_quote or isinstance(tree, Unsupported):
         return tree
+    _forget(cursor, start)
     cursor.at, cursor.spark_3 = start, True
     other = _judged(cursor, start)
     cursor.spark_3 = False
@@ -190,9 +200,16 @@ def _judged(cursor: Cursor, start: int) -> Predicate:
         reason = reason_of(cursor.next.key)
     except NotJudgedError as not_judged:
         reason = str(not_judged)
+    _forget(cursor, start)
     cursor.at = _end_of_condition(cursor, start)
     _check_syntax(cursor, start, cursor.at)
     return Unsupported(_slice(cursor, start, cursor.at), reason)
+
+
+def _forget(cursor: Cursor, start: int) -> None:
+    """Leave the values in the condition that begins at ``start`` as written."""
+    for span in [span for span in cursor.folded if span[0] >= start]:
+        del cursor.folded[span]
 
 
 def _slice(cursor: Cursor, start: int, end: int) -> str:

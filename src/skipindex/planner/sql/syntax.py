@@ -7,11 +7,8 @@ function that is younger than it, or log what it thinks of a JSON path.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
-
-from sqlglot import exp, parse_one
-from sqlglot.errors import ParseError
 
 from skipindex.planner.sql.tokens import Kind, Token
 
@@ -61,6 +58,9 @@ def check_syntax(tokens: Sequence[Token]) -> None:
     Raises:
         SyntaxMistakeError: they are not.
     """
+    from sqlglot import exp, parse_one  # noqa: PLC0415 (most texts are judged)
+    from sqlglot.errors import ParseError  # noqa: PLC0415
+
     if any(token.key == ":" for token in tokens):
         return  # the path of a variant, which sqlglot reads in few places
     origin = tokens[0].start
@@ -75,6 +75,9 @@ def check_syntax(tokens: Sequence[Token]) -> None:
         if token.key == "X" and after.kind is Kind.STRING:
             shape = " "  # sqlglot knows X'1F', but not X '1F'
         masked[token.start - origin : token.end - origin] = shape
+    for first, last in _intervals(tokens):
+        size = last.end - first.start
+        masked[first.start - origin : last.end - origin] = "w" * size
     try:
         parse_one(_BEFORE + "".join(masked), dialect="spark", into=exp.Condition)
     except ParseError as error:
@@ -83,6 +86,27 @@ def check_syntax(tokens: Sequence[Token]) -> None:
         raise SyntaxMistakeError(next(noticed, tokens[-1])) from None
     except Exception:  # noqa: BLE001 (of map('a') its parser raises IndexError)
         return  # no mistake that sqlglot could name; Spark will say
+
+
+def _intervals(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
+    """The first and the last token of intervals, of which sqlglot knows few forms."""
+    for i, token in enumerate(tokens):
+        if token.key != "INTERVAL":
+            continue
+        last = at = i
+        while at < len(tokens) - 1:
+            at += 1 + (tokens[at + 1].key in {"+", "-"})
+            if at >= len(tokens) or tokens[at].kind not in {Kind.NUMBER, Kind.STRING}:
+                break
+            unit = at + 1 < len(tokens) and tokens[at + 1].key in _UNITS
+            if not unit and (last > i or tokens[at].kind is Kind.NUMBER):
+                break
+            at += unit
+            last = at
+        if [t.key for t in tokens[last + 1 : last + 2]] == ["TO"] and last > i:
+            last = min(last + 2, len(tokens) - 1)
+        if last > i:
+            yield token, tokens[last]
 
 
 def _names_a_function(tokens: Sequence[Token], i: int) -> bool:

@@ -1,4 +1,4 @@
-"""Dates and timestamps as Spark SQL writes them, where the session does not matter.
+"""Dates, times and intervals as Spark SQL writes them, for every session.
 
 A form whose value depends on the session, the version or the day is not judged.
 """
@@ -6,12 +6,37 @@ A form whose value depends on the session, the version or the day is not judged.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from skipindex.expressions import Call
 from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.planner.functions.calendar import CLOCK_UNITS, SECOND
 
+INTERVAL_UNITS: Final = {
+    "YEAR": (12, "MONTH"),
+    "MONTH": (1, "MONTH"),
+    "WEEK": (7, "DAY"),
+    "DAY": (1, "DAY"),
+    "HOUR": (1, "HOUR"),
+    "MINUTE": (1, "MINUTE"),
+    "SECOND": (1, "SECOND"),
+    "MILLISECOND": (1000, "MICROSECOND"),
+    "MICROSECOND": (1, "MICROSECOND"),
+}
+"""What a unit of an interval is made of."""
+_MADE: Final = {
+    "MAKE_YM_INTERVAL": ("YEAR", "MONTH"),
+    "MAKE_DT_INTERVAL": ("DAY", "HOUR", "MINUTE", "SECOND"),
+    "MAKE_INTERVAL": ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"),
+}
+INTERVAL_FUNCTIONS: Final = frozenset(_MADE)
+_LENGTHS: Final = {**CLOCK_UNITS, "MONTH": 1}
+_PART: Final = re.compile(r"([+-]?)([0-9]{1,9})(?:\.([0-9]{1,6}))?")
+_IN_TEXT: Final = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s+([A-Za-z]+)", re.ASCII)
+_FIELDS: Final = ("DAY", "HOUR", "MINUTE", "SECOND")
 _DATE: Final = r" *(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
 _DATE_TEXT: Final = re.compile(_DATE + r")?)? *", re.ASCII)
 _TIMESTAMP_TEXT: Final = re.compile(
@@ -91,3 +116,92 @@ def _zone(text: str | None) -> tzinfo | None:
         raise ValueError(f"no time zone: {text!r}")
     offset = timedelta(hours=hours, minutes=minutes)
     return timezone(-offset if text[0] == "-" else offset)
+
+
+def interval_of(parts: Sequence[tuple[str, str]]) -> Call:
+    """The interval of numbers with units, as ``INTERVAL 1 DAY 2 HOURS`` has them.
+
+    Its unit is the smallest that is named: it decides on the interval's type.
+
+    Raises:
+        NotJudgedError: Spark has no such interval, it is too large for us, or old
+            settings count its days and hours apart.
+    """
+    total, smallest = 0, ""
+    signs, units = set(), set()
+    for text, name in parts:
+        found = _PART.fullmatch(text)
+        known = INTERVAL_UNITS.get(name.upper().removesuffix("S"))
+        if found is None or known is None or (found[3] and known[1] != "SECOND"):
+            raise NotJudgedError("an interval")
+        factor, unit = known
+        number = factor * int(found[2])
+        if found[3]:
+            number, unit = number * SECOND + int(found[3].ljust(6, "0")), "MICROSECOND"
+        number = -number if found[1] == "-" else number
+        if number:
+            signs.add(number > 0)
+        units.add(unit)
+        smallest = min(smallest or unit, unit, key=_LENGTHS.__getitem__)
+        total += number * _LENGTHS[unit]
+    if not parts or (units > {"MONTH"}) or (units > {"DAY"} and len(signs) > 1):
+        raise NotJudgedError("an interval")
+    if smallest == "MONTH" and total % 12 == 0:
+        return Call("interval", (total // 12, "YEAR"))
+    if smallest == "MICROSECOND" and total % SECOND == 0:
+        smallest = "SECOND"
+    return Call("interval", (total // _LENGTHS[smallest], smallest))
+
+
+def interval_of_text(text: str) -> Call:
+    """``INTERVAL '1 day 2 hours'``.
+
+    Raises:
+        NotJudgedError: another form, which Spark may take too.
+    """
+    parts = [(found[1], found[2]) for found in _IN_TEXT.finditer(text)]
+    if not parts or _IN_TEXT.sub("", text).strip():
+        raise NotJudgedError("an interval")
+    return interval_of(parts)
+
+
+def interval_between(text: str, first: str, last: str, sign: str = "") -> Call:
+    """``INTERVAL '1 02:03' DAY TO MINUTE``, ``INTERVAL '1-2' YEAR TO MONTH``.
+
+    Raises:
+        NotJudgedError: another form, which Spark may take too.
+    """
+    if (first, last) == ("YEAR", "MONTH"):
+        units: Sequence[str] = ("YEAR", "MONTH")
+        pattern = r"(\d{1,4})-(\d|1[01])"
+    elif first in _FIELDS and last in _FIELDS[_FIELDS.index(first) + 1 :]:
+        units = _FIELDS[_FIELDS.index(first) : _FIELDS.index(last) + 1]
+        pieces = {"HOUR": r"(\d|[01]\d|2[0-3])", "SECOND": r"([0-5]?\d(?:\.\d{1,6})?)"}
+        rest = [pieces.get(unit, r"([0-5]?\d)") for unit in units[1:]]
+        pattern = r"(\d{1,9})" + (" " if first == "DAY" else ":") + ":".join(rest)
+    else:
+        raise NotJudgedError("an interval")
+    found = re.fullmatch("([+-]?)" + pattern, text, re.ASCII)
+    if found is None:
+        raise NotJudgedError("an interval")
+    before = "-" if (found[1] == "-") != (sign == "-") else ""
+    numbers = [before + number for number in found.groups()[1:]]
+    return interval_of(list(zip(numbers, units, strict=True)))
+
+
+def made_interval(name: str, numbers: Sequence[int]) -> Call:
+    """``make_interval`` and its like, of whole numbers in their order.
+
+    Raises:
+        NotJudgedError: it has parts of several kinds, which count apart.
+    """
+    units = _MADE[name]
+    if len(numbers) > len(units):
+        raise NotJudgedError(f"the function {name.lower()}")
+    parts = [(str(n), u) for n, u in zip(numbers, units, strict=False) if n]
+    if name == "MAKE_DT_INTERVAL":  # of the type DAY TO SECOND
+        return interval_of([*parts, ("0", "SECOND")])
+    made = interval_of(parts)
+    if len({INTERVAL_UNITS[unit][1] in {"MONTH", "DAY"} for _, unit in parts}) > 1:
+        raise NotJudgedError(f"the function {name.lower()}")
+    return made

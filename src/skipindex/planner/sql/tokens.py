@@ -2,7 +2,7 @@
 
 Follows ``SqlBaseLexer.g4`` of Apache Spark 4: the longest match wins, a name may
 begin with a digit, comments nest, and a line comment goes on after a backslash.
-The text of a token is left as written; ``_sql_literals`` gives it its value.
+The text of a token is left as written; ``literals`` gives it its value.
 """
 
 from __future__ import annotations

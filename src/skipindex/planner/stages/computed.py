@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import NullAtom, OneOf, Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import Dictionary, Index
@@ -24,7 +25,6 @@ from skipindex.planner.bound_predicate import Computed, Leaf
 if TYPE_CHECKING:
     from skipindex.table.statistics import FileStats
 
-Mask = np.ndarray
 MAX_DISTINCT: Final = 1 << 14
 """A dictionary of more values is not walked."""
 MAX_RANGE: Final = 400

@@ -18,18 +18,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from functools import reduce
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from skipindex.errors import PredicateError
 from skipindex.expressions import Call, Comparison, Predicate, Reference, Term
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import OneOf, Range, Value, successor
-from skipindex.expressions.domain import EPOCH, Domain
+from skipindex.expressions.domain import Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.compiler import Compiler
+from skipindex.planner.binding.inversion import BoundCall
 from skipindex.planner.binding.scalar import answer, judged
 from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
@@ -40,12 +41,10 @@ from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.computed import probe_stats
 from skipindex.table import FileStats, TableState
 
-Mask: TypeAlias = np.ndarray
 _PARTS: Final = ("year", "month", "day", "hour")
 _MAX_LISTED: Final = 1000
 _FEW: Final = 16
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _HOUR: Final = 3_600_000_000
 
 
@@ -125,12 +124,7 @@ def _typed(text: str | None, domain: Domain) -> Value | None:
         return text.encode("utf-8", "surrogateescape")
     if domain.name == "int" and _INTEGER.fullmatch(text):
         return int(text)
-    if domain.name == "date" and _DATE.fullmatch(text):
-        try:
-            return (date.fromisoformat(text) - EPOCH).days
-        except ValueError:
-            return None
-    return None
+    return calendar.day_of_text(text) if domain.name == "date" else None
 
 
 class DerivedPartitions:
@@ -190,9 +184,8 @@ def _interval(mine: Sequence[Derivation], values: Sequence[Value | None]) -> Int
         question = OneOf("", (value,))
         found = _both(found, _hull(one.bound_term.preimage(question, "")))
         name, argument = _part_of(one.term)
-        bound_term = getattr(one.bound_term, "arguments", (None,))[0]
-        if name and bound_term is not None and isinstance(value, int):
-            parts.setdefault(argument, {})[name] = (bound_term, value)
+        if name and isinstance(one.bound_term, BoundCall) and isinstance(value, int):
+            parts.setdefault(argument, {})[name] = one.bound_term.arguments[0], value
     for given in parts.values():
         found = _both(found, _of_parts(given))
     return found
@@ -268,10 +261,8 @@ def _hull(tree: BoundPredicate) -> Interval:
 
 
 def _both(a: Interval, b: Interval) -> Interval:
-    lows = [low for low in (a[0], b[0]) if low is not None]
-    highs = [high for high in (a[1], b[1]) if high is not None]
-    low = max(lows) if lows else None
-    high = min(highs) if highs else None
+    low = max((end for end in (a[0], b[0]) if end is not None), default=None)
+    high = min((end for end in (a[1], b[1]) if end is not None), default=None)
     if low is not None and high is not None and low >= high:  # type: ignore[operator]
         return None, None  # the folders contradict themselves: believe nothing
     return low, high

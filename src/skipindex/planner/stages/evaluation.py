@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
@@ -25,7 +26,7 @@ from skipindex.planner.bound_predicate import (
 )
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
-from skipindex.planner.stages.records import LeafRecord, Mask, Stage, StageRun
+from skipindex.planner.stages.records import LeafRecord, Stage, StageRun
 from skipindex.planner.stages.rows import RowVerdict
 from skipindex.storage.parts import reads_so_far
 from skipindex.table import TableState

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import gt, lt
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -40,12 +41,10 @@ _Rank: TypeAlias = tuple[float, Any]
 
 _NULL_LOW: Final[_Rank] = (0, None)
 _BELOW: Final[_Rank] = (1, None)
+_VALUE: Final = 2
+"""The class of the values."""
 _ABOVE: Final[_Rank] = (3, None)
 _NULL_HIGH: Final[_Rank] = (4, None)
-
-
-def _of_value(value: int | bytes) -> _Rank:
-    return 2, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +227,10 @@ def _first_rows(
     )
     total = np.cumsum(lower[files[order]])
     last = spans[order[int(np.searchsorted(total, limit))]][worst]
-    after: Callable[[_Rank], bool] = (
-        (lambda rank: rank < last) if key.descending else (lambda rank: rank > last)
-    )
+    after = lt if key.descending else gt
+    late = [after(span[best], last) for span in spans]
     mask = possible.copy()
-    late = [f for f, span in zip(files, spans, strict=True) if after(span[best])]
-    mask[late] = False
+    mask[files[late]] = False
     shown = _shown(last, column)
     return Needed(mask, f"{limit} rows that match have {key.column} up to {shown}")
 
@@ -244,18 +241,13 @@ def _spans(
     """The least and the greatest position of every file, in ascending order."""
     stats = table.stats(column)
     null = _NULL_LOW if nulls_low else _NULL_HIGH
-
     spans = []
     for i in files:
-        places = [null] if stats.can_null[i] else []
-        if stats.can_value[i]:
-            if stats.bounded[i]:
-                places += [
-                    _of_value(bound_of(stats.low, i)),
-                    _of_value(bound_of(stats.high, i)),
-                ]
-            else:
-                places += [_BELOW, _ABOVE]
+        places: list[_Rank] = [null] if stats.can_null[i] else []
+        if stats.can_value[i] and stats.bounded[i]:
+            places += [(_VALUE, bound_of(ends, i)) for ends in (stats.low, stats.high)]
+        elif stats.can_value[i]:
+            places += [_BELOW, _ABOVE]
         spans.append((min(places, default=_BELOW), max(places, default=_ABOVE)))
     return spans
 
@@ -263,6 +255,6 @@ def _spans(
 def _shown(rank: _Rank, column: ColumnInfo) -> str:
     assert column.domain is not None
     place, value = rank
-    if place == _of_value(0)[0]:
+    if place == _VALUE:
         return column.domain.show(value)
     return "NULL" if rank in {_NULL_LOW, _NULL_HIGH} else "any value"

@@ -115,7 +115,7 @@ class PackCache:
             PlanError: ``SKIPINDEX_CACHE_BYTES`` is no number of bytes.
         """
         parts = self.parts
-        key = (location.root, location.uri, name, _mark(location, name))
+        key = (location, name, _mark(location, name))
         with self._lock:
             pack = self._packs.get(key)
             if pack is None:

@@ -20,12 +20,13 @@ from typing import Final
 
 import numpy as np
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.bound_predicate import Computed, Leaf, fold
 from skipindex.planner.stages.computed import probe_index, probe_stats
-from skipindex.planner.stages.cost import not_worth_it, share_of
+from skipindex.planner.stages.cost import in_order, not_worth_it
 from skipindex.planner.stages.derived_partitions import DerivedPartitions
 from skipindex.planner.stages.evaluation import Evaluation, PlanningStage
 from skipindex.planner.stages.index_reader import UNUSABLE
@@ -38,9 +39,7 @@ from skipindex.planner.stages.records import (
     ROWS,
     VALUES,
     LeafRecord,
-    Mask,
 )
-from skipindex.planner.stages.rows import in_order
 from skipindex.storage.parts import reads_so_far
 
 _DECIDED: Final = "nothing is left to decide"
@@ -242,10 +241,11 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
     wanted = found.no_file.copy()
     wanted[files] = True
     columns = {r.column.name: r.column for r in found.leaves.values()}
-    share = share_of(found.table, lambda leaf: found.leaves[leaf].column, files)
     looked = look_at_rows(
         files,
-        in_order(found.tree, share),
+        in_order(
+            found.tree, found.table, lambda leaf: found.leaves[leaf].column, files
+        ),
         found.leaves,
         found.reader,
         locations={

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
-from loky import cpu_count, get_reusable_executor
 
-from skipindex.errors import UnknownIndexError
+from skipindex.errors import UnknownIndexError, first_line
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes import index_type
 from skipindex.indexes.interface import IndexType
@@ -30,11 +29,12 @@ from skipindex.planner.stages.index_reader import (
     IndexReader,
 )
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
-from skipindex.planner.stages.rows import LeafBounds, RowEvaluator, RowVerdict
+from skipindex.planner.stages.records import LeafBounds
+from skipindex.planner.stages.rows import RowEvaluator, RowVerdict
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.pack import Blob, BlobEntry
 from skipindex.storage.parts import ReadCount, add_reads, reads_so_far
-from skipindex.table import ColumnInfo, TableState
+from skipindex.table import TableState
 
 POOL_SECONDS: Final = 3.0
 """The time that one process may take; workers take about a second to start."""
@@ -69,14 +69,6 @@ class _BlobName:
 
 
 @dataclass(frozen=True, slots=True)
-class _LeafOfTask:
-    """What is known of a leaf in the files of a task."""
-
-    column: ColumnInfo
-    bounds: Bounds[np.ndarray]
-
-
-@dataclass(frozen=True, slots=True)
 class _Task:
     """Some files to look at, which are numbered anew.
 
@@ -92,7 +84,7 @@ class _Task:
 
     location: Location
     tree: BoundPredicate
-    known: dict[Leaf | Computed, _LeafOfTask]
+    known: dict[Leaf | Computed, LeafBounds]
     n_rows: np.ndarray
     sources: list[_BlobName]
     locations: dict[str, dict[int, list[tuple[int, int]]]]
@@ -131,16 +123,15 @@ def look_at_rows(
     """
     asked = sum(map(bool, locations.values()))
     is_long = row_seconds(table.n_rows[files], asked) > POOL_SECONDS
-    n_workers = (workers or cpu_count()) if is_long else 1
+    n_workers = (workers or _cores()) if is_long else 1
     if n_workers > 1:
         try:
             tasks = _tasks_of(files, tree, known, reader, locations, table, n_workers)
             results = _run(tasks, n_workers)
         except Exception as error:  # noqa: BLE001 (whatever it is, it may work here)
-            first, *_ = str(error).splitlines() or [""]
             reader.note(
                 "one process looked at the rows of all files, because its workers "
-                f"failed: {type(error).__name__}: {first}"
+                f"failed: {type(error).__name__}: {first_line(error)}"
             )
         else:
             return _joined(files, results, reader)
@@ -179,7 +170,7 @@ def _tasks_of(
                 table.location,
                 tree,
                 {
-                    leaf: _LeafOfTask(
+                    leaf: LeafBounds(
                         one.column,
                         Bounds(one.bounds.lower[mine], one.bounds.upper[mine]),
                     )
@@ -194,7 +185,17 @@ def _tasks_of(
     return made
 
 
+def _cores() -> int:
+    """The cores that this process may use."""
+    from loky import cpu_count  # noqa: PLC0415 (few plans need workers)
+
+    n_cores: int = cpu_count()
+    return n_cores
+
+
 def _run(tasks: Sequence[_Task], workers: int) -> list[_Result]:
+    from loky import get_reusable_executor  # noqa: PLC0415 (few plans need workers)
+
     pool = get_reusable_executor(max_workers=workers, timeout=_IDLE_SECONDS)
     futures = [pool.submit(look, task) for task in tasks]
     try:

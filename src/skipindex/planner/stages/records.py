@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.storage.parts import ReadCount
 from skipindex.table import ColumnInfo
@@ -18,8 +17,6 @@ MINMAX: Final = "min/max"
 MAPS: Final = "file maps"
 VALUES: Final = "bloom"
 ROWS: Final = "bitmaps"
-
-Mask = np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,20 @@ class StageRun:
 
 
 @dataclass(slots=True)
-class LeafRecord:
+class LeafBounds:
+    """What is known of one leaf, file by file.
+
+    Args:
+        column: the column that it asks about.
+        bounds: the files whose every row makes it TRUE, and where some row may.
+    """
+
+    column: ColumnInfo
+    bounds: Bounds[Mask]
+
+
+@dataclass(slots=True)
+class LeafRecord(LeafBounds):
     """What the stages found out about one leaf.
 
     Args:
@@ -64,8 +74,6 @@ class LeafRecord:
         holds: files where some row surely makes it TRUE.
     """
 
-    column: ColumnInfo
-    bounds: Bounds[Mask]
     holds: Mask
     _removed: dict[str, Mask] = field(default_factory=dict, init=False)
     _refined: list[tuple[str, Mask, Mask]] = field(default_factory=list, init=False)

@@ -9,7 +9,7 @@ are only counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from pyroaring import BitMap
@@ -18,7 +18,6 @@ from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import Index
 from skipindex.planner.bound_predicate import (
     AllOf,
-    AnyOf,
     BoundPredicate,
     Computed,
     Leaf,
@@ -26,8 +25,10 @@ from skipindex.planner.bound_predicate import (
 )
 from skipindex.planner.stages.computed import probe_index
 from skipindex.planner.stages.index_reader import UNUSABLE, IndexLocation, IndexOpener
-from skipindex.storage.pack import Blob
+from skipindex.planner.stages.records import LeafBounds
 from skipindex.table import ColumnInfo
+
+T = TypeVar("T")
 
 Rows: TypeAlias = tuple[BitMap, BitMap]
 """Rows certainly and possibly TRUE; one object where they are the same."""
@@ -50,37 +51,6 @@ class RowVerdict(NamedTuple):
     lower: int
     upper: int
     kinds: tuple[str, ...]
-
-
-class LeafBounds(Protocol):
-    """The bounds of a leaf in every file, before rows are looked at."""
-
-    @property
-    def column(self) -> ColumnInfo:
-        """The column that it asks about."""
-
-    @property
-    def bounds(self) -> Bounds[np.ndarray]:
-        """The files whose every row makes it TRUE, and where some row may."""
-
-
-def in_order(
-    tree: BoundPredicate, share: Callable[[BoundPredicate], float]
-) -> BoundPredicate:
-    """The tree with the children of every AND in the order in which they are asked.
-
-    Args:
-        tree: any bound tree.
-        share: about which share of the rows a node leaves; the least is asked first.
-    """
-    match tree:
-        case AllOf(children):
-            ordered = sorted(children, key=share)
-            return AllOf(tuple(in_order(child, share) for child in ordered))
-        case AnyOf(children):
-            return AnyOf(tuple(in_order(child, share) for child in children))
-        case _:
-            return tree
 
 
 class RowEvaluator:
@@ -200,13 +170,11 @@ class RowEvaluator:
             lower: BitMap | None = None
             upper = within
             for location in locations.get(file, ()):
-                index = self._opener.open(location, file, record.column)
-                if index is None:
-                    continue
-                found = self._probe(index, location[1], leaf, file, upper)
+                found = self._asked(
+                    location, record.column, file, self._rows, leaf, upper
+                )
                 if found is None:
                     continue
-                self._used.append(location[0].name)
                 low, upper = found
                 if low is upper:
                     lower = upper
@@ -219,6 +187,28 @@ class RowEvaluator:
             return (_NONE[0] if lower is None else lower), upper
 
         return ask
+
+    def _asked(
+        self,
+        location: IndexLocation,
+        column: ColumnInfo,
+        file: int,
+        ask: Callable[..., T | None],
+        *arguments: object,
+    ) -> T | None:
+        """What the index of a file says; None if it is unusable or has no opinion."""
+        kind, blob, _ = location
+        index = self._opener.open(location, file, column)
+        if index is None:
+            return None
+        try:
+            found = ask(index, file, *arguments)
+        except UNUSABLE as error:
+            self._opener.refuse(error, blob)
+            return None
+        if found is not None:
+            self._used.append(kind.name)
+        return found
 
     def _counting(self, node: BoundPredicate) -> CountProbe:
         """The probe of the last child of an AND, whose rows are only counted."""
@@ -245,27 +235,18 @@ class RowEvaluator:
             mine = locations.get(file, ())
             if not undecided[file] or len(mine) != 1:
                 return otherwise(file, lower, upper)
-            (location,) = mine
-            index = self._opener.open(location, file, record.column)
-            if index is None:
-                return 0, len(upper)
-            try:
-                found = self._counted(index, leaf, file, lower, upper)
-            except UNUSABLE as error:
-                self._opener.refuse(error, location[1])
-                return 0, len(upper)
-            if found is None:
-                return 0, len(upper)
-            self._used.append(location[0].name)
-            return found
+            found = self._asked(
+                mine[0], record.column, file, self._counted, leaf, lower, upper
+            )
+            return (0, len(upper)) if found is None else found
 
         return count
 
     def _counted(
         self,
         index: Index,
-        leaf: Leaf | Computed,
         file: int,
+        leaf: Leaf | Computed,
         lower: BitMap,
         upper: BitMap,
     ) -> tuple[int, int] | None:
@@ -275,7 +256,7 @@ class RowEvaluator:
             n = None if count_within is None else count_within(leaf.atom, upper)
             if n is not None:
                 return n, n
-        bounds = self._probe_rows(index, leaf, file, upper)
+        bounds = self._bounds(index, file, leaf, upper)
         if bounds is None:
             return None
         n_upper = bounds.upper.intersection_cardinality(upper)
@@ -283,20 +264,11 @@ class RowEvaluator:
             return n_upper, n_upper
         return bounds.lower.intersection_cardinality(lower), n_upper
 
-    def _probe(
-        self,
-        index: Index,
-        blob: Blob,
-        leaf: Leaf | Computed,
-        file: int,
-        within: BitMap | None,
+    def _rows(
+        self, index: Index, file: int, leaf: Leaf | Computed, within: BitMap | None
     ) -> Rows | None:
         """The bounds of some rows by one index; None if it has no opinion."""
-        try:
-            bounds = self._probe_rows(index, leaf, file, within)
-        except UNUSABLE as error:
-            self._opener.refuse(error, blob)
-            return None
+        bounds = self._bounds(index, file, leaf, within)
         if bounds is None:
             return None
         if within is None:
@@ -306,17 +278,20 @@ class RowEvaluator:
             return upper, upper
         return bounds.lower & within, upper
 
-    def _probe_rows(
-        self, index: Index, leaf: Leaf | Computed, file: int, within: BitMap | None
+    def _bounds(
+        self, index: Index, file: int, leaf: Leaf | Computed, within: BitMap | None
     ) -> Bounds[BitMap] | None:
         """The bounds of at least the rows ``within``; None is "no opinion"."""
-        if within is None or not self._are_few(within, file):
-            return probe_index(index, leaf)
-        probe_within = getattr(index, "probe_within", None)
-        if probe_within is None or not isinstance(leaf, Leaf):
-            return probe_index(index, leaf)
-        bounds: Bounds[BitMap] = probe_within(leaf.atom, within)
-        return bounds
+        if (
+            within is not None
+            and isinstance(leaf, Leaf)
+            and self._are_few(within, file)
+        ):
+            probe_within = getattr(index, "probe_within", None)
+            if probe_within is not None:
+                bounds: Bounds[BitMap] = probe_within(leaf.atom, within)
+                return bounds
+        return probe_index(index, leaf)
 
     def _are_few(self, rows: BitMap, file: int) -> bool:
         """Whether looking at these rows alone is faster than looking at all."""

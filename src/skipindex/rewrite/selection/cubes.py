@@ -12,7 +12,7 @@ from typing import Any
 
 from skipindex.rewrite.selection.target import Target
 from skipindex.storage.properties import TableProperties
-from skipindex.table.partitions.hive import partition_values
+from skipindex.table.partitions.hive import Pairs, partition_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def cubes_of_write(
     """The cubes of a table that was written whole: one a partition."""
     if not target.cluster_by:
         return []
-    partitions: dict[tuple[tuple[str, str | None], ...], dict[str, int]] = {}
+    partitions: dict[Pairs, dict[str, int]] = {}
     for path, size in zip(paths, sizes, strict=True):
         partitions.setdefault(partition_values(path), {})[path] = size
     run = uuid.uuid4().hex

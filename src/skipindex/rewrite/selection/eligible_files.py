@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pyarrow as pa
 
-from skipindex.build.builder import Request, requested
-from skipindex.build.requested import wanted_of
+from skipindex.build.column_requests import Request, requested
 from skipindex.errors import LayoutError, PredicateError, TableError, first_line
-from skipindex.expressions import (
-    And,
-    Call,
-    Case,
-    Comparison,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Predicate,
-    Reference,
-    Term,
-    to_sql,
-)
+from skipindex.expressions import Predicate, Reference, to_sql
+from skipindex.expressions.extent import nodes
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql.parser import parse
-from skipindex.rewrite.selection.target import DataFile
-from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.rewrite.selection.target import EligibleFile
+from skipindex.storage.file_system.location import Location
 from skipindex.table import (
     UNREADABLE,
     TableState,
@@ -54,14 +40,16 @@ def choose(
         return list(range(len(table)))
     tree = parse(where) if isinstance(where, str) else where
     names = [column.name for column in table.partitions]
-    for part in _references(tree):
-        if not (len(part.parts) == 1 and table.resolve(part.parts[0]).is_partition):
+    for part in nodes(tree):
+        if isinstance(part, Reference) and not (
+            len(part.parts) == 1 and table.resolve(part.parts[0]).is_partition
+        ):
             raise PredicateError(
                 f"cannot optimize WHERE {to_sql(tree)}: files are chosen by partition "
                 f"columns alone, and {str(part)!r} is none (there are: {names})"
             )
-    # What the indexes know does not matter: a partition is taken whole or not.
-    bare = table.over([FileInfo(f.path, f.size, f.mtime) for f in table.files])
+    # Without indexes, because a partition is rewritten as a whole or not at all.
+    bare = table.over(table.listing)
     plan = plan_files(tree, table=bare, timezone=timezone)
     for task in plan.tasks:
         if task.verdict is not Verdict.ALL:
@@ -74,37 +62,7 @@ def choose(
     return [row[path] for path in plan.paths]
 
 
-def _references(tree: Predicate) -> Iterator[Reference]:
-    match tree:
-        case And(children) | Or(children):
-            for child in children:
-                yield from _references(child)
-        case Not(child):
-            yield from _references(child)
-        case Comparison() | In() | IsNull() | Like():
-            yield from _inside(tree.column)
-        case _:  # a constant, or a condition that decides on no file
-            pass
-
-
-def _inside(term: Term) -> Iterator[Reference]:
-    match term:
-        case Reference():
-            yield term
-        case Call(_, arguments):
-            for argument in arguments:
-                if isinstance(argument, Reference | Call | Case):
-                    yield from _inside(argument)
-        case Case(branches, otherwise):
-            for condition, value in branches:
-                yield from _references(condition)
-                if isinstance(value, Reference | Call | Case):
-                    yield from _inside(value)
-            if isinstance(otherwise, Reference | Call | Case):
-                yield from _inside(otherwise)
-
-
-def data_files(table: TableState, chosen: Sequence[int]) -> list[DataFile]:
+def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFile]:
     """These files with their rows, from their own footers.
 
     Raises:
@@ -119,21 +77,21 @@ def data_files(table: TableState, chosen: Sequence[int]) -> list[DataFile]:
     for partition in table.partitions:
         if partition.name in table.schema.names:
             raise LayoutError(
-                f"cannot rewrite {table.location.full('')!r}: {partition.name!r} is a "
+                f"cannot rewrite {table.folder!r}: {partition.name!r} is a "
                 "column of the files and a partition column"
             )
         if len(partition.names) > 1:
             raise LayoutError(
-                f"cannot rewrite {table.location.full('')!r}: its folders spell one "
+                f"cannot rewrite {table.folder!r}: its folders spell one "
                 f"partition column as {list(partition.names)} (expected one spelling)"
             )
 
-    def inspect(i: int) -> DataFile:
+    def inspect(i: int) -> EligibleFile:
         path = table.paths[i]
         n_rows, schema = _footer(table.location, path)
         _check_schema(table, path, schema)
         values = partition_values(path)
-        return DataFile(path, values, int(table.sizes[i]), n_rows)
+        return EligibleFile(path, values, int(table.sizes[i]), n_rows)
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(inspect, chosen))
@@ -152,11 +110,8 @@ def row_counts(location: Location, paths: Sequence[str]) -> list[int]:
 
 def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
     try:
-        file, close = column_reader(location, path)
-        try:
+        with column_reader(location, path) as file:
             return int(file.metadata.num_rows), stored_schema(file)[0]
-        finally:
-            close()
     except UNREADABLE as error:
         reason = first_line(error)
         raise TableError(f"cannot rewrite {location.full(path)!r}: {reason}") from error
@@ -198,20 +153,12 @@ def _holds_alike(one: pa.DataType, other: pa.DataType) -> bool:
     )
 
 
-def present_indexes(table: TableState) -> Request:
-    """What ``build_indexes`` was asked for so far, and statistics of every column."""
-    return wanted_of(table)
-
-
 def clustering_columns(
     table: TableState, names: Sequence[str], indexes: Request
 ) -> tuple[str, ...]:
     """The columns to cluster by, as the table spells them.
 
-    Args:
-        table: the table.
-        names: of the columns.
-        indexes: what the new files will have.
+    ``indexes`` are those that the new files will have.
 
     Raises:
         LayoutError: rows cannot be clustered by one of them, or no file would be

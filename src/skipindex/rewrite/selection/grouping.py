@@ -13,25 +13,10 @@ from enum import Enum
 
 from skipindex.errors import LayoutError
 from skipindex.rewrite.selection.bin_packing import pack, runs
-from skipindex.rewrite.selection.cubes import Cube, cubes_of, cubes_of_write
-from skipindex.rewrite.selection.target import CUBE_SIZE, DataFile, Target
+from skipindex.rewrite.selection.cubes import Cube
+from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.storage.replacements import is_hidden_copy, published
-
-__all__ = [
-    "CUBE_SIZE",
-    "Cube",
-    "DataFile",
-    "Group",
-    "Mode",
-    "Target",
-    "by_partition",
-    "cubes_of",
-    "cubes_of_write",
-    "mode_named",
-    "plan_clustering",
-    "plan_joining",
-    "rounds",
-]
+from skipindex.table.partitions.hive import Pairs
 
 
 class Mode(Enum):
@@ -65,13 +50,13 @@ class Group:
         sealed: what comes out is a sealed cube.
     """
 
-    files: tuple[DataFile, ...]
-    bins: tuple[tuple[DataFile, ...], ...] = ()
+    files: tuple[EligibleFile, ...]
+    bins: tuple[tuple[EligibleFile, ...], ...] = ()
     left: frozenset[str] = frozenset()
     sealed: bool = False
 
     @property
-    def values(self) -> tuple[tuple[str, str | None], ...]:
+    def values(self) -> Pairs:
         """The partition, as the folders spell it."""
         return self.files[0].values
 
@@ -91,9 +76,9 @@ class Group:
         return sum(file.n_rows for file in self.files)
 
 
-def by_partition(files: Iterable[DataFile]) -> list[list[DataFile]]:
+def by_partition(files: Iterable[EligibleFile]) -> list[list[EligibleFile]]:
     """The files that have rows, by the values of their partition columns."""
-    found: dict[tuple[tuple[str, str | None], ...], list[DataFile]] = {}
+    found: dict[Pairs, list[EligibleFile]] = {}
     for file in files:
         if file.n_rows:
             found.setdefault(file.values, []).append(file)
@@ -101,7 +86,7 @@ def by_partition(files: Iterable[DataFile]) -> list[list[DataFile]]:
 
 
 def plan_clustering(
-    files: Sequence[DataFile],
+    files: Sequence[EligibleFile],
     cubes: Sequence[Cube],
     target: Target,
     *,
@@ -112,12 +97,6 @@ def plan_clustering(
     Incremental: files that are in no cube of this shape, together with the cubes
     that are not sealed yet.  Full: all files of a partition, unless one run has
     clustered all of them to this very target.
-
-    Args:
-        files: of the chosen partitions.
-        cubes: that the table has.
-        target: how the files are to be.
-        mode: how much to do.
     """
     alike = [cube for cube in cubes if cube.shape == target.shape()]
     groups = []
@@ -131,8 +110,8 @@ def plan_clustering(
 
 
 def _to_cluster(
-    files: Sequence[DataFile], cubes: Sequence[Cube], target: Target, mode: Mode
-) -> list[DataFile]:
+    files: Sequence[EligibleFile], cubes: Sequence[Cube], target: Target, mode: Mode
+) -> list[EligibleFile]:
     paths = {file.path for file in files}
     mine = [cube for cube in cubes if cube.paths & paths]
     fresh = paths.difference(*(cube.paths for cube in mine))
@@ -150,7 +129,7 @@ def _to_cluster(
 
 
 def plan_joining(
-    files: Sequence[DataFile], cubes: Sequence[Cube], target: Target
+    files: Sequence[EligibleFile], cubes: Sequence[Cube], target: Target
 ) -> list[Group]:
     """The groups of small files to join, one a partition.
 
@@ -186,7 +165,7 @@ def plan_joining(
 def rounds(groups: Iterable[Group]) -> list[list[Group]]:
     """The groups so that no two of a round are of one partition."""
     found: list[list[Group]] = []
-    taken: dict[tuple[tuple[str, str | None], ...], int] = {}
+    taken: dict[Pairs, int] = {}
     for group in groups:
         number = taken.get(group.values, 0)
         taken[group.values] = number + 1

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from skipindex.errors import LayoutError
+from skipindex.table.partitions.hive import Pairs
 
 CUBE_SIZE: Final = 150_000_000_000
 """Bytes; the larger a cube, the better its rows can be separated."""
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class EligibleFile:
     """A file that may be rewritten.
 
     Args:
@@ -24,7 +25,7 @@ class DataFile:
     """
 
     path: str
-    values: tuple[tuple[str, str | None], ...]
+    values: Pairs
     size: int
     n_rows: int
 
@@ -41,7 +42,7 @@ class Target:
         rows_per_file: rows of a file, about.
         bytes_per_file: bytes of a file, about; instead of rows.
         cube_size: bytes from which on a cube is sealed.
-        known: the rest of the layout that is gone on with: a query tree, the most
+        known: the rest of the table's layout, which stays: a query tree, the most
             ranges of columns, the workload that they were chosen for.
     """
 
@@ -54,7 +55,7 @@ class Target:
     known: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what makes no files.
+        """Check the sizes.
 
         Raises:
             LayoutError: not exactly one of the sizes is given, or it is below 1.
@@ -75,11 +76,11 @@ class Target:
         """Rows or bytes of a file."""
         return self.rows_per_file or self.bytes_per_file or 0
 
-    def weight(self, file: DataFile) -> int:
+    def weight(self, file: EligibleFile) -> int:
         """Rows or bytes of ``file``."""
         return file.size if self.rows_per_file is None else file.n_rows
 
-    def n_files(self, files: Iterable[DataFile]) -> int:
+    def n_files(self, files: Iterable[EligibleFile]) -> int:
         """How many files to make of these: ``max(1, total / target)``.
 
         Rows are rounded up, so that a file has no more than it should; bytes are

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +15,16 @@ from pyspark.sql import functions as sf
 from skipindex.errors import LayoutError
 from skipindex.layout import (
     MAX_COLUMNS,
-    Choice,
-    Clustering,
+    CurveLayout,
     Layout,
+    LayoutChoice,
     Workload,
     choose_layout,
 )
 from skipindex.spark.columns import (
     arrow_schema,
     column,
+    declared,
     require_order,
     resolve,
     row_size,
@@ -42,18 +43,31 @@ _SEED: Final = 20_260_101
 """Fixed, so that the same rows are sampled and laid out alike every time."""
 
 
+class Sampling(TypedDict, total=False):
+    """How a DataFrame is sampled to fit a layout.
+
+    Attributes:
+        n_rows: the number of rows of the DataFrame; None, the default, counts them.
+        sample_rows: how many rows to sample, about.
+        balance: what files have nearly equal amounts of: ``"rows"``, the default, or
+            ``"bytes"`` before encoding, for rows of very different sizes.
+    """
+
+    n_rows: int | None
+    sample_rows: int
+    balance: str
+
+
 def cluster(
     df: DataFrame,
     *,
-    by: Sequence[str] | Workload,
+    by: Sequence[str],
     n_files: int,
     curve: str = "hilbert",
     sort_within: Sequence[str] | None = None,
     partition_by: Sequence[str] = (),
-    n_rows: int | None = None,
-    sample_rows: int = SAMPLE_ROWS,
-    balance: str = "rows",
     max_ranges: Mapping[str, int] | None = None,
+    **sampling: Unpack[Sampling],
 ) -> DataFrame:
     """The same rows in ``n_files`` partitions that follow a curve.
 
@@ -68,47 +82,27 @@ def cluster(
     Args:
         df: any batch DataFrame.
         by: clustering columns, in order of importance; two to four work best.
-            Or the queries to lay the rows out for, which choose for themselves.
-        n_files: how many partitions to make.  They hold nearly equal numbers of
-            rows, with a workload's tree between 2/3 and 3/2 of an even share.
-        curve: ``"hilbert"``, ``"zorder"``, ``"linear"`` or ``"hash"``; a workload
-            chooses its own.
+        n_files: how many partitions to make, of nearly equal numbers of rows.
+        curve: ``"hilbert"``, ``"zorder"``, ``"linear"`` or ``"hash"``.
         sort_within: order of rows inside a file; None is along the curve.
         partition_by: hive partition columns of the table to be written.  They
             come before the curve, so that each value is in few files.
-        n_rows: the number of rows of ``df``, if known.
-        sample_rows: how many rows to sample, about.
-        balance: what files have nearly equal amounts of: ``"rows"``, or
-            ``"bytes"`` before encoding, for rows of very different sizes.
         max_ranges: the most ranges of some columns, as a workload chose them.
+        **sampling: see ``Sampling``.
 
     Raises:
         LayoutError: if a column is missing, named twice or has no order, if there
             is no such curve, or if ``n_files`` is below 1.
     """
-    layout: Layout
-    if isinstance(by, Workload):
-        layout = fit_workload(
-            df,
-            by,
-            n_files=n_files,
-            partition_by=partition_by,
-            n_rows=n_rows,
-            sample_rows=sample_rows,
-            balance=balance,
-        ).layout
-    else:
-        layout = fit_clustering(
-            df,
-            by=by,
-            n_files=n_files,
-            curve=curve,
-            partition_by=partition_by,
-            n_rows=n_rows,
-            sample_rows=sample_rows,
-            balance=balance,
-            max_ranges=max_ranges,
-        )
+    layout = fit_clustering(
+        df,
+        by=by,
+        n_files=n_files,
+        curve=curve,
+        partition_by=partition_by,
+        max_ranges=max_ranges,
+        **sampling,
+    )
     return apply_clustering(
         df, layout, sort_within=sort_within, partition_by=partition_by
     )
@@ -121,11 +115,9 @@ def fit_clustering(
     n_files: int,
     curve: str = "hilbert",
     partition_by: Sequence[str] = (),
-    n_rows: int | None = None,
-    sample_rows: int = SAMPLE_ROWS,
-    balance: str = "rows",
     max_ranges: Mapping[str, int] | None = None,
-) -> Clustering:
+    **sampling: Unpack[Sampling],
+) -> CurveLayout:
     """The clustering that a sample of ``df`` suggests; see ``cluster``."""
     named = resolve(df, by, role="cluster by")
     parts = resolve(df, partition_by, role="partition by")
@@ -144,10 +136,8 @@ def fit_clustering(
             f"{MAX_COLUMNS} work best, those first that queries narrow down most",
             stacklevel=3,
         )
-    sample, sizes = _sample(
-        df, columns, n_rows=n_rows, sample_rows=sample_rows, balance=balance
-    )
-    return Clustering.fit(
+    sample, sizes = _sample(df, columns, **sampling)
+    return CurveLayout.fit(
         sample,
         named,
         n_files=n_files,
@@ -164,10 +154,8 @@ def fit_workload(
     *,
     n_files: int,
     partition_by: Sequence[str] = (),
-    n_rows: int | None = None,
-    sample_rows: int = SAMPLE_ROWS,
-    balance: str = "rows",
-) -> Choice:
+    **sampling: Unpack[Sampling],
+) -> LayoutChoice:
     """The layout that a sample of ``df`` suggests for a workload.
 
     Raises:
@@ -176,13 +164,11 @@ def fit_workload(
     """
     parts = resolve(df, partition_by, role="partition by")
     refused = {field.name: why for field in df.schema if (why := _refusal(field))}
-    bound = workload.bind(arrow_schema(_orderly(df.schema)), refused=refused)
+    bound = workload.bind(declared(df.schema), refused=refused)
     columns = tuple(dict.fromkeys((*bound.columns, *parts)))
     for name in parts:
         require_order(df.schema[name])
-    sample, sizes = _sample(
-        df, columns, n_rows=n_rows, sample_rows=sample_rows, balance=balance
-    )
+    sample, sizes = _sample(df, columns, **sampling)
     return choose_layout(
         sample,
         bound,
@@ -226,23 +212,13 @@ def _refusal(field: types.StructField) -> str:
     return ""
 
 
-def _orderly(schema: types.StructType) -> types.StructType:
-    """The schema with a stand-in for each column that is refused."""
-    return types.StructType(
-        [
-            types.StructField(f.name, types.NullType() if _refusal(f) else f.dataType)
-            for f in schema
-        ]
-    )
-
-
 def _sample(
     df: DataFrame,
     columns: Sequence[str],
     *,
-    n_rows: int | None,
-    sample_rows: int,
-    balance: str,
+    n_rows: int | None = None,
+    sample_rows: int = SAMPLE_ROWS,
+    balance: str = "rows",
 ) -> tuple[pa.Table, np.ndarray | None]:
     """Some columns of about ``sample_rows`` rows, and what each row weighs."""
     if balance not in BALANCES:

@@ -70,7 +70,7 @@ def _pandas_function(
 
 
 def _for_pandas(df: DataFrame, name: str) -> Column:
-    """The column in a form that pandas does not spoil.
+    """The column in a form that pandas holds without loss.
 
     Dates and timestamps as integers since 1970, because they would become slow
     objects or end in the year 2262; NaN as infinity, because it would become NULL.

@@ -9,17 +9,16 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from skipindex.build.builder import Request, column_requests, index_files
+from skipindex.build.builder import index_files
+from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress
+from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError
-from skipindex.layout import QueryTree, n_files_for
-from skipindex.rewrite.arrival import Mode, arrive
+from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.optimize import ROWS_PER_FILE
-from skipindex.rewrite.selection.eligible_files import present_indexes
-from skipindex.spark.placement.cluster import apply_clustering, cluster
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.table_types import conformed
-from skipindex.spark.writers.writing import sorted_within, tree_limit, write_counted
+from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
@@ -43,14 +42,12 @@ def append(
             f"{location.full('')!r} has no layout of its own (append to it "
             "with Spark, and call build_indexes)"
         )
-    request = present_indexes(opened) if indexes is None else indexes
+    request = wanted_of(opened) if indexes is None else indexes
     column_requests(opened, request)  # what cannot be built is refused at once
     rows = conformed(
         df, _schema(df.sparkSession, opened), {p.name for p in opened.partitions}
     )
-    parts: list[str] = layout.get("partition_by", [])
-    size = _rows_per_file(opened, layout)
-    laid_out, limit = _laid_out(rows, layout, parts, size)
+    laid_out = lay_out(rows, layout, rows_per_file=_rows_per_file(opened, layout))
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         runner = SparkRunner(df.sparkSession)
@@ -60,14 +57,8 @@ def append(
 
     arrive(
         location,
-        Mode.APPEND,
-        write=lambda folder: write_counted(
-            laid_out,
-            location,
-            folder,
-            partition_by=parts,
-            options={"maxRecordsPerFile": str(limit), **(options or {})},
-        ),
+        SaveMode.APPEND,
+        write=lambda folder: write_counted(laid_out, location, folder, options),
         index=index,
     )
     return opened.refresh()
@@ -104,28 +95,3 @@ def _rows_per_file(table: TableState, layout: Mapping[str, Any]) -> int:
     if not n_rows:
         return ROWS_PER_FILE
     return max(1, int(n_bytes * n_rows // table.sizes[known].sum()))
-
-
-def _laid_out(
-    df: DataFrame, layout: Mapping[str, Any], parts: list[str], size: int
-) -> tuple[DataFrame, int]:
-    """The rows in the layout, and how many of them a file may have at most."""
-    within = layout.get("sort_within") or ()
-    if "tree" in layout:
-        tree = QueryTree.from_json(layout["tree"])
-        placed = apply_clustering(df, tree, sort_within=within, partition_by=parts)
-        return placed, tree_limit(size)
-    if layout.get("cluster_by") and layout.get("curve"):
-        n_rows = df.count()
-        placed = cluster(
-            df,
-            by=layout["cluster_by"],
-            curve=layout["curve"],
-            n_files=n_files_for(n_rows, size),
-            n_rows=n_rows,
-            sort_within=within,
-            partition_by=parts,
-            max_ranges=layout.get("max_ranges"),
-        )
-        return placed, 0
-    return sorted_within(df, within, parts), size

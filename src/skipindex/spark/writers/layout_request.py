@@ -9,37 +9,21 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from skipindex.errors import LayoutError
-from skipindex.layout import Workload, n_files_for
-from skipindex.layout import curve as named_curve
+from skipindex.layout import Workload, curve_named, n_files_for
 from skipindex.rewrite.selection.target import Target
-from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
-from skipindex.spark.writers.writing import sorted_within
+from skipindex.spark.placement.cluster import apply_clustering, fit_workload
+from skipindex.spark.writers.writing import LaidOut, lay_out
 
 
-@dataclass(frozen=True, slots=True)
-class LaidOut:
-    """Rows in the partitions that become the files of a table.
-
-    Args:
-        rows: one partition for each file, unless ``limit`` cuts them.
-        layout: what the table records.
-        limit: the most rows of a file; 0 is as many as a partition has.
-    """
-
-    rows: DataFrame
-    layout: Mapping[str, Any]
-    limit: int = 0
-
-    @property
-    def target(self) -> Target:
-        """The layout as a run of optimize describes it."""
-        curve = self.layout.get("curve")
-        return Target(
-            tuple(self.layout.get("cluster_by", ())) if curve else (),
-            curve or "linear",
-            tuple(self.layout["sort_within"]),
-            self.layout["rows_per_file"],
-        )
+def target_of(layout: Mapping[str, Any]) -> Target:
+    """A recorded layout as a run of optimize describes it."""
+    curve = layout.get("curve")
+    return Target(
+        tuple(layout.get("cluster_by", ())) if curve else (),
+        curve or "linear",
+        tuple(layout["sort_within"]),
+        layout["rows_per_file"],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +47,7 @@ class LayoutRequest:
         if isinstance(self.cluster_by, str) or isinstance(self.partition_by, str):
             raise LayoutError("cluster_by and partition_by are lists of column names")
         if self.curve is not None:
-            named_curve(self.curve)
+            curve_named(self.curve)
         if self.rows_per_file < 1:
             raise LayoutError(
                 f"rows_per_file is {self.rows_per_file} (expected 1 or more)"
@@ -93,21 +77,9 @@ class LayoutRequest:
             return self._by_workload(df, self.cluster_by, layout)
         layout["cluster_by"] = list(self.cluster_by)
         layout["curve"] = self.curve if self.cluster_by else None
-        if not layout["curve"]:
-            rows = sorted_within(df, self.sort_within, self.partition_by)
-            return LaidOut(rows, layout, self.rows_per_file)
-        n_rows = df.count()
-        rows = cluster(
-            df,
-            by=self.cluster_by,
-            curve=layout["curve"],
-            n_files=n_files_for(n_rows, self.rows_per_file),
-            n_rows=n_rows,
-            sort_within=self.sort_within,
-            partition_by=self.partition_by,
-            balance=self.balance,
+        return lay_out(
+            df, layout, rows_per_file=self.rows_per_file, balance=self.balance
         )
-        return LaidOut(rows, layout)
 
     def _by_workload(
         self, df: DataFrame, workload: Workload, layout: Mapping[str, Any]

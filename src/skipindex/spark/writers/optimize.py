@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from skipindex.build.runners import Progress
+from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError
-from skipindex.layout import QueryTree, Workload
+from skipindex.layout import Workload
 from skipindex.layout.quality import overlap
 from skipindex.rewrite.optimize import (
     OptimizeOptions,
@@ -22,17 +23,18 @@ from skipindex.rewrite.optimize import (
     optimize_files,
     target_of,
 )
-from skipindex.rewrite.selection.eligible_files import data_files, present_indexes
-from skipindex.rewrite.selection.grouping import DataFile, Group, Target
-from skipindex.spark.placement.cluster import apply_clustering, cluster
+from skipindex.rewrite.selection.eligible_files import eligible_files
+from skipindex.rewrite.selection.grouping import Group
+from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.spark.read import read_files, table_schema
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.settings import check_session
 from skipindex.spark.writers.write import write_table
 from skipindex.spark.writers.writing import (
+    LaidOut,
+    lay_out,
     own_session,
     sorted_within,
-    tree_limit,
 )
 from skipindex.table import TableState, open_state
 
@@ -94,18 +96,28 @@ class _RowWriter:
     _schema: StructType | None = field(default=None, init=False)
 
     def __call__(self, groups: Sequence[Group], folder: str) -> None:
+        layout = {
+            **self.target.known,
+            **self.target.shape(),
+            "partition_by": self._partitions,
+        }
         if self.target.cluster_by:
-            limit = 0
-            if "tree" in self.target.known and self.target.rows_per_file:
-                limit = tree_limit(self.target.rows_per_file)
-            self._write(self._clustered(groups), folder, limit)
+            laid_out = lay_out(
+                self.read([file for group in groups for file in group.files]),
+                layout,
+                rows_per_file=self.target.rows_per_file,
+                n_files=sum(self.target.n_files(group.files) for group in groups),
+                n_rows=sum(group.n_rows for group in groups),
+            )
+            laid_out.write(self.table.location, folder, self.options)
             return
         bins = [run for group in groups for run in group.bins]
         for i in range(0, len(bins), _JOINS):
             frames = [self._joined(run) for run in bins[i : i + _JOINS]]
-            self._write(reduce(DataFrame.unionAll, frames), f"{folder}/{i}")
+            joined = LaidOut(reduce(DataFrame.unionAll, frames), layout)
+            joined.write(self.table.location, f"{folder}/{i}", self.options)
 
-    def _joined(self, files: Sequence[DataFile]) -> DataFrame:
+    def _joined(self, files: Sequence[EligibleFile]) -> DataFrame:
         one = self.read(files).coalesce(1)
         return sorted_within(one, self.target.sort_within, self._partitions)
 
@@ -113,27 +125,7 @@ class _RowWriter:
     def _partitions(self) -> list[str]:
         return [column.name for column in self.table.partitions]
 
-    def _clustered(self, groups: Sequence[Group]) -> DataFrame:
-        rows = self.read([file for group in groups for file in group.files])
-        if "tree" in self.target.known:
-            return apply_clustering(
-                rows,
-                QueryTree.from_json(self.target.known["tree"]),
-                sort_within=self.target.sort_within,
-                partition_by=self._partitions,
-            )
-        return cluster(
-            rows,
-            by=self.target.cluster_by,
-            curve=self.target.curve,
-            n_files=sum(self.target.n_files(group.files) for group in groups),
-            n_rows=sum(group.n_rows for group in groups),
-            sort_within=self.target.sort_within,
-            partition_by=self._partitions,
-            max_ranges=self.target.known.get("max_ranges"),
-        )
-
-    def read(self, files: Sequence[DataFile]) -> DataFrame:
+    def read(self, files: Sequence[EligibleFile]) -> DataFrame:
         """All rows; partition values as text, so that folders keep their names."""
         if self._schema is None:
             found = table_schema(self.spark, self.table)
@@ -148,13 +140,6 @@ class _RowWriter:
         location = self.table.location
         paths = [location.spark_path(file.path) for file in files]
         return read_files(self.spark, self.table, paths, self._schema)
-
-    def _write(self, df: DataFrame, folder: str, limit: int = 0) -> None:
-        options = {"maxRecordsPerFile": str(limit), **self.options}
-        writer = df.write.mode("error").options(**options)
-        if self._partitions:
-            writer = writer.partitionBy(*self._partitions)
-        writer.parquet(self.table.location.spark_path(folder))
 
 
 def _copy(
@@ -171,9 +156,9 @@ def _copy(
             "into= writes a copy of the whole table (accepted without where and "
             "in_place)"
         )
-    request = present_indexes(table) if asked.indexes is None else asked.indexes
+    request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
-    files = data_files(table, range(len(table)))
+    files = eligible_files(table, range(len(table)))
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
     began = time.perf_counter()

@@ -5,28 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from skipindex.advice.advised_build import AdviceRequest, to_build
-from skipindex.build.builder import Request, column_requests, index_files
+from skipindex.build.builder import index_files
+from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress
 from skipindex.errors import TableError
 from skipindex.layout import Workload
-from skipindex.rewrite.arrival import Mode, arrive, is_leftover
+from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
 from skipindex.rewrite.optimize import ROWS_PER_FILE
-from skipindex.rewrite.selection.grouping import cubes_of_write
-from skipindex.spark.columns import arrow_schema
+from skipindex.rewrite.selection.cubes import cubes_of_write
+from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
-from skipindex.spark.writers.layout_request import LayoutRequest
+from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.table import (
+    Observed,
     TableState,
     check_folder,
     open_state,
@@ -37,7 +36,7 @@ from skipindex.table import (
 
 def write_table(
     df: DataFrame,
-    path: str | os.PathLike[str],
+    path: Location | str | os.PathLike[str],
     *,
     cluster_by: Sequence[str] | Workload = (),
     curve: str | None = "hilbert",
@@ -67,7 +66,9 @@ def write_table(
         wanted = to_build(new, indexes, AdviceRequest())
         runner = SparkRunner(df.sparkSession)
         manifest = index_files(new, wanted.request, runner=runner, progress=progress)
-        cubes = cubes_of_write(new.paths, new.sizes.tolist(), laid_out.target)
+        cubes = cubes_of_write(
+            new.paths, new.sizes.tolist(), target_of(laid_out.layout)
+        )
         recorded = TableProperties(
             layout=laid_out.layout, cubes=[cube.to_json() for cube in cubes]
         )
@@ -75,14 +76,8 @@ def write_table(
 
     arrive(
         location,
-        Mode.OVERWRITE if overwrite else Mode.CREATE,
-        write=lambda folder: write_counted(
-            laid_out.rows,
-            location,
-            folder,
-            partition_by=partition_by,
-            options={"maxRecordsPerFile": str(laid_out.limit), **(options or {})},
-        ),
+        SaveMode.OVERWRITE if overwrite else SaveMode.CREATE,
+        write=lambda folder: write_counted(laid_out, location, folder, options),
         index=index,
     )
     return open_state(location)
@@ -106,19 +101,6 @@ def _planned(
     """A table of these columns and no rows, to see what can be indexed."""
     fields = [f for f in df.schema if f.name not in partition_by]
     hive = "/".join(f"{name}=0" for name in partition_by)
-    return TableState(
-        location,
-        [FileInfo(f"{hive}/0.parquet", 1, 0)],
-        pa.schema([_arrow_field(field) for field in fields]),
-        {},
-        Snapshot(-1, Manifest.empty()),
-        schema_path="",
-        partition_types={},
-    )
-
-
-def _arrow_field(field: StructField) -> pa.Field:
-    try:
-        return arrow_schema(StructType([field])).field(0)
-    except PySparkException:  # no Arrow type, so no index either
-        return pa.field(field.name, pa.null())
+    schema = declared(StructType(fields))
+    files = [FileInfo(f"{hive}/0.parquet", 1, 0)]
+    return TableState(location, Observed(files, schema, {}, schema_path=""))

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
+from skipindex.layout import QueryTree, n_files_for
 from skipindex.spark.columns import column, resolve
+from skipindex.spark.placement.cluster import apply_clustering, cluster
 from skipindex.storage.file_system.location import Location
 
 _WAIT: Final = 60.0
 """Seconds for the count of a finished job, which comes in a message of its own."""
+_TREE_FILL: Final = 2
+"""The most rows of a file of a query tree, in targets.  A leaf of a new tree has up to
+3/2 of one, and leaves grow with the table."""
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -24,14 +30,6 @@ def own_session(spark: SparkSession) -> SparkSession:
     """
     clone = spark._jsparkSession.cloneSession()  # noqa: SLF001 - no public name
     return SparkSession(spark.sparkContext, clone)
-
-
-def tree_limit(rows_per_file: int) -> int:
-    """The most rows of a file by a query tree, whose leaves grow with the table.
-
-    A leaf of a new tree has up to 3/2 of an even share.
-    """
-    return 2 * rows_per_file
 
 
 def sorted_within(
@@ -48,28 +46,93 @@ def sorted_within(
     return df.sortWithinPartitions(*map(column, (*first, *inner)))
 
 
-def write_counted(
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """Rows in the partitions that become the files of a table.
+
+    Args:
+        rows: one partition for each file, unless ``limit`` cuts them.
+        layout: what the table records.
+        limit: the most rows of a file; 0 is as many as a partition has.
+    """
+
+    rows: DataFrame
+    layout: Mapping[str, Any]
+    limit: int = 0
+
+    def write(
+        self, location: Location, folder: str, options: Mapping[str, str] | None
+    ) -> None:
+        """Write the files below a folder that no other job knows."""
+        limit = {"maxRecordsPerFile": str(self.limit)}
+        writer = self.rows.write.mode("error").options(**limit, **(options or {}))
+        if self.layout.get("partition_by"):
+            writer = writer.partitionBy(*self.layout["partition_by"])
+        writer.parquet(location.spark_path(folder))
+
+
+def lay_out(
     df: DataFrame,
+    layout: Mapping[str, Any],
+    *,
+    rows_per_file: int | None,
+    n_rows: int | None = None,
+    n_files: int | None = None,
+    balance: str = "rows",
+) -> LaidOut:
+    """The rows in a layout that a table has recorded, or will record.
+
+    Args:
+        df: the rows.
+        layout: the property of the table.
+        rows_per_file: the target; None if ``n_files`` says how many files to make.
+        n_rows: the number of rows of ``df``, if known; a curve counts them else.
+        n_files: how many files a curve makes; None is as many as the target gives.
+        balance: see ``Sampling``.
+    """
+    parts: Sequence[str] = layout.get("partition_by", ())
+    within: Sequence[str] = layout.get("sort_within") or ()
+    if "tree" in layout:
+        tree = QueryTree.from_json(layout["tree"])
+        rows = apply_clustering(df, tree, sort_within=within, partition_by=parts)
+        return LaidOut(rows, layout, _TREE_FILL * (rows_per_file or 0))
+    if not (layout.get("cluster_by") and layout.get("curve")):
+        rows = sorted_within(df, within, parts)
+        return LaidOut(rows, layout, rows_per_file or 0)
+    n_rows = df.count() if n_rows is None else n_rows
+    if n_files is None:
+        n_files = n_files_for(n_rows, rows_per_file or n_rows)
+    rows = cluster(
+        df,
+        by=layout["cluster_by"],
+        curve=layout["curve"],
+        n_files=n_files,
+        n_rows=n_rows,
+        sort_within=within,
+        partition_by=parts,
+        balance=balance,
+        max_ranges=layout.get("max_ranges"),
+    )
+    return LaidOut(rows, layout)
+
+
+def write_counted(
+    laid_out: LaidOut,
     location: Location,
     folder: str,
-    *,
-    partition_by: Sequence[str],
-    options: Mapping[str, str],
+    options: Mapping[str, str] | None,
 ) -> int:
-    """Write the rows below a folder that no other job knows; how many went in.
+    """Write the files below a folder that no other job knows; how many rows went in.
 
     They are counted by the tasks that write them; of a task that is repeated, one
     run counts.
     """
     rows = Observation()
-    observed = df.observe(rows, sf.count(sf.lit(1)).alias("n"))
-    writer = observed.write.mode("error").options(**options)
-    if partition_by:
-        writer = writer.partitionBy(*partition_by)
-    writer.parquet(location.spark_path(folder))
+    observed = laid_out.rows.observe(rows, sf.count(sf.lit(1)).alias("n"))
+    replace(laid_out, rows=observed).write(location, folder, options)
     found: list[int] = []
     # Spark waits for ever where its message queue has dropped the count.
     waiter = threading.Thread(target=lambda: found.append(rows.get["n"]), daemon=True)
     waiter.start()
     waiter.join(_WAIT)
-    return found[0] if found else df.count()
+    return found[0] if found else laid_out.rows.count()

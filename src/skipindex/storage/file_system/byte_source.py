@@ -7,6 +7,7 @@ import os
 import weakref
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -16,19 +17,17 @@ from skipindex.storage.file_system.walk import open_regular
 _OWNERS = itertools.count()
 
 
-class ByteSource:
+class ByteSource(Protocol):
     """Random access to the bytes of one immutable file."""
 
     def __len__(self) -> int:
         """The size of the file."""
-        raise NotImplementedError
 
     def read(self, offset: int, length: int) -> memoryview:
         """Exactly ``length`` bytes, or fewer where the file ends before."""
-        raise NotImplementedError
 
 
-class _FileBytes(ByteSource):
+class _FileBytes:
     """A file that is open while it is read, and for a while after that.
 
     Args:

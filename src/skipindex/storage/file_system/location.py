@@ -6,34 +6,42 @@ import contextlib
 import errno
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from skipindex.errors import StorageError, TableError
+from skipindex.errors import StorageError
 from skipindex.storage.file_system.byte_source import (
     ByteSource,
     local_source,
     remote_source,
 )
-from skipindex.storage.file_system.permissions import (
+from skipindex.storage.file_system.local import (
+    denied_by,
     deny,
+    link_new,
+    link_or_copy,
     make_folder,
-    narrow_to,
     sync_file,
     sync_folder,
-    temporary,
+    written_beside,
+)
+from skipindex.storage.file_system.uris import (
+    StorageOptions,
+    checked_options,
+    open_store,
+    root_of,
+    without_secrets,
 )
 from skipindex.storage.file_system.walk import is_plain, walk
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
-_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
 _NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """Errors of the system if there is no such folder."""
 _CHUNK = 1 << 20
@@ -57,10 +65,12 @@ class Location:
     Args:
         root: the folder in its file system, without a slash at the end.
         uri: how pyarrow finds the file system again; empty for local paths.
+        options: of that file system, by name.  They may be secret, so no text has them.
     """
 
     root: str
     uri: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
 
     def __repr__(self) -> str:
         return f"Location({without_secrets(self.uri) or self.root!r})"
@@ -75,6 +85,8 @@ class Location:
         """The file system, opened again at each call."""
         if self.is_local:
             return pafs.LocalFileSystem()
+        if self.options:
+            return open_store(self.uri, dict(self.options))
         return pafs.FileSystem.from_uri(self.uri)[0]
 
     def full(self, path: str) -> str:
@@ -195,7 +207,7 @@ class Location:
         """
         with _storage_errors("write", self.full(path)):
             if self.is_local:
-                with self._beside(path, data) as hidden:
+                with written_beside(Path(self.full(path)), data) as hidden:
                     hidden.replace(self.full(path))
                     sync_folder(hidden.parent)
             else:
@@ -214,29 +226,10 @@ class Location:
         """
         with _storage_errors("write", self.full(path)):
             if self.is_local:
-                return self._link_new(path, data)
+                return link_new(Path(self.full(path)), data)
             if self.stat(path) is not None:
                 return False
             self._upload(path, data)
-            return True
-
-    def _link_new(self, path: str, data: bytes) -> bool:
-        target = Path(self.full(path))
-        with self._beside(path, data) as hidden:
-            try:
-                try:
-                    os.link(hidden, target)
-                except FileExistsError:
-                    raise
-                except OSError:  # no hard links: exFAT, SMB, many FUSE mounts
-                    with target.open("xb") as file:
-                        file.write(data)
-                        file.flush()
-                        os.fsync(file.fileno())
-                    shutil.copymode(hidden, target)
-            except FileExistsError:
-                return False
-            sync_folder(target.parent)
             return True
 
     def delete(self, path: str) -> None:
@@ -257,8 +250,8 @@ class Location:
     def copy(self, path: str, target: str) -> None:
         """Make a file available at another path too; a file there is replaced.
 
-        A local file system links it, so that it takes no room and keeps its mark;
-        elsewhere it is copied by the store.
+        A local file system links it, so it takes no space and has the same modification
+        time; an object store copies it.
 
         Raises:
             StorageError: the file system refuses.
@@ -268,18 +261,7 @@ class Location:
             if not self.is_local:
                 self.filesystem.copy_file(self.full(path), self.full(target))
                 return
-            hidden = temporary(Path(self.full(target)).parent)
-            try:
-                try:
-                    os.link(self.full(path), hidden)
-                except FileNotFoundError:
-                    raise
-                except OSError:  # a file system without links
-                    shutil.copy2(self.full(path), hidden)
-                hidden.replace(self.full(target))
-            finally:
-                # Where both names are links to one file, replacing does nothing.
-                hidden.unlink(missing_ok=True)
+            link_or_copy(self.full(path), Path(self.full(target)))
 
     def sync(self, paths: Iterable[str]) -> None:
         """Write files and their names to the disk.
@@ -313,25 +295,15 @@ class Location:
         target = Path(self.full(folder))
         with _storage_errors("make", str(target)):
             make_folder(target)
-            deny(target, self._denied(paths))
+            deny(target, denied_by(map(self.full, paths)))
 
     def narrow(self, files: Iterable[str], paths: Iterable[str]) -> None:
         """Restrict ``files`` to users who may read all files at ``paths``."""
         if not self.is_local:
             return
-        denied = self._denied(paths)
+        denied = denied_by(map(self.full, paths))
         for file in files:
             deny(Path(self.full(file)), denied)
-
-    def _denied(self, paths: Iterable[str]) -> int:
-        """The permissions of all who may not read one of the files."""
-        denied = 0
-        for path in paths:
-            with contextlib.suppress(FileNotFoundError):
-                mode = Path(self.full(path)).stat().st_mode
-                denied |= 0 if mode & stat.S_IRGRP else stat.S_IRWXG
-                denied |= 0 if mode & stat.S_IROTH else stat.S_IRWXO
-        return denied
 
     def delete_folder(self, folder: str) -> None:
         """Delete a folder, if it is empty; an object store has no such folders."""
@@ -344,22 +316,6 @@ class Location:
         with contextlib.suppress(FileNotFoundError):
             self.filesystem.delete_dir(self.full(folder))
 
-    @contextlib.contextmanager
-    def _beside(self, path: str, data: bytes | memoryview) -> Iterator[Path]:
-        """A synced file in the folder of ``path``, gone again at the end."""
-        folder = Path(self.full(path)).parent
-        make_folder(folder)
-        hidden = temporary(folder)
-        try:
-            with hidden.open("xb") as file:
-                narrow_to(hidden, folder)
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            yield hidden
-        finally:
-            hidden.unlink(missing_ok=True)
-
     def _upload(self, path: str, data: bytes | memoryview) -> None:
         self._make_folder_of(path)
         with self.filesystem.open_output_stream(self.full(path)) as sink:
@@ -371,23 +327,6 @@ class Location:
             make_folder(Path(folder))
         else:
             self.filesystem.create_dir(folder, recursive=True)
-
-
-def without_secrets(uri: str) -> str:
-    """A URI without the keys, the password and the options that may be in it.
-
-    >>> without_secrets("s3://KEY:SECRET@bucket/t?region=eu-west-1")
-    's3://bucket/t'
-    >>> without_secrets("abfss://container:SECRET@account.dfs.core.windows.net/t")
-    'abfss://container@account.dfs.core.windows.net/t'
-    """
-    uri = uri.partition("?")[0]
-    user = _USER.match(uri)
-    if user is None:
-        return uri
-    # Azure names the container there; a key of S3 is itself not to be shown.
-    name = user[2].partition(":")[0] if user[1].startswith("abfs") else ""
-    return f"{user[1]}{name}{'@' if name else ''}{uri[user.end() :]}"
 
 
 @contextlib.contextmanager
@@ -404,24 +343,26 @@ def _storage_errors(verb: str, path: str) -> Iterator[None]:
         raise StorageError(f"cannot {verb} {path!r}: {reason}") from error
 
 
-def location_of(path: str | os.PathLike[str]) -> Location:
-    """The folder that a path or URI names.
+def location_of(
+    path: Location | str | os.PathLike[str], options: StorageOptions | None = None
+) -> Location:
+    """The folder that a path or URI names; a ``Location`` is returned as it is.
+
+    Args:
+        path: the folder.
+        options: for the file system of a URI, such as credentials.
 
     Raises:
-        TableError: pyarrow has no file system for the URI's scheme.
+        TableError: pyarrow has no file system for the URI, or refuses the options.
     """
+    if isinstance(path, Location):
+        return path
     text = os.fspath(path)
+    if options:
+        root, checked = checked_options(text, options)
+        return Location(root, text, tuple(sorted(checked.items())))
     scheme = _SCHEME.match(text)
     if scheme is None or scheme[1] == "file":
         local = re.sub(r"^file:(//(?=/))?", "", text)
         return Location(os.path.normpath(Path(local).absolute()))
-    try:
-        _, root = pafs.FileSystem.from_uri(text)
-    except (pa.ArrowInvalid, OSError) as error:
-        shown = without_secrets(text)
-        reason = str(error).replace(text, shown)
-        raise TableError(
-            f"cannot open {shown!r}: {reason} (accepted: a local path, file:, s3:, "
-            "gs:, hdfs: or abfss: URI)"
-        ) from None  # its text has the URI as it was given
-    return Location(root.rstrip("/"), text)
+    return Location(root_of(text), text)

@@ -32,12 +32,11 @@ _PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")
 _TEMPORARY: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.tmp")
 _OLD_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{1,64}\.tmp")
 """As an earlier version of this library named them."""
-_COPY: Final = re.compile(
-    r"(?:.*/)?_skipindex-[0-9a-f]{1,64}-[0-9]{1,9}/[A-Za-z0-9][A-Za-z0-9._-]*",
-    re.DOTALL,
-)
 _COPY_FOLDER: Final = re.compile(
     r"(?:.*/)?_skipindex-[0-9a-f]{1,64}-[0-9]{1,9}", re.DOTALL
+)
+_COPY: Final = re.compile(
+    rf"{_COPY_FOLDER.pattern}/[A-Za-z0-9][A-Za-z0-9._-]*", re.DOTALL
 )
 
 

@@ -162,21 +162,7 @@ class Blob:
         if cache is not None:
             cache.invalidate(self)
 
-    def read(self, payload: BlobParts, start: int, stop: int) -> list[memoryview]:
-        """Parts ``start .. stop - 1`` of a payload, each checked when it was read."""
-        return self._get(memoryview, payload, start, stop, _as_it_is)
-
-    def bitmaps(self, payload: BlobParts, start: int, stop: int) -> list[FrozenBitMap]:
-        """The same as bitmaps."""
-        return self._get(FrozenBitMap, payload, start, stop, bitmap_of)
-
-    def decoded(
-        self, payload: BlobParts, i: int, decode: Callable[[memoryview], D]
-    ) -> D:
-        """What ``decode`` makes of part ``i``."""
-        return self._get(Decoded, payload, i, i + 1, decode)[0]
-
-    def _get(
+    def get(
         self,
         form: type,
         payload: BlobParts,
@@ -191,9 +177,14 @@ class Blob:
             payload: whose parts.
             start: the first part.
             stop: above the last part.
-            decode: makes a part of its bytes.
+            decode: makes a part of its bytes, which have been checked.
+
+        Raises:
+            CorruptIndexError: there are no such parts, or one fails its crc32c.
         """
-        if start >= stop:
+        if not 0 <= start <= stop <= payload.n_parts:
+            raise CorruptIndexError(f"no part {stop - 1} (there are {payload.n_parts})")
+        if start == stop:
             return []
         at, count, cache = payload.first, payload.count, self._cache
         n_bytes = self._span(at + start, at + stop)
@@ -288,22 +279,15 @@ class BlobParts:
 
     def read(self, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1`` in at most one contiguous read."""
-        self._check(start, stop)
-        return self.blob.read(self, start, stop)
+        return self.blob.get(memoryview, self, start, stop, _as_it_is)
 
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
         """Parts ``start .. stop - 1`` as bitmaps, in at most one contiguous read."""
-        self._check(start, stop)
-        return self.blob.bitmaps(self, start, stop)
+        return self.blob.get(FrozenBitMap, self, start, stop, bitmap_of)
 
     def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
         """What ``decode`` makes of part ``i``, perhaps from the cache."""
-        self._check(i, i + 1)
-        return self.blob.decoded(self, i, decode)
-
-    def _check(self, start: int, stop: int) -> None:
-        if not 0 <= start <= stop <= self.n_parts:
-            raise CorruptIndexError(f"no part {stop - 1} (there are {self.n_parts})")
+        return self.blob.get(Decoded, self, i, i + 1, decode)[0]
 
 
 def _as_it_is(raw: memoryview) -> memoryview:

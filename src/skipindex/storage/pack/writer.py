@@ -62,10 +62,6 @@ class BlobBuilder:
         """The size of all parts so far."""
         return sum(map(len, self.shared)) + sum(map(len, self._parts))
 
-    def finish(self) -> bytes:
-        """The blob."""
-        return b"".join(self.chunks())
-
     def chunks(self) -> Iterator[bytes]:
         """The bytes of the blob, piece by piece; the last one ends with the tail."""
         header = HEADER.pack(MAGIC, CONTAINER, self.meta.version, 0)

@@ -98,10 +98,8 @@ def partition_columns(
 ) -> list[PartitionColumn]:
     """The partition columns of files at these relative paths, outermost first.
 
-    Args:
-        paths: of the files.
-        declared: types by name, where Spark is not to infer them.
-        folders: others that count for the types, because they hold empty files.
+    ``declared`` has types by name, where Spark is not to infer them.  ``folders`` count
+    for the types too, because they hold empty files.
 
     Raises:
         TableError: Spark refuses such folders too.

@@ -56,12 +56,9 @@ def unescape(text: str) -> str:
 def infer_type(values: Collection[str]) -> pa.DataType | None:
     """The type that Spark infers for a partition column of these texts.
 
-    Args:
-        values: as the folders write them, with their escapes, NULL left out.
-
-    Returns:
-        None where Spark's own parsers decide, or its version (no values at all): the
-        column is then left to Spark, and prunes nothing.
+    The texts have the escapes of the folders, and none is NULL.  The type is None where
+    Spark's own parsers decide, or its version, as without any value: the column is then
+    left to Spark, and prunes nothing.
     """
     found = {_type_of(value) for value in values}
     known = found - {None}

@@ -15,14 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
-from skipindex.layout import (
-    CURVES,
-    Axis,
-    Boundaries,
-    Clustering,
-    interleave,
-    n_files_for,
-)
+from skipindex.layout import CURVES, Boundaries, CurveLayout, n_files_for
+from skipindex.layout.curve_layout import Axis
+from skipindex.layout.curves import interleave
 from tests.layout.skipping import files_of, grid, kept, table
 
 
@@ -247,7 +242,7 @@ def test_every_row_gets_a_file_and_equal_rows_the_same_key(
     )
     parts = ["c"] if partitioned else []
     by = ["a", "b"] if partitioned else ["a", "b", "c"]
-    fitted = Clustering.fit(
+    fitted = CurveLayout.fit(
         data.slice(0, len(rows) // 2),
         by,
         n_files=n_files,
@@ -274,7 +269,7 @@ def test_partition_values_share_a_file_only_if_they_are_small() -> None:
     rows = pa.table(
         {"p": part, **dict(zip("xy", rng.random((2, 20_000)), strict=True))}
     )
-    fitted = Clustering.fit(rows, ["x", "y"], n_files=10, partition_by=["p"])
+    fitted = CurveLayout.fit(rows, ["x", "y"], n_files=10, partition_by=["p"])
     files = fitted.assign([rows[name] for name in fitted.columns]).files
     held = {int(p): set(files[part == p].tolist()) for p in (1, 2, 3, 7)}
     assert len(held[1]) == 4
@@ -288,7 +283,7 @@ def test_many_wide_columns_fit_in_one_key() -> None:
     columns = np.random.default_rng(4).integers(0, 10**9, (10, 5_000))
     rows = table(*columns)
     for curve in CURVES:
-        fitted = Clustering.fit(rows, rows.column_names, n_files=4, curve=curve)
+        fitted = CurveLayout.fit(rows, rows.column_names, n_files=4, curve=curve)
         found = fitted.assign(rows.columns)
         assert (found.keys >= 0).all()
         assert len(np.unique(found.files)) == 4
@@ -300,7 +295,7 @@ def test_files_of_a_sample_fit_the_whole_table() -> None:
     rows = table(rng.zipf(1.3, 200_000) % 10_000, rng.normal(size=200_000))
     sample = rows.take(rng.choice(200_000, 20_000, replace=False))
     for curve in CURVES:
-        fitted = Clustering.fit(sample, ["a", "b"], n_files=20, curve=curve)
+        fitted = CurveLayout.fit(sample, ["a", "b"], n_files=20, curve=curve)
         counts = np.bincount(fitted.assign(rows.columns).files, minlength=20)
         assert counts.max() <= 1.5 * 10_000
         assert counts.min() >= 0.6 * 10_000
@@ -311,7 +306,7 @@ def test_row_sizes_give_files_of_equal_size() -> None:
     x, size = rng.random(20_000), rng.lognormal(sigma=1.5, size=20_000)
     size[x < 0.2] *= 20
     rows = table(x)
-    fitted = Clustering.fit(rows, ["a"], n_files=10, weights=size)
+    fitted = CurveLayout.fit(rows, ["a"], n_files=10, weights=size)
     volumes = np.bincount(fitted.assign(rows.columns).files, size)
     assert volumes.max() <= 1.7 * volumes.min()
     counts = np.bincount(fitted.assign(rows.columns).files)
@@ -329,10 +324,10 @@ def test_check_05_number_of_files() -> None:
 def test_impossible_clusterings_are_refused_in_one_sentence() -> None:
     rows = table([1, 2], [3, 4])
     with pytest.raises(LayoutError, match="into 0 files"):
-        Clustering.fit(rows, ["a"], n_files=0)
+        CurveLayout.fit(rows, ["a"], n_files=0)
     with pytest.raises(LayoutError, match="by no columns"):
-        Clustering.fit(rows, [], n_files=1)
+        CurveLayout.fit(rows, [], n_files=1)
     with pytest.raises(LayoutError, match=r"by 'z': the sample has \['a', 'b'\]"):
-        Clustering.fit(rows, ["a", "z"], n_files=1)
+        CurveLayout.fit(rows, ["a", "z"], n_files=1)
     with pytest.raises(LayoutError, match="no curve is named 'peano'"):
-        Clustering.fit(rows, ["a"], n_files=1, curve="peano")
+        CurveLayout.fit(rows, ["a"], n_files=1, curve="peano")

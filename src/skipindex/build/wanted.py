@@ -30,6 +30,8 @@ EVERY: Final = "*"
 """In a request, every column that has an order and is not named in it."""
 
 Spec: TypeAlias = IndexSpec | MinMax
+SpecLike: TypeAlias = str | Spec
+"""A spec, or the name of a kind with its defaults."""
 SpecsByColumn: TypeAlias = dict[str, list[Spec] | None]
 """By column, or ``*``, what it is to have; None is not even statistics."""
 SpecKey: TypeAlias = tuple[str, str]
@@ -121,9 +123,19 @@ def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
         if wanted is None:
             found[key] = found.get(key) or None
             continue
-        single = isinstance(wanted, str) or not isinstance(wanted, Sequence)
-        _add(found, key, [parse_spec(one) for one in ([wanted] if single else wanted)])
+        _add(found, key, specs_of(wanted))
     return to_json(found)
+
+
+def specs_of(wanted: SpecLike | Sequence[SpecLike]) -> list[Spec]:
+    """The specs that a request names for one column.
+
+    Raises:
+        UnknownIndexError: there is no such kind.
+    """
+    if isinstance(wanted, str) or not isinstance(wanted, Sequence):
+        return [parse_spec(wanted)]
+    return [parse_spec(one) for one in wanted]
 
 
 def without_asked(

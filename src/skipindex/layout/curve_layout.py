@@ -1,8 +1,8 @@
-"""A clustering: which file every row goes to, and in which order.
+"""The layout along a curve: which file every row goes to, and in which order.
 
-It is fitted once to a sample and then applied to rows anywhere, without Spark:
-each column's values become range numbers, range numbers become cells of a grid,
-a curve strings the cells together, and the curve is cut into files.
+It is fitted once to a sample and then applied to rows anywhere, without Spark.  The
+values of each column become range numbers, range numbers become cells of a grid, a
+curve orders the cells, and the curve is cut into files.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import pyarrow as pa
 
 from skipindex.errors import LayoutError
 from skipindex.layout.boundaries import MAX_RANGES, Boundaries
-from skipindex.layout.curves import KEY_BITS, Curve, Keys, linear
-from skipindex.layout.curves import curve as curve_named
+from skipindex.layout.curves import KEY_BITS, Curve, Keys, curve_named, linear
 from skipindex.layout.cuts import FileCuts, Salt
 from skipindex.layout.interface import Placement
+from skipindex.layout.ordering import sampled_column
 from skipindex.layout.weights import Weights
 
 Cells: TypeAlias = npt.NDArray[np.uint32]
 
 RANGES_PER_FILE: Final = 64
-"""So many let files be cut within 2 % even where one column decides alone."""
+"""With so many, files differ by 2 % at most, even if one column decides alone."""
 
 _MIN_RANGES: Final = 256
 
@@ -68,7 +68,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clustering:
+class CurveLayout:
     """Sends every row of a table to one of ``cuts.n_files`` files.
 
     Small enough to be sent to executors.  Rows that agree in the columns get the
@@ -90,9 +90,9 @@ class Clustering:
         n_files: int,
         curve: str = "hilbert",
         partition_by: Sequence[str] = (),
-        max_ranges: int | Mapping[str, int] | None = None,
+        max_ranges: Mapping[str, int] | None = None,
         weights: npt.ArrayLike | None = None,
-    ) -> Clustering:
+    ) -> CurveLayout:
         """The clustering of a table by ``columns``, judged by its sample.
 
         Args:
@@ -102,9 +102,8 @@ class Clustering:
             curve: ``"hilbert"``, ``"zorder"``, ``"linear"`` or ``"hash"``.
             partition_by: columns whose values share a file only where they have
                 too few rows to fill one.
-            max_ranges: the most ranges of a column, which set its bits; None, and
-                for columns that a mapping leaves out, is 64 a file, and at least
-                256.
+            max_ranges: the most ranges of some columns, which set their bits; of
+                the others it is 64 a file, and at least 256.
             weights: what each row of the sample stands for, for instance its
                 bytes, so that files get nearly equal sizes; None is 1 each.
 
@@ -118,11 +117,7 @@ class Clustering:
         if not columns:
             raise LayoutError("cannot cluster by no columns (at least 1)")
         usual = min(MAX_RANGES, max(_MIN_RANGES, RANGES_PER_FILE * n_files))
-        ranges = dict.fromkeys(columns, usual)
-        if isinstance(max_ranges, int):
-            ranges = dict.fromkeys(columns, max_ranges)
-        elif max_ranges is not None:
-            ranges |= {name: max_ranges[name] for name in columns if name in max_ranges}
+        ranges = dict.fromkeys(columns, usual) | dict(max_ranges or {})
         loads = None if weights is None else np.asarray(weights, np.float64)
 
         groups = _fit_groups(sample, partition_by, loads)
@@ -254,13 +249,8 @@ def _fit_axes(
 def _fit(
     sample: pa.Table, name: str, max_ranges: int, weights: Weights | None
 ) -> Boundaries:
-    if sample.schema.get_field_index(name) < 0:
-        raise LayoutError(
-            f"cannot cluster by {name!r}: the sample has {sample.column_names!r}"
-        )
-    return Boundaries.fit(
-        sample.column(name), column=name, max_ranges=max_ranges, weights=weights
-    )
+    column = sampled_column(sample, name)
+    return Boundaries.fit(column, column=name, max_ranges=max_ranges, weights=weights)
 
 
 def _wanted_bits(n_ranges: int) -> int:

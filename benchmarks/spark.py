@@ -1,0 +1,247 @@
+"""Queries through Spark: ``python -m benchmarks.spark [--scale S] [--files N …]``.
+
+First, how long a query takes from its text to its first task: the listing of the
+files, Spark's own planning, skipping, and the partitions.  Three ways are compared,
+plain Spark, ``plan.read`` and ``enable``, on a table that is new to the session and on
+one that it has listed, for a query that can skip nothing and one that can skip all
+files but one.  The tables are links to two small files, and their statistics are real.
+
+Then the 13 queries of SSB from text to rows, without and with skipping, in turn.
+
+Times of a busy machine tell little, so each figure has a limit of the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from benchmarks._report import Measure, show
+from skipindex.storage.file_system.location import location_of
+from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
+from ssb._progress import progress_lines
+from ssb.generate import Dataset, find_or_generate
+from ssb.layouts import INDEXES, layouts
+from ssb.queries import QUERIES
+from ssb.session import local_session
+from ssb.star import (
+    FACT_INDEXES,
+    SWITCH,
+    Answer,
+    define_views,
+    fact_layouts,
+    interleaved,
+)
+
+COUNTS: Final = (100, 1_000, 10_000, 50_000)
+MOST_MORE: Final = 1.1
+"""Times of plain Spark that a query may take which can skip nothing."""
+CONDITIONS: Final = {"skips nothing": "key >= 0", "skips all but one": "key = 1000"}
+_SCHEMA: Final = "key BIGINT, value DOUBLE"
+
+Ways = Mapping[str, Callable[[], DataFrame]]
+
+
+def make_table(folder: Path, n_files: int) -> sx.Table:
+    """A table of links to one file, and one other file; with statistics.
+
+    Args:
+        folder: of the table; it is made.
+        n_files: of the table.
+    """
+    template = folder.with_name(f"{folder.name}-template")
+    for place, keys in ((0, np.arange(30)), (1, np.arange(1000, 1030))):
+        template.mkdir(exist_ok=True)
+        table = pa.table({"key": keys, "value": keys / 7})
+        pq.write_table(table, template / f"{place}.parquet")
+    built = sx.build_indexes(template, {"*": "minmax"}, workers=1).table
+    folder.mkdir()
+    names = [f"part-{i:05}.parquet" for i in range(n_files)]
+    for i, name in enumerate(names):
+        os.link(template / f"{i == n_files - 1:d}.parquet", folder / name)
+    places = built.snapshot.manifest.paths
+    common, other = (places.index(f"{place}.parquet") for place in (0, 1))
+    rows = pa.array([common] * (n_files - 1) + [other])
+
+    def many(_: Snapshot) -> tuple[Manifest, TableProperties]:
+        two = built.snapshot.manifest
+        files = two.files.take(rows).set_column(
+            0, two.files.schema.field(0), pa.array(names)
+        )
+        stats = {
+            name: replace(column, values=column.values.take(rows))
+            for name, column in two.stats.items()
+        }
+        manifest = replace(two, files=files, stats=stats)
+        return manifest, built.snapshot.properties
+
+    commit(location_of(folder), many, operation="benchmark")
+    return sx.open_table(folder)
+
+
+def seconds_to_first_task(make: Callable[[], DataFrame]) -> float:
+    """From the text of a query until the partitions of its first task are known."""
+    began = time.perf_counter()
+    make()._jdf.queryExecution().toRdd().getNumPartitions()  # noqa: SLF001
+    return time.perf_counter() - began
+
+
+def ways_of(spark: SparkSession, table: sx.Table, condition: str) -> dict[str, Ways]:
+    """The ways to define one query, on a new table and on one that is known."""
+    path = table.location.spark_path()
+    text = f"SELECT value FROM many WHERE {condition}"  # noqa: S608 (ours)
+
+    def listed() -> DataFrame:
+        return spark.read.schema(_SCHEMA).parquet(path)
+
+    def switched(on: str, *, fresh: bool) -> Callable[[], DataFrame]:
+        def make() -> DataFrame:
+            spark.conf.set(SWITCH, on)
+            if fresh:
+                listed().createOrReplaceTempView("many")
+            return spark.sql(text)
+
+        return make
+
+    def read(*, fresh: bool) -> Callable[[], DataFrame]:
+        def make() -> DataFrame:
+            opened = sx.open_table(path) if fresh else table
+            return opened.plan(condition).read(spark).select("value")
+
+        return make
+
+    return {
+        when: {
+            "plain": switched("false", fresh=fresh),
+            "plan.read": read(fresh=fresh),
+            "enable": switched("true", fresh=fresh),
+        }
+        for when, fresh in (("new", True), ("listed", False))
+    }
+
+
+def first_task(
+    spark: SparkSession, folder: Path, n_files: int, rounds: int
+) -> list[Measure]:
+    """Measure one table."""
+    table = make_table(folder, n_files)
+    measures = []
+    for what, condition in CONDITIONS.items():
+        for when, ways in ways_of(spark, table, condition).items():
+            timed: dict[str, list[float]] = {name: [] for name in ways}
+            for turn in range(-1, rounds):
+                for name, make in ways.items():
+                    seconds = seconds_to_first_task(make)
+                    if turn >= 0:
+                        timed[name].append(seconds)
+            plain, *others = (median(timed[name]) * 1e3 for name in ways)
+            title = f"{n_files:,} files, {when}, {what}"
+            measures.append(Measure(what=f"{title}: plain", figure=plain, unit="ms"))
+            measures += [
+                Measure(
+                    what=f"{title}: {name}",
+                    figure=figure,
+                    unit="ms",
+                    limit=MOST_MORE * plain,
+                    note=f"{MOST_MORE:g} times plain Spark",
+                )
+                for name, figure in zip(list(ways)[1:], others, strict=True)
+            ]
+    shutil.rmtree(folder)
+    return measures
+
+
+def whole_queries(
+    spark: SparkSession, dataset: Dataset, rounds: int, log: Callable[[str], None]
+) -> list[Measure]:
+    """The 13 queries in both forms, on clustered tables."""
+    *_, clustered = layouts(dataset, spark, log=log).values()
+    log("indexing")
+    sx.build_indexes(clustered, INDEXES, spark=spark)
+    *_, fact = fact_layouts(dataset, clustered).values()
+    sx.build_indexes(fact, FACT_INDEXES, spark=spark)
+    define_views(spark, dataset, fact)
+    flat = spark.read.parquet(clustered.location.spark_path())
+    flat.createOrReplaceTempView("lineorder_flat")
+    measures = []
+    for form in ("flat", "star"):
+        pairs = []
+        for query in QUERIES:
+            flat_text = query.sql("lineorder_flat")
+            text = flat_text if form == "flat" else query.star_sql()
+            pair = interleaved(spark, text, repeat=rounds)
+            measures.append(_of_query(f"{form} {query.name}", *pair))
+            pairs.append(pair)
+            log(f"{form} {query.name}")
+        measures.append(
+            Measure(
+                what=f"{form}, all 13",
+                figure=sum(pruned.seconds for _, pruned in pairs),
+                unit="s",
+                limit=sum(plain.seconds for plain, _ in pairs),
+                note="unpruned",
+            )
+        )
+    return measures
+
+
+def _of_query(what: str, plain: Answer, pruned: Answer) -> Measure:
+    if plain.rows != pruned.rows:
+        raise RuntimeError(f"{what}: skipping changed the answer")
+    n_all, n_read = (sum(one.files.values()) for one in (plain, pruned))
+    return Measure(
+        what=what,
+        figure=pruned.seconds,
+        unit="s",
+        limit=plain.seconds,
+        note=f"unpruned; {n_read} of {n_all} files of all scans read",
+    )
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--files", type=int, nargs="*", default=list(COUNTS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--scale", type=float, default=1.0, help="of SSB; 0 for none")
+    parser.add_argument("--out", type=Path, default=Path("data/ssb1"))
+    options = parser.parse_args(arguments)
+    log = progress_lines()
+    conf: dict[str, Any] = {"spark.sql.session.timeZone": "UTC"}
+    spark = local_session("benchmarks", conf=conf)
+    sx.enable(spark)
+    with tempfile.TemporaryDirectory() as work:
+        for n_files in options.files:
+            log(f"{n_files:,} files")
+            folder = Path(work, f"many{n_files}")
+            measures = first_task(spark, folder, n_files, options.rounds)
+            show(f"Spark, {n_files:,} files: text to first task, medians", measures)
+    if options.scale:
+        dataset = find_or_generate(
+            options.out, scale=options.scale, spark=spark, log=log
+        )
+        measures = whole_queries(spark, dataset, options.rounds, log)
+        show(f"Spark, SSB at scale {options.scale:g}: medians", measures)
+    spark.conf.unset(SWITCH)
+    sx.disable(spark)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,119 @@
+"""Unchanged queries of a Spark session that read only the planned files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from skipindex.api.extras import needs_spark
+from skipindex.api.planning import AnyTable
+from skipindex.table import open_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from skipindex.spark.pruning.query_planner import QueryPlan
+
+
+def enable(spark: SparkSession) -> None:
+    """From now on every query of the session reads only files that can hold a match.
+
+    The rows of every query are those that Spark returns without it.  DataFrames, SQL
+    text, views, catalog tables, joins, subqueries and CTEs count, also those that were
+    defined before.  A table is a folder of Parquet files with indexes beside them, as
+    ``build_indexes`` leaves them; what else Spark reads stays as it is.  A file that is
+    new, changed or without an index is read.  If planning fails, or takes longer than
+    the setting ``skipindex.timeLimit`` (10 seconds), the query reads all files, and a
+    warning is logged once a session.
+
+    ``spark.conf.set("skipindex.enabled", "false")`` switches it off for what runs
+    next, ``disable`` for the session.  A DataFrame that has run keeps its list of
+    files, as it does in Spark.
+
+    Args:
+        spark: a classic session, of Spark 3.5 or newer.  Its driver compiles an
+            optimizer rule; executors need nothing.
+
+    Raises:
+        EngineError: Spark is not installed, or the session is one of Spark Connect.
+
+    >>> sx.enable(spark)
+    >>> spark.read.parquet(path).where("price < 4").count()
+    3
+    >>> print(sx.last_plans(spark)[-1])
+    /...table: 1 of 2 files for: ...price < 4...
+    >>> sx.disable(spark)
+    """
+    with needs_spark():
+        from skipindex.spark.pruning import session  # noqa: PLC0415
+    session.enable(spark)
+
+
+def disable(spark: SparkSession) -> None:
+    """Undo ``enable``: queries read all files again, those defined already too.
+
+    Args:
+        spark: any session; one that is not enabled stays as it is.
+
+    Raises:
+        EngineError: as for ``enable``.
+
+    >>> sx.enable(spark)
+    >>> sx.disable(spark)
+    >>> sx.last_plans(spark)
+    ()
+    """
+    with needs_spark():
+        from skipindex.spark.pruning import session  # noqa: PLC0415
+    session.disable(spark)
+
+
+def register(spark: SparkSession, table: AnyTable) -> None:
+    """Let queries of the session use a table as it was opened, and ``enable`` them.
+
+    Not needed for a folder with indexes beside it.  A table that was opened with a
+    ``schema`` or with derived partition columns is used as such.
+
+    Args:
+        spark: as for ``enable``.
+        table: a ``Table``, a path or a URI.
+
+    Raises:
+        TableError: there is no such table.
+        EngineError: as for ``enable``.
+
+    >>> sx.register(spark, sx.open_table(path))
+    >>> sx.disable(spark)
+    """
+    state = open_state(table)
+    with needs_spark():
+        from skipindex.spark.pruning import session  # noqa: PLC0415
+    session.register(spark, state)
+
+
+def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
+    """What the newest scans of the session asked, and which files they read for it.
+
+    At most 32, the newest last.  Each has the ``folder`` of the table, the
+    ``condition`` as it was judged, ``n_files``, ``n_skipped``, ``n_read``, ``seconds``,
+    the ``problem`` if nothing could be planned, and the ``plan`` with all reasons.
+
+    Args:
+        spark: a session; there are no plans where it is not enabled.
+
+    Raises:
+        EngineError: as for ``enable``.
+
+    >>> sx.enable(spark)
+    >>> spark.read.parquet(path).where("city = 'Paris'").count()
+    1
+    >>> found = sx.last_plans(spark)[-1]
+    >>> found.n_read, found.n_files
+    (1, 2)
+    >>> [file.path for file in found.plan.skipped]
+    ['part-0.parquet']
+    >>> sx.disable(spark)
+    """
+    with needs_spark():
+        from skipindex.spark.pruning import session  # noqa: PLC0415
+    return session.last_plans(spark)

@@ -1,0 +1,214 @@
+"""Writing the rows of every value; ``entries`` has the layout, and reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import zstandard
+
+from skipindex.expressions.arrays import Ints
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.encoding.entries import (
+    GAPS,
+    MIXED,
+    UNIFORM,
+    Rows,
+    row_bytes,
+    write_rows,
+)
+from skipindex.indexes.encoding.postings import pack_postings
+from skipindex.indexes.encoding.roaring import blank, pack_all
+
+_PART_BYTES: Final = 1 << 14
+_FEW_VALUES: Final = 64
+"""Up to here one pass over the codes for every value beats sorting them."""
+_LEVEL: Final = 1
+_WORTH: Final = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class _Packing:
+    """All entries before they are cut into parts.
+
+    Args:
+        postings: the rows of the values, by value and row.
+        starts: where each value begins in ``postings``; one more for the end.
+        bitmaps: the bytes of the values that are written as bitmaps.
+    """
+
+    postings: Rows
+    starts: Ints
+    bitmaps: dict[int, bytes]
+
+
+def pack_entries(column: EncodedColumn) -> tuple[list[bytes], list[int]]:
+    """The parts, and the first code of each."""
+    n_values = column.n_distinct
+    if not n_values:
+        return [], []
+    width = row_bytes(column.n_rows)
+    if n_values <= _FEW_VALUES:
+        packing = _pack_by_mask(column, width)
+    else:
+        packing = _packing_of(_sorted_keys(column), column.counts, width)
+    return _parts_of(packing, width)
+
+
+def pack_sets(
+    keys: npt.NDArray[np.uint64], n_sets: int, n_rows: int
+) -> tuple[list[bytes], list[int]]:
+    """The parts of any sets of rows, and the first set of each.
+
+    Args:
+        keys: ``set << 32 | row``, sorted and distinct; every set has a row.
+        n_sets: sets are below this.
+        n_rows: rows are below this.
+    """
+    if not n_sets:
+        return [], []
+    counts = np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=n_sets)
+    width = row_bytes(n_rows)
+    return _parts_of(_packing_of(keys, counts, width), width)
+
+
+def _parts_of(packing: _Packing, width: int) -> tuple[list[bytes], list[int]]:
+    counts = np.diff(packing.starts)
+    n_values = len(counts)
+    sizes, is_bitmap = counts * width, np.zeros(n_values, np.bool_)
+    for i, raw in packing.bitmaps.items():
+        sizes[i], is_bitmap[i] = len(raw), True
+    compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    parts, firsts = [], []
+    for start, stop in _cut(sizes):
+        firsts.append(start)
+        if is_bitmap[start:stop].any():
+            table = np.cumsum(sizes[start:stop]) << 1 | is_bitmap[start:stop]
+            entries = _mixed(packing, start, stop, width)
+            parts.append(_front(MIXED, table) + entries)
+            continue
+        head = _front(0, counts[start:stop])
+        rows = packing.postings[packing.starts[start] : packing.starts[stop]]
+        frame = _as_gaps(rows, width, compressor)
+        if frame is None:
+            parts.append(head + write_rows(rows, width))
+        else:
+            parts.append(bytes([head[0] | GAPS]) + head[1:] + frame)
+    return parts, firsts
+
+
+def _pack_by_mask(column: EncodedColumn, width: int) -> _Packing:
+    codes = column.codes.astype(np.uint8)  # NULL is 255, and above them all
+    bits = blank(column.n_distinct, column.n_rows)
+    n_bytes = (column.n_rows + 7) // 8
+    for v, packed in enumerate(bits):
+        packed[:n_bytes] = np.packbits(codes == v, bitorder="little")
+    bitmaps, postings = {}, [np.empty(0, np.uint32)]
+    counts = np.zeros(column.n_distinct, np.int64)
+    for i, raw in enumerate(pack_all(bits)):
+        if len(raw) < int(column.counts[i]) * width:
+            bitmaps[i] = raw
+        else:
+            postings.append(np.flatnonzero(codes == i).astype(np.uint32))
+            counts[i] = len(postings[-1])
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    return _Packing(np.concatenate(postings), starts, bitmaps)
+
+
+def _packing_of(keys: npt.NDArray[Any], counts: Ints, width: int) -> _Packing:
+    """Sorted keys, a value above a row in 16 or 32 bits each; ``counts`` by value."""
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    rows: Rows = keys.astype(np.uint32)
+    if keys.itemsize == 4:  # the low half of a key
+        rows = keys.astype(np.uint16)
+    bitmaps: dict[int, bytes] = {}
+    candidates = _may_be_shorter(counts, starts, rows, width)
+    if candidates.any():
+        chosen = keys[np.repeat(candidates, counts)]
+        if chosen.itemsize == 4:
+            high = (chosen >> np.uint32(16)).astype(np.uint64) << np.uint64(32)
+            chosen = high | (chosen & np.uint32(0xFFFF))
+        packed = pack_postings(chosen, len(candidates))
+        shorter = candidates & (packed.lengths < counts * width)
+        blob = packed.blob.data
+        for i in np.flatnonzero(shorter).tolist():
+            at = int(packed.offsets[i])
+            bitmaps[i] = bytes(blob[at : at + int(packed.lengths[i])])
+    return _Packing(rows, starts, bitmaps)
+
+
+def _may_be_shorter(
+    counts: Ints, starts: Ints, rows: Rows, width: int
+) -> npt.NDArray[np.bool_]:
+    """Which values a roaring bitmap could hold in fewer bytes than postings.
+
+    A bitmap has 8,208 bytes, or at least 11 and 2 for every run of rows.
+    """
+    begins = np.empty(len(rows), np.bool_)
+    np.not_equal(rows[1:], rows[:-1] + rows.dtype.type(1), out=begins[1:])
+    begins[starts[:-1]] = True
+    n_runs = np.add.reduceat(begins, starts[:-1], dtype=np.int64)
+    least = np.minimum(8208, 11 + 2 * n_runs)
+    fewer: npt.NDArray[np.bool_] = least < counts * width
+    return fewer
+
+
+def _sorted_keys(column: EncodedColumn) -> npt.NDArray[Any]:
+    """``code << 16 | row`` or ``code << 32 | row`` of all values, ascending."""
+    codes = column.codes
+    row = np.arange(column.n_rows, dtype=np.uint32)
+    if column.validity is not None:
+        codes, row = codes[column.validity], row[column.validity]
+    keys: npt.NDArray[Any]
+    if column.n_rows <= 1 << 16:  # numpy sorts u32 at three times the speed
+        keys = codes << np.uint32(16)
+    else:
+        keys = codes.astype(np.uint64)
+        keys <<= np.uint64(32)
+    keys |= row
+    keys.sort()
+    return keys
+
+
+def _cut(sizes: Ints) -> Iterator[tuple[int, int]]:
+    """Values that share a part, as ``start .. stop - 1``."""
+    before = np.concatenate(([0], np.cumsum(sizes)))
+    start, n = 0, len(sizes)
+    while start < n:
+        full = int(before.searchsorted(before[start] + _PART_BYTES, side="right"))
+        stop = min(n, max(full - 1, start + 1))
+        yield start, stop
+        start = stop
+
+
+def _front(form: int, table: Ints) -> bytes:
+    """The form and the table of a part."""
+    if not form & MIXED and (table == table[0]).all():
+        form, table = form | UNIFORM, table[:1]
+    log_size = next(w for w in range(3) if int(table.max()) < 1 << (8 << w))
+    return bytes([form | log_size]) + table.astype(f"<u{1 << log_size}").tobytes()
+
+
+def _mixed(packing: _Packing, start: int, stop: int, width: int) -> bytes:
+    starts = packing.starts
+    return b"".join(
+        packing.bitmaps[i]
+        if i in packing.bitmaps
+        else write_rows(packing.postings[starts[i] : starts[i + 1]], width)
+        for i in range(start, stop)
+    )
+
+
+def _as_gaps(
+    rows: Rows, width: int, compressor: zstandard.ZstdCompressor
+) -> bytes | None:
+    """The rows by their differences, where these compress well."""
+    dtype = "<u2" if width == 2 else "<u4"
+    gaps = np.diff(rows.astype(dtype), prepend=np.zeros(1, dtype))
+    if 2 * int(np.count_nonzero(gaps < 256)) < len(gaps):
+        return None
+    frame: bytes = compressor.compress(gaps.tobytes())
+    return frame if len(frame) <= _WORTH * len(rows) * width else None

@@ -1,0 +1,114 @@
+"""Dates and times in terms: what Spark casts them to, and sums with intervals.
+
+An instant becomes the wall clock of the session, whose zone may be unknown; then the
+result is only known nearly (``functions/dates.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from skipindex.expressions import Call, argument_sql
+from skipindex.expressions.domain import Domain
+from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.planner.binding.inversion import BoundCall
+from skipindex.planner.binding.literal_cuts import Refusal, cut
+from skipindex.planner.binding.terms import BoundLiteral, BoundTerm, argument_of
+from skipindex.planner.binding.typed_calls import applied, is_of, through
+from skipindex.planner.functions import FUNCTIONS, dates
+from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
+from skipindex.planner.functions.registry import Argument, Coercion, Function, integer
+
+_INTERVAL_MONTHS: Final = {"MONTH": 1, "YEAR": 12}
+
+
+def coerced(operand: BoundTerm, coercion: Coercion, zone: str | None) -> BoundTerm:
+    """An argument as the function gets it; other types than these stay as they are.
+
+    Args:
+        operand: an argument of any type.
+        coercion: what becomes of a date or a time.
+        zone: the session's time zone, if it is known.
+    """
+    text = operand.expression
+    if coercion is Coercion.NONE:
+        return operand
+    if is_of(operand, "timestamp"):
+        operand = through(dates.wall_clock(zone), operand, text)
+    elif coercion is Coercion.INSTANT and is_of(operand, "date", "timestamp_ntz"):
+        if is_of(operand, "date"):
+            operand = through(dates.midnight(), operand, text)
+        existing = dates.existing(zone)
+        return operand if existing is None else through(existing, operand, text)
+    if coercion is Coercion.DATE and is_of(operand, "timestamp_ntz"):
+        return through(dates.to_date(), operand, text)
+    if coercion is Coercion.TEXT and is_of(operand, "date", "timestamp_ntz"):
+        kind = BoundLiteral(Domain("string"), "STRING", "'STRING'")
+        return applied("cast", [operand, kind], text)
+    return operand
+
+
+def bound_moment(value: datetime, name: str, zone: str | None) -> BoundLiteral:
+    """A timestamp as an argument.
+
+    Raises:
+        NotJudgedError: it depends on rules of a time zone.
+    """
+    domain = Domain(name)
+    at = cut(domain, value, zone if name == "timestamp" else "UTC")
+    if isinstance(at, Refusal) or at.slack or at.ge is None:
+        raise NotJudgedError("a timestamp that depends on the time zone")
+    assert isinstance(at.ge, int)
+    return BoundLiteral(domain, at.ge, argument_sql(value))
+
+
+def shifted(sign: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm | None:
+    """A date and a number of days; None for any other sum."""
+    if len(operands) != 2:
+        return None
+    left, right = operands
+    if is_of(left, "date") and is_of(right, "int"):
+        name = "date_add" if sign == "+" else "date_sub"
+        return applied(name, [left, right], text)
+    if sign == "+" and is_of(left, "int") and is_of(right, "date"):
+        return applied("date_add", [right, left], text)
+    return None
+
+
+def moved(
+    operand: BoundTerm, sign: str, interval: Call, text: str, zone: str | None
+) -> BoundTerm:
+    """A date or a time, and an interval.
+
+    Raises:
+        NotJudgedError: the type, or the interval, is none that is added so.
+    """
+    number, unit = interval.arguments
+    if not isinstance(number, int) or operand.domain is None:
+        raise NotJudgedError("an interval")
+    number = number if sign == "+" else -number
+    months = _INTERVAL_MONTHS.get(str(unit))
+    name = operand.domain.name
+    if name == "date" and (months is not None or unit == "DAY"):
+        distance = BoundLiteral(integer(32), number * (months or 1), str(number))
+        function = "date_add" if months is None else "add_months"
+        return applied(function, [operand, distance], text)
+    if name not in {"timestamp", "timestamp_ntz"} or unit not in CLOCK_UNITS:
+        raise NotJudgedError("an interval")
+    micros = number * CLOCK_UNITS[str(unit)]
+    if name == "timestamp_ntz" or abs(micros) < DAY:
+        return _later(operand, micros, text)
+    # Whole days of an instant, 24 hours too, are those of the session's wall clock.
+    local = _later(through(dates.wall_clock(zone), operand, text), micros, text)
+    return through(dates.instant(zone), local, text)
+
+
+def _later(operand: BoundTerm, micros: int, text: str) -> BoundTerm:
+    assert operand.domain is not None
+    distance = BoundLiteral(integer(64), micros, str(micros))
+    sum_ = FUNCTIONS["+"].resolve([Argument(integer(64)), argument_of(distance)])
+    assert sum_ is not None
+    function = Function(operand.domain, sum_.apply, 1, sum_.span, key="+")
+    return BoundCall(function, (operand, distance), text)

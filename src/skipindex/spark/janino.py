@@ -1,0 +1,39 @@
+"""Java sources compiled in the driver, by the compiler that Spark generates code with.
+
+The classes are known to the driver's JVM alone, and to what it is given of them: no jar
+is installed, and executors need nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+
+def source_of(package: str, name: str) -> str:
+    """The Java source of the class ``name``, which a package of skipindex brings."""
+    return (files(package) / f"{name}.java").read_text(encoding="utf-8")
+
+
+def compile_classes(jvm: Any, sources: Mapping[str, str]) -> Any:
+    """The class loader of the compiled sources; its parent has Spark's classes.
+
+    The classes may name one another.  A class is compiled when it is first loaded.
+
+    Args:
+        jvm: the driver's, as ``SparkContext`` gives it to Python.
+        sources: by the name of its public class with the package, the Java source.
+
+    Raises:
+        Py4JError: the JVM has no Janino, or, when a class is loaded, its source is not
+            accepted.
+    """
+    resource = jvm.org.codehaus.commons.compiler.util.resource
+    found = jvm.java.util.HashMap()
+    for name, source in sources.items():
+        found.put(name.replace(".", "/") + ".java", source.encode())
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return jvm.org.codehaus.janino.JavaSourceClassLoader(
+        parent, resource.MapResourceFinder(found), "UTF-8"
+    )

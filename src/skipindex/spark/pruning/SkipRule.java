@@ -1,0 +1,157 @@
+package skipindex;
+
+import java.util.ArrayList;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SessionState;
+
+/**
+ * Gives every scan of Parquet files of a known table a SkippingFileIndex.
+ *
+ * Scans of other formats, of streams and of several tables at once stay as they are.
+ */
+public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
+    static final String PARQUET =
+        "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat";
+    private volatile PlannerCalls planner;
+    private volatile SessionState session;
+    private volatile String id = "";
+
+    /** To be called before the rule is used; the arguments are those of PlannerCalls. */
+    public PlannerCalls connect(
+            String id,
+            SessionState session,
+            java.util.function.Function plan,
+            java.util.function.Function files,
+            java.util.function.Function canUseKeys,
+            java.util.function.Function failed,
+            String indexFolder,
+            String settings) {
+        this.id = id;
+        this.session = session;
+        this.planner = new PlannerCalls(plan, files, canUseKeys, failed, indexFolder, settings);
+        return planner;
+    }
+
+    public String id() {
+        return id;
+    }
+
+    public TreeNode apply(TreeNode plan) {
+        if (!planner.isEnabled()) return plan;
+        try {
+            LogicalPlan logical = (LogicalPlan) plan;
+            boolean isJoined = hasJoin(logical);
+            LogicalPlan skipping = (LogicalPlan) logical.transform(new Scans(this, isJoined));
+            if (isJoined) JoinKeys.attach(skipping, session);
+            return skipping;
+        } catch (Throwable problem) {
+            planner.report(problem);
+            return plan;
+        }
+    }
+
+    /** Only a join asks how large a scan is. */
+    static boolean hasJoin(LogicalPlan plan) {
+        if (plan instanceof Join) return true;
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) if (hasJoin((LogicalPlan) children.next())) return true;
+        return false;
+    }
+
+    static class Scans extends scala.runtime.AbstractPartialFunction {
+        final SkipRule rule;
+        final boolean withSizes;
+
+        Scans(SkipRule rule, boolean withSizes) {
+            this.rule = rule;
+            this.withSizes = withSizes;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof LogicalRelation || node instanceof Filter;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+            try {
+                LogicalPlan changed = rule.changed(node, withSizes);
+                if (changed != null) return changed;
+            } catch (Throwable problem) {
+                rule.planner.report(problem);
+            }
+            return otherwise.apply(node);
+        }
+    }
+
+    /** The plan in which files are skipped; null if there is nothing to change. */
+    LogicalPlan changed(Object node, boolean withSizes) throws java.io.IOException {
+        if (node instanceof LogicalRelation) return skipping((LogicalRelation) node);
+        if (!(node instanceof Filter)) return null;
+        Filter filter = (Filter) node;
+        if (!(filter.child() instanceof LogicalRelation)) return null;
+        LogicalRelation scan = skipping((LogicalRelation) filter.child());
+        if (scan == null) return null;
+        ArrayList split = new ArrayList();
+        split(filter.condition(), split);
+        SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(TO_SEQ(split), scan.output());
+        index(scan).setCondition(conjuncts, withSizes);
+        return new Filter(filter.condition(), scan);
+    }
+
+    static SkippingFileIndex index(LogicalRelation scan) {
+        return (SkippingFileIndex) ((HadoopFsRelation) scan.relation()).location();
+    }
+
+    /** The conjuncts of a condition that are the same whenever they are computed. */
+    static void split(Expression condition, ArrayList conjuncts) {
+        ArrayList pending = new ArrayList();
+        pending.add(condition);
+        while (!pending.isEmpty()) {
+            Expression one = (Expression) pending.remove(pending.size() - 1);
+            if (one instanceof And) {
+                pending.add(((And) one).right());
+                pending.add(((And) one).left());
+            } else if (one.deterministic()) conjuncts.add(one);
+        }
+    }
+
+    /** The scan with a SkippingFileIndex; null if it has one, or can have none. */
+    LogicalRelation skipping(LogicalRelation scan) throws java.io.IOException {
+        if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return null;
+        HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
+        FileIndex location = relation.location();
+        String kind = location.getClass().getSimpleName();
+        boolean isListing = kind.equals("InMemoryFileIndex") || kind.equals("CatalogFileIndex");
+        if (!isListing || !relation.fileFormat().getClass().getName().equals(PARQUET)) return null;
+        Path root = null;
+        SEQ paths = location.rootPaths();
+        for (int i = 0; i < paths.size(); i++) {
+            Path path = (Path) paths.apply(i);
+            if (root != null && isBelow(path, root)) continue;
+            Path table = planner.tableOf(path, relation.sparkSession().sparkContext().hadoopConfiguration());
+            if (table == null) continue; // the files there are unknown, so they stay
+            if (root != null && !table.equals(root)) return null;
+            root = table;
+        }
+        if (root == null) return null;
+        HadoopFsRelation skipping = new HadoopFsRelation(
+            new SkippingFileIndex(relation, planner, root, scan.catalogTable().isDefined()),
+            relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(),
+            relation.fileFormat(), relation.options(), relation.sparkSession());
+        return scan.copy(
+            skipping, scan.output(), scan.catalogTable(), scan.isStreaming() SCAN_STREAM);
+    }
+
+    private static boolean isBelow(Path path, Path root) {
+        return path.toUri().getPath().startsWith(root.toUri().getPath() + "/");
+    }
+}

@@ -1,0 +1,208 @@
+package skipindex;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * A file index of Spark's, without the files that hold no row for which the filters are TRUE.
+ *
+ * It lists what the other index lists. A file that the planner does not know, or knows with
+ * another size or time, stays.
+ */
+public class SkippingFileIndex implements FileIndex {
+    final FileIndex base;
+    final PlannerCalls planner;
+    final Path root;
+    final StructType data;
+    final scala.collection.immutable.Map options;
+    final boolean isCatalogTable;
+    volatile long estimate = -1L;
+    /** Conjuncts that Spark does not pass on, as they have columns of files and of folders. */
+    private volatile SEQ mixed;
+    private volatile String mixedJson = "";
+    private volatile ArrayList keys = new ArrayList();
+
+    SkippingFileIndex(
+            HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable) {
+        this.base = relation.location();
+        this.planner = planner;
+        this.root = root;
+        this.data = relation.dataSchema();
+        this.options = relation.options();
+        this.isCatalogTable = isCatalogTable;
+    }
+
+    public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
+        return remaining(partitionFilters, dataFilters, false);
+    }
+
+    SEQ remaining(SEQ partitionFilters, SEQ dataFilters, boolean isEstimate) {
+        SEQ all = base.listFiles(partitionFilters, dataFilters);
+        boolean asksNothing = dataFilters.isEmpty() && mixed == null && keys.isEmpty();
+        if (asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
+        PlannerCalls.Answer answer;
+        try {
+            String question = planner.question(
+                root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
+                isEstimate ? "" : keysJson(), ExpressionJson.json(withMixed(dataFilters)));
+            answer = planner.ask(question, root);
+        } catch (Throwable problem) {
+            planner.report(problem);
+            return all;
+        }
+        return answer == null ? all : without(all, answer);
+    }
+
+    private static SEQ without(SEQ all, PlannerCalls.Answer answer) {
+        ArrayList directories = new ArrayList();
+        scala.collection.Iterator i = all.iterator();
+        while (i.hasNext()) {
+            PartitionDirectory directory = (PartitionDirectory) i.next();
+            ArrayList files = new ArrayList();
+            int n = 0;
+            scala.collection.Iterator j = directory.files().iterator();
+            while (j.hasNext()) {
+                FileStatusWithMetadata file = (FileStatusWithMetadata) j.next();
+                n++;
+                if (!answer.rulesOut(file.fileStatus())) files.add(file);
+            }
+            if (files.size() == n) directories.add(directory);
+            else if (!files.isEmpty()) {
+                directories.add(new PartitionDirectory(directory.values(), TO_SEQ(files)));
+            }
+        }
+        return TO_SEQ(directories);
+    }
+
+    private SEQ withMixed(SEQ dataFilters) {
+        if (mixed == null) return dataFilters;
+        ArrayList both = new ArrayList();
+        add(both, dataFilters);
+        add(both, mixed);
+        return TO_SEQ(both);
+    }
+
+    private static void add(ArrayList list, SEQ more) {
+        scala.collection.Iterator each = more.iterator();
+        while (each.hasNext()) list.add(each.next());
+    }
+
+    /** For each column with keys that the planner has an index for, a name and a list. */
+    private String keysJson() {
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < keys.size(); i++) {
+            JoinKeys one = (JoinKeys) keys.get(i);
+            try {
+                String listed = planner.canUseKeys(root, one.column) ? one.json() : null;
+                if (listed == null) continue;
+                if (text.length() > 0) text.append(',');
+                text.append('[');
+                PlannerCalls.quote(text, one.column);
+                text.append(',').append(listed).append(']');
+            } catch (Throwable problem) {
+                planner.report(problem);
+            }
+        }
+        return text.toString();
+    }
+
+    boolean hasKeys() {
+        return !keys.isEmpty();
+    }
+
+    /** Tell which keys columns need to have: JoinKeys. */
+    void setKeys(ArrayList keys) {
+        this.keys = keys;
+    }
+
+    /** Tell the condition right above the scan. */
+    void setCondition(SEQ conjuncts, boolean withSize) {
+        ArrayList both = new ArrayList();
+        scala.collection.Iterator each = conjuncts.iterator();
+        while (each.hasNext()) {
+            Expression one = (Expression) each.next();
+            if (isMixed(one)) both.add(one);
+        }
+        if (!both.isEmpty()) {
+            mixed = TO_SEQ(both);
+            mixedJson = ExpressionJson.json(mixed);
+        }
+        // The index of a catalog lists folders that a partition filter has not left out.
+        if (withSize && !base.getClass().getSimpleName().equals("CatalogFileIndex")) {
+            estimate = bytes(conjuncts);
+        }
+    }
+
+    private boolean isMixed(Expression conjunct) {
+        boolean ofFolders = false;
+        boolean ofFiles = false;
+        String[] names = base.partitionSchema().fieldNames();
+        scala.collection.Iterator columns = conjunct.references().iterator();
+        while (columns.hasNext()) {
+            String name = ((Attribute) columns.next()).name();
+            if (Arrays.asList(names).contains(name)) ofFolders = true;
+            else ofFiles = true;
+        }
+        return ofFolders && ofFiles;
+    }
+
+    /** The size of the files that remain. */
+    private long bytes(SEQ conjuncts) {
+        long bytes = 0L;
+        scala.collection.Iterator i = remaining(TO_SEQ(new ArrayList()), conjuncts, true).iterator();
+        while (i.hasNext()) {
+            scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
+            while (j.hasNext()) bytes += ((FileStatusWithMetadata) j.next()).fileStatus().getLen();
+        }
+        return Math.max(1L, Math.min(bytes, base.sizeInBytes()));
+    }
+
+    public SEQ rootPaths() {
+        return base.rootPaths();
+    }
+
+    public String[] inputFiles() {
+        return base.inputFiles();
+    }
+
+    public void refresh() {
+        base.refresh();
+    }
+
+    public long sizeInBytes() {
+        return estimate < 0L ? base.sizeInBytes() : estimate;
+    }
+
+    public StructType partitionSchema() {
+        return base.partitionSchema();
+    }
+
+    public scala.Option metadataOpsTimeNs() {
+        return base.metadataOpsTimeNs();
+    }
+
+    /** Spark finds scans that it can run once by this. */
+    public boolean equals(Object other) {
+        if (this == other) return true;
+        if (!(other instanceof SkippingFileIndex)) return false;
+        SkippingFileIndex index = (SkippingFileIndex) other;
+        boolean isAlike = base.equals(index.base) && mixedJson.equals(index.mixedJson);
+        return isAlike && keys.isEmpty() && index.keys.isEmpty();
+    }
+
+    public int hashCode() {
+        return base.hashCode();
+    }
+
+    public String toString() {
+        return "SkippingFileIndex(" + root + ")";
+    }
+}

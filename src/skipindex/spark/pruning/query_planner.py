@@ -1,0 +1,281 @@
+"""What the driver asks while it plans a query: which files hold no matching row."""
+
+from __future__ import annotations
+
+import json
+import logging
+import struct
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from skipindex.errors import PlanError, SkipIndexError, first_line
+from skipindex.expressions import In, Reference, conjunction
+from skipindex.expressions.atoms import IntegerSet
+from skipindex.planner.plan import Plan, plan_files
+from skipindex.planner.sql.parser import parse
+from skipindex.spark.catalyst.conditions import Conditions, conditions
+from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
+from skipindex.storage.file_system.location import Location
+
+LOG: Final = logging.getLogger("skipindex")
+TIME_LIMIT: Final = "skipindex.timeLimit"
+DEFAULT_TIME_LIMIT: Final = 10.0
+"""Seconds that a query waits for a plan; then it reads every file."""
+MAX_RECORDS: Final = 32
+_THREADS: Final = 8
+
+_ZONE: Final = "spark.sql.session.timeZone"
+_CASE: Final = "spark.sql.caseSensitive"
+_READING: Final[Mapping[str, frozenset[str]]] = {
+    "spark.sql.parquet.datetimeRebaseModeInRead": frozenset({"corrected", "exception"}),
+    "spark.sql.parquet.fieldId.read.enabled": frozenset({"false"}),
+    "spark.sql.parquet.int96RebaseModeInRead": frozenset({"corrected", "exception"}),
+    "spark.sql.parquet.int96TimestampConversion": frozenset({"false"}),
+}
+"""Settings under which Spark reads the values that indexes are of.
+
+What an expression of Catalyst means is fixed, so that settings for SQL text do not
+matter here.
+"""
+_REBASE: Final = frozenset({"corrected", "exception"})
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
+SETTINGS: Final = (_ZONE, _CASE, TIME_LIMIT, *_READING)
+"""What a question tells of the session."""
+_PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+}
+"""Types under which a folder's name has one value, whatever the session's settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What one scan of a query asked, and which files it reads for it.
+
+    Args:
+        folder: of the table.
+        condition: the conditions of the scan as they were judged, in Spark SQL;
+            ``opaque()`` stands for what only Spark can compute.
+        n_files: of the table.
+        n_skipped: of these, files that hold no matching row.
+        seconds: that planning took.
+        is_estimate: whether only the size of a join's side was asked for.
+        problem: why nothing was skipped, if planning failed.
+        plan: tells more; None if planning failed.
+
+    >>> sx.enable(spark)
+    >>> spark.read.parquet(path).where("price < 4").count()
+    3
+    >>> sx.last_plans(spark)[-1].n_skipped
+    1
+    >>> sx.disable(spark)
+    """
+
+    folder: str
+    condition: str
+    n_files: int
+    n_skipped: int
+    seconds: float
+    is_estimate: bool = False
+    problem: str = ""
+    plan: Plan | None = None
+
+    @property
+    def n_read(self) -> int:
+        """The files that are left to read, of those that the table has."""
+        return self.n_files - self.n_skipped
+
+    def __str__(self) -> str:
+        found = self.problem or f"{self.n_read} of {self.n_files} files"
+        return f"{self.folder}: {found} for: {self.condition}"
+
+
+class QueryPlanner:
+    """Answers the questions of one session's scans; whatever fails, all is read."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.records: deque[QueryPlan] = deque(maxlen=MAX_RECORDS)
+        self._pool = ThreadPoolExecutor(_THREADS, "skipindex")
+        self._warned = False
+
+    def answer(self, text: str) -> bytes | None:
+        """The number of a listing and a bit for each of its files; None is "read all".
+
+        Args:
+            text: the question as ``PlannerCalls`` writes it.
+        """
+        header, _, conjuncts = text.partition("\n")
+        question = json.loads(header)
+        limit = float(question["settings"][TIME_LIMIT] or DEFAULT_TIME_LIMIT)
+        try:
+            return self._pool.submit(self._judged, question, conjuncts).result(limit)
+        except TimeoutError:
+            self._failed(
+                question, f"planning took more than {limit:g} s ({TIME_LIMIT})"
+            )
+        except Exception as error:  # noqa: BLE001 (a query never fails by its plan)
+            self._failed(question, f"{type(error).__name__}: {first_line(error)}")
+        return None
+
+    def files(self, number: str) -> bytes:
+        """The files of a listing, as ``PlannerCalls`` reads them.
+
+        Raises:
+            TableError: the listing is not remembered any more.
+        """
+        return self.tables.numbered(int(number)).packed_files()
+
+    def can_use_keys(self, text: str) -> bytes | None:
+        """Something if files can be left out by keys of a column, else None.
+
+        Args:
+            text: the folder and the column, as ``PlannerCalls`` writes them.
+        """
+        asked = json.loads(text)
+        try:
+            state = self.tables.current(_location(asked)).state
+            column = state.resolve(asked["column"])
+            is_indexed = state.blobs(column) or state.maps(column)
+        except (SkipIndexError, OSError):
+            return None
+        return b"1" if is_indexed else None
+
+    def failed(self, reason: str) -> None:
+        """Warn, once a session, that a query reads all files of a table."""
+        if not self._warned:
+            self._warned = True
+            LOG.warning(
+                "a query reads all files, as it could not be planned (this is said "
+                "once a session; last_plans tells of others): %s",
+                reason,
+            )
+
+    def _failed(self, question: Mapping[str, Any], problem: str) -> None:
+        self.records.append(QueryPlan(question["root"], "", 0, 0, 0.0, problem=problem))
+        self.failed(f"{question['root']}: {problem}")
+
+    def _judged(self, question: Mapping[str, Any], conjuncts: str) -> bytes | None:
+        start = time.perf_counter()
+        settings = question["settings"]
+        _check_reading(settings, question["options"])
+        location = _location(question)
+        table = self.tables.current(location)
+        judged = _judged_columns(table, question)
+        asked = conditions(conjuncts, judged)
+        plan = _plan(table, asked, question, judged)
+        skipped = np.zeros(0, np.int64)
+        if plan is not None:
+            skipped = np.flatnonzero(~plan.evaluation.possible)
+            skipped = skipped[table.unchanged(skipped)]
+        self.records.append(
+            QueryPlan(
+                location.full(""),
+                asked.text if plan is None else plan.where,
+                len(table.state),
+                len(skipped),
+                time.perf_counter() - start,
+                is_estimate=question["is_estimate"],
+                plan=plan,
+            )
+        )
+        if not len(skipped):
+            return None
+        bits = np.zeros(len(table.state), np.bool_)
+        bits[skipped] = True
+        packed = np.packbits(bits, bitorder="little").tobytes()
+        return struct.pack("<q", table.number) + packed
+
+
+def _check_reading(
+    settings: Mapping[str, str | None], options: Mapping[str, str]
+) -> None:
+    """Raise ``PlanError`` if Spark reads other values than indexes are of."""
+    for name, accepted in _READING.items():
+        value = settings[name]
+        if value is not None and value.lower() not in accepted:
+            raise PlanError(
+                f"the session has {name}={value}, under which files hold other values "
+                f"than their indexes (accepted: {', '.join(sorted(accepted))})"
+            )
+    for name, value in options.items():
+        if value.lower() not in _REBASE:
+            raise PlanError(
+                f"the scan has the option {name}={value}, under which files hold other "
+                f"values than their indexes (accepted: {', '.join(sorted(_REBASE))})"
+            )
+
+
+def _judged_columns(
+    table: ScannedTable, question: Mapping[str, Any]
+) -> Mapping[str, str]:
+    """The columns whose values are those that the table's indexes tell of.
+
+    A partition column counts if Spark takes its values from the folders' names, as
+    the table does: a catalog may say otherwise.
+    """
+    data, partitions = _types(question["data"]), _types(question["partitions"])
+    taken = table.partition_names | {name.lower() for name in partitions}
+    judged = {name: kind for name, kind in data.items() if name.lower() not in taken}
+    if question["is_catalog_table"]:
+        return judged
+    for column in table.state.partitions:
+        kind = partitions.get(column.name, "")
+        is_same = (
+            column.dtype is not None and _PARTITION_TYPES.get(kind) == column.dtype
+        )
+        if is_same and len(column.names) == 1:
+            judged[column.name] = kind
+    return judged
+
+
+@lru_cache(maxsize=64)
+def _types(schema: str) -> Mapping[str, str]:
+    """The types of a schema's columns, as Catalyst spells them."""
+    fields = StructType.fromJson(json.loads(schema)).fields
+    return {field.name: field.dataType.simpleString() for field in fields}
+
+
+def _location(asked: Mapping[str, Any]) -> Location:
+    return scanned_location(asked["scheme"], asked["authority"], asked["root"])
+
+
+def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] | None:
+    """The keys of a join for a column of this type; None if it is no type of keys."""
+    if kind in _INTEGERS:
+        return IntegerSet(np.array(values, np.int64))
+    return tuple(values) if kind == "string" else None
+
+
+def _plan(
+    table: ScannedTable,
+    asked: Conditions,
+    question: Mapping[str, Any],
+    judged: Mapping[str, str],
+) -> Plan | None:
+    """The plan for what was understood of the conditions; None if nothing was."""
+    keys = [
+        In(Reference((name,)), key_set)
+        for name, values in question["keys"]
+        if (key_set := _key_set(values, judged.get(name, ""))) is not None
+    ]
+    if not asked.texts and not keys:
+        return None
+    settings = question["settings"]
+    return plan_files(
+        conjunction([parse(asked.text), *keys]),
+        table=table.typed(question["data"]),
+        timezone=asked.zone or settings[_ZONE],
+        case_sensitive=settings[_CASE] == "true",
+    )

@@ -1,0 +1,186 @@
+"""The tables that queries scan, as they are now: opened once, and looked at again.
+
+A verdict about a file is for one size and one time of it.  Spark's listing may be old,
+and so may ours: the file index compares the two, and ``unchanged`` compares ours with
+the files themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from itertools import count
+from typing import Final
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+
+from skipindex.errors import TableError
+from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.log import latest_version
+from skipindex.table import TableState, declared_schema, open_state
+
+MAX_TABLES: Final = 64
+"""So many tables are remembered; the one that was asked for least recently goes."""
+_MAX_SCHEMAS: Final = 16
+_MAX_RECENT: Final = 8
+_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
+"""Hadoop's names of a scheme that Arrow knows under another."""
+_NUMBERS = count(1)
+
+
+class ScannedTable:
+    """A table at one moment, with the types that scans give its columns."""
+
+    def __init__(self, state: TableState) -> None:
+        self.state = state
+        self.number = next(_NUMBERS)
+        """Of the listing: the driver asks for the files of a new number alone."""
+        self.is_current = True
+        """Whether no file is known to have changed since."""
+        columns = state.partitions
+        self.partition_names = frozenset(n.lower() for c in columns for n in c.names)
+        """Every spelling of a partition column, in small letters."""
+        self._typed: dict[str, TableState] = {}
+
+    def typed(self, schema: str) -> TableState:
+        """The table, with the types that a scan gives the columns of its files.
+
+        Args:
+            schema: of the scan's files, in Spark's JSON.
+
+        Raises:
+            TableError: the JSON cannot be read.
+        """
+        if schema not in self._typed:
+            found = declared_schema(schema)
+            if found is None:
+                raise TableError(f"no schema of Spark's: {schema[:80]!r}")
+            fields, refused = found
+            names = self.partition_names
+            own = pa.schema([f for f in fields if f.name.lower() not in names])
+            if len(self._typed) >= _MAX_SCHEMAS:
+                self._typed.clear()
+            self._typed[schema] = self.state.typed(own, refused)
+        return self._typed[schema]
+
+    def packed_files(self) -> bytes:
+        """Sizes, times in milliseconds and paths, as ``PlannerCalls`` reads them."""
+        state = self.state
+        names = "".join(f"{path}\0" for path in state.paths)
+        return b"".join(
+            [
+                struct.pack("<q", len(state)),
+                state.sizes.astype("<i8").tobytes(),
+                (state.mtimes // 1_000_000).astype("<i8").tobytes(),
+                names.encode("utf-8", "surrogateescape"),
+            ]
+        )
+
+    def unchanged(self, files: np.ndarray) -> np.ndarray:
+        """Which of these files are now as they were listed, by their positions.
+
+        Spark reads what a file holds now, even where its own listing is older, so a
+        verdict about former content must not count.  The files of a store are listed
+        for every plan, so nothing is asked again there.
+        """
+        state = self.state
+        if not state.location.is_local:
+            return np.ones(len(files), np.bool_)
+        paths = [state.location.full(state.paths[i]) for i in files.tolist()]
+        marks = np.array(list(_marks(paths)), np.int64).reshape(-1, 2)
+        same: np.ndarray = marks[:, 0] == state.sizes[files]
+        same &= marks[:, 1] == state.mtimes[files]
+        self.is_current &= bool(same.all())
+        return same
+
+
+def _marks(paths: list[str]) -> Iterator[tuple[int, int]]:
+    for path in paths:
+        try:
+            there = os.stat(path)  # noqa: PTH116 (three times faster)
+        except OSError:
+            yield -1, -1
+        else:
+            yield there.st_size, there.st_mtime_ns
+
+
+class Tables:
+    """The tables of this process by their folders, as they are now."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Location, ScannedTable] = OrderedDict()
+        self._given: dict[Location, TableState] = {}
+        # The driver asks for the files of a listing after the answer that named it.
+        self._recent: deque[ScannedTable] = deque(maxlen=_MAX_RECENT)
+
+    def give(self, state: TableState) -> None:
+        """Open the table of this folder as this one was opened."""
+        with self._lock:
+            self._given[state.location] = state
+            self._known.pop(state.location, None)
+
+    def current(self, location: Location) -> ScannedTable:
+        """The table as it is now, as far as the log and the files seen tell.
+
+        A file that came or changed since then is not known, so it is read.
+
+        Raises:
+            TableError: there is no such table.
+        """
+        with self._lock:
+            known = self._known.get(location)
+        if known is not None and _is_current(known):
+            return known
+        former = known.state if known else self._given.get(location)
+        state = former.refresh() if former else open_state(location)
+        found = ScannedTable(state)
+        with self._lock:
+            self._known[location] = found
+            self._recent.append(found)
+            self._known.move_to_end(location)
+            while len(self._known) > MAX_TABLES:
+                self._known.popitem(last=False)
+        return found
+
+    def numbered(self, number: int) -> ScannedTable:
+        """The table whose listing has that number.
+
+        Raises:
+            TableError: it is not among the newest any more.
+        """
+        with self._lock:
+            for known in (*self._known.values(), *self._recent):
+                if known.number == number:
+                    return known
+        raise TableError(f"listing {number} is not remembered any more")
+
+
+def _is_current(known: ScannedTable) -> bool:
+    """Whether the log has no newer commit, and no file is known to have changed."""
+    location = known.state.location
+    if not location.is_local or not known.is_current:
+        return False
+    return latest_version(location) == known.state.snapshot.newest
+
+
+def scanned_location(scheme: str | None, authority: str | None, path: str) -> Location:
+    """The folder that Spark scans.
+
+    Args:
+        scheme: of its URI; None is the local file system, as is ``file``.
+        authority: of its URI, if any.
+        path: of its URI, without escapes.
+
+    Raises:
+        TableError: pyarrow has no file system for the scheme.
+    """
+    if scheme in {None, "file"}:
+        return location_of(path)
+    name = _SCHEMES.get(str(scheme), scheme)
+    return location_of(f"{name}://{authority or ''}{quote(path)}")

@@ -1,0 +1,205 @@
+"""The star form: unchanged SQL over five tables, before and after ``sx.enable``.
+
+The fact table has two layouts, as in the flat form: the order of generation, and the
+files of the clustered flat table with the fact's columns alone, so that the rows of a
+file are near by attributes of the dimensions.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from skipindex.build.column_requests import Request
+from ssb._lineorder import COLUMNS
+from ssb.generate import Dataset, Log
+from ssb.queries import DIMENSIONS, FACT, Query
+from ssb.run import matches_per_file
+
+SWITCH: Final = "skipindex.enabled"
+FACT_INDEXES: Final[Request] = {
+    "lo_orderdate": sx.BitSliced(),
+    "lo_custkey": ["bit_sliced", "key_set"],
+    "lo_suppkey": ["bit_sliced", "key_set"],
+    "lo_partkey": ["bit_sliced", "key_set"],
+    "lo_discount": sx.RangeBitmap(max_bitmaps=64),
+    "lo_quantity": sx.BitSliced(base=10),
+}
+"""Of the columns that the queries join by or filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class StarOutcome:
+    """One query on one layout of the fact table.
+
+    Args:
+        query: its name.
+        files: of the fact table.
+        read: files of it that the query read, plain and pruned.
+        oracle: files that hold a row for which the conditions of the flat form hold.
+        seconds: medians of the query from its text to its rows, plain and pruned.
+        equal: whether both gave the same rows in the same order.
+    """
+
+    query: str
+    files: int
+    read: tuple[int, int]
+    oracle: int
+    seconds: tuple[float, float]
+    equal: bool
+
+    @property
+    def is_right(self) -> bool:
+        """The same rows in the same order, from all files that hold a match."""
+        return self.equal and self.read[1] >= self.oracle
+
+
+def fact_layouts(dataset: Dataset, clustered: sx.Table) -> Mapping[str, Path]:
+    """The fact table by layout; the clustered one is written where it is missing.
+
+    Args:
+        dataset: of SSB.
+        clustered: the flat table, clustered.
+    """
+    path = dataset.path / "lineorder_clustered"
+    names = clustered.paths
+    if not path.exists() or len(list(path.glob("*.parquet"))) != len(names):
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        for name in names:
+            source = Path(clustered.location.full(name))
+            rows = pq.read_table(source, columns=list(COLUMNS))
+            pq.write_table(rows, path / source.name)
+    return {"unordered": dataset.tables[FACT], "clustered by attributes": path}
+
+
+def define_views(spark: SparkSession, dataset: Dataset, fact: Path) -> None:
+    """The five tables as temporary views, under the names of the benchmark."""
+    for name, _, _ in DIMENSIONS.values():
+        frame = spark.read.parquet(str(dataset.tables[name]))
+        frame.createOrReplaceTempView(name)
+    spark.read.parquet(str(fact)).createOrReplaceTempView(FACT)
+
+
+def run_star(
+    spark: SparkSession,
+    dataset: Dataset,
+    fact: Path,
+    flat: sx.Table,
+    queries: Sequence[Query],
+    *,
+    repeat: int,
+    log: Log,
+) -> list[StarOutcome]:
+    """Run ``queries`` on one layout, plain and pruned in turn, ``repeat`` times each.
+
+    Args:
+        spark: a session; skipping is enabled on it for the time of the call.
+        dataset: of SSB.
+        fact: the layout's folder, with its indexes.
+        flat: the flat table whose files have the rows of the fact's files.
+        queries: to run.
+        repeat: how often.
+        log: told about every query.
+    """
+    truth = matches_per_file(spark, flat, queries)
+    files = len(list(fact.glob("*.parquet")))
+    outcomes = []
+    sx.enable(spark)
+    try:
+        define_views(spark, dataset, fact)
+        for i, query in enumerate(queries, 1):
+            plain, pruned = interleaved(spark, query.star_sql(), repeat=repeat)
+            outcomes.append(
+                StarOutcome(
+                    query.name,
+                    files,
+                    read=(
+                        plain.files.get(fact.name, 0),
+                        pruned.files.get(fact.name, 0),
+                    ),
+                    oracle=len(truth[query.name]),
+                    seconds=(plain.seconds, pruned.seconds),
+                    equal=plain.rows == pruned.rows,
+                )
+            )
+            log(f"{i} of {len(queries)}: {query.name}")
+    finally:
+        sx.disable(spark)
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a text gave.
+
+    Args:
+        rows: of the answer.
+        files: that its scans read, by the name of the folder.
+        seconds: the median, from the text to the rows.
+    """
+
+    rows: Sequence[tuple[Any, ...]]
+    files: Mapping[str, int]
+    seconds: float
+
+    def read(self, folder: Path) -> int:
+        """The files of a folder that were read."""
+        return self.files.get(folder.name, 0)
+
+
+def interleaved(
+    spark: SparkSession, text: str, *, repeat: int
+) -> tuple[Answer, Answer]:
+    """The answers without and with skipping, in turn; a first pair is not timed."""
+    timed: dict[bool, list[float]] = {False: [], True: []}
+    answers: dict[bool, tuple[list[tuple[Any, ...]], Mapping[str, int]]] = {}
+    for turn in range(-1, repeat):
+        for on in (False, True):
+            spark.conf.set(SWITCH, str(on).lower())
+            began = time.perf_counter()
+            df = spark.sql(text)
+            rows = [tuple(row) for row in df.collect()]
+            if turn >= 0 or repeat == 1:
+                timed[on].append(time.perf_counter() - began)
+            answers[on] = (rows, files_read(df))
+    spark.conf.unset(SWITCH)
+    plain, pruned = (Answer(*answers[on], median(timed[on])) for on in (False, True))
+    return plain, pruned
+
+
+def files_read(df: DataFrame) -> dict[str, int]:
+    """How many files the scans of a query that ran have read, by folder.
+
+    By the metrics of Spark's own scans.
+    """
+    found: dict[str, int] = {}
+
+    def visit(node: Any) -> None:
+        name = node.getClass().getSimpleName()
+        inner: Callable[[], Any] | None = None
+        if name == "AdaptiveSparkPlanExec":
+            inner = node.executedPlan
+        elif name.endswith("QueryStageExec"):
+            inner = node.plan
+        if inner is not None:
+            visit(inner())
+        if name == "FileSourceScanExec":
+            folder = Path(str(node.relation().location().rootPaths().apply(0))).name
+            n = int(node.metrics().apply("numFiles").value())
+            found[folder] = found.get(folder, 0) + n
+        for nodes in (node.children(), node.subqueries()):
+            for i in range(nodes.size()):
+                visit(nodes.apply(i))
+
+    visit(df._jdf.queryExecution().executedPlan())  # noqa: SLF001 (no public name)
+    return found

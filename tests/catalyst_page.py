@@ -1,0 +1,89 @@
+"""The page of Catalyst's classes, made of the tables by which they are read.
+
+``python -m tests.catalyst_page`` writes ``docs/reference/catalyst.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from skipindex.spark.catalyst.classes import (
+    CALLS,
+    COMPARISONS,
+    TRANSPARENT,
+    Part,
+    Shape,
+)
+from skipindex.spark.catalyst.forms import FORMS
+from skipindex.spark.catalyst.names import NAMES
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "catalyst.md"
+HEAD = """\
+# Expressions of Spark
+
+While Spark plans a query, its optimizer brings the conditions of the query into a final
+form: constants are folded, casts are moved to literals, names are columns.  skipindex
+reads that form, and writes it as SQL for a plan.  The final conditions of a query, and
+the `Column`s of PySpark 3.5, are read so.
+
+A class that is listed here is read, if the expression holds no more than what is said.
+Any other expression, such as a Python function, is opaque: every row may match the
+condition that it stands in, and the conditions beside it are still judged.  Whether a
+function that is read can rule out files is for the plan to say: `plan.explain()` names
+the conditions that it does not judge.
+
+- A column is read if the table has it under that name and with exactly that type.  With
+  a collation, with the padding of `CHAR`, or with a wider type it is another column.
+- All conditions are read for one time zone, which is that of the first expression that
+  depends on one.  An expression with another zone is opaque.
+- What fails in ANSI mode and is NULL or wraps around without it is judged for both.
+  `try_add`, `try_cast` and their like are opaque.
+- A condition of more than 100 levels, or of more than 32 MiB, is opaque.
+
+This page is written by `python -m tests.catalyst_page`.
+"""
+
+
+def page() -> str:
+    return "\n".join(sections())
+
+
+def sections() -> Iterator[str]:
+    yield HEAD
+    yield "## Names and values\n"
+    chosen = {"Literal": FORMS["Literal"], "Cast": FORMS["Cast"], **NAMES}
+    rows = [(name, form.sql, form.only) for name, form in chosen.items()]
+    yield table("class", "SQL", "only", sorted(rows))
+    yield "## Conditions and functions\n"
+    rows = [
+        (name, form.sql, form.only)
+        for name, form in FORMS.items()
+        if name not in chosen
+    ]
+    for shapes in (COMPARISONS, CALLS):
+        rows += [(name, f"`{one.sql}`", only(one)) for name, one in shapes.items()]
+    yield table("class", "SQL", "only", sorted(rows))
+    yield "## Without an effect of their own\n"
+    yield "They are read as their operand.\n"
+    yield "\n".join(f"- `{name}`" for name in TRANSPARENT) + "\n"
+
+
+def only(shape: Shape) -> str:
+    """What is understood of a class."""
+    return "no `try_…`" if Part.MODE in shape.parts else ESCAPE.get(shape.sql, "")
+
+
+ESCAPE = {"ilike": "a backslash as the escape"}
+
+
+def table(*cells: object) -> str:
+    *head, rows = cells
+    assert isinstance(rows, list)
+    lines = [" | ".join(map(str, head)), " | ".join("---" for _ in head)]
+    lines += [" | ".join((f"`{name}`", *rest)) for name, *rest in rows]
+    return "\n".join(f"| {line} |".replace("  |", " |") for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

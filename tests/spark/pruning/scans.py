@@ -1,0 +1,55 @@
+"""What the scans of a query read, by Spark's own metrics, with and without pruning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+
+def scans(df: DataFrame) -> list[Any]:
+    """The scans of files in the plan that ran, and in its subqueries."""
+    found, pending = [], [df._jdf.queryExecution().executedPlan()]
+    while pending:
+        node = pending.pop()
+        kind = node.getClass().getSimpleName()
+        if kind == "AdaptiveSparkPlanExec":
+            pending.append(node.executedPlan())
+        elif kind.endswith("QueryStageExec"):
+            pending.append(node.plan())
+        elif kind == "FileSourceScanExec":
+            found.append(node)
+        for children in (node.children(), node.subqueries()):
+            pending += [children.apply(i) for i in range(children.size())]
+    return found
+
+
+def files_read(df: DataFrame, table: str = "") -> int:
+    """How many files the scans of a query read, by the metrics of its first run.
+
+    Args:
+        df: the query.
+        table: a part of the path of those scans that count.
+    """
+    df.collect()
+    return sum(
+        scan.metrics().apply("numFiles").value()
+        for scan in scans(df)
+        if table in str(scan.relation().location().rootPaths().apply(0))
+    )
+
+
+def rows_of(df: DataFrame) -> list[Row]:
+    return sorted(df.collect(), key=str)
+
+
+def with_and_without(
+    spark: SparkSession, query: Callable[[], DataFrame], table: str = ""
+) -> tuple[list[Row], int, int]:
+    """The rows of a query, and the files it reads with and without skipping."""
+    spark.conf.set("skipindex.enabled", "false")
+    expected, all_files = rows_of(query()), files_read(query(), table)
+    spark.conf.set("skipindex.enabled", "true")
+    assert rows_of(query()) == expected
+    return expected, files_read(query(), table), all_files

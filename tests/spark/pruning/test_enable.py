@@ -1,0 +1,438 @@
+"""``enable``: every query of a session has the same rows, from fewer files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as sf
+
+import skipindex as sx
+from skipindex.errors import EngineError
+from skipindex.spark.pruning.query_planner import QueryPlanner
+from tests.spark.pruning.scans import files_read, with_and_without
+
+pytestmark = pytest.mark.spark
+
+N_FILES = 10
+ROWS = 20
+"""Of every file."""
+
+
+def put(path: Path, file: int, *, rows: int = ROWS) -> None:
+    """A file of consecutive numbers, each with the rest by 7 and as text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ids = range(file * ROWS, file * ROWS + rows)
+    pq.write_table(
+        pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "rest": pa.array([i % 7 for i in ids], pa.int32()),
+                "name": [f"n{i}" for i in ids],
+            }
+        ),
+        path,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """Ten files, each with its own numbers, and with indexes."""
+    table = tmp_path / "t"
+    for file in range(N_FILES):
+        put(table / f"part-{file}.parquet", file)
+    sx.build_indexes(table, {"id": "minmax", "rest": "bitmap", "name": "bloom"})
+    return str(table)
+
+
+@pytest.fixture
+def pruned(spark: SparkSession) -> Iterator[SparkSession]:
+    sx.enable(spark)
+    yield spark
+    sx.disable(spark)
+    spark.conf.unset("skipindex.enabled")
+
+
+QUERIES = {
+    "SELECT * FROM t WHERE id = 77": 1,
+    "SELECT count(*) FROM t WHERE id BETWEEN 30 AND 50": 2,
+    "SELECT * FROM t WHERE name = 'n123'": 1,
+    "SELECT * FROM t WHERE id IN (1, 199) AND name LIKE 'n1%'": 2,
+    "SELECT * FROM (SELECT id + 1 AS next, id FROM t) WHERE id < 5": 1,
+    "WITH c AS (SELECT * FROM t WHERE id < 25) SELECT max(rest) FROM c": 2,
+    "SELECT * FROM t a JOIN t b ON a.id = b.id WHERE a.id = 77": 2,
+    "SELECT * FROM t WHERE id = 1 UNION ALL SELECT * FROM t WHERE id = 99": 2,
+    "SELECT count(*) FROM t WHERE id > (SELECT max(id) FROM t WHERE id < 3)": 11,
+    "SELECT * FROM t WHERE id = 7 AND EXISTS (SELECT 1 FROM t s WHERE s.id = 8)": 2,
+    "SELECT * FROM t LEFT ANTI JOIN (SELECT id FROM t WHERE id < 190) u USING (id)": 20,
+    "SELECT id, sum(id) OVER (ORDER BY id) FROM t WHERE id > 195": 1,
+    "SELECT * FROM t WHERE id > 1000": 0,
+    "SELECT * FROM t WHERE id = 5 AND rand() < 2": 1,
+}
+"""Queries, and at most how many files their scans read."""
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_a_text_has_the_same_rows_from_fewer_files(
+    pruned: SparkSession, folder: str, text: str
+) -> None:
+    pruned.read.parquet(folder).createOrReplaceTempView("t")
+    _, some, everything = with_and_without(pruned, lambda: pruned.sql(text))
+    assert some <= QUERIES[text]
+    assert some < everything or QUERIES[text] == 20
+
+
+def test_a_catalog_table_and_a_view_of_other_names(
+    pruned: SparkSession, folder: str
+) -> None:
+    pruned.sql(f"CREATE TABLE kept_files USING parquet LOCATION 'file:{folder}'")
+    try:
+        pruned.sql(
+            "CREATE OR REPLACE TEMP VIEW v AS "
+            "SELECT id AS number, upper(name) AS label FROM kept_files"
+        )
+        _, some, everything = with_and_without(
+            pruned, lambda: pruned.sql("SELECT label FROM v WHERE number = 42")
+        )
+        assert (some, everything) == (1, N_FILES)
+    finally:
+        pruned.sql("DROP TABLE kept_files")
+
+
+def test_a_defined_query_follows_enable_disable_and_the_setting(
+    spark: SparkSession, folder: str
+) -> None:
+    df = spark.read.parquet(folder).where("id = 77")
+
+    def again() -> int:
+        return files_read(df.select("*"))
+
+    assert again() == N_FILES
+    sx.enable(spark)
+    sx.enable(spark)
+    assert again() == 1
+    spark.conf.set("skipindex.enabled", "false")
+    assert again() == N_FILES
+    spark.conf.set("skipindex.enabled", "true")
+    planned = df.select("*")
+    planned.explain()
+    sx.disable(spark)
+    sx.disable(spark)
+    assert files_read(planned) == N_FILES, "it was planned while pruning was on"
+    assert again() == N_FILES
+    assert sx.last_plans(spark) == ()
+    spark.conf.unset("skipindex.enabled")
+
+
+def test_a_session_that_was_not_enabled_reads_all(
+    pruned: SparkSession, folder: str
+) -> None:
+    other = pruned.newSession()
+    assert files_read(other.read.parquet(folder).where("id = 77")) == N_FILES
+    assert files_read(pruned.read.parquet(folder).where("id = 77")) == 1
+
+
+def test_the_plan_says_what_was_skipped_and_why(
+    pruned: SparkSession, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    df = pruned.read.parquet(folder).where("id = 77 AND rest = 0")
+    df.collect()
+    df.explain()
+    assert "SkippingFileIndex" in capsys.readouterr().out
+    found = sx.last_plans(pruned)[-1]
+    assert (found.folder, found.n_read, found.n_files) == (folder, 1, N_FILES)
+    assert "id = 77" in found.condition
+    assert "1 of 10 files" in str(found)
+    assert found.plan is not None
+    assert all(file.reason for file in found.plan.skipped)
+
+
+def test_new_and_changed_files_are_read(pruned: SparkSession, folder: str) -> None:
+    assert files_read(pruned.read.parquet(folder).where("id = 5")) == 1
+    put(Path(folder, "new.parquet"), 0)
+    put(Path(folder, "part-7.parquet"), 0, rows=7)
+    df = pruned.read.parquet(folder).where("id = 5")
+    assert df.count() == 3
+    assert files_read(df) == 3
+
+
+def test_a_file_that_is_replaced_after_the_frame_was_defined_is_read(
+    pruned: SparkSession, folder: str
+) -> None:
+    df = pruned.read.parquet(folder)
+    assert df.where("id = 5").count() == 1
+    # Both listings are older than the file: that of the frame, and that of the table.
+    put(Path(folder, "part-7.parquet"), 0)
+    assert df.where("id = 5").count() == 2
+
+
+def test_a_file_that_is_gone_is_missed_as_it_is_without_pruning(
+    pruned: SparkSession, folder: str
+) -> None:
+    df = pruned.read.parquet(folder)
+    assert df.where("id = 5").count() == 1
+    Path(folder, "part-7.parquet").unlink()
+    for is_enabled in ("true", "false"):
+        pruned.conf.set("skipindex.enabled", is_enabled)
+        with pytest.raises(Exception, match="part-7"):
+            df.where("id = 5").count()
+    assert pruned.read.parquet(folder).where("id = 5").count() == 1
+
+
+def test_indexes_that_are_built_later_count_at_once(
+    pruned: SparkSession, tmp_path: Path
+) -> None:
+    for file in range(3):
+        put(tmp_path / "u" / f"part-{file}.parquet", file)
+    df = pruned.read.parquet(str(tmp_path / "u")).where("id = 5")
+    assert files_read(df.select("*")) == 3
+    sx.build_indexes(tmp_path / "u", {"id": "minmax"})
+    assert files_read(df.select("*")) == 1
+
+
+@pytest.mark.parametrize("of_catalog", [False, True])
+def test_partitions(pruned: SparkSession, tmp_path: Path, *, of_catalog: bool) -> None:
+    """A catalog may give a folder's rows another value than the folder's name says."""
+    table = tmp_path / "p"
+    for file in range(6):
+        put(table / f"month=0{file % 2 + 1}" / f"part-{file}.parquet", file)
+    sx.build_indexes(table, {"id": "minmax"})
+    text = "SELECT id, month FROM {} WHERE id = 25 OR (month = 2 AND id < 10)"
+    if not of_catalog:
+        pruned.read.parquet(str(table)).createOrReplaceTempView("p")
+        _, some, everything = with_and_without(
+            pruned, lambda: pruned.sql(text.format("p"))
+        )
+        assert (some, everything) == (1, 6)
+        return
+    pruned.sql(
+        "CREATE TABLE moved (id BIGINT, rest INT, name STRING, month INT) "
+        f"USING parquet PARTITIONED BY (month) LOCATION 'file:{table}'"
+    )
+    try:
+        for month, name in ((1, "02"), (2, "01")):
+            pruned.sql(
+                f"ALTER TABLE moved ADD PARTITION (month={month}) "
+                f"LOCATION 'file:{table}/month={name}'"
+            )
+        rows, *_ = with_and_without(pruned, lambda: pruned.sql(text.format("moved")))
+        assert len(rows) == 11
+    finally:
+        pruned.sql("DROP TABLE moved")
+
+
+def test_folders_and_files_of_a_table(pruned: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "p"
+    for file in range(6):
+        put(table / f"month={file % 2 + 1}" / f"part-{file}.parquet", file)
+    sx.build_indexes(table, {"id": "minmax"})
+    files = [str(path) for path in sorted(table.rglob("*.parquet"))]
+    for read in (
+        lambda: pruned.read.parquet(f"{table}/month=1"),
+        lambda: pruned.read.option("basePath", str(table)).parquet(f"{table}/month=1"),
+        lambda: pruned.read.parquet(*files),
+        lambda: pruned.read.parquet(f"{table}/*"),
+        lambda: pruned.read.option("recursiveFileLookup", "true").parquet(str(table)),
+    ):
+        _, some, everything = with_and_without(pruned, lambda: read().where("id = 45"))  # noqa: B023
+        assert some == 1 < everything
+
+
+def test_another_schema_is_what_counts(pruned: SparkSession, folder: str) -> None:
+    read = pruned.read.schema("id BIGINT, rest BIGINT, missing INT")
+    for text in ("missing IS NULL AND rest = 3", "missing = 1", "rest > 6"):
+        with_and_without(pruned, lambda: read.parquet(folder).where(text))  # noqa: B023
+    exact = pruned.read.schema("ID BIGINT, rest INT").parquet(folder)
+    for is_exact in ("true", "false"):
+        pruned.conf.set("spark.sql.caseSensitive", is_exact)
+        with_and_without(pruned, lambda: exact.where("ID = 5"))
+        with_and_without(pruned, lambda: exact.where("ID IS NULL"))
+    pruned.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize("where", ["session", "option"])
+def test_what_indexes_do_not_know_is_read_with_one_warning(
+    pruned: SparkSession, folder: str, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    read, name = pruned.read, "spark.sql.parquet.datetimeRebaseModeInRead"
+    if where == "option":
+        read = read.option("datetimeRebaseMode", "LEGACY")
+    else:
+        before = pruned.conf.get(name)
+        pruned.conf.set(name, "LEGACY")
+    try:
+        with caplog.at_level(logging.WARNING, "skipindex"):
+            for _ in range(2):
+                assert files_read(read.parquet(folder).where("id = 77")) == N_FILES
+    finally:
+        if where == "session":
+            pruned.conf.set(name, before)
+    assert [record.message.count("LEGACY") for record in caplog.records] == [1]
+    assert "LEGACY" in sx.last_plans(pruned)[-1].problem
+
+
+def test_a_planner_that_fails_or_is_slow_reads_all(
+    pruned: SparkSession,
+    folder: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    def slow(*_: object) -> None:
+        time.sleep(1)
+
+    pruned.conf.set("skipindex.timeLimit", "0.05")
+    for judged, problem in ((broken, "broken"), (slow, "skipindex.timeLimit")):
+        monkeypatch.setattr(QueryPlanner, "_judged", judged)
+        assert pruned.read.parquet(folder).where("id = 77").count() == 1
+        assert problem in sx.last_plans(pruned)[-1].problem
+    pruned.conf.unset("skipindex.timeLimit")
+    assert len(caplog.records) == 1
+
+
+def test_damaged_indexes_are_not_used(pruned: SparkSession, folder: str) -> None:
+    for pack in Path(folder, "_skipindex").rglob("*"):
+        if pack.is_file():
+            pack.write_bytes(pack.read_bytes()[:-9] + b"123456789")
+    df = pruned.read.parquet(folder).where("id = 77")
+    assert df.count() == 1
+
+
+def test_threads(pruned: SparkSession, folder: str) -> None:
+    df = pruned.read.parquet(folder)
+
+    def count(i: int) -> int:
+        return df.where(sf.col("id") == i * 5).count()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(count, range(30))) == [1] * 30
+
+
+def test_a_join_knows_the_size_of_the_files_that_are_left(
+    pruned: SparkSession, folder: str
+) -> None:
+    size = sum(path.stat().st_size for path in Path(folder).glob("*.parquet"))
+    pruned.conf.set("spark.sql.autoBroadcastJoinThreshold", str(size // 2))
+    pruned.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        pruned.read.parquet(folder).createOrReplaceTempView("t")
+        joined = pruned.sql(
+            "SELECT * FROM t a JOIN t b ON a.id = b.rest WHERE a.name = 'n3'"
+        )
+        kind = joined._jdf.queryExecution().executedPlan().toString()
+        assert "BroadcastHashJoin" in kind
+        pruned.conf.set("skipindex.enabled", "false")
+        kind = joined.select("*")._jdf.queryExecution().executedPlan().toString()
+        assert "BroadcastHashJoin" not in kind
+    finally:
+        pruned.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+        pruned.conf.unset("spark.sql.adaptive.enabled")
+
+
+def test_a_table_that_reads_and_overwrites_itself(
+    pruned: SparkSession, folder: str
+) -> None:
+    pruned.sql(f"CREATE TABLE own USING parquet LOCATION 'file:{folder}'")
+    try:
+        pruned.sql("INSERT INTO own SELECT id + 1000, rest, name FROM own WHERE id < 5")
+        assert pruned.sql("SELECT * FROM own WHERE id >= 1000").count() == 5
+        assert pruned.sql("SELECT * FROM own WHERE id < 5").count() == 5
+        pruned.sql(
+            f"INSERT OVERWRITE DIRECTORY 'file:{folder}-copy' USING parquet "
+            "SELECT * FROM own WHERE id < 5"
+        )
+        assert pruned.read.parquet(f"{folder}-copy").count() == 5
+        pruned.sql("INSERT OVERWRITE own VALUES (3L, 3, 'x')")
+        assert pruned.sql("SELECT name FROM own WHERE id = 3").collect() == [Row("x")]
+    finally:
+        pruned.sql("DROP TABLE own")
+
+
+def test_a_cached_frame_stays_what_it_was(pruned: SparkSession, folder: str) -> None:
+    cached = pruned.read.parquet(folder).where("id < 30").cache()
+    assert cached.count() == 30
+    shutil.copy(f"{folder}/part-0.parquet", f"{folder}/again.parquet")
+    assert cached.where("id = 5").count() == 1
+    cached.unpersist()
+
+
+def test_streams_are_left_alone(
+    pruned: SparkSession, folder: str, tmp_path: Path
+) -> None:
+    schema = pruned.read.parquet(folder).schema
+    stream = pruned.readStream.schema(schema).parquet(folder).where("id = 77")
+    query = (
+        stream.writeStream.format("memory")
+        .queryName("found")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert pruned.table("found").count() == 1
+    assert not sx.last_plans(pruned)
+
+
+def test_other_tables_are_left_alone(pruned: SparkSession, tmp_path: Path) -> None:
+    for file in range(2):
+        put(tmp_path / "v" / f"part-{file}.parquet", file)
+    assert files_read(pruned.read.parquet(str(tmp_path / "v")).where("id = 5")) == 2
+    assert not sx.last_plans(pruned)
+
+
+def test_names_that_a_uri_escapes(pruned: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "a b%20c" / "k=x%2Fy"
+    for file in range(3):
+        put(table / f"part {file}#é.parquet", file)
+    sx.build_indexes(table.parent, {"id": "minmax"})
+    df = pruned.read.parquet(str(table.parent)).where("id = 25")
+    assert files_read(df) == 1
+
+
+def test_a_registered_table_is_used_as_it_was_opened(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = tmp_path / "h"
+    for month in range(1, 4):
+        path = table / f"month=0{month}" / "part.parquet"
+        path.parent.mkdir(parents=True)
+        day = pa.array([f"2022-0{month}-10"]).cast(pa.date32())
+        pq.write_table(pa.table({"day": day}), path)
+    opened = sx.open_table(table, derived=sx.Derived({"month": "month(day)"}))
+    try:
+        sx.register(spark, opened)
+        df = spark.read.parquet(str(table)).where("day = DATE '2022-02-10'")
+        assert files_read(df) == 1
+    finally:
+        sx.disable(spark)
+
+
+def test_a_session_without_a_driver_is_refused() -> None:
+    class Remote:
+        pass
+
+    with pytest.raises(EngineError, match=r"skipindex\.read"):
+        sx.enable(Remote())  # type: ignore[arg-type]
+
+
+def test_an_answer_is_about_the_files_of_its_own_listing(
+    pruned: SparkSession, folder: str
+) -> None:
+    """Between plans files come and go, so that positions mean other files."""
+    df = pruned.read.parquet(folder)
+    for file in range(N_FILES):
+        os.rename(f"{folder}/part-{file}.parquet", f"{folder}/x{9 - file}.parquet")  # noqa: PTH104
+        sx.build_indexes(folder, {"id": "minmax"})
+        assert pruned.read.parquet(folder).where(f"id = {file * ROWS}").count() == 1
+    assert df.schema == pruned.read.parquet(folder).schema

@@ -1,0 +1,165 @@
+"""A server with as much of S3 as pyarrow asks for; it takes one key alone."""
+
+from __future__ import annotations
+
+import io
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import IO
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+KEY = "THE-KEY"
+SECRET = "THE-SECRET"
+REGION = "eu-test-1"
+_DATE = "2026-01-02T03:04:05.000Z"
+_HTTP_DATE = "Fri, 02 Jan 2026 03:04:05 GMT"
+
+
+class _Store(ThreadingHTTPServer):
+    """Objects by ``bucket/key``, and the parts of uploads that are not complete."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.objects: dict[str, bytes] = {}
+        self.parts: dict[str, dict[int, bytes]] = {}
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What ``storage_options`` must be."""
+        return {
+            "access_key": KEY,
+            "secret_key": SECRET,
+            "region": REGION,
+            "scheme": "http",
+            "endpoint_override": f"127.0.0.1:{self.server_port}",
+        }
+
+
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    """The parts of a body: ``<hexadecimal length>[;signature]\\r\\n<bytes>\\r\\n``."""
+    while n := int(stream.readline().partition(b";")[0], 16):
+        yield stream.read(n)
+        stream.readline()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Store
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+    def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        length = headers.pop("length", str(len(body)))
+        for name, value in {**headers, "Content-Length": length}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            data = b"".join(_chunks(self.rfile))
+            self.rfile.readline()
+        else:
+            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.headers.get("Content-Encoding") == "aws-chunked":
+            return b"".join(_chunks(io.BytesIO(data)))
+        return data
+
+    def _serve(self) -> None:
+        url = urlsplit(self.path)
+        name = unquote(url.path).removeprefix("/")
+        query = {k: v[0] for k, v in parse_qs(url.query, True).items()}
+        body = self._body()
+        if f"Credential={KEY}/" not in self.headers.get("Authorization", ""):
+            self._answer(403)
+        elif f"/{REGION}/s3/" not in self.headers["Authorization"]:
+            self._answer(400)
+        elif not name.partition("/")[2]:
+            self._bucket(name.rstrip("/"), query)
+        elif self.command in {"PUT", "POST"}:
+            self._store(name, query, body)
+        elif self.command == "DELETE":
+            self.server.objects.pop(name, None)
+            self._answer(204)
+        else:
+            self._fetch(name)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
+
+    def _bucket(self, bucket: str, query: Mapping[str, str]) -> None:
+        prefix = query.get("prefix", "")
+        rows, folders = [], set()
+        for name, data in sorted(self.server.objects.items()):
+            key = name.removeprefix(f"{bucket}/")
+            if not key.startswith(prefix):
+                continue
+            rest = key[len(prefix) :]
+            if query.get("delimiter") and "/" in rest:
+                folders.add(prefix + rest.partition("/")[0] + "/")
+                continue
+            rows.append(
+                f"<Contents><Key>{escape(key)}</Key><Size>{len(data)}</Size>"
+                f"<LastModified>{_DATE}</LastModified></Contents>"
+            )
+        rows += [
+            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>"
+            for folder in sorted(folders)
+        ]
+        found = f"<KeyCount>{len(rows)}</KeyCount><IsTruncated>false</IsTruncated>"
+        text = f"<ListBucketResult>{found}{''.join(rows)}</ListBucketResult>"
+        self._answer(200, text.encode())
+
+    def _store(self, name: str, query: Mapping[str, str], body: bytes) -> None:
+        parts = self.server.parts
+        text = ""
+        if "uploads" in query:
+            upload = uuid.uuid4().hex
+            parts[upload] = {}
+            text = f"<R><UploadId>{upload}</UploadId></R>"
+            text = text.replace("R>", "InitiateMultipartUploadResult>")
+        elif "partNumber" in query:
+            parts[query["uploadId"]][int(query["partNumber"])] = body
+        elif "uploadId" in query:
+            own = parts.pop(query["uploadId"])
+            self.server.objects[name] = b"".join(own[n] for n in sorted(own))
+            text = "<CompleteMultipartUploadResult><ETag>e</ETag>"
+            text += "</CompleteMultipartUploadResult>"
+        else:
+            self.server.objects[name] = body
+        self._answer(200, text.encode(), ETag='"e"')
+
+    def _fetch(self, name: str) -> None:
+        data = self.server.objects.get(name)
+        if data is None:
+            self._answer(404)
+            return
+        marks = {"Last_Modified": _HTTP_DATE, "ETag": '"e"'}
+        if self.command == "HEAD":
+            self._answer(200, length=str(len(data)), **marks)
+            return
+        span = self.headers.get("Range", "").removeprefix("bytes=")
+        first, _, last = span.partition("-")
+        start, stop = int(first or 0), min(int(last or len(data)) + 1, len(data))
+        where = f"bytes {start}-{stop - 1}/{len(data)}"
+        self._answer(206, data[start:stop], Content_Range=where, **marks)
+
+
+@contextmanager
+def s3_server() -> Iterator[_Store]:
+    """A server that runs until the end of the block."""
+    server = _Store()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()

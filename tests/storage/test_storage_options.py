@@ -1,0 +1,158 @@
+"""``storage_options``: what the file system of a URI is opened with."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+import skipindex as sx
+from skipindex.build.task import BuildTask
+from skipindex.errors import TableError
+from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.storage.file_system.location import Location, location_of
+from tests.storage.s3_server import KEY, SECRET, s3_server
+
+URI = "s3://bucket/t"
+PLACE = {"region": "eu-test-1", "endpoint_override": "127.0.0.1:1"}
+KEYS = {"access_key": KEY, "secret_key": SECRET}
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[Mapping[str, Any]]:
+    """The options of a server with a table of two files at ``URI``."""
+    with s3_server() as server:
+        for i in range(2):
+            pq.write_table(pa.table({"x": [i, i + 10]}), tmp_path / "f")
+            server.objects[f"bucket/t/{i}.parquet"] = (tmp_path / "f").read_bytes()
+        yield server.options
+
+
+def test_a_table_is_indexed_and_planned_with_the_options_alone(
+    stored: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "wrong")
+    report = sx.build_indexes(URI, {"x": "bitmap"}, workers=2, storage_options=stored)
+    assert report.files == 2
+    assert report.table.plan("x = 11").paths == ["1.parquet"]
+    plan = sx.plan_files("x = 0", table=URI, storage_options=stored)
+    assert plan.paths == ["0.parquet"]
+    assert plan.count() == 1
+    table = sx.open_table(URI, storage_options=stored)
+    assert table.refresh().verify().ok
+    assert SECRET not in repr(table) + str(plan.explain())
+    with pytest.raises(TableError, match=r"'bucket/t'") as raised:
+        sx.open_table(URI, storage_options={**stored, "access_key": "other"})
+    assert SECRET not in str(raised.value)
+
+
+def test_no_text_has_the_options() -> None:
+    location = location_of(URI, {**KEYS, **PLACE})
+    task = BuildTask(location, ("f",), ())
+    for value in (location, task, pickle.loads(pickle.dumps(task))):
+        assert SECRET not in repr(value)
+        assert KEY not in repr(value)
+    assert location.spark_path("f") == "s3://bucket/t/f"
+    assert location.full("f") == "bucket/t/f"
+
+
+def test_workers_open_the_file_system_with_the_options() -> None:
+    location = location_of(URI, {**KEYS, **PLACE})
+    again = pickle.loads(pickle.dumps(location))
+    assert again == location
+    assert again.filesystem == pafs.S3FileSystem(**KEYS, **PLACE)
+
+
+def test_two_stores_with_buckets_of_one_name_share_no_pack() -> None:
+    one = location_of(URI, {**KEYS, **PLACE})
+    two = location_of(URI, {**KEYS, **PLACE, "endpoint_override": "127.0.0.1:2"})
+    assert one != two
+    opened: list[Location] = []
+
+    def view(location: Location, _: str) -> Location:
+        opened.append(location)
+        raise OSError
+
+    with pytest.MonkeyPatch.context() as patch, CacheSession() as session:
+        patch.setattr(Location, "view", view)
+        for location in (one, two):
+            with pytest.raises(OSError, match=r"^$"):
+                session.packs.pack(location, "p")
+    assert opened == [one, two]
+
+
+@pytest.mark.parametrize(
+    ("uri", "root", "options", "store"),
+    [
+        (
+            "gs://bucket/a%20b/",
+            "bucket/a b",
+            {"anonymous": True, "project_id": "p"},
+            pafs.GcsFileSystem(anonymous=True, project_id="p"),
+        ),
+        (
+            "abfss://box@account.dfs.core.windows.net/t",
+            "box/t",
+            {"account_key": "c2VjcmV0"},
+            pafs.AzureFileSystem("account", account_key="c2VjcmV0"),
+        ),
+    ],
+)
+def test_the_stores_of_other_schemes(
+    uri: str, root: str, options: Mapping[str, Any], store: pafs.FileSystem
+) -> None:
+    location = location_of(uri, options)
+    assert location.root == root
+    assert location.filesystem == store
+
+
+def test_the_region_of_a_bucket_is_looked_up_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def region_of(bucket: str) -> str:
+        asked.append(bucket)
+        return "eu-west-3"
+
+    monkeypatch.setattr(pafs, "resolve_s3_region", region_of)
+    location = location_of("s3://bucket/a%20b/c", KEYS)
+    assert location.root == "bucket/a b/c"
+    assert location.filesystem.region == "eu-west-3"
+    assert asked == ["bucket"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "message"),
+    [
+        (URI, {"key": "SECRET"}, r"unknown storage options \['key'\] .*access_key, "),
+        (URI, {**PLACE, "access_key": "SECRET"}, "cannot open 's3://bucket/t' .*both"),
+        (URI, {**PLACE, "scheme": "SECRET"}, "scheme '\\*\\*\\*'.*S3FileSystem"),
+        (URI, {**PLACE, "request_timeout": "SECRET"}, "S3FileSystem takes"),
+        ("/data/t", {"region": "SECRET"}, "'/data/t' takes no storage_options"),
+        ("file:///t", {"region": "SECRET"}, "takes no storage_options"),
+        ("hdfs://h/t", {"user": "SECRET"}, "'hdfs://h/t' takes no storage_options"),
+        ("s3://K:SECRET@b/t", PLACE, "the URI 's3://b/t' has a key or options too"),
+        ("s3://b/t?scheme=SECRET", PLACE, "the URI 's3://b/t' has a key or options"),
+    ],
+)
+def test_what_is_refused(uri: str, options: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(TableError, match=message) as raised:
+        sx.open_table(uri, storage_options=options)
+    assert "SECRET" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_a_table_that_is_open_has_its_options(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "f.parquet")
+    table = sx.open_table(tmp_path)
+    with pytest.raises(TableError, match=r"is open, so it has its storage_options"):
+        sx.open_table(table, storage_options=PLACE)
+    assert sx.open_table(tmp_path, storage_options={}).paths == ["f.parquet"]

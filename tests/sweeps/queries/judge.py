@@ -1,0 +1,99 @@
+"""Compares the two runs of a script."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.sweeps.queries.player import Outcome
+from tests.sweeps.queries.scripts import Script, Step
+from tests.sweeps.queries.tables import Made
+
+HAS_INDEXES = ("whole", "part", "stale")
+
+
+@dataclass
+class Tally:
+    """What has been seen.
+
+    Args:
+        queries: answers that were compared.
+        counts: how often what was seen, by name.
+        filters: answers under a condition, of a table with indexes.
+        skipped: those of them for which fewer files were read.
+    """
+
+    queries: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    filters: int = 0
+    skipped: int = 0
+
+    def add(self, script: Script, made: Made, runs: Runs) -> None:
+        """Count one case that is right."""
+        for step, on, off in zip(script.steps, *runs, strict=True):
+            self.counts[f"{step.kind} {'error' if off.error else 'ok'}"] += 1
+            if step.kind not in ("sql", "collect", "count", "together"):
+                continue
+            self.queries += 1
+            if off.error:
+                same = "an error" if on.error else "no error with fewer files, off"
+                self.counts[f"{same}: {off.error}"] += 1
+                continue
+            if not off.rows:
+                self.counts["empty answers"] += 1
+            if off.n_files and made.fate in HAS_INDEXES:
+                self.filters += 1
+                self.skipped += on.n_files < off.n_files
+
+
+Runs = tuple[list[Outcome], list[Outcome]]
+"""With skipping on, and off."""
+
+
+def difference(script: Script, runs: Runs) -> str:
+    """What is not the same; empty if all is."""
+    for step, on, off in zip(script.steps, *runs, strict=True):
+        told = _of_step(step, on, off)
+        if told:
+            return f"{step.kind} {step.name} {step.value}: {told}"
+        if on.error and step.kind in ("do", "write", "frame"):
+            return ""  # what follows it stands on nothing
+    return ""
+
+
+def _of_step(step: Step, on: Outcome, off: Outcome) -> str:
+    if off.error and on.error:
+        both_run = off.at_run and on.at_run
+        if off.error != on.error and not both_run:
+            return f"another error: {off.error} off, {on.error} on\n{on.told}"
+        return ""
+    if off.error:
+        # Rows of files that are not read cannot raise what evaluation raises.
+        return "" if off.at_run else f"no error with skipping on: {off.error}"
+    if on.error:
+        raced = bool(step.draft.within) and on.at_run
+        return "" if raced else f"an error with skipping on: {on.error}\n{on.told}"
+    if on.rows is None or off.rows is None:
+        return ""
+    if step.draft.within:
+        return _limited(on, off)
+    return "" if on.rows == off.rows else _rows(on.rows, off.rows)
+
+
+def _limited(on: Outcome, off: Outcome) -> str:
+    assert on.rows is not None
+    assert off.rows is not None
+    if len(on.rows) != len(off.rows):
+        return f"{len(off.rows)} rows under LIMIT off, {len(on.rows)} on"
+    more = Counter(on.rows) - Counter(off.among or [])
+    return f"rows that are not there: {list(more)[:3]}" if more else ""
+
+
+def _rows(on: list[str], off: list[str]) -> str:
+    lost, more = Counter(off) - Counter(on), Counter(on) - Counter(off)
+    if not lost and not more:
+        return f"another order: {on[:3]} on, {off[:3]} off"
+    return (
+        f"{len(off)} rows off, {len(on)} on; {sum(lost.values())} are lost: "
+        f"{list(lost)[:3]}; {sum(more.values())} too many: {list(more)[:3]}"
+    )

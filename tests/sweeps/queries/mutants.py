@@ -1,0 +1,71 @@
+"""Planners that are wrong: the sweep must notice each of them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any, Final
+from unittest import mock
+
+import numpy as np
+
+from skipindex.spark.pruning import query_planner
+from skipindex.spark.pruning.query_planner import QueryPlanner
+from skipindex.spark.pruning.tables import ScannedTable
+
+Mutant = Callable[[], Any]
+
+
+@contextmanager
+def one_more_file() -> Iterator[None]:
+    """One file more is skipped wherever any is."""
+    rng = Random(1)
+    answer = QueryPlanner.answer
+
+    def wrong(self: QueryPlanner, text: str) -> bytes | None:
+        found = answer(self, text)
+        if found is None:
+            return None
+        (number,) = struct.unpack_from("<q", found)
+        bits = np.unpackbits(
+            np.frombuffer(found, np.uint8, offset=8), bitorder="little"
+        )
+        left = np.flatnonzero(
+            ~bits[: len(self.tables.numbered(number).state)].astype(bool)
+        )
+        if len(left):
+            bits[rng.choice(left.tolist())] = 1
+        return found[:8] + np.packbits(bits, bitorder="little").tobytes()
+
+    with mock.patch.object(QueryPlanner, "answer", wrong):
+        yield
+
+
+@contextmanager
+def stale_files() -> Iterator[None]:
+    """A file that has changed since it was listed is judged by what it held."""
+
+    def trusted(self: ScannedTable, files: Any) -> Any:
+        return np.ones(len(files), bool)
+
+    with mock.patch.object(ScannedTable, "unchanged", trusted):
+        yield
+
+
+@contextmanager
+def folder_names() -> Iterator[None]:
+    """Partition values are those of the folders' names, whatever the catalog says."""
+    judged = query_planner._judged_columns
+
+    def trusted(table: Any, question: Any) -> Any:
+        return judged(table, {**question, "is_catalog_table": False})
+
+    with mock.patch.object(query_planner, "_judged_columns", trusted):
+        yield
+
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    made.__name__: made for made in (one_more_file, stale_files, folder_names)
+}

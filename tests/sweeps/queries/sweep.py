@@ -1,0 +1,122 @@
+"""Cases one after the other: a table for a while, a script for each case."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from tests.sweeps.queries.judge import Runs, Tally, difference
+from tests.sweeps.queries.player import Player, Sessions
+from tests.sweeps.queries.scripts import Drawer, Script
+from tests.sweeps.queries.tables import Made, make
+
+CASES_OF_A_TABLE: Final = 30
+_MOST_STEPS: Final = 60
+"""Of making a failing script smaller: each takes two runs."""
+_VERSION: Final = tuple(map(int, pyspark.__version__.split(".")[:2]))
+
+
+class Sweep:
+    """Cases of one seed.
+
+    Args:
+        spark: the session.
+        seed: of all that is drawn.
+        work: a folder for the tables.
+    """
+
+    def __init__(self, spark: SparkSession, seed: int, work: Path) -> None:
+        """Begin."""
+        self.sessions = Sessions(spark)
+        self.seed = seed
+        self.work = work
+        self.tally = Tally()
+        self.failures: list[int] = []
+        self._player: Player | None = None
+
+    def table(self, number: int) -> Player:
+        """The player of a table; the one before is forgotten."""
+        if self._player is None or self._player.made.number != number:
+            self._forget()
+            root = self.work / f"table{number}"
+            made = make(number, self.seed, root, self.sessions.home)
+            self._player = Player(self.sessions, made, self.work)
+        return self._player
+
+    def _forget(self) -> None:
+        if self._player is not None:
+            self._player.close()
+            shutil.rmtree(self._player.made.root)
+            self._player = None
+
+    def close(self) -> None:
+        """End."""
+        self._forget()
+        self.sessions.close()
+
+    def script(self, number: int, made: Made) -> Script:
+        """The script of a case."""
+        return Drawer(Random(f"{self.seed} case {number}"), made, _VERSION).draw()
+
+    def case(self, number: int, *, tell: bool = False, shrinks: bool = True) -> str:
+        """Run one case; what is wrong, with a script made smaller."""
+        player = self.table(number // CASES_OF_A_TABLE)
+        script = self.script(number, player.made)
+        runs = self._runs(player, script)
+        if tell:
+            print(script)
+            for step, on, off in zip(script.steps, *runs, strict=True):
+                print(step.kind, step.name, "| on:", on.n_files, "files,", _short(on))
+                print("   | off:", off.n_files, "files,", _short(off))
+        told = difference(script, runs)
+        if not told:
+            self.tally.add(script, player.made, runs)
+            return ""
+        self.failures.append(number)
+        made = player.made
+        smaller = self._smallest(player, script) if shrinks else script
+        return (
+            f"{told}\ntable: {made.form}, indexes {made.fate}, int96 {made.int96}, "
+            f"lacking {made.lacking}, narrow {made.narrow}\n{script}\nsmaller:\n"
+            f"{smaller}"
+        )
+
+    def _runs(self, player: Player, script: Script) -> Runs:
+        runs = {
+            on: player.run(script, on=on)
+            for on in (script.on_first, not script.on_first)
+        }
+        return runs[True], runs[False]
+
+    def _smallest(self, player: Player, script: Script) -> Script:
+        left = _MOST_STEPS
+        found = True
+        while found and left > 0:
+            found = False
+            for smaller in script.smaller():
+                left -= 1
+                if difference(smaller, self._runs(player, smaller)):
+                    script, found = smaller, True
+                    break
+                if left <= 0:
+                    break
+        return script
+
+    def report(self) -> str:
+        """What was seen."""
+        tally = self.tally
+        lines = [f"{n:6} {name}" for name, n in sorted(tally.counts.items())]
+        lines.append(
+            f"{tally.queries} queries compared, {tally.skipped} of {tally.filters} on "
+            f"tables with indexes read fewer files, {len(self.failures)} cases differ"
+        )
+        return "\n".join(lines)
+
+
+def _short(outcome: object) -> str:
+    return str(outcome)[:300]

@@ -1,0 +1,91 @@
+"""A slice of the random queries, and what the sweep itself would see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.sweeps.queries.__main__ import CONF
+from tests.sweeps.queries.judge import difference
+from tests.sweeps.queries.mutants import MUTANTS
+from tests.sweeps.queries.player import Outcome
+from tests.sweeps.queries.scripts import Script, Step
+from tests.sweeps.queries.sweep import Sweep
+from tests.sweeps.queries.texts import Draft
+
+pytestmark = pytest.mark.spark
+FEW = 16
+
+
+@pytest.fixture
+def sweep(spark: SparkSession, tmp_path: Path) -> Iterator[Sweep]:
+    """On a session of its own, so that others are not pruned."""
+    home = spark.newSession()
+    for name, value in CONF.items():
+        if name.startswith("spark.sql"):
+            home.conf.set(name, value)
+    made = Sweep(home, seed=7, work=tmp_path)
+    yield made
+    made.close()
+
+
+def test_some_queries(sweep: Sweep) -> None:
+    for case in range(FEW):
+        assert sweep.case(case) == ""
+    assert sweep.tally.queries >= FEW
+    assert sweep.tally.skipped > 0
+
+
+@pytest.mark.slow
+def test_more_queries(sweep: Sweep) -> None:
+    case = 1000
+    while sweep.tally.queries < 300:
+        assert sweep.case(case) == ""
+        case += 1
+    assert 3 * sweep.tally.skipped >= sweep.tally.filters
+
+
+def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
+    with MUTANTS["one_more_file"]():
+        assert any(sweep.case(case, shrinks=False) for case in range(3 * FEW))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(MUTANTS))
+def test_a_wrong_planner_is_noticed(sweep: Sweep, name: str) -> None:
+    with MUTANTS[name]():
+        assert any(sweep.case(case, shrinks=False) for case in range(2000, 3000))
+
+
+def script(*steps: Step) -> Script:
+    return Script(steps, {}, {}, "text", False, "home", "setting", False, True)
+
+
+def told(on: Outcome, off: Outcome, draft: Draft | None = None) -> str:
+    return difference(script(Step("sql", draft or Draft("SELECT 1"))), ([on], [off]))
+
+
+def test_the_judge() -> None:
+    rows = Outcome(["(1,)", "(2,)"])
+    assert told(rows, rows) == ""
+    assert "1 are lost" in told(Outcome(["(1,)"]), rows)
+    assert "1 too many" in told(rows, Outcome(["(1,)"]))
+    assert "another order" in told(Outcome(rows.rows and rows.rows[::-1]), rows)
+    limited = Draft("SELECT 1 LIMIT 1", within="SELECT 1")
+    among = Outcome(["(1,)"], among=["(1,)", "(2,)"])
+    assert told(Outcome(["(2,)"]), among, limited) == ""
+    assert "not there" in told(Outcome(["(3,)"]), among, limited)
+    assert "0 on" in told(Outcome([]), among, limited)
+
+
+def test_the_judge_of_errors() -> None:
+    rows = Outcome([])
+    late, early = Outcome(error="DIVIDE", at_run=True), Outcome(error="NO_COLUMN")
+    assert told(late, late) == ""
+    assert told(rows, late) == ""  # the row that raises is in a file that is not read
+    assert "an error with skipping on" in told(late, rows)
+    assert "no error with skipping on" in told(rows, early)
+    assert "another error" in told(late, early)
