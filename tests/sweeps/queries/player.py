@@ -6,7 +6,7 @@ import itertools
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -129,7 +129,8 @@ class Player:
                 shutil.copytree(self.made.root, root)
                 self._create(spark, name, root)
             if script.registers and on:
-                sx.register(spark, str(root / "t"))
+                with suppress(sx.TableError):  # folders that are no table by themselves
+                    sx.register(spark, str(root / "t"))
             run = _Run(spark, script, self.made, root, name, on=on)
             try:
                 return run.play()
