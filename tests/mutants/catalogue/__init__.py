@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.mutants.catalogue.build import BUILD
+from tests.mutants.catalogue.catalyst import CATALYST
 from tests.mutants.catalogue.expressions import EXPRESSIONS
 from tests.mutants.catalogue.indexes import INDEXES
 from tests.mutants.catalogue.planner import PLANNER
@@ -16,4 +17,13 @@ from tests.mutants.catalogue.stages import STAGES
 from tests.mutants.catalogue.storage import STORAGE
 from tests.mutants.catalogue.table import TABLE
 
-MUTANTS: Final = (*EXPRESSIONS, *STORAGE, *INDEXES, *TABLE, *BUILD, *PLANNER, *STAGES)
+MUTANTS: Final = (
+    *EXPRESSIONS,
+    *STORAGE,
+    *INDEXES,
+    *TABLE,
+    *BUILD,
+    *PLANNER,
+    *STAGES,
+    *CATALYST,
+)

@@ -141,6 +141,7 @@ def test_literals(kind: str, value: Any, alone: str, compared: str) -> None:
         node("ScalarSubquery", "boolean", held=[{"c": "Project"}, {"c": "ExprId"}]),
         col("b", metadata='{"__metadata_col":true}'),
         col("b", metadata='{"EXISTS_DEFAULT":"true"}'),
+        col("b", metadata='{"__CHAR_VARCHAR_TYPE_STRING":"char(3)"}'),
         col("b", "string"),
         col("none", "boolean"),
         node("AttributeReference", "boolean", held=["b", "string", True, "{}"]),
@@ -266,6 +267,11 @@ def test_the_characters_to_trim_come_first() -> None:
         spaces = node(name, "string", col("s"), held=[None])
         assert sql(equal(spaces, lit("string", ""))) == f"({called}(s) = '')"
         assert sql(node(name, "string", col("s"))) == "opaque()"
+
+
+def test_metadata_that_says_nothing_of_values() -> None:
+    declared = '{"comment":"x","__CHAR_VARCHAR_TYPE_STRING":"varchar(3)"}'
+    assert sql(col("s", metadata=declared)) == "s"
 
 
 def test_names_are_quoted() -> None:
