@@ -29,7 +29,7 @@ def test_the_first_example_runs_as_written(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     users = ds.dataset(folder, format="parquet").to_table(columns=["user"])["user"]
     expected = pc.sum(pc.equal(users, 4711)).as_py()
-    found = re.search(r"^(\d+) rows in (\d+) of 40 files$", done.stdout, re.MULTILINE)
+    assert re.search(rf"^{expected}$", done.stdout, re.MULTILINE), done.stdout
+    found = re.search(r": (\d+) of 40 files for: ", done.stdout)
     assert found is not None, done.stdout
-    assert int(found[1]) == expected
-    assert int(found[2]) <= 10, "most files are skipped"
+    assert int(found[1]) <= 10, "most files are skipped"

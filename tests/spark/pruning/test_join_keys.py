@@ -126,7 +126,7 @@ def test_without_an_index_no_keys_are_computed(
         f"WHERE {city(3)}"
     )
     assert files_read(star.sql(text), "/orders") == 4
-    assert not any("IN (" in plan.condition for plan in sx.last_plans(star))
+    assert not any(" keys)" in plan.condition for plan in sx.last_plans(star))
 
 
 def test_a_dimension_that_changed_is_asked_anew(

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
@@ -44,6 +45,12 @@ public final class ExpressionJson {
   /** Of one expression. */
   private static final int MOST_CHARACTERS = 1 << 25;
 
+  private static final String IS_UNKNOWN =
+      "org.apache.spark.sql.catalyst.expressions.IsUnknown$$anon$1";
+
+  private static final String IS_NOT_UNKNOWN =
+      "org.apache.spark.sql.catalyst.expressions.IsNotUnknown$$anon$1";
+
   private static final String UNKNOWN = "{\"c\":\"\"}";
 
   private static final class TooLarge extends RuntimeException {
@@ -56,7 +63,7 @@ public final class ExpressionJson {
 
   private ExpressionJson() {}
 
-  /** One object for each expression; of one that is too large or too deep, the class is empty. */
+  /** One object for each expression; of one that is too large or fails, the class is empty. */
   public static String json(Seq expressions) {
     StringBuilder all = new StringBuilder("[");
     Iterator each = expressions.iterator();
@@ -74,7 +81,7 @@ public final class ExpressionJson {
     try {
       writer.write(expression, 0);
       return writer.out.toString();
-    } catch (TooLarge tooLarge) {
+    } catch (Exception notRead) { // or it is too large
       return UNKNOWN;
     } catch (StackOverflowError tooDeep) {
       return UNKNOWN;
@@ -89,10 +96,11 @@ public final class ExpressionJson {
       node = (Expression) node.children().apply(0);
     }
     out.append("{\"c\":");
-    text(node.getClass().getName());
+    text(className(node));
     out.append(",\"t\":");
     text(typeOf(node));
-    List children = node instanceof And || node instanceof Or ? chain(node) : list(node.children());
+    boolean isChain = junction(node).length() > 0;
+    List children = isChain ? chain(node) : list(node.children());
     if (!children.isEmpty()) {
       out.append(",\"a\":[");
       for (int i = 0; i < children.size(); i++) {
@@ -110,7 +118,7 @@ public final class ExpressionJson {
       out.append(",\"v\":");
       values((InSet) node);
     } else {
-      extras(node, children);
+      extras(node, list(node.children()));
     }
     if (node instanceof GetStructField) {
       GetStructField got = (GetStructField) node;
@@ -119,6 +127,15 @@ public final class ExpressionJson {
       text(fields[got.ordinal()].name());
     }
     out.append('}');
+  }
+
+  /** The class; of {@code IS UNKNOWN}, that of which it is an unnamed one. */
+  private static String className(Expression node) {
+    String name = node.getClass().getName();
+    if (name.equals(IS_UNKNOWN) || name.equals(IS_NOT_UNKNOWN)) {
+      return node.getClass().getSuperclass().getName();
+    }
+    return name;
   }
 
   /** The text of its type, as a catalog has it; empty if it is not resolved. */
@@ -132,14 +149,29 @@ public final class ExpressionJson {
     }
   }
 
+  /** {@code and} or {@code or}, before or after Spark looks up its name; else empty. */
+  private static String junction(Expression node) {
+    if (node instanceof And) {
+      return "and";
+    } else if (node instanceof Or) {
+      return "or";
+    } else if (node instanceof UnresolvedFunction && node.children().size() == 2) {
+      Seq name = ((UnresolvedFunction) node).nameParts();
+      String word = name.size() == 1 ? String.valueOf(name.apply(0)) : "";
+      return word.equals("and") || word.equals("or") ? word : "";
+    }
+    return "";
+  }
+
   /** The operands of {@code a AND b AND c}, however many there are and wherever they nest. */
   private static List chain(Expression node) {
+    String junction = junction(node);
     ArrayList found = new ArrayList();
     ArrayDeque rest = new ArrayDeque();
     rest.push(node);
     while (!rest.isEmpty()) {
       Expression next = (Expression) rest.pop();
-      if (next.getClass() == node.getClass()) {
+      if (junction(next).equals(junction)) {
         List operands = list(next.children());
         rest.push(operands.get(1));
         rest.push(operands.get(0));
@@ -161,9 +193,6 @@ public final class ExpressionJson {
 
   /** What the expression was made of, but for its children. */
   private void extras(Expression node, List children) {
-    if (node instanceof And || node instanceof Or) {
-      return;
-    }
     String open = ",\"x\":[";
     Iterator each = ((Product) node).productIterator();
     while (each.hasNext()) {

@@ -9,6 +9,7 @@ from typing import Final
 from skipindex.expressions import literal_sql
 from skipindex.spark.catalyst.classes import Part
 from skipindex.spark.catalyst.literals import (
+    INTEGERS,
     MICROSECONDS,
     interval_text,
     literal_text,
@@ -19,7 +20,7 @@ from skipindex.spark.catalyst.writer import Form, Writer
 
 _CAST_TARGETS: Final = {
     *("boolean", "tinyint", "smallint", "int", "bigint", "double", "decimal"),
-    *("string", "date", "timestamp", "timestamp_ntz"),
+    *("float", "string", "binary", "date", "timestamp", "timestamp_ntz"),
 }
 _TRIMS: Final = {
     "StringTrim": "trim",
@@ -73,6 +74,8 @@ def _in(write: Writer, node: Node) -> str | None:
 def _in_set(write: Writer, node: Node) -> str | None:
     match node.children, node.value:
         case [value], [_, *_] as values:
+            if value.kind in INTEGERS and all(isinstance(v, int) for v in values):
+                return call_text("in", [write.text(value), *map(str, values)])
             listed = [Node("Literal", value.kind, value=one) for one in values]
             return _member(write, value, listed)
     return None
@@ -96,13 +99,22 @@ def _row_member(write: Writer, made: Node, listed: Sequence[Node]) -> str | None
         return None
     rows = []
     for row in listed:
-        if not (row.is_literal() and isinstance(row.value, list)):
+        values = _row_values(row)
+        alike = [value.kind for value in values] == kinds
+        if not (values and (alike or "" in kinds)):
             return None
-        if [value["t"] for value in row.value] != kinds:
-            return None
-        values = [literal_text(v["t"], v["v"], compared=True) for v in row.value]
-        rows.append(_listed(values))
+        rows.append(_listed(write.text(value, compared=alike) for value in values))
     return f"({_listed(map(write.text, terms))} IN {_listed(rows)})"
+
+
+def _row_values(row: Node) -> Sequence[Node]:
+    """What stands in a row; nothing if that is not known."""
+    match row:
+        case Node(name="CreateNamedStruct", held=()):
+            return row.children[1::2]
+        case Node(name="Literal", value=[*values]):
+            return [Node("Literal", value["t"], value=value["v"]) for value in values]
+    return ()
 
 
 def _listed(texts: Iterable[str]) -> str:

@@ -16,7 +16,8 @@ from skipindex.expressions import literal_sql
 from skipindex.expressions.domain import EPOCH, EPOCH_UTC
 from skipindex.spark.catalyst.sql_text import OPAQUE
 
-_SUFFIXES: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+INTEGERS: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+"""The suffixes of literals of these types."""
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 MICROSECONDS: Final = {
     "WEEK": 604_800_000_000,
@@ -43,7 +44,7 @@ def literal_text(kind: str, value: Any, *, compared: bool = False) -> str:
         case ("boolean", bool()) | ("string", str()):
             return literal_sql(value)
         case (("tinyint" | "smallint" | "int" | "bigint"), int()):
-            return f"{value}{'' if compared else _SUFFIXES[kind]}"
+            return f"{value}{'' if compared else INTEGERS[kind]}"
         case (("float" | "double"), str()):
             return _number(float(value), is_double=compared or kind == "double")
         case "binary", str():
@@ -56,7 +57,7 @@ def literal_text(kind: str, value: Any, *, compared: bool = False) -> str:
         case _, str() if (found := _DECIMAL.fullmatch(kind)) is not None:
             digits, scale = int(found[1]), int(found[2])
             return _decimal(Decimal(value), digits, scale, compared=compared)
-    return OPAQUE
+    return interval_text(kind, value)
 
 
 def moment_text(kind: str, number: int) -> str:

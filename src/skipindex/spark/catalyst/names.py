@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from skipindex.spark.catalyst.node import Node
+from skipindex.spark.catalyst.node import Held, Node
 from skipindex.spark.catalyst.sql_text import call_text, field_text, name_text
 from skipindex.spark.catalyst.writer import Form, Writer
 
-_HARMLESS: Final = {"comment"}
-"""Metadata of a column that says nothing of its values.
+_DECLARED: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
-Other keys do: a column may be padded, hidden, or have a default for files without it.
-"""
+
+_NEWER: Final[Sequence[Sequence[Held]]] = ([], [[]], [[], False])
+"""What a function holds in newer versions: WITHIN GROUP, and whether Spark calls it."""
+
+
+def _is_harmless(metadata: str) -> bool:
+    """Whether a column's metadata says nothing of its values.
+
+    By other keys a column is padded, hidden, or has a default for files without it.
+    """
+    return all(
+        key == "comment" or (key == _DECLARED and str(value).startswith("varchar("))
+        for key, value in json.loads(metadata).items()
+    )
 
 
 def _attribute(write: Writer, node: Node) -> str | None:
@@ -23,7 +34,7 @@ def _attribute(write: Writer, node: Node) -> str | None:
         case [str(name), kind, bool(), str(metadata)] if (
             kind == node.kind
             and write.columns.get(name) == kind
-            and _HARMLESS.issuperset(json.loads(metadata))
+            and _is_harmless(metadata)
         ):
             return name_text((name,))
     return None
@@ -61,7 +72,7 @@ def _extracted(write: Writer, node: Node) -> str | None:
 
 def _function(write: Writer, node: Node) -> str | None:
     match node.held:
-        case [[str(name)], False, None, False]:
+        case [[str(name)], False, None, False | None, *more] if more in _NEWER:
             return call_text(name, [write.text(child) for child in node.children])
     return None
 
@@ -71,8 +82,8 @@ NAMES: Final[Mapping[str, Form]] = MappingProxyType(
         "AttributeReference": Form(
             _attribute,
             "`name`",
-            "the table has a column of that name and type, without metadata but a "
-            "comment",
+            "the table has a column of that name and type, and its metadata is no more "
+            "than a comment, or `VARCHAR`",
         ),
         "GetStructField": Form(_struct_field, "`name.field`", "of a column"),
         "UnresolvedAttribute": Form(_named, "`name`"),

@@ -34,6 +34,11 @@ def call_text(name: str, arguments: Sequence[str]) -> str:
             return f"({one} IN ({', '.join(some)}))"
         case ((("like" | "ilike") as word), [one, pattern]):
             return f"({one} {word.upper()} {pattern})"
+        case "between", [one, low, high]:
+            return f"({one} BETWEEN {low} AND {high})"
+        case "extract", [unit, one]:
+            word = unit.strip("'")
+            return f"extract({word} FROM {one})" if word.isidentifier() else OPAQUE
         case word, [left, right] if word in _OPERATORS:
             return f"({left} {word.upper()} {right})"
         case word, _ if word.isidentifier():

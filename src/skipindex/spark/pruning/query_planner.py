@@ -66,7 +66,8 @@ class QueryPlan:
     Args:
         folder: of the table.
         condition: the conditions of the scan as they were judged, in Spark SQL;
-            ``opaque()`` stands for what only Spark can compute.
+            ``opaque()`` stands for what only Spark can compute, and ``IN (9 keys)``
+            for the keys of a dimension that the scan is joined with.
         n_files: of the table.
         n_skipped: of these, files that hold no matching row.
         seconds: that planning took.
@@ -182,7 +183,7 @@ class QueryPlanner:
         self.records.append(
             QueryPlan(
                 location.full(""),
-                asked.text if plan is None else plan.where,
+                " AND ".join([asked.text, *_keys_text(question)]),
                 len(table.state),
                 len(skipped),
                 time.perf_counter() - start,
@@ -258,6 +259,11 @@ def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] |
     return tuple(values) if kind == "string" else None
 
 
+def _keys_text(question: Mapping[str, Any]) -> list[str]:
+    """The keys of joins, which may be too many to be shown."""
+    return [f"{name} IN ({len(keys)} keys)" for name, keys in question["keys"]]
+
+
 def _plan(
     table: ScannedTable,
     asked: Conditions,
@@ -277,5 +283,5 @@ def _plan(
         conjunction([parse(asked.text), *keys]),
         table=table.typed(question["data"]),
         timezone=asked.zone or settings[_ZONE],
-        case_sensitive=settings[_CASE] == "true",
+        case_sensitive=(settings[_CASE] or "").lower() == "true",
     )

@@ -1,0 +1,218 @@
+"""What Spark's own expressions become as JSON, and which are none of ours to judge."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+from skipindex.spark.catalyst.conditions import conditions
+from skipindex.spark.catalyst.java import expressions_json
+from tests.spark.catalyst.final import final_conditions, final_json, types
+from tests.spark.reading.whole import settings
+from tests.spark.versions import since
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("expressions") / "t")
+    spark.range(10).selectExpr(
+        "cast(id as int) i",
+        "id l",
+        "cast(id as float) f",
+        "concat('v', id) s",
+        "timestamp'2020-01-01 00:00:00' t",
+        "named_struct('x', id) `s t`",
+    ).write.parquet(path)
+    return path
+
+
+def sql(spark: SparkSession, folder: str, condition: str) -> str:
+    found = final_conditions(spark.read.parquet(folder).where(condition))
+    assert found is not None
+    return found.text
+
+
+def written(spark: SparkSession, *texts: str) -> list[str]:
+    """Expressions that no analyzer has seen, one by one."""
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    parsed = [parser.parseExpression(text) for text in texts]
+    gateway = spark.sparkContext._gateway
+    return list(conditions(expressions_json(gateway, parsed), {}).texts)
+
+
+def test_every_bit_of_a_number_is_written(spark: SparkSession) -> None:
+    some = ["1.1F", "-0.0D", "1e-45F", "4.9e-324D", "3.4028234e38F", "-0.0F"]
+    assert written(spark, *some) == [
+        "1.100000023841858F",
+        "-0.0D",
+        "1.401298464324817e-45F",
+        "5e-324D",
+        "3.4028234663852886e+38F",
+        "-0.0F",
+    ]
+    assert written(spark, "9223372036854775807L", "1.50BD", "X'00ff'", "NULL") == [
+        "9223372036854775807L",
+        "1.50BD",
+        "X'00FF'",
+        "NULL",
+    ]
+
+
+def test_names_before_they_are_looked_up(spark: SparkSession) -> None:
+    some = ["a.`b.c` = 1", "year(d) = 2020", "x.y.f(a) = 1", "count(DISTINCT a) = 1"]
+    assert written(spark, *some) == [
+        "(a.`b.c` = 1)",
+        "(year(d) = 2020)",
+        "(opaque() = 1)",
+        "(opaque() = 1)",
+    ]
+
+
+def test_forms_that_newer_parsers_leave_to_names(spark: SparkSession) -> None:
+    some = ["a BETWEEN 1 AND 2", "extract(YEAR FROM d) = 1", "b IS NOT UNKNOWN"]
+    assert written(spark, *some) in (
+        ["(a BETWEEN 1 AND 2)", "(extract(YEAR FROM d) = 1)", "(b IS NOT NULL)"],
+        ["((a >= 1) AND (a <= 2))", "(extract(YEAR FROM d) = 1)", "(b IS NOT NULL)"],
+    )
+
+
+def test_text_that_is_no_utf8_is_opaque(spark: SparkSession, folder: str) -> None:
+    text = sql(spark, folder, "s = cast(X'61ff' as string)")
+    assert text.endswith("(s = opaque())")
+    assert sql(spark, folder, "s = '\U0001f33c\\u0000'").endswith(
+        "(s = '\U0001f33c\\u0000')"
+    )
+
+
+def test_deep_trees_are_opaque_and_long_chains_are_not(
+    spark: SparkSession, folder: str
+) -> None:
+    frame = spark.read.parquet(folder)
+    deep = sf.col("l")
+    for _ in range(150):
+        deep = deep * sf.col("l")
+    found = final_conditions(frame.where((deep == 1) & (sf.col("i") == 3)))
+    assert found is not None
+    assert sorted(found.texts) == [
+        *("(i = 3)", "(i IS NOT NULL)", "(l IS NOT NULL)", "opaque()")
+    ]
+    chain = " OR ".join(f"(i = {k} AND l <> {k})" for k in range(1000))
+    assert sql(spark, folder, chain).count(" OR ") == 999
+
+
+def test_a_long_list_is_written_and_read_quickly(
+    spark: SparkSession, folder: str
+) -> None:
+    frame = spark.read.parquet(folder)
+    keys = ", ".join(str(k * 7) for k in range(100_000))
+    json_text = final_json(frame.where(f"l IN ({keys})"))
+    assert json_text is not None
+    start = time.perf_counter()
+    found = conditions(json_text, types(frame))
+    assert time.perf_counter() - start < 5
+    assert found.text.count(",") >= 99_999
+
+
+def test_hidden_columns_and_python_are_opaque(spark: SparkSession, folder: str) -> None:
+    frame = spark.read.parquet(folder)
+    found = final_conditions(
+        frame.where("_metadata.file_size > 0 AND _metadata.file_name <> 'x' AND i = 1")
+    )
+    assert found is not None
+    assert {"(i = 1)", "(i IS NOT NULL)"} <= set(found.texts)
+    assert "file_" not in found.text
+    odd = sf.udf(lambda x: x == 1, "boolean", useArrow=False)
+    found = final_conditions(frame.where(odd("i") | (sf.col("l") == 1)))
+    assert found is None or "l = 1" not in found.text or "opaque() OR" in found.text
+
+
+def test_a_column_that_is_named_as_a_hidden_one_is_told_apart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    spark.range(3).selectExpr("id file_size").write.parquet(path)
+    text = sql(spark, path, "_metadata.file_size > 5 AND file_size = 7")
+    assert "(file_size > 5)" not in text
+    assert "(file_size = 7)" in text
+
+
+def test_a_column_of_another_type_is_opaque(spark: SparkSession, folder: str) -> None:
+    table = types(spark.read.parquet(folder))
+    for schema, condition in (("i bigint", "i = 1"), ("l decimal(20,0)", "l = 1")):
+        json_text = final_json(
+            spark.read.schema(schema).parquet(folder).where(condition)
+        )
+        assert json_text is not None
+        assert "= 1" not in conditions(json_text, table).text.replace(
+            "opaque() = 1", ""
+        )
+
+
+@since(4, 0, what="collations")
+def test_other_collations_are_opaque(spark: SparkSession, folder: str) -> None:
+    table = types(spark.read.parquet(folder))
+    frame = spark.read.schema("s string collate UTF8_LCASE").parquet(folder)
+    for condition in (
+        "s = 'V1'",
+        "s LIKE 'V%'",
+        "s IN ('V1', 'V2')",
+        "upper(s) = 'V1'",
+    ):
+        json_text = final_json(frame.where(condition))
+        assert json_text is not None
+        text = conditions(json_text, table).text
+        assert "V" not in text.replace("'V'", ""), text
+    text = sql(spark, folder, "s COLLATE UTF8_LCASE = 'V1' AND i = 1")
+    assert "(i = 1)" in text
+    assert "V1" not in text
+
+
+def test_text_that_is_padded_is_opaque(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE padded (c CHAR(3), v VARCHAR(3), i INT) USING parquet "
+        f"LOCATION '{tmp_path}/padded'"
+    )
+    try:
+        spark.sql("INSERT INTO padded VALUES ('a', 'b', 1)")
+        frame = spark.table("padded")
+        found = final_conditions(frame.where("c = 'a' AND v = 'b' AND i = 1"))
+        assert found is not None
+        assert {"(v = 'b')", "(i = 1)", "(opaque() = 'a  ')"} <= set(found.texts)
+    finally:
+        spark.sql("DROP TABLE padded")
+
+
+def test_a_default_of_older_files_is_no_value_of_theirs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Files that lack the column hold its default, and not NULL."""
+    spark.sql(f"CREATE TABLE grown (i INT) USING parquet LOCATION '{tmp_path}/grown'")
+    try:
+        spark.sql("INSERT INTO grown VALUES (1)")
+        spark.sql("ALTER TABLE grown ADD COLUMN j INT DEFAULT 7")
+        frame = spark.table("grown")
+        condition = "j = 7 AND i = 1"
+        assert frame.where(condition).count() == 1
+        found = final_conditions(frame.where(condition))
+        assert found is not None
+        assert "(i = 1)" in found.texts
+        assert "(j = 7)" not in found.texts
+    finally:
+        spark.sql("DROP TABLE grown")
+
+
+def test_a_zone_of_a_view_is_that_of_its_conditions(
+    spark: SparkSession, folder: str
+) -> None:
+    frame = spark.read.parquet(folder)
+    with settings(spark, {"spark.sql.session.timeZone": "Asia/Tokyo"}):
+        found = final_conditions(frame.where("hour(t) = 3"))
+    assert found is not None
+    assert found.zone == "Asia/Tokyo"
+    assert "(hour(t) = 3)" in found.texts
