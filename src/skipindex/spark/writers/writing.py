@@ -64,8 +64,8 @@ class LaidOut:
         self, location: Location, folder: str, options: Mapping[str, str] | None
     ) -> None:
         """Write the files below a folder that no other job knows."""
-        limit = {"maxRecordsPerFile": str(self.limit)}
-        writer = self.rows.write.mode("error").options(**limit, **(options or {}))
+        settings = {"maxRecordsPerFile": str(self.limit), **(options or {})}
+        writer = self.rows.write.mode("error").options(**settings)
         if self.layout.get("partition_by"):
             writer = writer.partitionBy(*self.layout["partition_by"])
         writer.parquet(location.spark_path(folder))
