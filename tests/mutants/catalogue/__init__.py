@@ -13,6 +13,7 @@ from tests.mutants.catalogue.catalyst import CATALYST
 from tests.mutants.catalogue.expressions import EXPRESSIONS
 from tests.mutants.catalogue.indexes import INDEXES
 from tests.mutants.catalogue.planner import PLANNER
+from tests.mutants.catalogue.pruning import PRUNING
 from tests.mutants.catalogue.stages import STAGES
 from tests.mutants.catalogue.storage import STORAGE
 from tests.mutants.catalogue.table import TABLE
@@ -26,4 +27,5 @@ MUTANTS: Final = (
     *PLANNER,
     *STAGES,
     *CATALYST,
+    *PRUNING,
 )

@@ -1,0 +1,52 @@
+"""Mutants of ``spark.pruning``, which no test needs a session for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_TESTS: Final = ("tests/spark/pruning/test_query_planner.py",)
+
+PRUNING: Final = (
+    Mutant(
+        "replaced-file-skipped",
+        "spark.pruning.tables.ScannedTable.unchanged",
+        "if not state.location.is_local:",
+        "if True:",
+        "a file that was replaced since it was listed is judged by its former content",
+        _TESTS,
+    ),
+    Mutant(
+        "catalog-partition-judged",
+        "spark.pruning.query_planner._judged_columns",
+        "if question['is_catalog_table']:",
+        "if False:",
+        "a catalog may give the rows of a folder another value than its name says",
+        _TESTS,
+    ),
+    Mutant(
+        "file-column-is-partition",
+        "spark.pruning.query_planner._judged_columns",
+        "if name.lower() not in taken",
+        "if name.lower() not in ()",
+        "a column of the files is judged by the names of folders",
+        _TESTS,
+    ),
+    Mutant(
+        "legacy-days-judged",
+        "spark.pruning.query_planner._check_reading",
+        "value.lower() not in accepted",
+        "False",
+        "Spark reads other days than the indexes are of",
+        _TESTS,
+    ),
+    Mutant(
+        "old-listing",
+        "spark.pruning.tables._is_current",
+        "latest_version(location) == known.state.snapshot.newest",
+        "True",
+        "a commit is not seen by later queries",
+        _TESTS,
+    ),
+)

@@ -1,0 +1,213 @@
+"""The answers that the driver gets, without a driver: what is asked is written here."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import skipindex as sx
+from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
+from skipindex.spark.pruning.tables import Tables, scanned_location
+
+CLASSES = "org.apache.spark.sql.catalyst.expressions"
+TYPES = {"id": "long", "month": "integer", "ID": "long"}
+CATALOG = {"long": "bigint", "integer": "int"}
+LEGACY = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
+
+
+def put(path: Path, first: int) -> None:
+    """A file of ten consecutive numbers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": pa.array(range(first, first + 10))}), path)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Four files in two folders, the numbers 0 to 39."""
+    for i in range(4):
+        put(tmp_path / "t" / f"month={i % 2 + 1}" / f"{i}.parquet", 10 * i)
+    sx.build_indexes(tmp_path / "t", {"id": "bitmap"}, workers=1)
+    return tmp_path / "t"
+
+
+def schema(names: Sequence[str]) -> str:
+    fields = [
+        {"name": name, "type": TYPES[name], "nullable": True, "metadata": {}}
+        for name in names
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def equal(name: str, value: int) -> dict[str, Any]:
+    kind = CATALOG[TYPES[name]]
+    column = {
+        "c": f"{CLASSES}.AttributeReference",
+        "t": kind,
+        "x": [name, kind, True, "{}"],
+    }
+    literal = {"c": f"{CLASSES}.Literal", "t": kind, "v": value}
+    return {"c": f"{CLASSES}.EqualTo", "t": "boolean", "a": [column, literal]}
+
+
+def skipped(
+    planner: QueryPlanner,
+    table: Path,
+    *conjuncts: Mapping[str, Any],
+    data: Sequence[str] = ("id",),
+    partitions: Sequence[str] = ("month",),
+    is_catalog_table: bool = False,
+    settings: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+    keys: Sequence[Any] = (),
+) -> list[str]:
+    """The files that an answer rules out, as the driver reads it."""
+    question = {
+        "root": str(table),
+        "scheme": "file",
+        "authority": None,
+        "is_estimate": False,
+        "is_catalog_table": is_catalog_table,
+        "data": schema(data),
+        "partitions": schema(partitions),
+        "settings": dict.fromkeys(SETTINGS) | dict(settings or {}),
+        "options": dict(options or {}),
+        "keys": list(keys),
+    }
+    text = f"{json.dumps(question)}\n{json.dumps(conjuncts)}"
+    answer = planner.answer(text)
+    if answer is None:
+        return []
+    (number,) = struct.unpack_from("<q", answer)
+    packed = planner.files(str(number))
+    (n,) = struct.unpack_from("<q", packed)
+    sizes, millis = np.frombuffer(packed, "<i8", 2 * n, 8).reshape(2, n).tolist()
+    paths = packed[8 + 16 * n :].decode().split("\0")[:-1]
+    bits = np.unpackbits(np.frombuffer(answer, np.uint8, offset=8), bitorder="little")
+    ruled_out = np.flatnonzero(bits).tolist()
+    for i in ruled_out:
+        there = (table / paths[i]).stat()
+        assert there.st_size == sizes[i]
+        assert there.st_mtime_ns // 1_000_000 == millis[i]
+    return [paths[i] for i in ruled_out]
+
+
+@pytest.fixture
+def planner() -> QueryPlanner:
+    return QueryPlanner(Tables())
+
+
+OTHERS_OF_15 = ["month=1/0.parquet", "month=1/2.parquet", "month=2/3.parquet"]
+
+
+def test_files_without_a_match_are_ruled_out(
+    planner: QueryPlanner, table: Path
+) -> None:
+    assert skipped(planner, table, equal("id", 15)) == OTHERS_OF_15
+    record = planner.records[-1]
+    assert (record.n_files, record.n_skipped, record.problem) == (4, 3, "")
+
+
+def test_a_replaced_file_is_not_ruled_out(planner: QueryPlanner, table: Path) -> None:
+    """It may hold anything now, whatever its former content was."""
+    skipped(planner, table, equal("id", 15))
+    put(table / "month=1/2.parquet", 10)
+    assert skipped(planner, table, equal("id", 15)) == [
+        path for path in OTHERS_OF_15 if "2.parquet" not in path
+    ]
+
+
+def test_a_commit_counts_at_once(planner: QueryPlanner, table: Path) -> None:
+    put(table / "month=1/4.parquet", 40)
+    assert skipped(planner, table, equal("id", 15)) == OTHERS_OF_15
+    sx.build_indexes(table, {"id": "bitmap"}, workers=1)
+    assert "month=1/4.parquet" in skipped(planner, table, equal("id", 15))
+
+
+def test_a_partition_column_of_the_folders_counts(
+    planner: QueryPlanner, table: Path
+) -> None:
+    assert len(skipped(planner, table, equal("month", 1))) == 2
+
+
+@pytest.mark.parametrize(
+    "scan",
+    [
+        {"is_catalog_table": True},  # the catalog may say that month=1 holds month 2
+        {"partitions": ()},  # of one folder: the files may have a column of the name
+        {"partitions": (), "data": ("id", "month")},
+    ],
+)
+def test_a_partition_column_that_spark_has_from_elsewhere_is_left_to_it(
+    planner: QueryPlanner, table: Path, scan: Mapping[str, Any]
+) -> None:
+    assert skipped(planner, table, equal("month", 1), **scan) == []
+    assert len(skipped(planner, table, equal("id", 15), **scan)) == 3
+
+
+def test_names_are_those_of_the_scan(planner: QueryPlanner, table: Path) -> None:
+    """Where capitals count, the files have no column ``ID``."""
+    asked = {"data": ("ID",)}
+    assert skipped(planner, table, equal("ID", 15), **asked) == OTHERS_OF_15
+    exact = {"spark.sql.caseSensitive": "True"}
+    found = skipped(planner, table, equal("ID", 15), **asked, settings=exact)
+    assert found != OTHERS_OF_15, "values of another column"
+
+
+@pytest.mark.parametrize(
+    "scan", [{"settings": LEGACY}, {"options": {"int96rebasemode": "LEGACY"}}]
+)
+def test_other_values_than_those_of_the_index_are_not_judged(
+    planner: QueryPlanner, table: Path, scan: Mapping[str, Any]
+) -> None:
+    assert skipped(planner, table, equal("id", 15), **scan) == []
+    assert "LEGACY" in planner.records[-1].problem
+
+
+def test_keys_of_a_join_are_conditions_too(planner: QueryPlanner, table: Path) -> None:
+    assert skipped(planner, table, keys=[["id", [15, 16]]]) == OTHERS_OF_15
+    assert len(skipped(planner, table, keys=[["id", []]])) == 4
+    assert skipped(planner, table, equal("id", 15), keys=[["id", [3, 15]]]) == (
+        OTHERS_OF_15
+    )
+    assert len(skipped(planner, table, equal("id", 15), keys=[["id", [3]]])) == 4
+    assert skipped(planner, table, keys=[["unknown", [3]]]) == []
+
+
+def test_keys_are_used_where_rows_are_indexed(
+    planner: QueryPlanner, table: Path
+) -> None:
+    place = {"root": str(table), "scheme": None, "authority": None}
+    for column, is_used in (("id", True), ("month", False), ("unknown", False)):
+        answer = planner.can_use_keys(json.dumps({**place, "column": column}))
+        assert (answer is not None) == is_used
+
+
+def test_what_cannot_be_answered_rules_out_nothing(
+    planner: QueryPlanner, table: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        assert skipped(planner, table / "nowhere", equal("id", 15)) == []
+    assert "TableError" in planner.records[-1].problem
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("scheme", "authority", "path", "full"),
+    [
+        (None, None, "/a b/t", "/a b/t"),
+        ("file", None, "/a%20b/t", "/a%20b/t"),
+        ("file", "", "/ü/t", "/ü/t"),
+    ],
+)
+def test_folders_as_spark_spells_them(
+    scheme: str | None, authority: str | None, path: str, full: str
+) -> None:
+    assert scanned_location(scheme, authority, path).full("") == full
