@@ -39,6 +39,8 @@ TABLES: Final = (
 )  # fmt: skip
 
 _METADATA: Final = "_SSB.json"
+_RECORDED: Final = ("scale", "seed", "n_files", "row_counts")
+"""Of a data set, in the metadata."""
 _TPCH_TABLES: Final = ("customer", "supplier", "part", "orders", "lineitem")
 
 Log = Callable[[str], None]
@@ -81,13 +83,7 @@ def find_dataset(path: Path) -> Dataset | None:
         return None
     if not all((path / table).is_dir() for table in TABLES):
         return None
-    return Dataset(
-        path=path,
-        scale=stored["scale"],
-        seed=stored["seed"],
-        n_files=stored["n_files"],
-        row_counts=stored["row_counts"],
-    )
+    return Dataset(path, **{name: stored[name] for name in _RECORDED})
 
 
 def generate(
@@ -306,11 +302,6 @@ def _flat(facts: DataFrame, dimensions: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _write_metadata(dataset: Dataset, path: Path) -> None:
-    stored = {
-        "version": FORMAT_VERSION,
-        "scale": dataset.scale,
-        "seed": dataset.seed,
-        "n_files": dataset.n_files,
-        "row_counts": dict(dataset.row_counts),
-    }
+    values = {name: getattr(dataset, name) for name in _RECORDED}
+    stored = {"version": FORMAT_VERSION, **values}
     path.write_text(json.dumps(stored, indent=2) + "\n", encoding="utf-8")

@@ -78,7 +78,8 @@ def fact_layouts(dataset: Dataset, clustered: sx.Table) -> Mapping[str, Path]:
         for name in names:
             source = Path(clustered.location.full(name))
             rows = pq.read_table(source, columns=list(COLUMNS))
-            pq.write_table(rows, path / source.name)
+            # The metadata names the flat table's columns, and Spark believes it.
+            pq.write_table(rows.replace_schema_metadata(None), path / source.name)
     return {"unordered": dataset.tables[FACT], "clustered by attributes": path}
 
 

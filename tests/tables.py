@@ -32,14 +32,8 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from skipindex.storage.file_system.location import location_of
-from skipindex.storage.log import (
-    LOG,
-    MANIFESTS,
-    PACKS,
-    Snapshot,
-    commit,
-    latest_version,
-)
+from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
+from skipindex.storage.log import Snapshot, commit, latest_version
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from tests import oracle

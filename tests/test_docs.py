@@ -32,6 +32,11 @@ PAGES = sorted(
         *ROOT.glob(".github/**/*.md"),
     ]
 )
+SOURCES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder in ("src", "ssb", "benchmarks", "examples")
+    for path in (ROOT / folder).rglob("*.py")
+)
 LINES = re.MULTILINE | re.DOTALL
 BLOCK = re.compile(r"^<!-- run(: spark)? -->\n```python\n(.*?)^```$", LINES)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -46,7 +51,8 @@ EXAMPLES = {
 """The scripts in ``examples``, and whether they start a session."""
 TEST = re.compile(r"^ *def test_(?:trap_c0*(\d+)|check_0*(\d+))", re.MULTILINE)
 FORBIDDEN = re.compile(
-    r"inside of|makes? no sense|nobody|somebody|settled|turned filters|in the place of",
+    r"inside of|makes? no sense|nobody|somebody|whoever|settled|turned filters|"
+    r"in the place of|orderly|hopeless",
     re.IGNORECASE,
 )
 
@@ -150,7 +156,7 @@ def test_every_file_that_is_named_exists(page: str) -> None:
         assert any((place / path).exists() for place in places), f"{page}: {path}"
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *SOURCES])
 def test_the_words_are_plain(page: str) -> None:
     found = FORBIDDEN.findall((ROOT / page).read_text())
     assert not found, f"{page} says {found[0]!r}"

@@ -165,6 +165,18 @@ def test_importing_loads_nothing() -> None:
     assert out == "[]"
 
 
+def test_the_planner_loads_what_it_needs() -> None:
+    out = run(
+        """if True:
+        import sys
+        import skipindex as sx
+        sx.plan_files
+        print([m for m in ("pyspark", "pandas", "loky", "sqlglot") if m in sys.modules])
+        """
+    )
+    assert out == "[]"
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sdist of a copy of the repository, and the wheel built from that sdist."""

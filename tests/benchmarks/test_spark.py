@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.spark import CONDITIONS, make_table
-from skipindex.table import is_data_file
+from skipindex.storage.file_system.names import is_data_file
 
 
 def test_linked_files_are_planned_by_their_statistics(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from skipindex.errors import (
 )
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import LOG, PACKS, latest_version, read_snapshot
+from skipindex.storage.file_system.names import LOG, PACKS
+from skipindex.storage.log import latest_version, read_snapshot
 from skipindex.storage.manifest import Manifest
 from tests.tables import (
     build,

@@ -13,7 +13,8 @@ import pytest
 import skipindex as sx
 from skipindex.build import merge, merged_packs
 from skipindex.storage.file_system.descriptors import MAX_OPEN, OPEN
-from skipindex.storage.log import PACKS, latest_version
+from skipindex.storage.file_system.names import PACKS
+from skipindex.storage.log import latest_version
 from skipindex.storage.pack import Blob
 from tests.tables import build, flip, forget_open_packs, packs, put
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -71,3 +72,22 @@ def test_a_session_of_no_engine_is_refused_by_name(path: Path) -> None:
     assert "Session" in str(error.value)
     with pytest.raises(sx.PredicateError, match="no predicate"):
         sx.plan_files(Condition(), table=path)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_condition_of_the_engine_is_read_at_the_moment_of_its_plan(
+    path: Path,
+) -> None:
+    """Its text goes to the engine, if that says all of it."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    condition = Condition()
+    condition.text = "a < unix_timestamp()"
+    plan = sx.plan_files(condition, table=path, now=now)
+    assert plan.moment is not None
+    assert plan.condition is None
+    assert plan.where == "a < CAST(1767225600 AS BIGINT)"
+    condition.text = "a < unix_timestamp() OR opaque()"
+    plan = sx.plan_files(condition, table=path, now=now)
+    assert plan.moment is None
+    assert plan.condition is condition
+    assert plan.where == condition.text

@@ -110,10 +110,7 @@ def test_skipped_files_carry_their_proof(folder: Path) -> None:
     plan = table.plan("a IN (15, 25) AND b = 6")
     proofs = {s.path: (s.stage, s.reason) for s in plan.skipped}
     assert proofs == {
-        "0.parquet": (
-            "min/max",
-            "a IN (15, 25): minmax: values in 0 .. 9, no NULL",
-        ),
+        "0.parquet": ("min/max", "a IN (15, 25): minmax: values in 0 .. 9, no NULL"),
         "1.parquet": (
             "bitmaps",
             "a IN (15, 25) AND b = 6: no row of the file (bitmap)",

@@ -76,10 +76,7 @@ def matches_per_file(
 
     hits = set(
         oracle.matching(
-            tree,
-            values_of(columns),
-            unsupported=judge,
-            integers=integers_of(columns),
+            tree, values_of(columns), unsupported=judge, integers=integers_of(columns)
         )
     )
     found, start = [], 0

@@ -37,7 +37,7 @@ from skipindex.errors import TableError
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import LOG, MANIFESTS, PACKS
+from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import Rows, listed, optimized, rows_of
 from tests.rewrite.killing import Killed, killed_at

@@ -17,8 +17,8 @@ from skipindex.api import open_table
 from skipindex.errors import CommitConflictError
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.storage.file_system.names import is_own_garbage, is_plain_path
-from skipindex.storage.log import LOG, newest_snapshot
+from skipindex.storage.file_system.names import LOG, is_own_garbage, is_plain_path
+from skipindex.storage.log import newest_snapshot
 from skipindex.storage.publications import PUBLISHING, read_publications
 from tests.rewrite.arrow_writer import (
     Rows,

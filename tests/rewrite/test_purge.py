@@ -17,14 +17,8 @@ from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.log import (
-    LOG,
-    MANIFESTS,
-    PACKS,
-    Snapshot,
-    commit,
-    latest_version,
-)
+from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
+from skipindex.storage.log import Snapshot, commit, latest_version
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.parts import ReadCount

@@ -16,14 +16,8 @@ from skipindex.api import open_table
 from skipindex.errors import TableError
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.log import (
-    LOG,
-    MANIFESTS,
-    PACKS,
-    Snapshot,
-    commit,
-    latest_version,
-)
+from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
+from skipindex.storage.log import Snapshot, commit, latest_version
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import Rewrites

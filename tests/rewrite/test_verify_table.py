@@ -12,7 +12,7 @@ import skipindex as sx
 from skipindex.cli import main
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
-from skipindex.storage.log import LOG, MANIFESTS, PACKS
+from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.tables import (
     build,
     flip,

@@ -20,7 +20,7 @@ from skipindex.build.builder import build as build_with
 from skipindex.build.runners import LocalRunner
 from skipindex.build.task import BuildTask
 from skipindex.spark.runner import SparkRunner
-from skipindex.storage.log import FOLDER
+from skipindex.storage.file_system.names import FOLDER
 from tests.tables import newest_manifest, packs, put_all
 
 pytestmark = pytest.mark.spark

@@ -19,11 +19,9 @@ from skipindex.errors import (
     IndexVersionError,
 )
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import commit_path
+from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
 from skipindex.storage.log import (
     FORMAT,
-    LOG,
-    MANIFESTS,
     Change,
     Snapshot,
     commit,

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.expressions.domain import Domain
-from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
+from skipindex.storage.blobs import PackInfo, spec_key
+from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.storage.pack import BlobEntry, BlobMeta
 from skipindex.table.statistics import summary_type
 

@@ -176,7 +176,7 @@ def test_another_whole_blob_of_the_same_shape_is_refused() -> None:
     entry = pack_of([[b"aaaa"], [b"bbbb"]])[1]
     data, other = pack_of([[b"aaaa"], [b"cccc"]])
     assert (other.offset, other.length) == (entry.offset, entry.length)
-    with pytest.raises(CorruptIndexError, match="another blob is in its place"):
+    with pytest.raises(CorruptIndexError, match="it is another blob"):
         Blob(Bytes(data), entry)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, write_pack
-from skipindex.storage.part_cache import PartCache
+from skipindex.storage.pack.part_cache import PartCache
 from skipindex.storage.parts import ReadCount
 from tests.storage.test_pack import Bytes
 

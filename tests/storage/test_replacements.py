@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CommitConflictError
 from skipindex.storage.file_system.location import FileInfo
-from skipindex.storage.file_system.names import is_data_file
+from skipindex.storage.file_system.names import is_data_file, is_hidden_copy, published
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import (
-    Replacement,
-    Rewrites,
-    is_hidden_copy,
-    published,
-)
+from skipindex.storage.replacements import Replacement, Rewrites
 
 
 def is_visible(file: FileInfo) -> bool:

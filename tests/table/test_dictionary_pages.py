@@ -15,7 +15,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.storage.file_system.location import location_of
-from skipindex.storage.log import PACKS
+from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import ReadCount
 from skipindex.table import column_reader

@@ -19,7 +19,8 @@ from crc32c import crc32c
 
 import skipindex as sx
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import LOG, MANIFESTS, PACKS, Snapshot, commit
+from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
+from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from tests.tables import (

@@ -14,9 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlglot import exp, parse
-from sqlglot.errors import SqlglotError
-
 from skipindex.advice.sample import Sample, SampledColumn
 from skipindex.errors import PredicateError, first_line
 from skipindex.expressions.atoms import Atom, OneOf, Range, successor
@@ -77,6 +74,9 @@ def conditions_of(sql: str) -> list[str]:
     Raises:
         PredicateError: a statement is neither.
     """
+    from sqlglot import exp, parse  # noqa: PLC0415 (plans are made without it)
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
     conditions = []
     for statement in _statements(sql):
         if not _SELECT.match(statement):

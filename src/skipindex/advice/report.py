@@ -163,10 +163,10 @@ class Advice:
         ]
         if self.unasked:
             lines += ["", f"min/max alone, never asked for: {', '.join(self.unasked)}"]
-        lines += ["", *self._what_if()]
+        lines += ["", *self._kept_lines()]
         return "\n".join([*lines, *self.notes]).rstrip()
 
-    def _what_if(self) -> list[str]:
+    def _kept_lines(self) -> list[str]:
         least, chosen, most = self.kept
         if not self.queries:
             text = (
@@ -174,6 +174,11 @@ class Advice:
                 f"{least} by min/max, {chosen} by the choice, {most} by every index"
             )
             return [text]
+        sizes = {
+            (column.name, specs_text(trial.specs)): _size(trial.n_bytes)
+            for column in self.columns
+            for trial in column.trials
+        }
         lines = [f"files kept, of the {self.n_files} of the sample:"]
         for query in self.queries:
             kept = (
@@ -181,11 +186,6 @@ class Advice:
                 f"every index {query.with_all}"
             )
             lines += ["", query.text, kept]
-            sizes = {
-                (column.name, specs_text(trial.specs)): _size(trial.n_bytes)
-                for column in self.columns
-                for trial in column.trials
-            }
             rows = [
                 [
                     "  " + name,

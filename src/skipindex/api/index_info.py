@@ -9,7 +9,7 @@ import numpy as np
 from skipindex.errors import UnknownIndexError
 from skipindex.indexes import MinMax, spec_from_json
 from skipindex.indexes.interface import IndexSpec
-from skipindex.storage.manifest import spec_key
+from skipindex.storage.blobs import spec_key
 from skipindex.table import ColumnInfo, TableState
 
 

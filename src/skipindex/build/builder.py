@@ -24,8 +24,10 @@ from skipindex.build.wanted import SpecKey, wanted_of, without_asked
 from skipindex.errors import SkipIndexError
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.storage.log import FOLDER, Snapshot, commit
-from skipindex.storage.manifest import Manifest, spec_key
+from skipindex.storage.blobs import spec_key
+from skipindex.storage.file_system.names import FOLDER
+from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.vanished import without_vanished
 from skipindex.table import TableState

@@ -16,7 +16,7 @@ from skipindex.build.wanted import (
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions.domain import ACCEPTED, Domain
 from skipindex.indexes import MinMax, index_type, spec_to_json
-from skipindex.storage.manifest import spec_key
+from skipindex.storage.blobs import spec_key
 from skipindex.table import ColumnInfo, TableState
 
 Request: TypeAlias = Mapping[str, SpecLike | Sequence[SpecLike] | None]

@@ -19,8 +19,9 @@ from skipindex.build.tiers import (
     small,
     worn,
 )
+from skipindex.storage.blobs import spec_key
 from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest, spec_key
+from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.vanished import without_vanished
 from skipindex.table import TableState

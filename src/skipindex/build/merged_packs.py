@@ -30,15 +30,10 @@ from skipindex.build.tiers import (
 )
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP, build_file_map
+from skipindex.storage.blobs import BlobUse, PackInfo
 from skipindex.storage.damage import damage_of_blob
-from skipindex.storage.log import PACKS
-from skipindex.storage.manifest import (
-    BlobUse,
-    Identity,
-    Manifest,
-    PackInfo,
-    Ref,
-)
+from skipindex.storage.file_system.names import PACKS
+from skipindex.storage.manifest import Identity, Manifest, Ref
 from skipindex.storage.pack import BlobBuilder, BlobMeta, PackWriter
 from skipindex.table import TableState
 

@@ -12,7 +12,7 @@ from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.repair import Repair
 from skipindex.build.task import BuildTask
 from skipindex.indexes import spec_to_json
-from skipindex.storage.manifest import spec_key
+from skipindex.storage.blobs import spec_key
 from skipindex.table import ColumnInfo, TableState
 from skipindex.table.column_indexes import take
 

@@ -12,9 +12,9 @@ from skipindex.indexes import index_type, spec_to_json
 from skipindex.indexes.file_map import FILE_MAP, ValueSpans, build_file_map
 from skipindex.indexes.file_map import VERSION as MAP_VERSION
 from skipindex.indexes.interface import IndexSpec
+from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import PACKS
-from skipindex.storage.manifest import PackInfo, spec_key
+from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
 from skipindex.table.statistics import Summary
 

@@ -7,9 +7,6 @@ from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import Protocol
 
-from loky import ProcessPoolExecutor, cpu_count
-from loky.process_executor import BrokenProcessPool
-
 from skipindex.build.task import BuildTask, run_task
 from skipindex.errors import BuildError
 
@@ -41,6 +38,8 @@ class LocalRunner:
     @classmethod
     def default(cls) -> LocalRunner:
         """One process for every core that this process may use."""
+        from loky import cpu_count  # noqa: PLC0415 (plans are made without it)
+
         return cls(cpu_count())
 
     @property
@@ -61,6 +60,9 @@ class LocalRunner:
                 pieces.append(run_task(task))
                 report(len(pieces), len(tasks))
             return pieces
+        from loky import ProcessPoolExecutor  # noqa: PLC0415 (as above)
+        from loky.process_executor import BrokenProcessPool  # noqa: PLC0415
+
         # Loky's workers, unlike those of multiprocessing, neither fork a process
         # that has threads nor need an ``if __name__ == "__main__"``.
         with ProcessPoolExecutor(min(self.workers, len(tasks))) as pool:

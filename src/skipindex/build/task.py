@@ -21,8 +21,9 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes import spec_to_json
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.file_map import ValueSpans
+from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.manifest import Manifest, PackInfo, StatsColumn, spec_key
+from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import UNREADABLE, DataFile, check_stored, column_reader, lacks
 from skipindex.table.statistics import UNKNOWN, Summary, summaries_to_arrow, summarize
 

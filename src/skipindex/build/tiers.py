@@ -5,6 +5,8 @@ the packs of a tier are an eighth as full as those of the tier above.  Once a ti
 twelve packs with the same indexes, they become one, which is of a higher tier.  So a
 payload is written once a tier, and a table of any age has at most eleven packs of each
 of six tiers, beside those that are full.  (Log-structured merge trees do the same.)
+
+A pack that is less than half in use is worn, and is written again.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes.file_map import FILE_MAP
+from skipindex.storage.blobs import BlobUse, PackInfo, spec_key
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import PACKS
-from skipindex.storage.manifest import BlobUse, Manifest, PackInfo, spec_key
+from skipindex.storage.file_system.names import PACKS
+from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, BlobMeta
 
 CROWD: Final = 12

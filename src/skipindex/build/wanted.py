@@ -22,7 +22,7 @@ from skipindex.indexes import (
 )
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import IndexSpec
-from skipindex.storage.manifest import spec_key
+from skipindex.storage.blobs import spec_key
 from skipindex.storage.properties import TableProperties
 from skipindex.table import ColumnInfo, TableState
 

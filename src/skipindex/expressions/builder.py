@@ -14,20 +14,11 @@ import numpy as np
 from pyroaring import BitMap, BitMap64
 
 from skipindex.errors import PredicateError
+from skipindex.expressions import predicate as ex
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.literals import Literal, literal_of
 from skipindex.expressions.names import name_parts
 from skipindex.expressions.operators import Operator
-from skipindex.expressions.predicate import (
-    And,
-    Comparison,
-    In,
-    IsNull,
-    Like,
-    Predicate,
-    Reference,
-    Term,
-)
 
 ManyKeys: TypeAlias = np.ndarray | BitMap | BitMap64 | IntegerSet
 """All keys of an IN list in one value."""
@@ -39,80 +30,80 @@ class Column:
     __slots__ = ("reference",)
     __hash__ = None  # type: ignore[assignment]  # == builds a predicate
 
-    def __init__(self, reference: Term) -> None:
+    def __init__(self, reference: ex.Term) -> None:
         self.reference = reference
 
-    def _compare(self, operator: Operator, value: object) -> Predicate:
-        return Comparison(self.reference, operator, literal_of(value))
+    def _compare(self, operator: Operator, value: object) -> ex.Predicate:
+        return ex.Comparison(self.reference, operator, literal_of(value))
 
-    def __eq__(self, value: object) -> Predicate:  # type: ignore[override]
+    def __eq__(self, value: object) -> ex.Predicate:  # type: ignore[override]
         return self._compare(Operator.EQ, value)
 
-    def __ne__(self, value: object) -> Predicate:  # type: ignore[override]
+    def __ne__(self, value: object) -> ex.Predicate:  # type: ignore[override]
         return self._compare(Operator.NE, value)
 
-    def __lt__(self, value: Literal) -> Predicate:
+    def __lt__(self, value: Literal) -> ex.Predicate:
         return self._compare(Operator.LT, value)
 
-    def __le__(self, value: Literal) -> Predicate:
+    def __le__(self, value: Literal) -> ex.Predicate:
         return self._compare(Operator.LE, value)
 
-    def __gt__(self, value: Literal) -> Predicate:
+    def __gt__(self, value: Literal) -> ex.Predicate:
         return self._compare(Operator.GT, value)
 
-    def __ge__(self, value: Literal) -> Predicate:
+    def __ge__(self, value: Literal) -> ex.Predicate:
         return self._compare(Operator.GE, value)
 
-    def eq_null_safe(self, value: Literal) -> Predicate:
+    def eq_null_safe(self, value: Literal) -> ex.Predicate:
         """``column <=> value``: NULL equals NULL, and nothing is UNKNOWN."""
         return self._compare(Operator.NULL_SAFE_EQ, value)
 
-    def between(self, low: Literal, high: Literal) -> Predicate:
+    def between(self, low: Literal, high: Literal) -> ex.Predicate:
         """``low <= column <= high``."""
-        return And((self >= low, self <= high))
+        return ex.And((self >= low, self <= high))
 
-    def isin(self, *values: Literal | ManyKeys | Iterable[object]) -> Predicate:
+    def isin(self, *values: Literal | ManyKeys | Iterable[object]) -> ex.Predicate:
         """``column IN (values)``, or IN the values of one list, set, array or Series.
 
         A million keys in a numpy array, a Series or a roaring bitmap cost
         milliseconds.
         """
         if len(values) != 1:
-            return In(self.reference, tuple(map(literal_of, values)))
+            return ex.In(self.reference, tuple(map(literal_of, values)))
         one: Any = values[0]
         if hasattr(one, "to_numpy"):
             one = one.to_numpy()  # a Series or an index of pandas or polars
         if isinstance(one, np.ndarray | BitMap | BitMap64 | IntegerSet):
-            return In(self.reference, _keys(one))
+            return ex.In(self.reference, _keys(one))
         if isinstance(one, AbstractSet):  # in one order, whatever the process
             one = sorted(one, key=repr)
         if isinstance(one, Iterable) and not isinstance(one, str | bytes):
-            return In(self.reference, tuple(map(literal_of, one)))
-        return In(self.reference, (literal_of(one),))
+            return ex.In(self.reference, tuple(map(literal_of, one)))
+        return ex.In(self.reference, (literal_of(one),))
 
-    def is_null(self) -> Predicate:
+    def is_null(self) -> ex.Predicate:
         """``column IS NULL``."""
-        return IsNull(self.reference)
+        return ex.IsNull(self.reference)
 
-    def is_not_null(self) -> Predicate:
+    def is_not_null(self) -> ex.Predicate:
         """``column IS NOT NULL``."""
-        return IsNull(self.reference, negated=True)
+        return ex.IsNull(self.reference, negated=True)
 
-    def like(self, pattern: str, *, escape: str = "\\") -> Predicate:
+    def like(self, pattern: str, *, escape: str = "\\") -> ex.Predicate:
         """``column LIKE pattern``: ``%`` is any text, ``_`` any character."""
-        return Like(self.reference, pattern, escape)
+        return ex.Like(self.reference, pattern, escape)
 
-    def startswith(self, prefix: str) -> Predicate:
+    def startswith(self, prefix: str) -> ex.Predicate:
         """The column begins with ``prefix``; ``%`` and ``_`` stand for themselves."""
-        return Like(self.reference, _no_pattern(prefix) + "%")
+        return ex.Like(self.reference, _no_pattern(prefix) + "%")
 
-    def endswith(self, suffix: str) -> Predicate:
+    def endswith(self, suffix: str) -> ex.Predicate:
         """The column ends with ``suffix``; ``%`` and ``_`` stand for themselves."""
-        return Like(self.reference, "%" + _no_pattern(suffix))
+        return ex.Like(self.reference, "%" + _no_pattern(suffix))
 
-    def contains(self, text: str) -> Predicate:
+    def contains(self, text: str) -> ex.Predicate:
         """The column contains ``text``; ``%`` and ``_`` stand for themselves."""
-        return Like(self.reference, f"%{_no_pattern(text)}%")
+        return ex.Like(self.reference, f"%{_no_pattern(text)}%")
 
 
 def col(name: str) -> Column:
@@ -124,7 +115,7 @@ def col(name: str) -> Column:
     >>> table.plan((sx.col("city") == "Rome") & (sx.col("price") < 4)).where
     "city = 'Rome' AND price < 4"
     """
-    return Column(Reference(name_parts(name)))
+    return Column(ex.Reference(name_parts(name)))
 
 
 def _no_pattern(text: str) -> str:

@@ -9,23 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
+from skipindex.expressions import predicate as ex
 from skipindex.expressions.literals import Literal
-from skipindex.expressions.predicate import (
-    And,
-    Call,
-    Case,
-    Comparison,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Predicate,
-    Reference,
-    Term,
-    Unsupported,
-    to_sql,
-)
 
 MAX_LEVELS: Final = 100
 """Of AND, OR and NOT that are judged."""
@@ -34,10 +19,10 @@ _MAX_DEPTH: Final = 40
 _MAX_NODES: Final = 4000
 """Of one condition; a CASE of a thousand branches has three thousand."""
 
-_Node: TypeAlias = Predicate | Term
+_Node: TypeAlias = ex.Predicate | ex.Term
 
 
-def shallow(tree: Predicate, levels: int = MAX_LEVELS) -> Predicate:
+def shallow(tree: ex.Predicate, levels: int = MAX_LEVELS) -> ex.Predicate:
     """``tree``, where nothing is nested more deeply than ``levels``.
 
     Deeper conditions are ``Unsupported``: any row may match them, none must.
@@ -47,7 +32,7 @@ def shallow(tree: Predicate, levels: int = MAX_LEVELS) -> Predicate:
     return _cut_off(tree, levels)
 
 
-def is_large(node: Predicate | Term, most: int = _MAX_NODES) -> bool:
+def is_large(node: ex.Predicate | ex.Term, most: int = _MAX_NODES) -> bool:
     """Whether a condition, or a part of one, is too large or too deep to be judged.
 
     A part that occurs twice counts twice, because a walk visits it twice.
@@ -58,12 +43,12 @@ def is_large(node: Predicate | Term, most: int = _MAX_NODES) -> bool:
     )
 
 
-def size(node: Predicate | Term) -> int:
+def size(node: ex.Predicate | ex.Term) -> int:
     """The number of nodes of a condition that is not large."""
     return sum(1 for _ in nodes(node))
 
 
-def nodes(node: Predicate | Term) -> Iterator[Predicate | Term]:
+def nodes(node: ex.Predicate | ex.Term) -> Iterator[ex.Predicate | ex.Term]:
     """``node`` and the terms and conditions below it, from left to right."""
     rest: list[_Node] = [node]
     while rest:
@@ -84,15 +69,15 @@ def _depths(root: _Node, below: Callable[[Any], Iterable[_Node]]) -> Iterator[in
 def _children(node: _Node) -> Iterator[_Node]:
     """The terms and conditions right below ``node``; literals are left out."""
     match node:
-        case And() | Or() | Not():
+        case ex.And() | ex.Or() | ex.Not():
             yield from _operands(node)
-        case Comparison(column=term) | In(column=term) | IsNull(column=term):
+        case ex.Comparison(column=term) | ex.In(column=term) | ex.IsNull(column=term):
             yield term
-        case Like(column=term):
+        case ex.Like(column=term):
             yield term
-        case Call(_, arguments):
+        case ex.Call(_, arguments):
             yield from filter(_is_term, arguments)
-        case Case(branches, otherwise):
+        case ex.Case(branches, otherwise):
             for condition, value in branches:
                 yield condition
                 if _is_term(value):
@@ -101,26 +86,28 @@ def _children(node: _Node) -> Iterator[_Node]:
                 yield otherwise  # type: ignore[misc]
 
 
-def _is_term(argument: Term | Literal) -> bool:
-    return isinstance(argument, Reference | Call | Case)
+def _is_term(argument: ex.Term | Literal) -> bool:
+    return isinstance(argument, ex.Reference | ex.Call | ex.Case)
 
 
-def _operands(node: Predicate) -> tuple[Predicate, ...]:
+def _operands(node: ex.Predicate) -> tuple[ex.Predicate, ...]:
     """The conditions that AND, OR or NOT combines."""
     match node:
-        case And(children) | Or(children):
+        case ex.And(children) | ex.Or(children):
             return children
-        case Not(child):
+        case ex.Not(child):
             return (child,)
         case _:
             return ()
 
 
-def _cut_off(tree: Predicate, levels: int) -> Predicate:
-    if not isinstance(tree, And | Or | Not):
+def _cut_off(tree: ex.Predicate, levels: int) -> ex.Predicate:
+    if not isinstance(tree, ex.And | ex.Or | ex.Not):
         return tree
     if levels <= 1:
-        return Unsupported(to_sql(tree), f"nested more than {MAX_LEVELS} levels deep")
-    if isinstance(tree, Not):
-        return Not(_cut_off(tree.child, levels - 1))
+        return ex.Unsupported(
+            ex.to_sql(tree), f"nested more than {MAX_LEVELS} levels deep"
+        )
+    if isinstance(tree, ex.Not):
+        return ex.Not(_cut_off(tree.child, levels - 1))
     return type(tree)(tuple(_cut_off(child, levels - 1) for child in tree.children))

@@ -39,7 +39,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Ints, Mask, starts
+from skipindex.expressions.arrays import Ints, Mask, Words, starts
 from skipindex.expressions.atoms import Atom, OneOf, Range, Value, successor
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding import roaring
@@ -157,9 +157,9 @@ def _rank(pieces: Sequence[Distinct], domain: Domain) -> tuple[Ints, Distinct]:
 
 def _binned(
     spans: Sequence[tuple[int, ValueSpans]],
-    slots: npt.NDArray[np.uint64],
+    slots: Words,
     domain: Domain,
-) -> tuple[npt.NDArray[np.uint64], Distinct]:
+) -> tuple[Words, Distinct]:
     """Keys of the bins that every file's spans touch, and the least value of each."""
     pieces = [s.lows for _, s in spans] + [s.highs for _, s in spans]
     ranks, distinct = _rank(pieces, domain)
@@ -181,7 +181,7 @@ def _written(
     files: Sequence[ValueSpans | None],
     domain: Domain,
     distinct: Distinct,
-    keys: npt.NDArray[np.uint64],
+    keys: Words,
     *,
     form: int,
 ) -> list[bytes]:

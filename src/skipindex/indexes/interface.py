@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
@@ -62,12 +61,10 @@ class PackIndex(Protocol):
     """An index on one column of all files of a pack, probed at once."""
 
     @property
-    def covered(self) -> npt.NDArray[np.bool_]:
+    def covered(self) -> Mask:
         """The slots that the index knows."""
 
-    def ask(
-        self, atom: Atom
-    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None:
+    def ask(self, atom: Atom) -> tuple[Mask, Mask] | None:
         """The slots where no row is ruled out, and those where some row is TRUE.
 
         None is "no opinion".  Slots that are not ``covered`` are in neither.

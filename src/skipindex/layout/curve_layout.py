@@ -50,18 +50,6 @@ class Axis:
     """The cell of every range, never descending and below ``2**bits``."""
     bits: int
 
-    @classmethod
-    def by_weight(
-        cls, boundaries: Boundaries, weight_of_range: Weights, *, bits: int
-    ) -> Axis:
-        """Space the ranges by weight; see ``cells_by_weight``."""
-        return cls(boundaries, cells_by_weight(weight_of_range, bits=bits), bits)
-
-    @classmethod
-    def evenly(cls, boundaries: Boundaries, *, bits: int) -> Axis:
-        """Space the ranges evenly."""
-        return cls(boundaries, _even_cells(boundaries.n_ranges, bits), bits)
-
     def cells_of(self, values: pa.Array | pa.ChunkedArray) -> Cells:
         """The cell of every value."""
         return self.cells[self.boundaries.rank(values)]
@@ -219,7 +207,8 @@ def _fit_groups(
     wanted = [(b.n_ranges - 1).bit_length() for b in boundaries]
     given = curve_named("linear").share_bits(wanted, total=_MAX_GROUP_BITS)
     return tuple(
-        Axis.evenly(b, bits=bits) for b, bits in zip(boundaries, given, strict=True)
+        Axis(b, _even_cells(b.n_ranges, bits), bits)
+        for b, bits in zip(boundaries, given, strict=True)
     )
 
 
@@ -235,15 +224,18 @@ def _fit_axes(
     wanted = [_wanted_bits(b.n_ranges) for b in boundaries]
     given = shape.share_bits(wanted, total=n_bits)
     return tuple(
-        Axis.by_weight(
-            b,
-            np.bincount(
-                b.rank(sample.column(b.column)), weights, minlength=b.n_ranges
-            ).astype(np.float64),
-            bits=bits,
-        )
+        Axis(b, cells_by_weight(_weights(b, sample, weights), bits=bits), bits)
         for b, bits in zip(boundaries, given, strict=True)
     )
+
+
+def _weights(
+    boundaries: Boundaries, sample: pa.Table, weights: Weights | None
+) -> Weights:
+    """The weight of each range in the sample."""
+    ranks = boundaries.rank(sample.column(boundaries.column))
+    found = np.bincount(ranks, weights, minlength=boundaries.n_ranges)
+    return found.astype(np.float64)
 
 
 def _fit(

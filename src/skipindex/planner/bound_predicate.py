@@ -190,11 +190,13 @@ def with_leaves(
 
 def _parts(tree: BoundPredicate) -> Iterator[Leaf | Computed | TruthValue | Unknown]:
     """The nodes without children, from left to right."""
-    if isinstance(tree, AllOf | AnyOf):
-        for child in tree.children:
-            yield from _parts(child)
-    else:
-        yield tree
+    rest = [tree]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, AllOf | AnyOf):
+            rest += reversed(node.children)
+        else:
+            yield node
 
 
 def leaves(tree: BoundPredicate) -> Iterator[Leaf | Computed]:

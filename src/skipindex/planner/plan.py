@@ -29,7 +29,7 @@ from skipindex.planner.explain import as_dict, explain, file_explanation
 from skipindex.planner.file_tasks import FileTask, Verdict, tasks_of
 from skipindex.planner.functions.zones import instants
 from skipindex.planner.simplify import simplify
-from skipindex.planner.sql.moment import Constant, Moment, at_moment
+from skipindex.planner.sql.moment import Moment, MomentConstant, at_moment
 from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import (
@@ -49,10 +49,10 @@ from skipindex.table import ColumnInfo, TableState, open_state
 
 __all__ = [
     "ConditionReport",
-    "Constant",
     "Evidence",
     "FileTask",
     "Moment",
+    "MomentConstant",
     "Plan",
     "SessionRules",
     "SkippedFile",

@@ -25,11 +25,12 @@ from skipindex.planner.bound_predicate import (
 
 def simplify(tree: BoundPredicate) -> BoundPredicate:
     """``tree``, smaller; TRUE for the same rows."""
-    if isinstance(tree, AllOf | AnyOf):
-        tree = type(tree)(tuple(map(simplify, tree.children)))
+    if not isinstance(tree, AllOf | AnyOf):
+        return tree
+    smaller: BoundPredicate = type(tree)(tuple(map(simplify, tree.children)))
     for rule in RULES:
-        tree = rule(tree)
-    return tree
+        smaller = rule(smaller)
+    return smaller
 
 
 def flatten(node: BoundPredicate) -> BoundPredicate:

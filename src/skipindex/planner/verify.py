@@ -1,9 +1,8 @@
-"""``Plan.verify``: read the files again and see whether a plan told the truth.
+"""``Plan.verify``: read the files again, and compare a plan's claims with the rows.
 
-Without a session the values are read by pyarrow and the plan's own conditions are
-decided on them, so an index, a statistic or a proof that lies is found; what Spark
-makes of the predicate's text is not questioned.  With a session Spark counts, and
-that is questioned too.
+Without a session pyarrow reads the values, and the plan's own conditions are decided
+on them.  That finds an index, a statistic or a proof that is wrong, but no condition
+that Spark reads otherwise.  With a session Spark counts, which finds those too.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _CHANGED: Final = "changed since the plan was made"
 
 
 class Verifiable(Protocol):
-    """What of a plan is held against the data."""
+    """The parts of a plan that are compared with the data."""
 
     @property
     def table(self) -> TableState: ...
@@ -76,7 +75,7 @@ class VerifyReport:
 
     Args:
         checked: how many files were read.
-        violations: claims that do not hold; empty if the plan told the truth.
+        violations: claims that do not hold; empty if the plan is right.
         unchecked: why other files could not be checked, with their number.
     """
 

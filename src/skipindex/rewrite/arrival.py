@@ -144,8 +144,8 @@ def _counted(
                 "them with partition_by, so no file would have the columns; nothing "
                 "was written (accepted: at least one row, or no partition_by)"
             )
-    kept = {file.path for file in filled}
-    delete_files(location, [file.path for file in files if file.path not in kept])
+    named = {file.path for file in filled}
+    delete_files(location, [file.path for file in files if file.path not in named])
     return filled
 
 

@@ -28,8 +28,8 @@ from skipindex.rewrite.selection.grouping import (
 )
 from skipindex.rewrite.selection.target import CUBE_SIZE, Target
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
+from skipindex.storage.file_system.names import published
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import published
 from skipindex.table import TableState
 
 ROWS_PER_FILE: Final = 1_000_000

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.selection.cubes import cubes_of
+from skipindex.rewrite.selection.cubes import cubes_of, with_cubes
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import published
@@ -289,17 +289,10 @@ def _committed(
     """``base`` with other rewrites, and files at other places, or gone."""
     gone = {path for path, place in places.items() if place is None}
     moved = {path: place for path, place in places.items() if place is not None}
-    properties = rewrites.to_properties(base.properties)
+    names = {path: place.path for path, place in moved.items()}
     cubes = [
-        replace(
-            cube,
-            paths=frozenset(
-                moved[path].path if path in moved else path
-                for path in cube.paths - gone
-            ),
-        )
+        replace(cube, paths=frozenset(names.get(p, p) for p in cube.paths - gone))
         for cube in cubes_of(base.properties)
     ]
-    left = [cube.to_json() for cube in cubes if cube.paths]
     manifest = with_moved(without_files(base.manifest, gone), moved)
-    return manifest, replace(properties, cubes=left)
+    return manifest, with_cubes(rewrites.to_properties(base.properties), cubes)

@@ -16,16 +16,10 @@ from typing import Final
 from skipindex.build.merge import rewrite_packs
 from skipindex.build.repair import without_packs
 from skipindex.errors import CorruptIndexError
-from skipindex.rewrite.selection.cubes import cubes_of
+from skipindex.rewrite.selection.cubes import cubes_of, with_cubes
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import commit_path, is_commit
-from skipindex.storage.log import (
-    PACKS,
-    Snapshot,
-    commit,
-    latest_version,
-    newest_for_writer,
-)
+from skipindex.storage.file_system.names import PACKS, commit_path, is_commit
+from skipindex.storage.log import Snapshot, commit, latest_version, newest_for_writer
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.properties import TableProperties
@@ -79,15 +73,11 @@ def _commit_live(location: Location) -> None:
     def live(base: Snapshot) -> tuple[Manifest, TableProperties]:
         manifest = without_vanished(base.manifest, location)
         there = {file.path for file in location.list()}
-        properties = base.properties
-        cubes = [
-            replace(cube, paths=cube.paths & there).to_json()
-            for cube in cubes_of(base.properties)
-            if cube.paths & there
-        ]
-        if cubes or properties.cubes is not None:
-            properties = replace(properties, cubes=cubes)
-        return manifest, properties
+        if base.properties.cubes is None:
+            return manifest, base.properties
+        cubes = cubes_of(base.properties)
+        left = [replace(cube, paths=cube.paths & there) for cube in cubes]
+        return manifest, with_cubes(base.properties, left)
 
     base = newest_for_writer(location)
     if base.newest < 0:

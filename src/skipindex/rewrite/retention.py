@@ -11,8 +11,8 @@ from typing import Final
 
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import is_commit, version_of
-from skipindex.storage.log import MANIFESTS, PACKS, Snapshot, read_snapshot
+from skipindex.storage.file_system.names import MANIFESTS, PACKS, is_commit, version_of
+from skipindex.storage.log import Snapshot, read_snapshot
 
 NS: Final = 1_000_000_000
 """Nanoseconds of a second, in which modification marks count."""

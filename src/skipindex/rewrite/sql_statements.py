@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from skipindex.errors import PredicateError
 from skipindex.expressions.not_judged import NotJudgedError
@@ -29,6 +30,8 @@ from skipindex.planner.sql.tokens import (
 )
 from skipindex.rewrite.optimize import OptimizeOptions
 from skipindex.rewrite.vacuum import RETENTION
+
+_CLAUSES: Final = {("ZORDER", "BY"), ("CLUSTER", "BY"), ("IN", "PLACE")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +83,15 @@ class _Reader:
         self._at += len(keys)
         return True
 
-    def unexpected(self, expected: str, token: Token | None = None) -> PredicateError:
+    def unexpected(self, expected: str) -> PredicateError:
         """The error that says which word was expected."""
-        token = token or self._next
-        what = "the end" if token.kind is Kind.END else repr(token.text)
+        what = "the end" if self._next.kind is Kind.END else repr(self._next.text)
         problem = f"expected {expected}, found {what}"
-        return error_at(self._text, token.start, problem)
+        return error_at(self._text, self._next.start, problem)
 
     @property
     def _next(self) -> Token:
         return self._tokens[self._at]
-
-    def _take(self) -> Token:
-        self._at += 1
-        return self._tokens[self._at - 1]
 
     def optimize(self) -> Optimize:
         """What follows OPTIMIZE."""
@@ -116,11 +114,11 @@ class _Reader:
         path = self._path()
         retention = RETENTION
         if self.takes("RETAIN"):
-            token = self._take()
             try:
-                retention = timedelta(hours=float(token.text))
+                retention = timedelta(hours=float(self._next.text))
             except (ValueError, OverflowError):
-                raise self.unexpected("a number of hours", token) from None
+                raise self.unexpected("a number of hours") from None
+            self._at += 1
             if not self.takes("HOURS") and not self.takes("HOUR"):
                 raise self.unexpected("HOURS")
         dry_run = self.takes("DRY", "RUN")
@@ -149,24 +147,23 @@ class _Reader:
 
     def _condition(self) -> str:
         """The text up to the next clause that stands in no brackets."""
-        first = self._next
-        last = first
+        first = last = self._next
         while not self._begins_clause():
             if self._next.key in OPENING:
                 self._at = self._closing[self._at]
-            last = self._take()
+            last = self._next
+            self._at += 1
         if self._next is first:
             raise self.unexpected("a condition on partition columns")
         return self._text[first.start : last.end]
 
     def _begins_clause(self) -> bool:
-        token, after = self._tokens[self._at], self._tokens[self._at + 1 :][:1]
+        token = self._next
         if token.kind is Kind.END or token.key == ";":
             return True
-        pair = (token.key, after[0].key if after else "")
-        clauses = {("ZORDER", "BY"), ("CLUSTER", "BY"), ("IN", "PLACE")}
-        is_into = token.key == "INTO" and after[0].kind in {Kind.STRING, Kind.QUOTED}
-        return pair in clauses or is_into
+        after = self._tokens[self._at + 1]
+        is_into = token.key == "INTO" and after.kind in {Kind.STRING, Kind.QUOTED}
+        return is_into or (token.key, after.key) in _CLAUSES
 
     def _columns(self) -> list[str]:
         """Names with commas between them, in parentheses or not."""

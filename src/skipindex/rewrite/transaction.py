@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.selection.cubes import Cube, cubes_of
+from skipindex.rewrite.selection.cubes import Cube, cubes_of, with_cubes
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
@@ -165,10 +165,7 @@ def _replaced(
         for cube in cubes_of(base.properties)
         if (cube.paths - gone) & there.keys()
     ]
-    properties = replace(
-        rewrites.to_properties(base.properties),
-        cubes=[cube.to_json() for cube in (*left, *cubes)],
-    )
+    properties = with_cubes(rewrites.to_properties(base.properties), (*left, *cubes))
     return without_files(base.manifest, gone).merge(fresh), properties
 
 

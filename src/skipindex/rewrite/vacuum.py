@@ -21,6 +21,7 @@ from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import (
+    FOLDER,
     STAGING,
     is_commit,
     is_copy_folder,
@@ -28,13 +29,7 @@ from skipindex.storage.file_system.names import (
     is_own_garbage,
     is_temporary,
 )
-from skipindex.storage.log import (
-    FOLDER,
-    Snapshot,
-    commit,
-    newest_for_writer,
-    warn_of_damage,
-)
+from skipindex.storage.log import Snapshot, commit, newest_for_writer, warn_of_damage
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import (

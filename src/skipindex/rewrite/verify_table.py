@@ -16,12 +16,13 @@ from skipindex.rewrite.retention import hidden_files, parts_of
 from skipindex.storage.damage import damage_of
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import (
+    FOLDER,
     STAGING,
     is_commit,
     is_hidden_copy,
     version_of,
 )
-from skipindex.storage.log import FOLDER, read_snapshot
+from skipindex.storage.log import read_snapshot
 from skipindex.table import TableState, open_state, status_of
 
 

@@ -17,7 +17,8 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import NullType, StructField, StructType
@@ -206,7 +207,11 @@ def _check_session(spark: SparkSession, plan: Plan) -> None:
 def read_files(
     spark: SparkSession, table: TableState, files: list[str], schema: StructType
 ) -> DataFrame:
-    """All rows of some of the table's files, with the table's schema."""
+    """All rows of some of the table's files, with the table's schema.
+
+    Raises:
+        PlanError: a file is gone.
+    """
     reader = spark.read.schema(schema).option("basePath", table.location.spark_path())
     if not files:
         return reader.format("parquet").load([])
@@ -214,10 +219,42 @@ def read_files(
     # that, __globPaths__, reads all files again for every such name.
     plain = [_GLOB.sub(r"\\\g<0>", file) for file in files]
     with _quick_listing(spark, local=table.location.is_local):
-        df = reader.parquet(*plain)
+        df = _frame(reader, table, files, plain)
     # Given a schema, Spark puts the partition columns last, also those that have
     # the place of a column of the files.
     return df if df.columns == schema.names else df.select(*map(column, schema.names))
+
+
+def _frame(
+    reader: DataFrameReader,
+    table: TableState,
+    files: Sequence[str],
+    spelled: Sequence[str],
+) -> DataFrame:
+    """What is read at some paths of a table.
+
+    Args:
+        reader: with schema and options.
+        table: whose files they are.
+        files: the paths.
+        spelled: the paths as the reader takes them.
+
+    Raises:
+        PlanError: a file is gone.
+    """
+    try:
+        return reader.parquet(*spelled)
+    except AnalysisException as error:
+        root = f"{table.location.spark_path()}/"
+        paths = [file.removeprefix(root) for file in files if file.startswith(root)]
+        gone = [path for path in paths if table.location.stat(path) is None]
+        if not gone:
+            raise
+        raise PlanError(
+            f"the table {table.location.full('')!r} changed since this plan was made: "
+            f"{len(gone)} of its files are gone, such as {gone[0]!r} (open the table "
+            "again, and plan again)"
+        ) from error
 
 
 def table_schema(spark: SparkSession, table: TableState) -> StructType:
@@ -254,7 +291,8 @@ def _spark_schema(spark: SparkSession, table: TableState, path: str = "") -> Str
             return StructType([field for field in given if field.name in own])
         reader = reader.schema(given)
     with _quick_listing(spark, local=table.location.is_local):
-        return reader.parquet(table.location.spark_path(path)).schema
+        place = [table.location.spark_path(path)]
+        return _frame(reader, table, place, place).schema
 
 
 def _check_merged(spark: SparkSession, table: TableState) -> None:

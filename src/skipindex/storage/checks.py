@@ -1,6 +1,6 @@
 """What is read of a log is checked with limits before anything uses it.
 
-Every byte below ``_skipindex`` may be damaged or of others.  A commit or a manifest
+Every byte below ``_skipindex`` may be damaged or foreign.  A commit or a manifest
 that fails a check raises ``CorruptIndexError``; ``properties`` has the checks of a
 table's properties, where one that fails leaves the others as they are.
 """
@@ -234,7 +234,7 @@ def check_files(files: pa.Table, n_packs: int) -> None:
         require(flat.null_count == 0, "a pack or slot is missing")
         numbers = flat.to_numpy()
         good = not len(numbers) or (numbers.min() >= 0 and numbers.max() <= high)
-        require(good, "a file has a pack that there is not")
+        require(good, "a file names a pack or slot that is not there")
 
 
 def check_stats(values: pa.Array, n_files: int) -> None:

@@ -43,11 +43,9 @@ from skipindex.storage.checks import (
 )
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
-    FOLDER,
     LOG,
     MANIFESTS,
     MAX_VERSION,
-    PACKS,
     commit_path,
     is_manifest_name,
     version_of,
@@ -55,22 +53,6 @@ from skipindex.storage.file_system.names import (
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.replacements import Rewrites
-
-__all__ = [
-    "FOLDER",
-    "FORMAT",
-    "LOG",
-    "MANIFESTS",
-    "PACKS",
-    "Change",
-    "Snapshot",
-    "commit",
-    "latest_version",
-    "newest_for_writer",
-    "newest_snapshot",
-    "read_snapshot",
-    "warn_of_damage",
-]
 
 FORMAT: Final = 1
 _TRIES: Final = 50

@@ -40,16 +40,6 @@ from skipindex.storage.checks import (
 )
 from skipindex.storage.pack import BlobEntry
 
-__all__ = [
-    "BlobUse",
-    "Identity",
-    "Manifest",
-    "PackInfo",
-    "Ref",
-    "StatsColumn",
-    "spec_key",
-]
-
 _FILE_FIELDS: Final = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),

@@ -58,10 +58,8 @@ def reads_so_far() -> ReadCount:
 
 def add_reads(count: ReadCount) -> None:
     """Count what another process has read for this thread."""
-    READS.parts += count.parts
-    READS.n_bytes += count.n_bytes
-    READS.bitmaps += count.bitmaps
-    READS.cached_bytes += count.cached_bytes
+    for name in ReadCount.__slots__:
+        setattr(READS, name, getattr(READS, name) + getattr(count, name))
 
 
 class Decoded(Protocol):

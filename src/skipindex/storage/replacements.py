@@ -22,19 +22,9 @@ import pyarrow as pa
 
 from skipindex.errors import CommitConflictError
 from skipindex.storage.file_system.location import FileInfo
-from skipindex.storage.file_system.names import HIDDEN, is_hidden_copy, published
+from skipindex.storage.file_system.names import published
 from skipindex.storage.manifest import Manifest, with_column
 from skipindex.storage.properties import TableProperties
-
-__all__ = [
-    "HIDDEN",
-    "Replacement",
-    "Rewrites",
-    "is_hidden_copy",
-    "published",
-    "with_moved",
-    "without_files",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.storage.manifest import BlobUse, Manifest, StatsColumn
+from skipindex.storage.blobs import BlobUse
+from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table.partitions.hive import PartitionColumn
 from skipindex.table.schema import ColumnInfo, Columns
 from skipindex.table.statistics import FileStats, summary_type

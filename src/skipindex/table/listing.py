@@ -7,7 +7,8 @@ again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
@@ -37,8 +38,10 @@ _LOOKS: Final = 20
 """How often a table is listed that others rewrite meanwhile."""
 
 
-NO_SNAPSHOT: Final = Snapshot(-1, Manifest.empty())
-"""That of a table without a commit."""
+@cache
+def no_snapshot() -> Snapshot:
+    """That of a table without a commit."""
+    return Snapshot(-1, Manifest.empty())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Observed:
     schema: pa.Schema
     refused: Mapping[str, str]
     schema_path: str
-    snapshot: Snapshot = NO_SNAPSHOT
+    snapshot: Snapshot = field(default_factory=no_snapshot)
     folders: Sequence[str] = ()
     notes: tuple[str, ...] = ()
 

@@ -222,8 +222,7 @@ class FileStats:
     def within(self, least: Value, stop: Value) -> Mask:
         """Files where every value surely is at least ``least`` and below ``stop``."""
         inside = _at_least(self.low, least) & _below(self.high, stop) & self.bounded
-        fitting: Mask = inside | ~self.can_value
-        return fitting
+        return np.asarray(inside | ~self.can_value)
 
     def only(self, files: Mask) -> FileStats:
         """The statistics of these files; nothing is known of the others."""
@@ -330,7 +329,7 @@ class FileStats:
 
     def _only_among(self, values: Values, first: np.ndarray, stop: np.ndarray) -> Mask:
         """Files whose every value is surely one of ``values``."""
-        hit: Mask = stop > first
+        hit = stop > first
         if isinstance(self.low, np.ndarray):
             # Between two integers there is only what lies between them.
             among = np.asarray(values, np.int64)
@@ -339,23 +338,19 @@ class FileStats:
             # As unsigned numbers: the width of a file may exceed int64.
             width = self.high.view(np.uint64) - self.low.view(np.uint64)
             dense = (stop - first).astype(np.uint64) - np.uint64(1) == width
-            only_listed: Mask = hit & begins & ends & dense
-            return only_listed
-        only: Mask = hit & self._is_single()
-        return only
+            return np.asarray(hit & begins & ends & dense)
+        return np.asarray(hit & self._is_single())
 
     def _is_single(self) -> Mask:
         """Files whose values are surely all the same."""
         single = np.asarray(pc.equal(self.low, self.high).fill_null(False))
-        same: Mask = single & self.exact
-        return same
+        return np.asarray(single & self.exact)
 
 
 def _at_least(bounds: Any, value: Value) -> Mask:
     """``bound >= value`` for every file; arbitrary where there is no bound."""
     if isinstance(bounds, np.ndarray):
-        mask: Mask = bounds >= value
-        return mask
+        return np.asarray(bounds >= value)
     scalar = pa.scalar(value, pa.large_binary())
     return np.asarray(pc.greater_equal(bounds, scalar).fill_null(False))
 
@@ -363,6 +358,5 @@ def _at_least(bounds: Any, value: Value) -> Mask:
 def _below(bounds: Any, value: Value) -> Mask:
     """``bound < value`` for every file; arbitrary where there is no bound."""
     if isinstance(bounds, np.ndarray):
-        mask: Mask = bounds < value
-        return mask
+        return np.asarray(bounds < value)
     return ~_at_least(bounds, value)

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import TableError
+from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.manifest import BlobUse
 from skipindex.table.column_indexes import ColumnIndexes, Instants, match, take
-from skipindex.table.listing import NO_SNAPSHOT, Observed, observe, read_schema
+from skipindex.table.listing import Observed, no_snapshot, observe, read_schema
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.hive import partition_columns
 from skipindex.table.partitions.inference import INSTANT
@@ -184,7 +184,7 @@ class TableState:
             self._observed,
             listing=list(files),
             schema=self.schema,
-            snapshot=NO_SNAPSHOT,
+            snapshot=no_snapshot(),
             notes=(),
         )
         return TableState(self.location, others, self.options)

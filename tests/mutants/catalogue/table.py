@@ -69,8 +69,8 @@ TABLE: Final = (
     Mutant(
         "cut-bound-exact",
         "table.statistics.FileStats._is_single",
-        "same: Mask = single & self.exact",
-        "same: Mask = single",
+        "single & self.exact",
+        "single",
         "a bound that was cut is taken for a value",
         _MINMAX,
     ),

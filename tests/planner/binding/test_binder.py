@@ -16,13 +16,7 @@ from hypothesis import strategies as st
 from skipindex import col
 from skipindex import expressions as ex
 from skipindex.errors import PredicateError
-from skipindex.expressions.atoms import (
-    Matches,
-    NoneOf,
-    OneOf,
-    Range,
-    Wildcard,
-)
+from skipindex.expressions import atoms
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.planner.binding.binder import Binder
@@ -41,7 +35,8 @@ from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
 from skipindex.table.schema import ColumnInfo, columns_of
 from tests import oracle
-from tests.strategies import TYPES, ColumnData, atoms, columns
+from tests.strategies import TYPES, ColumnData, columns
+from tests.strategies import atoms as conditions
 from tests.tables import holds
 
 Rows = frozenset[int]
@@ -95,7 +90,7 @@ def test_an_atom_is_true_for_the_very_rows_that_spark_keeps(
 ) -> None:
     """Every type of column against every literal that Spark compares with it."""
     column = data.draw(columns([dtype]), label="column")
-    predicate = data.draw(atoms({"c": column}), label="predicate")
+    predicate = data.draw(conditions({"c": column}), label="predicate")
     names = ["c"] if pa.types.is_integer(dtype) else []
     values = {"c": column.values}
     truth = frozenset(oracle.matching(predicate, values, integers=names))
@@ -218,12 +213,12 @@ def shape(tree: BoundPredicate) -> str:
             return str(value).upper()
         case Unknown() | Computed():
             return type(tree).__name__
-        case Leaf(Range(_, low, high)):
+        case Leaf(atoms.Range(_, low, high)):
             return f"Range({low!r}, {high!r})"
-        case Leaf(OneOf(_, values)) | Leaf(NoneOf(_, values)):
+        case Leaf(atoms.OneOf(_, values)) | Leaf(atoms.NoneOf(_, values)):
             return f"{type(tree.atom).__name__}{values!r}"
-        case Leaf(Matches(_, pattern, negated)):
-            pieces = [p.value if isinstance(p, Wildcard) else p for p in pattern]
+        case Leaf(atoms.Matches(_, pattern, negated)):
+            pieces = [p.value if isinstance(p, atoms.Wildcard) else p for p in pattern]
             return f"{'Not' * negated}Matches({pieces})"
         case Leaf(atom):
             return type(atom).__name__
@@ -381,7 +376,7 @@ def test_trap_c41_names_with_dots_and_backticks() -> None:
     assert shape(bind(parse("`a.b` = 1"), **types)) == "OneOf(1,)"
     assert shape(bind(parse("`x``y` = 1"), **types)) == "OneOf(1,)"
     assert bind(parse("S.F = 1"), **{**types, "S": types["s"]}) == Leaf(
-        OneOf("S.f", (1,)), "S.F = 1"
+        atoms.OneOf("S.f", (1,)), "S.F = 1"
     )
     with pytest.raises(PredicateError, match="no column 'a'"):
         bind(parse("a.b = 1"), **types)

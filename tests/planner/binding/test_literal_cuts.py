@@ -22,11 +22,7 @@ from skipindex.expressions.domain import (
     domain_of,
     float_key,
 )
-from skipindex.planner.binding.literal_cuts import (
-    Cut,
-    Refusal,
-    cut,
-)
+from skipindex.planner.binding.literal_cuts import Cut, Refusal, cut
 from skipindex.planner.functions.decimals import fits_decimal
 from skipindex.planner.functions.zones import fixed_offset
 from tests.oracle import compare

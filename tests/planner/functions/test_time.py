@@ -207,10 +207,7 @@ def test_what_is_shallow_is_judged_as_it_is() -> None:
 def test_deep_conditions_still_skip_files(table: sx.Table) -> None:
     for n in (10, 35):
         assert table.plan(f"v{' + 1' * n} = {n}").paths == ["0.parquet"]
-    assert table.plan(condition("coalesce", 20)).paths == [
-        "1.parquet",
-        "2.parquet",
-    ]
+    assert table.plan(condition("coalesce", 20)).paths == ["1.parquet", "2.parquet"]
     assert table.plan(condition("parentheses", 300)).paths == ["1.parquet"]
     plan = table.plan(condition("case of branches", 1000))
     assert plan.paths == ["0.parquet", "1.parquet"]
@@ -254,10 +251,7 @@ def test_lists_sets_and_series_of_keys(table: sx.Table) -> None:
         range(2),
     ):
         assert table.plan(col("v").isin(keys)).paths == wanted
-        assert table.plan(~col("v").isin(keys)).paths == [
-            "1.parquet",
-            "2.parquet",
-        ]
+        assert table.plan(~col("v").isin(keys)).paths == ["1.parquet", "2.parquet"]
     assert table.plan(col("s").isin({"ab", "zz"})).where == "s IN ('ab', 'zz')"
     assert table.plan(col("v").isin([])).paths == []
     assert table.plan(col("s").isin(pd.Series(["ab"]))).count_bounds == (3, 3)

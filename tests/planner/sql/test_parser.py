@@ -68,8 +68,7 @@ def test_unsupported_text_is_the_users_own() -> None:
         (
             col("a") == 1,
             ex.Unsupported(
-                "f( d , 1 )  >= /* why */ DATE'2020-01-01'",
-                "the function f",
+                "f( d , 1 )  >= /* why */ DATE'2020-01-01'", "the function f"
             ),
         )
     )

@@ -61,9 +61,7 @@ def test_check_21_substring_of_a_timestamp(logs: sx.Table) -> None:
     assert days(logs, "year(ctime) = 2022 AND day(ctime) > 28") == DAYS[2:4]
 
 
-def test_check_22_mirrored_operands_and_the_condition_as_it_was(
-    logs: sx.Table,
-) -> None:
+def test_check_22_mirrored_operands_and_the_condition_as_it_was(logs: sx.Table) -> None:
     text = "TIMESTAMP '2022-11-30 00:00:00' < ctime"
     plan = logs.plan(text, timezone="UTC")
     assert days(logs, text) == DAYS[3:]

@@ -18,11 +18,7 @@ from tests.tables import build, edit_blobs, forget_open_packs, put
 N_ROWS = 7_000
 KINDS = ("minmax", "bitmap", "bit_sliced", "range_bitmap", "run_length")
 SPECS: dict[str, Any] = {
-    "exact": {
-        "few": "bitmap",
-        "a": "bit_sliced",
-        "b": sx.RangeBitmap(max_bitmaps=100),
-    },
+    "exact": {"few": "bitmap", "a": "bit_sliced", "b": sx.RangeBitmap(max_bitmaps=100)},
     "bins": {
         "few": sx.BitSliced(base=10, encoding="equality"),
         "a": sx.BitSliced(max_slices=4),

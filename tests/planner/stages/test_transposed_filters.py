@@ -12,7 +12,8 @@ import pytest
 import skipindex as sx
 from skipindex.planner.stages.records import Stage
 from skipindex.storage.file_system.location import location_of
-from skipindex.storage.log import PACKS, Snapshot, commit
+from skipindex.storage.file_system.names import PACKS
+from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from tests.tables import build, flip, forget_open_packs, put, put_all

@@ -211,9 +211,20 @@ def test_settings_are_restored_after_a_read(spark: SparkSession, folder: Path) -
         plan.read(spark)
         assert spark.conf.get(THRESHOLD) == "17"
         (folder / "0.parquet").unlink()
-        with pytest.raises(Exception, match="PATH_NOT_FOUND"):
+        with pytest.raises(PlanError):
             plan.read(spark)
         assert spark.conf.get(THRESHOLD) == "17"
+
+
+@pytest.mark.parametrize("gone", ["0.parquet", "2.parquet"])  # 0 has the schema
+def test_a_plan_whose_files_are_gone_says_so(
+    spark: SparkSession, folder: Path, gone: str
+) -> None:
+    plan = build(folder).plan("id >= 0")
+    (folder / gone).unlink()
+    said = f"changed since this plan was made: 1 of its files are gone, such as '{gone}"
+    with pytest.raises(PlanError, match=said):
+        plan.read(spark)
 
 
 def test_trap_c19_a_plan_for_another_zone_is_refused(

@@ -242,6 +242,12 @@ COLUMNS: dict[str, Callable[[], Column]] = {
     "dayofmonth(d) = dayofmonth(current_date())": lambda: (
         sf.dayofmonth("d") == sf.dayofmonth(sf.current_date())
     ),
+    "ts > now() - INTERVAL 100000 SECONDS": lambda: (
+        sf.col("ts") > sf.now() - timedelta(seconds=100_000)
+    ),
+    "ts > now() - INTERVAL '3' DAY": lambda: (
+        sf.col("ts") > sf.now() - sf.make_interval(days=sf.lit(3))
+    ),
     "n < localtimestamp()": lambda: sf.col("n") < sf.localtimestamp(),
 }
 

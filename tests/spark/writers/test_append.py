@@ -187,6 +187,19 @@ def test_every_file_of_a_partition_is_sorted(df: DataFrame, tmp_path: Path) -> N
         assert ids == sorted(ids)
 
 
+def test_options_of_the_caller_win(df: DataFrame, tmp_path: Path) -> None:
+    options = {"maxRecordsPerFile": "40", "compression": "zstd"}
+    made = {"indexes": STATISTICS, "options": options}
+    sx.write_table(df.coalesce(1), tmp_path / "t", **made)
+    table = sx.append(df.coalesce(1), tmp_path / "t", options=options)
+    assert sorted(table.n_rows) == [20, 20, 40, 40, 40, 40]
+    codecs = {
+        pq.read_metadata(tmp_path / "t" / name).row_group(0).column(0).compression
+        for name in table.paths
+    }
+    assert codecs == {"ZSTD"}
+
+
 def test_writers_at_once(spark: SparkSession, tmp_path: Path) -> None:
     """A small part of ``make concurrent``."""
     rng = random.Random(5)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from skipindex.storage.checks import canonical, stream_of
-from skipindex.storage.log import LOG, MANIFESTS, PACKS
+from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from skipindex.storage.publications import PUBLISHING
 
 _UNREADABLE: Final = (

@@ -34,7 +34,7 @@ import skipindex as sx
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
-from skipindex.storage.log import FOLDER, LOG
+from skipindex.storage.file_system.names import FOLDER, LOG
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import listed, optimized
 from tests.rewrite.test_killed import Killed, killed_at

@@ -18,7 +18,7 @@ from ssb.session import local_session
 from tests.sweeps.queries.sweep import Sweep
 
 CONF = {
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.session.timeZone": "UTC",

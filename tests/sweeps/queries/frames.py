@@ -129,4 +129,4 @@ def _by_values(rng: Random, made: Made, only: list[str] | None = None) -> Column
     if isinstance(value, str):
         ways += [column.startswith(value[:2]), column.contains(value[1:3])]
         ways += [column.like(f"{value[:2]}%"), column.substr(1, 2) == value[:2]]
-    return rng.choice(ways) & rng.choice([*ways, sf.lit(value=True)])
+    return rng.choice(ways) & rng.choice([*ways, sf.lit(True)])

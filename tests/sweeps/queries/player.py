@@ -6,15 +6,15 @@ import itertools
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from threading import Thread
 from typing import Any, Final
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, ParseException
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
@@ -32,6 +32,8 @@ CARRIED: Final = (
 """Settings that a new session takes from the first one."""
 _DRAWN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """In the names of files that Spark writes."""
+_OF_FRAMES: Final = ("collect", "count", "explain", "cache", "write")
+"""Steps that need a frame which an earlier step has defined."""
 _copies = itertools.count()
 
 
@@ -127,7 +129,8 @@ class Player:
                 shutil.copytree(self.made.root, root)
                 self._create(spark, name, root)
             if script.registers and on:
-                sx.register(spark, str(root / "t"))
+                with suppress(sx.TableError):  # folders that are no table by themselves
+                    sx.register(spark, str(root / "t"))
             run = _Run(spark, script, self.made, root, name, on=on)
             try:
                 return run.play()
@@ -187,9 +190,13 @@ class _Run:
 
     def outcome(self, step: Step) -> Outcome:
         """What a step gives."""
+        wanted = "v" if step.kind in ("frame", "write") else step.name
+        needs = step.kind in _OF_FRAMES or (step.kind == "frame" and step.name != "v")
+        if needs and wanted not in self.frames:
+            return Outcome(error="no such frame")
         try:
             return self.step(step)
-        except Exception as error:  # noqa: BLE001 (the judge compares them)
+        except (PySparkException, Py4JError, OverflowError) as error:
             understood = not isinstance(error, AnalysisException | ParseException)
             return Outcome(
                 error=name_of(error), told=str(error)[:600], at_run=understood

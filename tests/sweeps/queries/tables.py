@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from tests.sweeps.queries.conditions import Ref
-from tests.sweeps.queries.values import KINDS, MOMENT, ROW, Kind
+from tests.sweeps.queries.values import DAY, KINDS, ROW, Kind
 
 FORMS: Final = {
     "flat": 30, "hive": 22, "months": 10, "catalog": 14, "partitioned": 12,
@@ -252,17 +252,24 @@ def _partitions(made: Made, rng: Random) -> list[str]:
 
 def _month(made: Made, rng: Random, rows: pa.Table, file: int) -> tuple[Path, pa.Table]:
     """Rows of one day, with their time, and the folder of the day."""
-    day = MOMENT.replace(tzinfo=dt.UTC) + dt.timedelta(days=9 * file)
-    times = [
-        day + dt.timedelta(seconds=rng.randrange(86_400)) for _ in range(rows.num_rows)
-    ]
-    made.samples.setdefault("ctime", []).extend(times[:3])
+    day = DAY + dt.timedelta(days=9 * file)
     for name, value in (("year", day.year), ("month", day.month), ("day", day.day)):
         made.samples.setdefault(name, []).append(value)
-    place = rows.column_names.index("ctime")
-    rows = rows.set_column(place, "ctime", pa.array(times, KINDS["ts"].arrow))
+    rows = _on_day(made, rng, rows, day)
     folder = f"year={day.year}/month={day.month:02}/day={day.day:02}"
     return made.path / folder, rows
+
+
+def _on_day(made: Made, rng: Random, rows: pa.Table, day: dt.date) -> pa.Table:
+    """The rows with a ``ctime`` of a day in UTC."""
+    midnight = dt.datetime(day.year, day.month, day.day, tzinfo=dt.UTC)
+    times = [
+        midnight + dt.timedelta(seconds=rng.randrange(86_400))
+        for _ in range(rows.num_rows)
+    ]
+    made.samples.setdefault("ctime", []).extend(times[:3])
+    place = rows.column_names.index("ctime")
+    return rows.set_column(place, "ctime", pa.array(times, KINDS["ts"].arrow))
 
 
 def _elsewhere(made: Made, rng: Random) -> None:
@@ -352,7 +359,7 @@ def index(made: Made, rng: Random) -> None:
     if made.form == "months" and rng.random() < 0.5:
         columns = {part: f"{part}(ctime)" for part in ("year", "month", "day")}
         with contextlib.suppress(sx.SkipIndexError):
-            sx.open_table(made.path).declare_derived(sx.Derived(columns, "UTC"))
+            sx.open_table(made.path).declare_derived(columns, timezone="UTC")
     if aside.exists():
         for path in sorted(aside.rglob("*.parquet")):
             path.rename(made.root / path.relative_to(aside))
@@ -376,13 +383,15 @@ def change(made: Made, root: Path, rng: Random, what: str) -> None:
     if not files:
         return
     path = rng.choice(files)
-    place = rng.randrange(22)
+    rows = made.rows(rng, rng.randrange(22), rng.randint(20, 60), odd=False)
+    if made.form == "months":  # what was declared of the folders stays true
+        day = dt.date(*(int(part.partition("=")[2]) for part in path.parts[-4:-1]))
+        rows = _on_day(made, rng, rows, day)
     match what:
         case "add":
-            rows = made.rows(rng, place, rng.randint(20, 60), odd=False)
             made.write(path.with_name(f"new{rng.randrange(10**6):06}.parquet"), rows)
         case "overwrite":
-            made.write(path, made.rows(rng, place, rng.randint(20, 60), odd=False))
+            made.write(path, rows)
         case "delete" if len(files) > 1:
             path.unlink()
         case "rename":
@@ -390,7 +399,7 @@ def change(made: Made, root: Path, rng: Random, what: str) -> None:
         case "touch":
             path.touch()
         case "swap":
-            other = rng.choice(files)
+            other = rng.choice([file for file in files if file.parent == path.parent])
             if other != path:
                 spare = path.with_suffix(".spare")
                 path.rename(spare)

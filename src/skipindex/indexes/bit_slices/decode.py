@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Bits
+from skipindex.expressions.arrays import Bits, Ints, Mask
 from skipindex.indexes.encoding.bit_matrix import transpose
 from skipindex.indexes.encoding.roaring import (
     ARRAY_MAX,
@@ -71,9 +71,9 @@ class _Wanted:
     """Some codes, by a table of all inverted codes, or by their intervals."""
 
     n_codes: int
-    starts: npt.NDArray[np.int64]
-    stops: npt.NDArray[np.int64]
-    table: npt.NDArray[np.bool_] | None
+    starts: Ints
+    stops: Ints
+    table: Mask | None
 
     @classmethod
     def of(cls, intervals: Sequence[Interval], n_codes: int, n_rows: int) -> _Wanted:
@@ -88,13 +88,13 @@ class _Wanted:
                 table[n_codes - stop : n_codes - start] = True
         return cls(n_codes, starts, stops, table)
 
-    def among(self, inverted: _Codes) -> npt.NDArray[np.bool_]:
+    def among(self, inverted: _Codes) -> Mask:
         """Which codes, given inverted, are among the wanted ones."""
         if self.table is not None:
             return self.table.take(inverted)
         codes = np.int64(self.n_codes - 1) - inverted
         last = self.starts.searchsorted(codes, side="right") - 1
-        found: npt.NDArray[np.bool_] = (last >= 0) & (codes < self.stops[last])
+        found: Mask = (last >= 0) & (codes < self.stops[last])
         return found
 
 

@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from skipindex.expressions.arrays import Bits, Codes
+from skipindex.expressions.arrays import Bits, Codes, Mask
 from skipindex.indexes.encoding.column import NULL_CODE
 from skipindex.indexes.encoding.roaring import blank, pack_all
 
@@ -85,7 +84,7 @@ def pack_slices(codes: Codes, shape: Shape) -> list[bytes]:
     return packed
 
 
-def _fill(bits: Bits, mask: npt.NDArray[np.uint8] | npt.NDArray[np.bool_]) -> None:
+def _fill(bits: Bits, mask: Bits | Mask) -> None:
     packed = np.packbits(mask, bitorder="little")  # whatever is not zero is a one
     bits[: len(packed)] = packed
 

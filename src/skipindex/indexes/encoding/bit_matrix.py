@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
+
+from skipindex.expressions.arrays import Bits
 
 _BATCH_BYTES: Final = 1 << 12
 """Of a filter, transposed at once."""
-
-Bytes = npt.NDArray[np.uint8]
 
 
 def pack_rows(
@@ -54,7 +53,7 @@ def unpack_columns(raw: bytes, *, n_bits: int, n_columns: int) -> Iterator[bytes
             yield eight[:, j].tobytes()
 
 
-def transpose(eight: Bytes) -> Bytes:
+def transpose(eight: Bits) -> Bits:
     """Matrices of 8 times 8 bits, each transposed, as one row of bytes.
 
     Bit ``i`` of byte ``j`` becomes bit ``j`` of byte ``i`` (Hacker's Delight, 7-3).

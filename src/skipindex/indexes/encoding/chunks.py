@@ -23,7 +23,7 @@ import pyarrow as pa
 import zstandard
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Ints
+from skipindex.expressions.arrays import Ints, Words
 from skipindex.indexes.encoding.ranks import layout_of
 
 INTS_PER_CHUNK: Final = 2048
@@ -35,8 +35,6 @@ _WORTH: Final = 0.75
 _WORTH_FROM: Final = 1 << 10
 """Fewer bytes than this are never compressed."""
 _MAX_RAW: Final = 1 << 31
-
-_Numbers = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class Texts:
 
     data: memoryview
     n: int
-    ends: Sequence[int] | npt.NDArray[np.int64] | int
+    ends: Sequence[int] | Ints | int
 
     def __len__(self) -> int:
         return self.n
@@ -80,7 +78,7 @@ def pack_ints(distinct: Ints) -> Iterator[bytes]:
         yield _packed(compressor, chunk[1:] - chunk[:-1], b"")
 
 
-def unpack_ints(raw: memoryview, n: int) -> _Numbers:
+def unpack_ints(raw: memoryview, n: int) -> Words:
     """How far every integer of a chunk but the first is above the first."""
     gaps, rest = _unpacked(raw, n - 1)
     if len(rest):
@@ -133,9 +131,7 @@ def text_ends(distinct: pa.LargeBinaryArray) -> list[int]:
     return ends[1:]
 
 
-def _packed(
-    compressor: zstandard.ZstdCompressor, numbers: _Numbers, text: bytes
-) -> bytes:
+def _packed(compressor: zstandard.ZstdCompressor, numbers: Words, text: bytes) -> bytes:
     width, plain, planes = _in_bytes(numbers)
     content = plain.tobytes() + text
     if len(content) >= _WORTH_FROM:
@@ -145,7 +141,7 @@ def _packed(
     return bytes([plain.itemsize if width else 0]) + content
 
 
-def _in_bytes(numbers: _Numbers) -> tuple[int, npt.NDArray[Any], bytes]:
+def _in_bytes(numbers: Words) -> tuple[int, npt.NDArray[Any], bytes]:
     """The width of numbers, and themselves, plain and in planes."""
     if not len(numbers) or (numbers == numbers[0]).all():
         one = np.append(numbers[:1], np.zeros(1, np.uint64))[:1].astype("<u8")

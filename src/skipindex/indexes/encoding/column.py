@@ -6,12 +6,11 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import UnsupportedTypeError
-from skipindex.expressions.arrays import Codes, Ints
+from skipindex.expressions.arrays import Codes, Ints, Mask
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import NAN, Domain
 from skipindex.indexes.encoding.ranks import (
@@ -200,9 +199,9 @@ def _rank_entries(indices: pa.Array, entries: pa.Array) -> tuple[Codes, Distinct
     return renumbered[codes], taken(distinct, np.flatnonzero(used))
 
 
-def _validity(values: pa.Array) -> npt.NDArray[np.bool_] | None:
+def _validity(values: pa.Array) -> Mask | None:
     """Which rows have a value, or None where all have one."""
     if not values.null_count:
         return None
-    valid: npt.NDArray[np.bool_] = values.is_valid().to_numpy(zero_copy_only=False)
+    valid: Mask = values.is_valid().to_numpy(zero_copy_only=False)
     return valid

@@ -24,13 +24,13 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Words
 from skipindex.expressions.atoms import IntegerSet, Value, Values, values_between
 from skipindex.indexes.encoding.chunks import (
     INTS_PER_CHUNK,
@@ -42,6 +42,10 @@ from skipindex.indexes.encoding.header import BYTES, VALUE_MODE, Cursor, Head, a
 from skipindex.storage.parts import Parts
 
 T = TypeVar("T")
+
+_Place: TypeAlias = tuple[int, Sequence[int] | Texts, int, Value]
+"""Where a value is or would be: a code, a chunk from there on, a place in it, and what
+is at the place if the value has a code."""
 
 _CACHED_CHUNKS: Final = 2
 """Chunks that a dictionary caches unpacked: a range has two ends."""
@@ -100,19 +104,24 @@ class _Book(ABC):
     n_codes: int
 
     @abstractmethod
-    def _place(self, value: Value) -> tuple[int, bool]:
-        """How many codes are of values below ``value``, and whether the next is its."""
+    def _place(self, value: Value) -> _Place:
+        """Where ``value`` is or would be."""
 
     def find(self, value: Value) -> int | None:
-        code, is_there = self._place(value)
-        return code if is_there else None
+        code, chunk, at, key = self._place(value)
+        return code + at if at < len(chunk) and chunk[at] == key else None
 
     def find_all(self, values: Values) -> list[int]:
         return [code for v in values if (code := self.find(v)) is not None]
 
     def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
-        start = 0 if low is None else self._place(low)[0]
-        stop = self.n_codes if high is None else self._place(high)[0]
+        start, stop = 0, self.n_codes
+        if low is not None:
+            code, _, at, _ = self._place(low)
+            start = code + at
+        if high is not None:
+            code, _, at, _ = self._place(high)
+            stop = code + at
         return start, max(start, stop)
 
     def texts(self) -> pa.LargeBinaryArray | None:
@@ -126,12 +135,10 @@ class _Offsets(_Book):
     n_codes: int
     base: int
 
-    def _place(self, value: Value) -> tuple[int, bool]:
+    def _place(self, value: Value) -> _Place:
         assert isinstance(value, int)
         code = value - self.base
-        if 0 <= code < self.n_codes:
-            return code, True
-        return (0 if code < 0 else self.n_codes), False
+        return 0, range(self.n_codes), min(max(code, 0), self.n_codes), code
 
     def find_all(self, values: Values) -> list[int]:
         if not isinstance(values, IntegerSet):
@@ -152,9 +159,9 @@ class _IntDictionary(_Book):
     parts: Parts
     greatest: int
     firsts: Sequence[int]
-    cache: dict[int, npt.NDArray[np.uint64]] = field(default_factory=dict, init=False)
+    cache: dict[int, Words] = field(default_factory=dict, init=False)
 
-    def _above_first(self, i: int) -> npt.NDArray[np.uint64]:
+    def _above_first(self, i: int) -> Words:
         """How far the values of chunk ``i`` but the first are above the first."""
         chunk = self.cache.get(i)
         if chunk is None:
@@ -163,21 +170,19 @@ class _IntDictionary(_Book):
             _store(self.cache, i, chunk)
         return chunk
 
-    def _place(self, value: Value) -> tuple[int, bool]:
+    def _place(self, value: Value) -> _Place:
         assert isinstance(value, int)
         if not self.n_codes or value < self.firsts[0]:
-            return 0, False
+            return 0, (), 0, value
         if value > self.greatest:
-            return self.n_codes, False
+            return self.n_codes, (), 0, value
         i = bisect_right(self.firsts, value) - 1
         above = value - self.firsts[i]
         if not above:
-            return i * INTS_PER_CHUNK, True
+            return i * INTS_PER_CHUNK, (0,), 0, 0
         # For one value, bisection of plain memory is faster than numpy's.
         chunk = self._above_first(i).data
-        at = bisect_left(chunk, above)
-        is_there = at < len(chunk) and chunk[at] == above
-        return i * INTS_PER_CHUNK + 1 + at, is_there
+        return i * INTS_PER_CHUNK + 1, chunk, bisect_left(chunk, above), above
 
     def find_all(self, values: Values) -> list[int]:
         if len(values) < _BULK_LOOKUP_FROM or not self.n_codes:
@@ -227,16 +232,15 @@ class _TextDictionary(_Book):
             _store(self.cache, i, chunk)
         return chunk
 
-    def _place(self, value: Value) -> tuple[int, bool]:
+    def _place(self, value: Value) -> _Place:
         assert isinstance(value, bytes)
         if not self.n_codes or value < self.lower:
-            return 0, False
+            return 0, (), 0, value
         if self.upper and value >= self.upper:
-            return self.n_codes, False
+            return self.n_codes, (), 0, value
         i = bisect_right(self.keys, value)
         chunk = self._chunk(i)
-        at = bisect_left(chunk, value)
-        return self._begin(i) + at, at < len(chunk) and chunk[at] == value
+        return self._begin(i), chunk, bisect_left(chunk, value), value
 
     def values(self, start: int, stop: int) -> list[Value]:
         found: list[Value] = []

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from skipindex.expressions.arrays import Ints
+from skipindex.expressions.arrays import Ints, Mask, Words
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.entries import (
     GAPS,
@@ -58,9 +58,7 @@ def pack_entries(column: EncodedColumn) -> tuple[list[bytes], list[int]]:
     return _parts_of(packing, width)
 
 
-def pack_sets(
-    keys: npt.NDArray[np.uint64], n_sets: int, n_rows: int
-) -> tuple[list[bytes], list[int]]:
+def pack_sets(keys: Words, n_sets: int, n_rows: int) -> tuple[list[bytes], list[int]]:
     """The parts of any sets of rows, and the first set of each.
 
     Args:
@@ -140,9 +138,7 @@ def _packing_of(keys: npt.NDArray[Any], counts: Ints, width: int) -> _Packing:
     return _Packing(rows, starts, bitmaps)
 
 
-def _may_be_shorter(
-    counts: Ints, starts: Ints, rows: Rows, width: int
-) -> npt.NDArray[np.bool_]:
+def _may_be_shorter(counts: Ints, starts: Ints, rows: Rows, width: int) -> Mask:
     """Which values a roaring bitmap could hold in fewer bytes than postings.
 
     A bitmap has 8,208 bytes, or at least 11 and 2 for every run of rows.
@@ -152,7 +148,7 @@ def _may_be_shorter(
     begins[starts[:-1]] = True
     n_runs = np.add.reduceat(begins, starts[:-1], dtype=np.int64)
     least = np.minimum(8208, 11 + 2 * n_runs)
-    fewer: npt.NDArray[np.bool_] = least < counts * width
+    fewer: Mask = least < counts * width
     return fewer
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
-from skipindex.expressions.arrays import Bits
+from skipindex.expressions.arrays import Bits, Ints, Words
 from skipindex.storage.parts import deserialized
 
 EMPTY: Final = struct.pack("<II", 12346, 0)
@@ -109,9 +109,9 @@ def pack_all(bits: Bits) -> list[bytes]:
 
 
 def _header(
-    keys: npt.NDArray[np.int64] | None,
-    cards: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
+    keys: Ints | None,
+    cards: Ints,
+    sizes: Ints,
 ) -> bytes:
     """Of a bitmap without runs; ``keys`` None is every container."""
     k = len(cards)
@@ -126,9 +126,9 @@ def _header(
 
 
 def _with_arrays(
-    words: npt.NDArray[np.uint64],
-    cards: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
+    words: Words,
+    cards: Ints,
+    sizes: Ints,
 ) -> bytes:
     live = np.flatnonzero(cards)
     pieces = [_header(live, cards[live], sizes[live]) if live.size else EMPTY]
@@ -142,13 +142,11 @@ def _with_arrays(
     return b"".join(pieces)
 
 
-def _count_runs(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def _count_runs(words: Words) -> Ints:
     """The number of runs of ones in every container."""
     before = words << np.uint64(1)
     before[..., 1:] |= words[..., :-1] >> np.uint64(63)
     np.invert(before, out=before)
     before &= words
-    counts: npt.NDArray[np.int64] = np.bitwise_count(before).sum(
-        axis=-1, dtype=np.int64
-    )
+    counts: Ints = np.bitwise_count(before).sum(axis=-1, dtype=np.int64)
     return counts

@@ -6,11 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import UnsupportedTypeError
-from skipindex.expressions.arrays import Ints
+from skipindex.expressions.arrays import Bits, Ints
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import Fragment, required
@@ -80,7 +79,7 @@ class TextFilterSpec(FilterSpec):
         return ROWS.pack(column.n_rows)
 
 
-def text_layout(values: pa.LargeBinaryArray) -> tuple[Ints, npt.NDArray[np.uint8]]:
+def text_layout(values: pa.LargeBinaryArray) -> tuple[Ints, Bits]:
     """Where every string ends in the bytes of all, and the bytes."""
     offsets, data = layout_of(values)
     return offsets[1:] - offsets[0], data[int(offsets[0]) : int(offsets[-1])]

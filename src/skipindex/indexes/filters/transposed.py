@@ -44,10 +44,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Mask
+from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.bit_matrix import pack_rows, unpack_columns
@@ -90,7 +89,7 @@ class Block:
     size: FilterHead
     error_rate: float
     capacity: int
-    slots: npt.NDArray[np.int64]
+    slots: Ints
     rows_per_part: int
 
     @property

@@ -24,7 +24,6 @@ from typing import ClassVar, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError, UnsupportedTypeError
@@ -94,7 +93,7 @@ class KeySet:
         return [head + tag + buckets, body]
 
 
-def _pack(keys: Ints, first: Ints) -> tuple[npt.NDArray[np.int64], bytes]:
+def _pack(keys: Ints, first: Ints) -> tuple[Ints, bytes]:
     """The bitmaps of all buckets, and where each ends."""
     number = np.repeat(np.arange(len(first)), np.diff(first, append=len(keys)))
     coded = number.astype(np.uint64) << np.uint64(32) | (keys & _LOW_32_BITS).astype(

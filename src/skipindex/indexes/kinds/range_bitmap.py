@@ -50,8 +50,6 @@ _MAX_BITMAPS: Final = 1024
 """Building takes a pass over the rows for every bitmap, however small it is."""
 _BATCH_BYTES: Final = 1 << 23
 
-_Ends = npt.NDArray[np.uint32]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeBitmap:
@@ -112,12 +110,12 @@ def _fitting(codes: Codes, n_codes: int) -> int:
     return min(_MAX_BITMAPS, max(1, int(budget / max(1.0, min(in_runs, in_bits)))))
 
 
-def _equi_depth(column: EncodedColumn, n_bins: int) -> _Ends:
+def _equi_depth(column: EncodedColumn, n_bins: int) -> Codes:
     """The end of every bin: at most ``n_bins``, of about as many rows each."""
     rows = np.cumsum(column.counts)
     quantiles = rows[-1] * np.arange(1, n_bins + 1) / n_bins
     ends = np.unique(rows.searchsorted(quantiles) + 1)
-    fitting: _Ends = np.minimum(ends, len(rows)).astype(np.uint32)
+    fitting: Codes = np.minimum(ends, len(rows)).astype(np.uint32)
     return fitting
 
 

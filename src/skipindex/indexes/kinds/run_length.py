@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
@@ -71,7 +70,7 @@ class RunLength:
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""
-        begins = _beginnings(column)
+        begins = np.flatnonzero(starts(column.codes))
         coding = _choose_coding(column, len(begins))
         codes = coding.codes[begins]
         if column.null_count:
@@ -89,11 +88,6 @@ class RunLength:
         bits = [codes >> np.uint32(i) & np.uint32(1) == 0 for i in range(width)]
         slices = [np.packbits(one, bitorder="little").tobytes() for one in bits]
         return [header, *coding.chunks, places, b"".join(slices)]
-
-
-def _beginnings(column: EncodedColumn) -> npt.NDArray[np.intp]:
-    """The first row of every run."""
-    return np.flatnonzero(starts(column.codes))
 
 
 def _width(n_codes: int, *, has_null: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -180,21 +181,18 @@ def choose_curve(
         score = _score(layout, trial, what_if, codes)
         return CurveChoice(columns, curve, max_ranges, score)
 
-    best: CurveChoice | None = None
-    for n_columns in range(1, min(MAX_COLUMNS, len(candidates)) + 1):
-        before = () if best is None else best.columns
-        curves = _CURVES if n_columns > 1 else _CURVES[:1]
+    best = CurveChoice((), _CURVES[0], {}, math.inf)
+    while len(best.columns) < min(MAX_COLUMNS, len(candidates)):
         tried = [
-            measured((*before, name), curve, {})
+            measured((*best.columns, name), curve, {})
             for name in candidates
-            if name not in before
-            for curve in curves
+            if name not in best.columns
+            for curve in (_CURVES if best.columns else _CURVES[:1])
         ]
         found = min(tried, key=lambda choice: choice.score)
-        if best is not None and not _is_better(found, best):
+        if not _is_better(found, best):
             break
         best = found
-    assert best is not None
     for name in best.columns:
         coarser = [
             measured(best.columns, best.curve, {**best.max_ranges, name: n})

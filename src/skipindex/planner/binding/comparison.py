@@ -171,7 +171,7 @@ class ColumnBinding:
         return "" if fits_decimal(self.domain, values) else "the list makes Spark round"
 
     def _themselves(self, values: Sequence[Literal]) -> set[atoms.Value] | None:
-        """The texts of a list, where all are; a text column holds them as bytes."""
+        """A list of texts in the domain of a text column; None for other lists."""
         if self.domain.name == "string" and {*map(type, values)} == {str}:
             try:
                 return {v.encode() for v in values if isinstance(v, str)}

@@ -1,4 +1,4 @@
-"""GREATEST and LEAST as bound terms: the last or the first value but NULL."""
+"""GREATEST and LEAST as bound terms; both pass over arguments that are NULL."""
 
 from __future__ import annotations
 

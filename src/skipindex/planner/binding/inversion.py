@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from skipindex.expressions import atoms
 from skipindex.expressions.domain import Domain
@@ -66,7 +66,7 @@ class BoundCall:
 
     @cached_property
     def key(self) -> Hashable:
-        """The function's and those of the arguments, if all have one."""
+        """The keys of the function and of its arguments; None if one has none."""
         keys = (self.function.key, *(argument.key for argument in self.arguments))
         return None if None in keys else keys
 
@@ -96,12 +96,19 @@ class BoundCall:
         return self.function.span or whole(self._varying_domain)
 
     @cached_property
-    def applied(self) -> Callable[[Plain], Plain]:
-        """The function of this argument alone."""
+    def _constants(self) -> tuple[list[Any], list[Any]]:
+        """The values of the arguments before this one, and of those after it."""
         at = next(i for i, argument in enumerate(self.arguments) if argument.columns)
         plains = [None if a.columns else a.value(None) for a in self.arguments]
-        before, after = plains[:at], plains[at + 1 :]
-        return lambda plain: self.function.apply(*before, plain, *after)
+        return plains[:at], plains[at + 1 :]
+
+    @cached_property
+    def applied(self) -> Callable[[Plain], Plain]:
+        """The function of this argument alone."""
+        apply, (before, after) = self.function.apply, self._constants
+        if len(self.arguments) == 1:
+            return apply
+        return lambda plain: apply(*before, plain, *after)
 
     @property
     def can_compose(self) -> bool:
@@ -124,15 +131,15 @@ class BoundCall:
         column = inner.varying
         if column is None or inner.domain.is_bytes or not inner.can_compose:
             return self
-        first, then = inner.applied, self.applied
+        apply, (before, after) = self.function.apply, self._constants
+        first = inner.applied
         span = inner.reaching(self.function.span)
         direction = self.function.direction * inner.function.direction
-        function = Function(
-            self.domain,
-            lambda plain: then(first(plain)),
-            direction if span else 0,
-            span,
-        )
+
+        def chained(plain: Plain) -> Plain:
+            return apply(*before, first(plain), *after)
+
+        function = Function(self.domain, chained, direction if span else 0, span)
         return BoundCall(function, (column,), self.expression)
 
     def reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -209,7 +216,7 @@ class BoundCall:
         wanted: Sequence[Interval],
         text: str,
     ) -> BoundPredicate:
-        """``found``, but for the arguments of which the function is not sure."""
+        """``found``; arguments of which the function is not sure stay possible."""
         if self.function.unsure is None:
             return found
         bounds = {bound for bound in chain(*wanted) if isinstance(bound, bytes)}
@@ -227,6 +234,7 @@ class BoundCall:
     def _rough_preimage(
         self, child: BoundTerm, question: atoms.Atom, text: str
     ) -> BoundPredicate:
+        """Of a function that is known up to ``slack``: no row is certain."""
         unknown = Unknown(text, self.function.reason)
         slack = self.function.slack
         match question:

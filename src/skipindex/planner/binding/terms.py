@@ -1,4 +1,4 @@
-"""Bound terms: what a term is for every row of a table; columns and literals.
+"""Bound terms: the value of a term in every row of a table; columns and literals.
 
 A question to a term is TRUE for the same rows as its ``preimage``, questions to the
 term's columns.  A function of one column that cannot be inverted stays ``Computed``: a
@@ -56,10 +56,10 @@ class BoundTerm(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """Terms of one key have one value in every row; None is like no other."""
+        """Terms of equal keys have equal values in every row; None equals no key."""
 
     def value(self, value: Value | None) -> Plain | None:
-        """For a row whose only column of ``columns`` has this value.
+        """The term's value in a row where its only column has this value.
 
         Raises:
             UnsureError: only Spark can tell.
@@ -124,7 +124,7 @@ class BoundLiteral:
 def constant_answer(
     question: Atom, domain: Domain | None, plain: Plain | None, text: str
 ) -> BoundPredicate:
-    """The answer of one value, which is that of every row."""
+    """The answer of a term that has one value in every row."""
     found = answer(question, domain, plain)
     return (
         Unknown(text, "text that is no UTF-8") if found is None else TruthValue(found)
@@ -185,7 +185,7 @@ def preimage_of(tree: BoundPredicate, operand: BoundTerm) -> BoundPredicate:
 
 
 def intervals_of(question: OneOf | NoneOf) -> list[Interval]:
-    """The values that a list means, or leaves, one interval after the other."""
+    """The values that answer a question about a list with TRUE, as intervals."""
     around = [(value, successor(value)) for value in question.values]
     if isinstance(question, OneOf):
         return list(around)
@@ -194,7 +194,7 @@ def intervals_of(question: OneOf | NoneOf) -> list[Interval]:
 
 
 def merged_columns(operands: Sequence[BoundTerm]) -> tuple[BoundColumn, ...]:
-    """The columns of all of them, each once."""
+    """The columns of all the terms, each once."""
     every = chain.from_iterable(operand.columns for operand in operands)
     return tuple({column.name: column for column in every}.values())
 

@@ -28,7 +28,7 @@ def constant(value: Literal) -> BoundLiteral:
     """A literal as an argument.
 
     Raises:
-        NotJudgedError: its type is not plain from its value.
+        NotJudgedError: the value does not tell its type.
     """
     text = argument_sql(value)
     match value:
@@ -99,10 +99,10 @@ def _as_decimal(operand: BoundTerm) -> BoundLiteral:
 
 
 def with_type(operands: Sequence[BoundTerm]) -> Sequence[BoundTerm]:
-    """Decimal literals as doubles, where the other operand is one, or as decimals.
+    """The operands; decimal literals become doubles or decimals as the others are.
 
     Raises:
-        NotJudgedError: it is not.
+        NotJudgedError: there is a decimal literal, and no double or decimal beside it.
     """
     if all(operand.domain is not UNTYPED for operand in operands):
         return operands

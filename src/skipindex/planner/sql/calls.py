@@ -229,7 +229,7 @@ def _chosen(name: str, operands: list[Operand]) -> Operand:
 
 
 def condition_of_call(cursor: Cursor) -> Predicate:
-    """``startswith(column, 'p')`` and the other functions that say a leaf."""
+    """``startswith(column, 'p')`` and the other functions that are conditions."""
     name, end = cursor.next, cursor.closing[cursor.at + 1]
     cursor.at += 2
     operands = [cursor.operand()]

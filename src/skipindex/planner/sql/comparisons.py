@@ -1,6 +1,6 @@
 """Comparisons and choices of operands, as predicates with Spark's meaning.
 
-What Spark would cast, or compare column with column, is not judged.
+A comparison of two columns, and one for which Spark casts, is not judged.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def choice(
     *,
     repeats: bool = False,
 ) -> Operand:
-    """A CASE: of conditions a condition, else a value.
+    """A CASE: a condition if one of its values is a condition, otherwise a term.
 
     Args:
         branches: conditions and values.

@@ -32,8 +32,8 @@ def condition(cursor: Cursor) -> ex.Predicate:
     """The condition that begins here, as far as it can be judged.
 
     Raises:
-        NotJudgedError: it is one for Spark alone.
-        PredicateError: it is none.
+        NotJudgedError: only Spark can judge it.
+        PredicateError: no condition begins here.
     """
     if _is_row(cursor):
         return _rows(cursor)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -115,20 +116,25 @@ def typed(type_name: str, text: str) -> Literal:
         ValueError: no such day or time, or no hexadecimal digits.
         NotJudgedError: a form whose value depends on the session or the day.
     """
-    match type_name:
-        case "X":
-            try:
-                return bytes.fromhex("0" * (len(text) % 2) + text)
-            except ValueError:
-                raise ValueError(f"no hexadecimal digits: {text!r}") from None
-        case "DATE":
-            return date_of(text)
-        case "TIMESTAMP" | "TIMESTAMP_LTZ":
-            return timestamp_of(text)
-        case "TIMESTAMP_NTZ":
-            return wall_clock_of(text)
-        case _:
-            raise NotJudgedError(f"a literal of type {type_name.lower()}")
+    if type_name not in _READERS:
+        raise NotJudgedError(f"a literal of type {type_name.lower()}")
+    return _READERS[type_name](text)
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return bytes.fromhex("0" * (len(text) % 2) + text)
+    except ValueError:
+        raise ValueError(f"no hexadecimal digits: {text!r}") from None
+
+
+_READERS: Final[dict[str, Callable[[str], Literal]]] = {
+    "X": _bytes_of,
+    "DATE": date_of,
+    "TIMESTAMP": timestamp_of,
+    "TIMESTAMP_LTZ": timestamp_of,
+    "TIMESTAMP_NTZ": wall_clock_of,
+}
 
 
 def in_range(value: int | Decimal, type_name: str, text: str) -> int:

@@ -40,7 +40,7 @@ _ANY_NAME: Final = re.compile(rf"\b({'|'.join(_NAMES)})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class MomentConstant:
     """What a condition makes of the moment.
 
     Args:
@@ -66,7 +66,7 @@ class Moment:
     """
 
     now: datetime
-    constants: tuple[Constant, ...]
+    constants: tuple[MomentConstant, ...]
     has_rules: bool
 
 
@@ -95,7 +95,7 @@ def at_moment(
     if _has_other_names(cursor):
         return text, None
     clock, now = clock_of(zone), now.astimezone(UTC)
-    spans: dict[tuple[int, int], Constant] = {}
+    spans: dict[tuple[int, int], MomentConstant] = {}
     for start, end in _uses(cursor, is_column):
         kind = _NAMES[cursor.tokens[start].key]
         value = _value(kind, now, clock, zone)
@@ -105,7 +105,9 @@ def at_moment(
             of_engine = of_engine or _sql(value)
         if of_engine is not None:
             shown = None if value is None else _sql(value)
-            spans[start, end] = Constant(_text(cursor, start, end), of_engine, shown)
+            spans[start, end] = MomentConstant(
+                _text(cursor, start, end), of_engine, shown
+            )
     if not spans:
         return text, None
     with computing_by(clock):
@@ -117,7 +119,7 @@ def at_moment(
             inside = {s: c for s, c in given if start <= s[0] < end}
             engine_text = _replaced(cursor, inside, start, end, lambda c: c.engine_text)
             written = _text(cursor, start, end)
-            spans[start, end] = Constant(written, engine_text, sql)
+            spans[start, end] = MomentConstant(written, engine_text, sql)
     widest = {
         span: constant
         for span, constant in sorted(spans.items())
@@ -211,10 +213,10 @@ def _text(cursor: Cursor, start: int, end: int) -> str:
 
 def _replaced(
     cursor: Cursor,
-    spans: dict[tuple[int, int], Constant],
+    spans: dict[tuple[int, int], MomentConstant],
     start: int,
     end: int,
-    shown: Callable[[Constant], str],
+    shown: Callable[[MomentConstant], str],
 ) -> str:
     """The text between two tokens, with other text for some of it."""
     tokens, pieces = cursor.tokens, []

@@ -65,17 +65,6 @@ class Derivation:
     values: tuple[Value | None, ...]
 
 
-def derivations(table: TableState) -> tuple[list[Derivation], list[str]]:
-    """The declarations of the table, and why some of them cannot be used."""
-    found, problems = [], []
-    for name, text in table.derived.columns.items():
-        try:
-            found.append(derivation(table, name, text))
-        except PredicateError as error:
-            problems.append(f"derived partition {name!r} not used: {error}")
-    return found, problems
-
-
 def derivation(table: TableState, name: str, text: str) -> Derivation:
     """The declaration that the partition column ``name`` is ``text``.
 
@@ -128,11 +117,21 @@ def _typed(text: str | None, domain: Domain) -> Value | None:
 
 
 class DerivedPartitions:
-    """The derived partitions of one table, for one plan."""
+    """The derived partitions of one table, for one plan.
+
+    Attributes:
+        problems: why declarations of the table cannot be used.
+    """
 
     def __init__(self, table: TableState) -> None:
         self._n = len(table)
-        self._derivations, self.problems = derivations(table)
+        self._derivations: list[Derivation] = []
+        self.problems: list[str] = []
+        for name, text in table.derived.columns.items():
+            try:
+                self._derivations.append(derivation(table, name, text))
+            except PredicateError as error:
+                self.problems.append(f"derived partition {name!r} not used: {error}")
         self._stats: dict[str, FileStats | None] = {}
 
     def probe(self, leaf: Leaf | Computed) -> Mask | None:

@@ -16,7 +16,7 @@ from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP, FileMap
 from skipindex.indexes.interface import Index, IndexType, PackableType, PackIndex
 from skipindex.planner.stages.pack_cache import PackCache, PackReader
-from skipindex.storage.manifest import BlobUse
+from skipindex.storage.blobs import BlobUse
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts
 from skipindex.table import ColumnInfo, TableState

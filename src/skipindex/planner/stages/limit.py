@@ -151,10 +151,8 @@ def limited(
         row_limit: the rows that are wanted; it has a limit.
         column: the first sort key's; None if it has no statistics.
     """
-    assert row_limit.limit is not None
     began = time.perf_counter()
-    key = row_limit.order_by[0] if row_limit.order_by else None
-    files = needed(found, counts, limit=row_limit.limit, key=key, column=column)
+    files = needed(found, counts, row_limit, column)
     stage = Stage(
         LIMIT,
         int(files.mask.sum()),
@@ -167,31 +165,24 @@ def limited(
 
 
 def needed(
-    found: Evaluation,
-    counts: RowCounts,
-    *,
-    limit: int,
-    key: SortKey | None,
-    column: ColumnInfo | None,
+    found: Evaluation, counts: RowCounts, row_limit: RowLimit, column: ColumnInfo | None
 ) -> Needed:
-    """The files that can hold one of the first ``limit`` rows that match.
+    """The files that can hold one of the first rows that match.
 
-    Args:
-        found: what is known of every file.
-        counts: rows that match, file by file.
-        limit: rows that are wanted.
-        key: the first column of ORDER BY; the others only order ties, and a file
-            that ties is needed.
-        column: the key's; None if it has no statistics.
+    Only the first column of ORDER BY counts.  The others order ties, and a file that
+    ties is needed.
     """
+    limit = row_limit.limit
+    assert limit is not None
     possible = found.possible
     if limit == 0:
         return Needed(np.zeros_like(possible), "no row is wanted")
     lower = np.where(possible, counts.lower, 0)
     if lower.sum() < limit:
         return Needed(possible, note=f"fewer than {limit} rows certainly match")
-    if key is None:
+    if not row_limit.order_by:
         return _any_rows(found.table, lower, limit)
+    key = row_limit.order_by[0]
     if column is None or column.domain is None:
         return Needed(possible, note=f"nothing is known of the order of {key.column}")
     return _first_rows(found.table, possible, lower, limit, key, column)

@@ -20,9 +20,9 @@ from skipindex.errors import PlanError
 from skipindex.indexes.interface import Index, PackIndex
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import PACKS
+from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import Blob, BlobEntry
-from skipindex.storage.part_cache import PartCache
+from skipindex.storage.pack.part_cache import PartCache
 
 MAX_PACKS: Final = 2048
 """Each is the directories of its blobs, and no open file.

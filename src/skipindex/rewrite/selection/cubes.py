@@ -6,8 +6,8 @@ A cube that weighs enough is sealed, and an incremental run never touches it aga
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skipindex.rewrite.selection.target import Target
@@ -60,6 +60,11 @@ class Cube:
 def cubes_of(properties: TableProperties) -> list[Cube]:
     """The cubes of a table."""
     return [Cube.from_json(record) for record in properties.cubes or ()]
+
+
+def with_cubes(properties: TableProperties, cubes: Iterable[Cube]) -> TableProperties:
+    """The properties with these cubes; one without files is left out."""
+    return replace(properties, cubes=[cube.to_json() for cube in cubes if cube.paths])
 
 
 def cubes_of_write(

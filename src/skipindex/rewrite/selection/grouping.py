@@ -15,7 +15,7 @@ from skipindex.errors import LayoutError
 from skipindex.rewrite.selection.bin_packing import pack, runs
 from skipindex.rewrite.selection.cubes import Cube
 from skipindex.rewrite.selection.target import EligibleFile, Target
-from skipindex.storage.replacements import is_hidden_copy, published
+from skipindex.storage.file_system.names import is_hidden_copy, published
 from skipindex.table.partitions.hive import Pairs
 
 

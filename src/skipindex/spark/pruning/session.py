@@ -15,7 +15,7 @@ from skipindex.spark.catalyst.java import SOURCES
 from skipindex.spark.janino import compile_classes, source_of
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlan, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
-from skipindex.storage.log import FOLDER
+from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _RULE: Final = "skipindex.SkipRule"

@@ -64,8 +64,8 @@ class LaidOut:
         self, location: Location, folder: str, options: Mapping[str, str] | None
     ) -> None:
         """Write the files below a folder that no other job knows."""
-        limit = {"maxRecordsPerFile": str(self.limit)}
-        writer = self.rows.write.mode("error").options(**limit, **(options or {}))
+        settings = {"maxRecordsPerFile": str(self.limit), **(options or {})}
+        writer = self.rows.write.mode("error").options(**settings)
         if self.layout.get("partition_by"):
             writer = writer.partitionBy(*self.layout["partition_by"])
         writer.parquet(location.spark_path(folder))
@@ -86,7 +86,7 @@ def lay_out(
         df: the rows.
         layout: the property of the table.
         rows_per_file: the target; None if ``n_files`` says how many files to make.
-        n_rows: the number of rows of ``df``, if known; a curve counts them else.
+        n_rows: the number of rows of ``df``; None counts them, if a curve needs it.
         n_files: how many files a curve makes; None is as many as the target gives.
         balance: see ``Sampling``.
     """

@@ -24,7 +24,7 @@ from skipindex.storage.pack.format import (
     TAIL,
     BlobEntry,
 )
-from skipindex.storage.part_cache import Part, PartCache
+from skipindex.storage.pack.part_cache import Part, PartCache
 from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of
 
 P = TypeVar("P", bound=Part)
@@ -98,7 +98,7 @@ class Blob:
         try:
             meta = json.loads(bytes(raw[at:]))
         except (ValueError, RecursionError) as error:
-            raise CorruptIndexError(f"{self._name}: it does not say what") from error
+            raise CorruptIndexError(f"{self._name}: its meta is no JSON") from error
         if meta != entry.meta.to_json():
             raise CorruptIndexError(f"{self._name}: it holds another index")
 
@@ -248,7 +248,7 @@ class Blob:
             raise CorruptIndexError(f"{self._name}: too short")
         start, length, crc = TAIL.unpack(guess[-TAIL.size :])
         if start + length + TAIL.size != self.entry.length:
-            raise CorruptIndexError(f"{self._name}: the tail points nowhere")
+            raise CorruptIndexError(f"{self._name}: the tail names no directory")
         inside = n_guess - TAIL.size - length
         if inside >= 0:
             raw = guess[inside : inside + length]
@@ -258,7 +258,7 @@ class Blob:
         if crc32c(raw, crc32c(header)) != crc or length < COUNTS.size:
             raise CorruptIndexError(f"{self._name}: directory fails its crc32c")
         if crc != self.entry.crc:
-            raise CorruptIndexError(f"{self._name}: another blob is in its place")
+            raise CorruptIndexError(f"{self._name}: it is another blob")
         return raw
 
 
