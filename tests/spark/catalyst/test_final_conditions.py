@@ -121,10 +121,11 @@ def test_drawn_conditions(
 
 
 def test_a_column_of_a_text_is_planned_as_the_text(
-    spark: SparkSession, table: sx.Table
+    frame: DataFrame, table: sx.Table
 ) -> None:
     less = []
-    for text in JUDGED.read_text().splitlines():
+    texts = JUDGED.read_text().splitlines()
+    for text in (text for text in texts if accepted(frame, text)):
         kept = table.plan(sf.expr(text), timezone="UTC").paths
         more = set(kept) - set(table.plan(text, timezone="UTC").paths)
         if more and text != "i = TRY_CAST('1' AS INT)":

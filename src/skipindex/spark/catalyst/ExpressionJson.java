@@ -46,10 +46,10 @@ public final class ExpressionJson {
   private static final int MOST_CHARACTERS = 1 << 25;
 
   private static final String IS_UNKNOWN =
-      "org.apache.spark.sql.catalyst.expressions.IsUnknown$$anon$1";
+      "org.apache.spark.sql.catalyst.expressions.IsUnknown$$anon$";
 
   private static final String IS_NOT_UNKNOWN =
-      "org.apache.spark.sql.catalyst.expressions.IsNotUnknown$$anon$1";
+      "org.apache.spark.sql.catalyst.expressions.IsNotUnknown$$anon$";
 
   private static final String UNKNOWN = "{\"c\":\"\"}";
 
@@ -132,7 +132,7 @@ public final class ExpressionJson {
   /** The class; of {@code IS UNKNOWN}, that of which it is an unnamed one. */
   private static String className(Expression node) {
     String name = node.getClass().getName();
-    if (name.equals(IS_UNKNOWN) || name.equals(IS_NOT_UNKNOWN)) {
+    if (name.startsWith(IS_UNKNOWN) || name.startsWith(IS_NOT_UNKNOWN)) {
       return node.getClass().getSuperclass().getName();
     }
     return name;
