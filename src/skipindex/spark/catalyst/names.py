@@ -71,7 +71,10 @@ def _extracted(write: Writer, node: Node) -> str | None:
 
 
 def _function(write: Writer, node: Node) -> str | None:
-    match node.held:
+    held = list(node.held)
+    if not node.children and held[1:2] == [[]]:  # the list of its arguments
+        del held[1]
+    match held:
         case [[str(name)], False, None, False | None, *more] if more in _NEWER:
             return call_text(name, [write.text(child) for child in node.children])
     return None
