@@ -9,7 +9,7 @@ import pytest
 
 from skipindex.expressions import Unsupported
 from skipindex.planner.sql.parser import parse
-from skipindex.spark.catalyst.conditions import Conditions, conditions
+from skipindex.spark.catalyst.conditions import MANY, Conditions, conditions
 from skipindex.spark.catalyst.node import read_nodes
 
 EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
@@ -57,6 +57,18 @@ def read(*expressions: Json) -> Conditions:
 
 def sql(expression: Json) -> str:
     return read(expression).text
+
+
+def test_a_long_list_of_integers_is_no_text() -> None:
+    keys = [*range(MANY), None]
+    found = read(node("InSet", "boolean", col("i"), v=keys), equal(col("b"), col("b")))
+    assert found.lists == (("i", list(range(MANY))),)
+    assert found.texts == ("(b = b)",)
+    for opaque in (col("i", "bigint"), col("unknown", "int")):
+        found = read(node("InSet", "boolean", opaque, v=keys))
+        assert (found.lists, found.text.count("opaque()")) == ((), 1)
+    inner = node("Not", "boolean", node("InSet", "boolean", col("i"), v=keys))
+    assert read(inner).lists == ()
 
 
 ONE = lit("int", 1)

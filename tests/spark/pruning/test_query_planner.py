@@ -181,6 +181,15 @@ def test_keys_of_a_join_are_conditions_too(planner: QueryPlanner, table: Path) -
     assert skipped(planner, table, keys=[["unknown", [3]]]) == []
 
 
+def test_a_long_list_is_a_condition(planner: QueryPlanner, table: Path) -> None:
+    asked = equal("id", 15)
+    column, _ = asked["a"]
+    values = [15, None, *range(1000, 10_000)]
+    listed = {"c": f"{CLASSES}.InSet", "t": "boolean", "a": [column], "v": values}
+    assert skipped(planner, table, listed) == OTHERS_OF_15
+    assert planner.records[-1].condition.endswith("id IN (9001 keys)")
+
+
 def test_keys_are_used_where_rows_are_indexed(
     planner: QueryPlanner, table: Path
 ) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from skipindex.spark.catalyst.node import read_nodes
+from skipindex.spark.catalyst.literals import INTEGERS
+from skipindex.spark.catalyst.node import Node, read_nodes
+from skipindex.spark.catalyst.sql_text import OPAQUE
 from skipindex.spark.catalyst.translator import Translator
+
+MANY: Final = 200
+"""Integers of a list that are not written as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,17 +20,20 @@ class Conditions:
     """Conditions that all hold, in SQL.
 
     Args:
-        texts: one for each expression, in their order; what only Spark can compute
-            reads ``opaque()``.
+        texts: one for each other expression, in their order; what only Spark can
+            compute reads ``opaque()``.
         zone: the time zone that they are for; None if none of them depends on one.
+        lists: those that ask whether a column has one of many integers, with the name
+            of the column.  As text they would take seconds to be read.
     """
 
     texts: tuple[str, ...]
     zone: str | None
+    lists: tuple[tuple[str, Sequence[int]], ...] = ()
 
     @property
     def text(self) -> str:
-        """All of them as one condition."""
+        """All of ``texts`` as one condition."""
         return " AND ".join(self.texts) or "TRUE"
 
 
@@ -45,9 +54,23 @@ def conditions(json_text: str, columns: Mapping[str, str]) -> Conditions:
         ...     '"t":"int","x":["k","int",true,"{}"]}'
         ... )
         >>> null = '"c":"org.apache.spark.sql.catalyst.expressions.IsNull"'
-        >>> conditions(f'[{{{null},"t":"boolean","a":[{attribute}]}}]', {"k": "int"})
-        Conditions(texts=('(k IS NULL)',), zone=None)
+        >>> node = f'{{{null},"t":"boolean","a":[{attribute}]}}'
+        >>> conditions(f"[{node}]", {"k": "int"}).texts
+        ('(k IS NULL)',)
     """
     write = Translator(columns)
-    texts = tuple(write.text(node) for node in read_nodes(json_text))
-    return Conditions(texts, write.zone)
+    texts: list[str] = []
+    lists: list[tuple[str, Sequence[int]]] = []
+    for node in read_nodes(json_text):
+        match node:
+            case Node("InSet", children=[Node("AttributeReference") as column]) if (
+                column.kind in INTEGERS
+                and len(node.value) >= MANY
+                and write.text(column) != OPAQUE
+            ):
+                # NULL in a list never makes a condition TRUE.
+                values = [value for value in node.value if value is not None]
+                lists.append((column.held[0], values))
+            case _:
+                texts.append(write.text(node))
+    return Conditions(tuple(texts), write.zone, tuple(lists))

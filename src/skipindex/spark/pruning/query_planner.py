@@ -67,7 +67,8 @@ class QueryPlan:
         folder: of the table.
         condition: the conditions of the scan as they were judged, in Spark SQL;
             ``opaque()`` stands for what only Spark can compute, and ``IN (9 keys)``
-            for the keys of a dimension that the scan is joined with.
+            for a long list, or for the keys of a dimension that the scan is joined
+            with.
         n_files: of the table.
         n_skipped: of these, files that hold no matching row.
         seconds: that planning took.
@@ -183,7 +184,7 @@ class QueryPlanner:
         self.records.append(
             QueryPlan(
                 location.full(""),
-                " AND ".join([asked.text, *_keys_text(question)]),
+                " AND ".join([asked.text, *_lists_text(asked, question)]),
                 len(table.state),
                 len(skipped),
                 time.perf_counter() - start,
@@ -259,9 +260,10 @@ def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] |
     return tuple(values) if kind == "string" else None
 
 
-def _keys_text(question: Mapping[str, Any]) -> list[str]:
-    """The keys of joins, which may be too many to be shown."""
-    return [f"{name} IN ({len(keys)} keys)" for name, keys in question["keys"]]
+def _lists_text(asked: Conditions, question: Mapping[str, Any]) -> list[str]:
+    """Long lists and the keys of joins, which may be too many to be shown."""
+    lists = [*asked.lists, *question["keys"]]
+    return [f"{name} IN ({len(keys)} keys)" for name, keys in lists]
 
 
 def _plan(
@@ -273,7 +275,7 @@ def _plan(
     """The plan for what was understood of the conditions; None if nothing was."""
     keys = [
         In(Reference((name,)), key_set)
-        for name, values in question["keys"]
+        for name, values in [*asked.lists, *question["keys"]]
         if (key_set := _key_set(values, judged.get(name, ""))) is not None
     ]
     if not asked.texts and not keys:
