@@ -17,7 +17,8 @@ from tests.sweeps.queries.sweep import Sweep
 from tests.sweeps.queries.texts import Draft
 
 pytestmark = pytest.mark.spark
-FEW = 12
+FEW = range(0, 100, 7)
+"""Cases of four tables."""
 
 
 @pytest.fixture
@@ -33,9 +34,9 @@ def sweep(spark: SparkSession, tmp_path: Path) -> Iterator[Sweep]:
 
 
 def test_some_queries(sweep: Sweep) -> None:
-    for case in range(FEW):
+    for case in FEW:
         assert sweep.case(case) == ""
-    assert sweep.tally.queries >= FEW
+    assert sweep.tally.queries >= len(FEW)
     assert sweep.tally.skipped > 0
 
 
