@@ -25,8 +25,6 @@ from tests.matrix.results import Outcome, load, outcome_of, page, save, table
 
 OUTCOMES: Final = FOLDER / "outcomes"
 PAGE: Final = ROOT / "docs" / "support.md"
-_ENDED: Final = {0, 1}
-"""The codes of pytest for runs that came to their end."""
 
 
 def main(arguments: list[str]) -> int:
@@ -81,10 +79,11 @@ def run(cell: Cell, tests: list[str], *, install: bool = False) -> Outcome:
         env=environment,
         check=False,
     )
-    if answer.returncode not in _ENDED:
-        problem = f"pytest ended with code {answer.returncode}"
-        return Outcome(cell.name, problem, found)
-    return outcome_of(cell.name, found, report, time.perf_counter() - began)
+    outcome = outcome_of(cell.name, found, report, time.perf_counter() - began)
+    if answer.returncode == (1 if outcome.failed else 0):
+        return outcome
+    # It broke off, and its report is of a part: a crash has the code 1, too.
+    return Outcome(cell.name, f"pytest ended with code {answer.returncode}", found)
 
 
 if __name__ == "__main__":

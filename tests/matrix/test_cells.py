@@ -113,6 +113,24 @@ def test_a_cell_proves_nothing_unless_tests_ran_and_passed(tmp_path: Path) -> No
     assert Outcome("d", passed=1).is_proof
 
 
+def pretend(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, code: int, report: str
+) -> None:
+    """Let each run of pytest end with this code and report, without a run."""
+
+    def ends(command: Sequence[object], **_: object) -> SimpleNamespace:
+        option = next(text for text in map(str, command) if text.startswith("--junit"))
+        if report:
+            Path(option.partition("=")[2]).write_text(report)
+        return SimpleNamespace(returncode=code)
+
+    monkeypatch.setattr(runner, "FOLDER", folder)
+    monkeypatch.setattr(runner, "OUTCOMES", folder / "outcomes")
+    monkeypatch.setattr(runner, "variables", lambda *_: {})
+    monkeypatch.setattr(runner, "versions", lambda *_: {"python": "3.14.0"})
+    monkeypatch.setattr(runner, "subprocess", SimpleNamespace(run=ends))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "expected"),
     [
@@ -134,18 +152,32 @@ def test_a_cell_that_is_named_must_run(
             raise error
         return tmp_path / "python"
 
-    def ends(command: Sequence[object], **_: object) -> SimpleNamespace:
-        option = next(text for text in map(str, command) if text.startswith("--junit"))
-        Path(option.partition("=")[2]).write_text('<testsuite tests="1"/>')
-        return SimpleNamespace(returncode=0)
-
-    monkeypatch.setattr(runner, "FOLDER", tmp_path)
-    monkeypatch.setattr(runner, "OUTCOMES", tmp_path / "outcomes")
+    pretend(monkeypatch, tmp_path, 0, '<testsuite tests="1"/>')
     monkeypatch.setattr(runner, "prepared", prepared)
-    monkeypatch.setattr(runner, "variables", lambda *_: {})
-    monkeypatch.setattr(runner, "versions", lambda *_: {"python": "3.14.0"})
-    monkeypatch.setattr(runner, "subprocess", SimpleNamespace(run=ends))
     assert runner.main(arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "report", "expected"),
+    [
+        (0, '<testsuite tests="44"/>', 0),
+        (1, '<testsuite tests="44" failures="1"/>', 1),
+        (1, '<testsuite tests="44"/>', 1),  # of an interrupted pytest that crashed
+        (2, '<testsuite tests="44"/>', 1),
+        (-9, '<testsuite tests="44"/>', 1),
+        (0, "", 1),
+    ],
+)
+def test_a_run_that_broke_off_is_no_proof(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    report: str,
+    expected: int,
+) -> None:
+    pretend(monkeypatch, tmp_path, code, report)
+    monkeypatch.setattr(runner, "prepared", lambda _: tmp_path / "python")
+    assert runner.main(["--cell", "python-3.12"]) == expected
 
 
 def test_no_cell_at_all_is_no_proof(
