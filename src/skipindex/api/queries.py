@@ -35,7 +35,8 @@ def enable(spark: SparkSession) -> None:
             optimizer rule; executors need nothing.
 
     Raises:
-        EngineError: Spark is not installed, or the session is one of Spark Connect.
+        EngineError: Spark is not installed, or the session is one of Spark Connect, or
+            its version of Spark takes no such rule.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()

@@ -13,11 +13,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
 from skipindex.errors import EngineError
+from skipindex.spark.pruning import session
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from tests.spark.pruning.scans import files_read, with_and_without
 from tests.spark.versions import SPARK
@@ -426,6 +428,18 @@ def test_a_session_without_a_driver_is_refused() -> None:
 
     with pytest.raises(EngineError, match=r"skipindex\.read"):
         sx.enable(Remote())  # type: ignore[arg-type]
+
+
+def test_a_spark_that_takes_no_rule_is_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise Py4JError("no class SkipRule")
+
+    monkeypatch.setattr(session, "_rule_class", refused)
+    with pytest.raises(EngineError, match="no class SkipRule"):
+        sx.enable(spark)
+    assert sx.last_plans(spark) == ()
 
 
 def test_an_answer_is_about_the_files_of_its_own_listing(

@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import uuid4
 
+from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from skipindex.errors import EngineError
+from skipindex.errors import EngineError, first_line
 from skipindex.spark.catalyst.java import SOURCES
 from skipindex.spark.janino import compile_classes, source_of
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlan, QueryPlanner
@@ -64,7 +65,13 @@ class Pruning:
         ]
         gateway = _gateway(spark)
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        (constructor,) = _rule_class(gateway, spark.version).getConstructors()
+        try:
+            (constructor,) = _rule_class(gateway, spark.version).getConstructors()
+        except Py4JError as error:
+            raise EngineError(
+                f"Spark {spark.version} takes no rule that prunes queries: "
+                f"{first_line(error)} (accepted: an unchanged Spark 3.5 to 4.3)"
+            ) from error
         nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
         self.rule = constructor.newInstance(nothing)
         self.calls = self.rule.connect(
