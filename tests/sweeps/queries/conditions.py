@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
@@ -15,15 +15,17 @@ COMPARISONS: Final = ("=", "=", "=", "<", "<=", ">", ">=", "<>", "<=>", "!=")
 
 @dataclass(frozen=True)
 class Ref:
-    """A column as a query writes it, and some values that it has."""
+    """A column as a query writes it, some values that it has, and how often it is
+    asked."""
 
     text: str
     kind: Kind
     samples: Sequence[Any]
+    weight: int = 1
 
     def of(self, alias: str) -> Ref:
         """The same column of a relation that has a name."""
-        return Ref(f"{alias}.{self.text}", self.kind, self.samples)
+        return replace(self, text=f"{alias}.{self.text}")
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,8 @@ class Asker:
 
     def leaf(self) -> Tree:
         """A condition on one column or two."""
-        names = [name for name, ref in self.refs.items() if ref.kind.family != "array"]
-        ref = self.refs[self.rng.choice(names)]
+        refs = [ref for ref in self.refs.values() if ref.kind.family != "array"]
+        (ref,) = self.rng.choices(refs, [ref.weight for ref in refs])
         odds = self.rng.random()
         if odds < 0.60:
             return Tree(self.plain(ref))

@@ -99,7 +99,12 @@ class Made:
     def refs(self) -> dict[str, Ref]:
         """Its columns, as a query refers to them."""
         return {
-            name: Ref(name, kind, self.samples.get(name, []))
+            name: Ref(
+                name,
+                kind,
+                self.samples.get(name, []),
+                3 if name in self.partitions else 1,
+            )
             for name, kind in (self.kinds | self.partitions).items()
         }
 
@@ -372,7 +377,16 @@ def index(made: Made, rng: Random) -> None:
 
 
 CHANGES: Final = (
-    *("add", "overwrite", "delete", "rename", "touch", "swap"),
+    *(
+        "add",
+        "overwrite",
+        "overwrite alike",
+        "overwrite alike",
+        "delete",
+        "rename",
+        "touch",
+        "swap",
+    ),
     *("rebuild", "damage", "drop indexes"),
 )
 
@@ -392,6 +406,8 @@ def change(made: Made, root: Path, rng: Random, what: str) -> None:
             made.write(path.with_name(f"new{rng.randrange(10**6):06}.parquet"), rows)
         case "overwrite":
             made.write(path, rows)
+        case "overwrite alike":
+            _overwrite_alike(path, rows)
         case "delete" if len(files) > 1:
             path.unlink()
         case "rename":
@@ -411,6 +427,26 @@ def change(made: Made, root: Path, rng: Random, what: str) -> None:
             _damage(root / "t" / "_skipindex", rng)
         case "drop indexes":
             shutil.rmtree(root / "t" / "_skipindex", ignore_errors=True)
+
+
+def _overwrite_alike(path: Path, rows: pa.Table) -> None:
+    """Write other rows in as many bytes, which an older listing cannot tell."""
+    size = path.stat().st_size
+    while rows.num_rows:
+        padding = 0
+        for _ in range(4):  # a longer text may need a longer length before it
+            sink = pa.BufferOutputStream()
+            with pq.ParquetWriter(sink, rows.schema) as writer:
+                writer.write_table(rows)
+                writer.add_key_value_metadata({"padding": "x" * padding})
+            content = sink.getvalue().to_pybytes()
+            padding += size - len(content)
+            if padding < 0:
+                break
+            if len(content) == size:
+                path.write_bytes(content)
+                return
+        rows = rows.slice(rows.num_rows // 3 + 1)
 
 
 def _damage(folder: Path, rng: Random) -> None:

@@ -54,13 +54,6 @@ def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
         assert any(sweep.case(case, shrinks=False) for case in range(100, 150))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(MUTANTS))
-def test_a_wrong_planner_is_noticed(sweep: Sweep, name: str) -> None:
-    with MUTANTS[name]():
-        assert any(sweep.case(case, shrinks=False) for case in range(2000, 3000))
-
-
 def script(*steps: Step) -> Script:
     return Script(steps, {}, {}, "text", False, "home", "setting", False, True)
 
