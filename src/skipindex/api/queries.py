@@ -12,7 +12,7 @@ from skipindex.table import open_state
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from skipindex.spark.pruning.query_planner import QueryPlan
+    from skipindex.spark.pruning.query_plan import QueryPlan
 
 
 def enable(spark: SparkSession) -> None:

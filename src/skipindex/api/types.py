@@ -32,6 +32,7 @@ from skipindex.planner.verify import VerifyReport, Violation
 from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.rewrite.verify_table import TableReport
+from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot
@@ -60,6 +61,7 @@ __all__ = [
     "Progress",
     "Quality",
     "QueryAdvice",
+    "QueryPlan",
     "QueryQuality",
     "Request",
     "RowCounts",

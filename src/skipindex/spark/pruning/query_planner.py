@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
+from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
 from skipindex.storage.file_system.location import Location
 
@@ -57,50 +57,6 @@ _PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
     "date": pa.date32(),
 }
 """Types under which a folder's name has one value, whatever the session's settings."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryPlan:
-    """What one scan of a query asked, and which files it reads for it.
-
-    Args:
-        folder: of the table.
-        condition: the conditions of the scan as they were judged, in Spark SQL;
-            ``opaque()`` stands for what only Spark can compute, and ``IN (9 keys)``
-            for a long list, or for the keys of a dimension that the scan is joined
-            with.
-        n_files: of the table.
-        n_skipped: of these, files that hold no matching row.
-        seconds: that planning took.
-        is_estimate: whether only the size of a join's side was asked for.
-        problem: why nothing was skipped, if planning failed.
-        plan: tells more; None if planning failed.
-
-    >>> sx.enable(spark)
-    >>> spark.read.parquet(path).where("price < 4").count()
-    3
-    >>> sx.last_plans(spark)[-1].n_skipped
-    1
-    >>> sx.disable(spark)
-    """
-
-    folder: str
-    condition: str
-    n_files: int
-    n_skipped: int
-    seconds: float
-    is_estimate: bool = False
-    problem: str = ""
-    plan: Plan | None = None
-
-    @property
-    def n_read(self) -> int:
-        """The files that are left to read, of those that the table has."""
-        return self.n_files - self.n_skipped
-
-    def __str__(self) -> str:
-        found = self.problem or f"{self.n_read} of {self.n_files} files"
-        return f"{self.folder}: {found} for: {self.condition}"
 
 
 class QueryPlanner:

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from skipindex.errors import EngineError, first_line
 from skipindex.spark.catalyst.java import SOURCES
 from skipindex.spark.janino import compile_classes, source_of
-from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlan, QueryPlanner
+from skipindex.spark.pruning.query_plan import QueryPlan
+from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState

@@ -1,0 +1,51 @@
+"""What a scan of a query asked, and what it reads; importable without PySpark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skipindex.planner.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What one scan of a query asked, and which files it reads for it.
+
+    Args:
+        folder: of the table.
+        condition: the conditions of the scan as they were judged, in Spark SQL;
+            ``opaque()`` stands for what only Spark can compute, and ``IN (9 keys)``
+            for a long list, or for the keys of a dimension that the scan is joined
+            with.
+        n_files: of the table.
+        n_skipped: of these, files that hold no matching row.
+        seconds: that planning took.
+        is_estimate: whether only the size of a join's side was asked for.
+        problem: why nothing was skipped, if planning failed.
+        plan: tells more; None if planning failed.
+
+    >>> sx.enable(spark)
+    >>> spark.read.parquet(path).where("price < 4").count()
+    3
+    >>> sx.last_plans(spark)[-1].n_skipped
+    1
+    >>> sx.disable(spark)
+    """
+
+    folder: str
+    condition: str
+    n_files: int
+    n_skipped: int
+    seconds: float
+    is_estimate: bool = False
+    problem: str = ""
+    plan: Plan | None = None
+
+    @property
+    def n_read(self) -> int:
+        """The files that are left to read, of those that the table has."""
+        return self.n_files - self.n_skipped
+
+    def __str__(self) -> str:
+        found = self.problem or f"{self.n_read} of {self.n_files} files"
+        return f"{self.folder}: {found} for: {self.condition}"
