@@ -27,9 +27,8 @@ def enable(spark: SparkSession) -> None:
     warning is logged once a session.
 
     ``spark.conf.set("skipindex.enabled", "false")`` switches it off for what runs
-    next, ``disable`` for the session.  A DataFrame that was planned, by ``explain``
-    or by a run, keeps its list of files: after files were replaced in place, define it
-    again, as for Spark's own list.
+    next, ``disable`` for the session.  A DataFrame that has run keeps its list of
+    files: after files were replaced in place, define it again, as for Spark's own list.
 
     Args:
         spark: a classic session, of Spark 3.5 or newer.  Its driver compiles an
