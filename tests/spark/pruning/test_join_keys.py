@@ -100,6 +100,10 @@ JOINS = {
     # Which rows a limit lets through may change from one run to the next.
     "SELECT count(*) > 0 FROM orders JOIN (SELECT key FROM customers LIMIT 3) c "
     "ON customer = c.key": N_FILES,
+    # A number that counts the rows would be another one over fewer files.
+    "SELECT count(*) FROM (SELECT customer, monotonically_increasing_id() AS n "
+    f"FROM orders) JOIN customers c ON customer = c.key WHERE {city(3)} "
+    "AND n % 8589934592 < 7000": N_FILES,
     # A total over fewer rows would be another one.
     "SELECT max(total) FROM (SELECT customer, sum(part) OVER () AS total "
     f"FROM orders) JOIN customers c ON customer = c.key WHERE {city(3)}": N_FILES,

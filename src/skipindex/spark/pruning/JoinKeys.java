@@ -11,7 +11,6 @@ import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
-import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -65,7 +64,7 @@ class JoinKeys {
     private static void attach(LogicalPlan node, List needed, SessionState session) {
         if (node instanceof LogicalRelation) {
             attachTo((LogicalRelation) node, needed, session);
-        } else if (node instanceof Join) {
+        } else if (node instanceof Join && node.deterministic()) {
             Join join = (Join) node;
             List left = new ArrayList();
             List right = new ArrayList();
@@ -89,9 +88,10 @@ class JoinKeys {
             attach(join.left(), left, session);
             attach(join.right(), right, session);
         } else {
-            // In these every row stands for itself, so that rows may go before them.
-            boolean isByRow = node instanceof Project || node instanceof Filter
-                || node instanceof SubqueryAlias;
+            // In these every row stands for itself, so that rows may go before them, unless
+            // a function counts the rows, as monotonically_increasing_id does.
+            boolean isByRow = (node instanceof Project || node instanceof Filter
+                || node instanceof SubqueryAlias) && node.deterministic();
             scala.collection.Iterator children = node.children().iterator();
             while (children.hasNext()) {
                 attach((LogicalPlan) children.next(), isByRow ? needed : new ArrayList(), session);

@@ -60,10 +60,6 @@ public class PlannerCalls {
         registered.put(new Path(root).toUri().getPath(), Boolean.TRUE);
     }
 
-    public void unregister(String root) {
-        registered.remove(new Path(root).toUri().getPath());
-    }
-
     /** Whether files are skipped at all, in queries that are defined already too. */
     public void setOn(boolean isOn) {
         this.isOn = isOn;
