@@ -10,15 +10,19 @@ from pyspark.sql import SparkSession
 
 from skipindex.errors import PlanError
 
-_ASSUMED: Final = {
-    "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},
-    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": {"false"},
-    "spark.sql.legacy.literal.pickMinimumPrecision": {"true"},
-    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": {"false"},
+READING: Final = {
     "spark.sql.parquet.datetimeRebaseModeInRead": {"corrected", "exception"},
     "spark.sql.parquet.fieldId.read.enabled": {"false"},
     "spark.sql.parquet.int96RebaseModeInRead": {"corrected", "exception"},
     "spark.sql.parquet.int96TimestampConversion": {"false"},
+}
+"""Settings under which Spark reads the values that indexes are of."""
+_ASSUMED: Final = {
+    **READING,
+    "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": {"false"},
+    "spark.sql.legacy.literal.pickMinimumPrecision": {"true"},
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": {"false"},
     "spark.sql.parser.escapedStringLiterals": {"false"},
     "spark.sql.timestampType": {"timestamp_ltz"},
 }

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 
 def scans(df: DataFrame) -> list[Any]:
-    """The scans of files in the plan that ran, and in its subqueries."""
+    """The scans of files in the plan that ran, in its subqueries and cached frames."""
     found, pending = [], [df._jdf.queryExecution().executedPlan()]
     while pending:
         node = pending.pop()
@@ -18,6 +18,10 @@ def scans(df: DataFrame) -> list[Any]:
             pending.append(node.executedPlan())
         elif kind.endswith("QueryStageExec"):
             pending.append(node.plan())
+        elif kind == "CommandResultExec":
+            pending.append(node.commandPhysicalPlan())
+        elif kind == "InMemoryTableScanExec":
+            pending.append(node.relation().cachedPlan())
         elif kind == "FileSourceScanExec":
             found.append(node)
         for children in (node.children(), node.subqueries()):

@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from tests.spark.pruning.scans import scans
 from tests.sweeps.queries import frames
 from tests.sweeps.queries.scripts import Script, Step
 from tests.sweeps.queries.tables import Made, change
@@ -343,22 +344,4 @@ def name_of(error: BaseException) -> str:
 
 def n_files(df: DataFrame) -> int:
     """How many files the scans of a query have read, by Spark's own metrics."""
-    total = 0
-    left = [df._jdf.queryExecution().executedPlan()]
-    while left:
-        node = left.pop()
-        name = node.getClass().getSimpleName()
-        if name == "AdaptiveSparkPlanExec":
-            left.append(node.executedPlan())
-        elif name.endswith("QueryStageExec"):
-            left.append(node.plan())
-        elif name == "CommandResultExec":
-            left.append(node.commandPhysicalPlan())
-        elif name == "InMemoryTableScanExec":
-            left.append(node.relation().cachedPlan())
-        metrics = node.metrics()
-        if metrics.contains("numFiles") and "Scan" in name:
-            total += metrics.apply("numFiles").value()
-        for inner in (node.children(), node.subqueries()):
-            left += [inner.apply(i) for i in range(inner.size())]
-    return int(total)
+    return sum(scan.metrics().apply("numFiles").value() for scan in scans(df))

@@ -24,6 +24,7 @@ from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
+from skipindex.spark.settings import READING
 from skipindex.storage.file_system.location import Location
 
 LOG: Final = logging.getLogger("skipindex")
@@ -35,21 +36,15 @@ _THREADS: Final = 8
 
 _ZONE: Final = "spark.sql.session.timeZone"
 _CASE: Final = "spark.sql.caseSensitive"
-_READING: Final[Mapping[str, frozenset[str]]] = {
-    "spark.sql.parquet.datetimeRebaseModeInRead": frozenset({"corrected", "exception"}),
-    "spark.sql.parquet.fieldId.read.enabled": frozenset({"false"}),
-    "spark.sql.parquet.int96RebaseModeInRead": frozenset({"corrected", "exception"}),
-    "spark.sql.parquet.int96TimestampConversion": frozenset({"false"}),
-}
-"""Settings under which Spark reads the values that indexes are of.
+_REBASE: Final = READING["spark.sql.parquet.datetimeRebaseModeInRead"]
+"""Of the options that a scan may have instead of the settings."""
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
+SETTINGS: Final = (_ZONE, _CASE, TIME_LIMIT, *READING)
+"""What a question tells of the session.
 
 What an expression of Catalyst means is fixed, so that settings for SQL text do not
 matter here.
 """
-_REBASE: Final = frozenset({"corrected", "exception"})
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
-SETTINGS: Final = (_ZONE, _CASE, TIME_LIMIT, *_READING)
-"""What a question tells of the session."""
 _PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
     "int": pa.int32(),
     "bigint": pa.int64(),
@@ -103,12 +98,16 @@ class QueryPlanner:
         """
         asked = json.loads(text)
         try:
-            state = self.tables.current(_location(asked)).state
+            state = self.tables.remembered(_location(asked)).state
             column = state.resolve(asked["column"])
             is_indexed = state.blobs(column) or state.maps(column)
         except (SkipIndexError, OSError):
             return None
         return b"1" if is_indexed else None
+
+    def close(self) -> None:
+        """Start no plan any more; the threads end when they have no work."""
+        self._pool.shutdown(wait=False)
 
     def failed(self, reason: str) -> None:
         """Warn, once a session, that a query reads all files of a table."""
@@ -160,7 +159,7 @@ def _check_reading(
     settings: Mapping[str, str | None], options: Mapping[str, str]
 ) -> None:
     """Raise ``PlanError`` if Spark reads other values than indexes are of."""
-    for name, accepted in _READING.items():
+    for name, accepted in READING.items():
         value = settings[name]
         if value is not None and value.lower() not in accepted:
             raise PlanError(

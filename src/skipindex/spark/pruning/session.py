@@ -97,6 +97,7 @@ def disable(spark: SparkSession) -> None:
     pruning = _pruning(spark)
     if pruning is not None:
         pruning.calls.setOn(False)
+        pruning.planner.close()
         others = [rule for rule in _rules(spark) if _id(rule) != pruning.id]
         _set_rules(spark, others)
         del _pruned[pruning.id]

@@ -125,6 +125,20 @@ class Tables:
             self._given[state.location] = state
             self._known.pop(state.location, None)
 
+    def remembered(self, location: Location) -> ScannedTable:
+        """The table as it is now; of a store as it was when it was last looked at.
+
+        So a store is not listed again for what decides about no file.
+
+        Raises:
+            TableError: there is no such table.
+        """
+        with self._lock:
+            known = self._known.get(location)
+        if known is not None and not location.is_local:
+            return known
+        return self.current(location)
+
     def current(self, location: Location) -> ScannedTable:
         """The table as it is now, as far as the log and the files seen tell.
 
