@@ -45,7 +45,7 @@ def write_table(
     ``df`` may read the very folder; a call that fails changes nothing.
 
     Args:
-        df: any DataFrame of a classic session; it is evaluated three times (a
+        df: any batch DataFrame; it is evaluated three times (a
             count, a sample, the write), so cache it if it is expensive.
         path: a folder that does not exist, or is empty.
         layout: which rows share a file, as a ``Clustering``, or as the ``Workload``

@@ -35,6 +35,7 @@ from skipindex.spark.settings import (
     session_settings,
     setting,
 )
+from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
 from skipindex.table import TableState, declared_schema, open_state
 from skipindex.table.partitions.inference import INSTANT
@@ -42,6 +43,8 @@ from skipindex.table.partitions.inference import INSTANT
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _GLOB: Final = re.compile(r"[\\*?\[\]{}]")
+_REMOTE_CORES: Final = 8
+"""Of a cluster whose driver does not tell."""
 _TIMESTAMPS: Final = "spark.sql.timestampType"
 _MERGE: Final = "spark.sql.parquet.mergeSchema"
 
@@ -366,7 +369,10 @@ def _quick_listing(spark: SparkSession, *, local: bool) -> Iterator[None]:
     if local:
         wanted = {f"{_DISCOVERY}.threshold": str(2**31 - 1)}
     else:
-        tasks = 4 * spark.sparkContext.defaultParallelism
+        cores = _REMOTE_CORES
+        if has_driver(spark):
+            cores = spark.sparkContext.defaultParallelism
+        tasks = 4 * cores
         wanted = {f"{_DISCOVERY}.parallelism": str(tasks)}
     with session_settings(spark, wanted):
         yield
