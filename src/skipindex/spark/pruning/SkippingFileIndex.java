@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -23,6 +24,8 @@ public class SkippingFileIndex implements FileIndex {
     final Path root;
     final StructType data;
     final scala.collection.immutable.Map options;
+    /** Of the session that defined the relation: Spark reads files as it says. */
+    final SQLConf reader;
     final boolean isCatalogTable;
     volatile long estimate = -1L;
     /** Conjuncts that Spark does not pass on, as they have columns of files and of folders. */
@@ -37,6 +40,7 @@ public class SkippingFileIndex implements FileIndex {
         this.root = root;
         this.data = relation.dataSchema();
         this.options = relation.options();
+        this.reader = relation.sparkSession().sessionState().conf();
         this.isCatalogTable = isCatalogTable;
     }
 
@@ -52,7 +56,7 @@ public class SkippingFileIndex implements FileIndex {
         try {
             String question = planner.question(
                 root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
-                isEstimate ? "" : keysJson(), ExpressionJson.json(withMixed(dataFilters)));
+                reader, isEstimate ? "" : keysJson(), ExpressionJson.json(withMixed(dataFilters)));
             answer = planner.ask(question, root);
         } catch (Throwable problem) {
             planner.report(problem);
