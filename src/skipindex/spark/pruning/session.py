@@ -21,7 +21,9 @@ from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _RULE: Final = "skipindex.SkipRule"
-_CLASSES: Final = ("PlannerCalls", "JoinKeys", "SkippingFileIndex", "SkipRule")
+_CLASSES: Final = (
+    *("PlannerCalls", "JoinKeys", "TopRows", "SkippingFileIndex", "SkipRule"),
+)
 _SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
 """What ``Seq`` is in Spark's signatures under Scala 2.12, and since 2.13."""
 
