@@ -20,10 +20,7 @@ from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _CLASSES: Final = (
-    "PlannerCalls",
-    "JoinKeys",
-    "SkippingFileIndex",
-    "SkipRule",
+    *("PlannerCalls", "JoinKeys", "TopRows", "SkippingFileIndex", "SkipRule"),
     "Sessions",
 )
 _SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
