@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from skipindex.errors import EngineError, first_line
 from skipindex.spark.catalyst.java import SOURCES
-from skipindex.spark.janino import compile_classes, source_of
+from skipindex.spark.janino import load_class, source_of
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
@@ -22,9 +22,6 @@ from skipindex.table import TableState
 
 _RULE: Final = "skipindex.SkipRule"
 _CLASSES: Final = ("PlannerCalls", "JoinKeys", "SkippingFileIndex", "SkipRule")
-_SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
-"""What ``Seq`` is in Spark's signatures under Scala 2.12, and since 2.13."""
-
 _pruned: Final[dict[str, Pruning]] = {}
 """By the id of the rule, which the session in the driver has."""
 
@@ -171,17 +168,9 @@ def _rule_class(gateway: Any, version: str) -> Any:
         gateway: the way to the driver.
         version: of Spark.
     """
-    scala = gateway.jvm.scala.util.Properties.versionNumberString()
-    words = {
-        "TO_SEQ": "(SEQ) org.apache.spark.api.python.PythonUtils.toSeq",
-        "SEQ": _SEQ[scala.startswith("2.13")],
-        " SCAN_STREAM": ", scan.stream()" if version >= "4" else "",
-    }
+    scan_stream = ", scan.stream()" if version >= "4" else ""
     sources = dict(SOURCES)
     for name in _CLASSES:
-        text = source_of(__package__, name)
-        for word, meaning in words.items():
-            text = text.replace(word, meaning)
+        text = source_of(__package__, name).replace(" SCAN_STREAM", scan_stream)
         sources[f"skipindex.{name}"] = text
-    loader = compile_classes(gateway.jvm, sources)
-    return [loader.loadClass(name) for name in sources][-1]
+    return load_class(gateway, sources)
