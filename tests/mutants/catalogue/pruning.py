@@ -65,4 +65,28 @@ PRUNING: Final = (
         "a commit is not seen by later queries",
         _TESTS,
     ),
+    Mutant(
+        "unlisted-rows-count",
+        "spark.pruning.first_rows.needed_files",
+        "np.where(is_listed, counts.lower, 0)",
+        "np.where(is_listed, counts.lower, counts.lower)",
+        "the first rows are those of a file that Spark does not read",
+        _TESTS,
+    ),
+    Mutant(
+        "replaced-rows-count",
+        "spark.pruning.first_rows.needed_files",
+        "~table.unchanged(counted)",
+        "counted < 0",
+        "the first rows are those that a file held before it was replaced",
+        _TESTS,
+    ),
+    Mutant(
+        "order-of-other-values",
+        "spark.pruning.first_rows.FirstRows.of",
+        "column == OPAQUE",
+        "False",
+        "the order is that of other values than Spark reads",
+        _TESTS,
+    ),
 )

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -41,10 +42,20 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             boolean isJoined = hasJoin(logical);
             LogicalPlan skipping = (LogicalPlan) logical.transform(new Scans(this, isJoined));
             if (isJoined) JoinKeys.attach(skipping, session);
+            // A subquery comes here twice: by itself, and then as a part of the query.
+            if (!(logical instanceof Subquery)) attachTopRows(skipping);
             return skipping;
         } catch (Throwable problem) {
             planner.report(problem);
             return plan;
+        }
+    }
+
+    private void attachTopRows(LogicalPlan plan) {
+        try {
+            TopRows.attach(plan);
+        } catch (Throwable problem) {
+            planner.report(problem);
         }
     }
 

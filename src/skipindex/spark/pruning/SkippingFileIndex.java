@@ -19,6 +19,7 @@ import org.apache.spark.sql.types.StructType;
  * another size or time, stays.
  */
 public class SkippingFileIndex implements FileIndex {
+    static final SEQ NOTHING = TO_SEQ(new ArrayList());
     final FileIndex base;
     final PlannerCalls planner;
     final Path root;
@@ -32,6 +33,7 @@ public class SkippingFileIndex implements FileIndex {
     private volatile SEQ mixed;
     private volatile String mixedJson = "";
     private volatile ArrayList keys = new ArrayList();
+    private volatile TopRows first;
 
     SkippingFileIndex(
             HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable) {
@@ -50,19 +52,30 @@ public class SkippingFileIndex implements FileIndex {
 
     SEQ remaining(SEQ partitionFilters, SEQ dataFilters, boolean isEstimate) {
         SEQ all = base.listFiles(partitionFilters, dataFilters);
+        boolean asksAll = isEstimate || first == null || !keys.isEmpty();
         boolean asksNothing = dataFilters.isEmpty() && mixed == null && keys.isEmpty();
-        if (asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
+        if (asksAll && asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
         PlannerCalls.Answer answer;
         try {
-            String question = planner.question(
-                root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
-                reader, isEstimate ? "" : keysJson(), ExpressionJson.json(withMixed(dataFilters)));
-            answer = planner.ask(question, root);
+            if (asksAll) {
+                String keysJson = isEstimate ? "" : keysJson();
+                answer = planner.ask(question(isEstimate, keysJson, "", withMixed(dataFilters)), root);
+            } else {
+                String more = planner.listed(question(false, "", ",\"listing\":0", NOTHING), root, all);
+                if (more == null) return all;
+                answer = planner.ask(question(false, "", more + first.json(), first.conjuncts), root);
+            }
         } catch (Throwable problem) {
             planner.report(problem);
             return all;
         }
         return answer == null ? all : without(all, answer);
+    }
+
+    private String question(boolean isEstimate, String keysJson, String more, SEQ conjuncts) {
+        return planner.question(
+            root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
+            reader, keysJson, more, ExpressionJson.json(conjuncts));
     }
 
     private static SEQ without(SEQ all, PlannerCalls.Answer answer) {
@@ -127,6 +140,11 @@ public class SkippingFileIndex implements FileIndex {
         this.keys = keys;
     }
 
+    /** Tell that the first rows of an order are enough. */
+    void setFirst(TopRows first) {
+        this.first = first;
+    }
+
     /** Tell the condition right above the scan. */
     void setCondition(SEQ conjuncts, boolean withSize) {
         ArrayList both = new ArrayList();
@@ -161,7 +179,7 @@ public class SkippingFileIndex implements FileIndex {
     /** The size of the files that remain. */
     private long bytes(SEQ conjuncts) {
         long bytes = 0L;
-        scala.collection.Iterator i = remaining(TO_SEQ(new ArrayList()), conjuncts, true).iterator();
+        scala.collection.Iterator i = remaining(NOTHING, conjuncts, true).iterator();
         while (i.hasNext()) {
             scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
             while (j.hasNext()) bytes += ((FileStatusWithMetadata) j.next()).fileStatus().getLen();
@@ -199,7 +217,8 @@ public class SkippingFileIndex implements FileIndex {
         if (!(other instanceof SkippingFileIndex)) return false;
         SkippingFileIndex index = (SkippingFileIndex) other;
         boolean isAlike = base.equals(index.base) && mixedJson.equals(index.mixedJson);
-        return isAlike && keys.isEmpty() && index.keys.isEmpty();
+        boolean areWhole = first == null && index.first == null;
+        return isAlike && areWhole && keys.isEmpty() && index.keys.isEmpty();
     }
 
     public int hashCode() {

@@ -22,6 +22,7 @@ from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
+from skipindex.spark.pruning.first_rows import FirstRows, needed_files
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
 from skipindex.spark.settings import READING
@@ -128,18 +129,28 @@ class QueryPlanner:
         settings = question["settings"]
         _check_reading(settings, question["reader"], question["options"])
         location = _location(question)
-        table = self.tables.current(location)
+        number = question.get("listing")
+        table = (
+            self.tables.numbered(number) if number else self.tables.current(location)
+        )
+        if number == 0:
+            return struct.pack("<q", table.number)
         judged = _judged_columns(table, question)
         asked = conditions(conjuncts, judged)
-        plan = _plan(table, asked, question, judged)
+        first = FirstRows.of(question.get("first"), judged)
+        plan = _plan(table, asked, question, judged, first)
         skipped = np.zeros(0, np.int64)
         if plan is not None:
-            skipped = np.flatnonzero(~plan.evaluation.possible)
+            kept = plan.evaluation.possible
+            if first is not None:
+                kept = needed_files(plan, table, question["listed"])
+            skipped = np.flatnonzero(~kept)
             skipped = skipped[table.unchanged(skipped)]
+        text = " AND ".join([asked.text, *_lists_text(asked, question)])
         self.records.append(
             QueryPlan(
                 location.full(""),
-                " AND ".join([asked.text, *_lists_text(asked, question)]),
+                text if first is None else f"{text} {first}",
                 len(table.state),
                 len(skipped),
                 time.perf_counter() - start,
@@ -241,6 +252,7 @@ def _plan(
     asked: Conditions,
     question: Mapping[str, Any],
     judged: Mapping[str, str],
+    first: FirstRows | None,
 ) -> Plan | None:
     """The plan for what was understood of the conditions; None if nothing was."""
     keys = [
@@ -248,7 +260,7 @@ def _plan(
         for name, values in [*asked.lists, *question["keys"]]
         if (key_set := _key_set(values, judged.get(name, ""))) is not None
     ]
-    if not asked.texts and not keys:
+    if not asked.texts and not keys and first is None:
         return None
     settings = question["settings"]
     return plan_files(
@@ -256,4 +268,6 @@ def _plan(
         table=table.typed(question["data"]),
         timezone=asked.zone or settings[_ZONE],
         case_sensitive=(settings[_CASE] or "").lower() == "true",
+        limit=None if first is None else first.n,
+        order_by=None if first is None else first.order_by,
     )

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from skipindex.errors import EngineError, first_line
 from skipindex.spark.catalyst.java import SOURCES
-from skipindex.spark.janino import compile_classes, source_of
+from skipindex.spark.janino import new_object, source_of
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
@@ -21,14 +21,9 @@ from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _CLASSES: Final = (
-    "PlannerCalls",
-    "JoinKeys",
-    "SkippingFileIndex",
-    "SkipRule",
+    *("PlannerCalls", "JoinKeys", "TopRows", "SkippingFileIndex", "SkipRule"),
     "Sessions",
 )
-_SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
-"""What ``Seq`` is in Spark's signatures under Scala 2.12, and since 2.13."""
 _SESSION: Final = (
     "org.apache.spark.sql.SparkSession",
     "org.apache.spark.sql.classic.SparkSession",
@@ -162,10 +157,7 @@ def _sessions(gateway: Any, version: str) -> Any:
         gateway: the way to the driver.
         version: of Spark.
     """
-    scala = gateway.jvm.scala.util.Properties.versionNumberString()
     words = {
-        "TO_SEQ": "(SEQ) org.apache.spark.api.python.PythonUtils.toSeq",
-        "SEQ": _SEQ[scala.startswith("2.13")],
         " SCAN_STREAM": ", scan.stream()" if version >= "4" else "",
         "(SESSION": f"({_SESSION[version >= '4']}",
     }
@@ -175,6 +167,4 @@ def _sessions(gateway: Any, version: str) -> Any:
         for word, meaning in words.items():
             text = text.replace(word, meaning)
         sources[f"skipindex.{name}"] = text
-    loader = compile_classes(gateway.jvm, sources)
-    (constructor,) = [loader.loadClass(name) for name in sources][-1].getConstructors()
-    return constructor.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
+    return new_object(gateway, sources)
