@@ -1,4 +1,4 @@
-"""Index builds on Spark: few large tasks that read with pyarrow.
+"""Tasks on Spark's executors: few large ones, which read with pyarrow.
 
 A task reads whole files, so the order of its rows is that of the file.  Spark's own
 reader would need a task a file and the row index as a column, which costs three to four
@@ -19,8 +19,7 @@ from pyspark import InheritableThread
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from skipindex.build.runners import Progress
-from skipindex.build.task import BuildTask
+from skipindex.build.runners import Progress, Task
 from skipindex.errors import BuildError, SkipIndexError
 from skipindex.spark.ship import has_driver, ship_package
 
@@ -30,7 +29,7 @@ _MANY: Final = 1 << 16
 
 
 class SparkRunner:
-    """Runs build tasks on the executors of a session, also one of Spark Connect."""
+    """Runs tasks on the executors of a session, also one of Spark Connect."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -44,7 +43,7 @@ class SparkRunner:
         numbers = self._spark.range(_MANY).select(sf.spark_partition_id().alias("p"))
         return int(numbers.agg(sf.max("p")).collect()[0][0]) + 1
 
-    def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
+    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
         """The result of every task; a task that Spark retries gives the same.
 
         Raises:
@@ -53,25 +52,23 @@ class SparkRunner:
         ship_package(self._spark)
         pickled = [pickle.dumps(task) for task in tasks]
 
-        def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            from skipindex.build.task import run_task  # noqa: PLC0415 (executor)
-
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for i in batch.column(0).to_pylist():
-                    piece = run_task(pickle.loads(pickled[i]))  # noqa: S301 (our own)
+                    piece = pickle.loads(pickled[i]).run()  # noqa: S301 (our own)
                     column = pa.array([piece], pa.binary())
                     yield pa.RecordBatch.from_arrays([column], names=["piece"])
 
         n = len(tasks)
-        rows = self._spark.range(0, n, 1, n).mapInArrow(build, "piece binary")
+        rows = self._spark.range(0, n, 1, n).mapInArrow(run, "piece binary")
         collect = _collect if has_driver(self._spark) else _collect_from_server
         try:
             found = collect(rows, n, progress or (lambda _done, _of: None))
         except _SparkFailedError as failed:
             error = failed.reason
             raise BuildError(
-                f"Spark could not index {tasks[0].location.full('')!r}: "
-                f"{_reason(error)}; no index was committed"
+                f"Spark gave up a task that would have {tasks[0].done}: "
+                f"{_reason(error)}; nothing was committed"
             ) from error
         if progress is not None:
             progress(n, n)
@@ -93,11 +90,11 @@ def _collect(rows: DataFrame, n_tasks: int, progress: Progress) -> list[Row]:
     """
     found: list[Row] = []
     failure: list[BaseException] = []
-    group = f"skipindex-build-{uuid.uuid4()}"
+    group = f"skipindex-{uuid.uuid4()}"
     context = rows.sparkSession.sparkContext
 
     def collect() -> None:
-        context.setJobGroup(group, f"skipindex: index {n_tasks} groups of files")
+        context.setJobGroup(group, f"skipindex: {n_tasks} groups of files")
         try:
             found.extend(rows.collect())
         except BaseException as error:  # noqa: BLE001 (raised below, in the caller)
@@ -150,7 +147,7 @@ def _collect_from_server(
             interrupt.append(error)
             raise
 
-    tag = f"skipindex-build-{uuid.uuid4()}"
+    tag = f"skipindex-{uuid.uuid4()}"
     spark.addTag(tag)
     spark.registerProgressHandler(report)
     try:

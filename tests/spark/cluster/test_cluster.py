@@ -37,6 +37,7 @@ def test_a_table_is_made_and_read(master: str, tmp_path: Path) -> None:
     assert n_read < n_files == 20
     assert bounds == [2 * len(ids)] * 2
     assert found["ok"]["ok"], found["ok"]
+    assert found["alike"], "the executors check what the driver does"
     assert found["same"]
     assert found["optimized"] == 1
     assert found["verified"]["ok"], found["verified"]

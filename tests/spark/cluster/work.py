@@ -66,7 +66,8 @@ report = sx.build_indexes(
 found |= {"built": built[-1], "files": report.files, "notes": report.notes}
 found["after"] = on_workers()
 appended = sx.append(df.selectExpr("id + 4000 AS id", "a", "b", "s"), path)
-found["ok"] = appended.verify().to_dict()
+found["ok"] = appended.verify(spark=spark).to_dict()
+found["alike"] = appended.verify().to_dict() == found["ok"]
 plan = appended.plan("a = 7 AND b = 11")
 found["planned"] = [len(plan.paths), len(appended), plan.count_bounds]
 rows = sx.read(path, "a = 7 AND b = 11", spark=spark)
