@@ -117,12 +117,7 @@ def _relation(gateway: Any) -> Any:
     It is compiled once for every JVM.
     """
     try:
-        loaded = load_class(
-            gateway, {_CLASS: source_of(__package__, "PlannedRelation")}
-        )
-        (constructor,) = loaded.getConstructors()
-        nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
-        return constructor.newInstance(nothing)
+        return new_object(gateway, {_CLASS: source_of(__package__, "PlannedRelation")})
     except Py4JError as error:
         LOG.warning(
             "Spark lists the files of every plan again, as its driver takes no listing "
