@@ -389,6 +389,8 @@ CHANGES: Final = (
     ),
     *("rebuild", "damage", "drop indexes"),
 )
+REPLACING: Final = frozenset({"overwrite", "overwrite alike", "swap", "touch"})
+"""Changes after which a file of the same name holds something else."""
 
 
 def change(made: Made, root: Path, rng: Random, what: str) -> None:
