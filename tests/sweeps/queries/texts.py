@@ -386,12 +386,11 @@ class Writer:
         """A column of folders beside one of files, which Spark does not split."""
         source = self.source()
         ref = source.refs[column]
-        values = [value for value in ref.samples if value is not None]
-        one = _exact(self.rng.choice(values)) if values else "NULL"
+        known = sorted({_exact(v) for v in ref.samples if v is not None}) or ["NULL"]
+        values = ", ".join(self.rng.sample(known, min(len(known), 3)))
         other = self.rng.choice(["id < 0", "id IN (-1, -2)", "i > 100000000"])
-        return Draft(
-            f"SELECT {_TOTALS} FROM {source.text} WHERE {ref.text} = {one} OR {other}"
-        )
+        where = f"{ref.text} IN ({values}) OR {other}"
+        return Draft(f"SELECT {_TOTALS} FROM {source.text} WHERE {where}")
 
     def arrivals(self) -> Draft:
         """Rows that only files have which others write later."""
