@@ -111,8 +111,8 @@ def append(
 ) -> Table:
     """Add the rows of ``df`` as new files, laid out and indexed as the others are.
 
-    A query tree sends them the ways that it sent the first rows; other clusterings
-    are fitted to the new rows.  No file that is there is changed.  One commit adds
+    A query tree routes them as it routed the first rows; other clusterings are
+    fitted to the new rows.  No file that is there is changed.  One commit adds
     all rows with their indexes; a call that fails adds none.  Any number of appends,
     of ``Table.optimize`` and one plain Spark append may run at once.
 

@@ -301,7 +301,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """The inverse of ``to_bytes``; the commit's crc32c vouches for ``data``.
+        """The inverse of ``to_bytes``; ``data`` has the crc32c that the commit says.
 
         Raises:
             CorruptIndexError: these bytes are none that ``to_bytes`` would make.

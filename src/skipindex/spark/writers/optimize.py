@@ -94,7 +94,7 @@ def _strict(spark: SparkSession) -> SparkSession:
 
 @dataclass(slots=True)
 class _RowWriter:
-    """Writes the rows of groups of files; a ``rewrite.transaction.Writer``."""
+    """Writes the rows of groups of files; a ``rewrite.transaction.GroupWriter``."""
 
     spark: SparkSession
     table: TableState
