@@ -78,8 +78,7 @@ class Sessions:
 
     def close(self) -> None:
         """Undo it."""
-        sx.disable(self.new)
-        sx.disable(self.home)
+        sx.disable(self.home)  # for all of them
 
     @contextmanager
     def of(self, script: Script, *, on: bool) -> Iterator[SparkSession]:
@@ -87,16 +86,16 @@ class Sessions:
         spark: SparkSession = getattr(self, script.session)
         if not on and script.reference == "never":
             spark = self.never
-        disabled = not on and script.reference == "disable" and spark is self.home
+        disabled = not on and script.reference != "setting"
         if disabled:
-            sx.disable(spark)
+            sx.disable(self.home)
         spark.conf.set(SWITCH, str(on or disabled).lower())
         try:
             yield spark
         finally:
             spark.conf.unset(SWITCH)
             if disabled:
-                sx.enable(spark)
+                sx.enable(self.home)
 
 
 class Player:
