@@ -10,6 +10,7 @@ import zipfile
 import pytest
 from pyspark.sql import SparkSession
 
+from skipindex.errors import EngineError
 from skipindex.spark import ship
 from skipindex.spark.ship import ship_package
 
@@ -47,6 +48,23 @@ def test_the_package_can_be_imported_from_the_archive() -> None:
         str(ship._write_archive()),
     )
     assert "skipindex.zip" in found
+
+
+def test_the_package_goes_to_a_session_of_connect_once() -> None:
+    sent: list[tuple[str, bool]] = []
+
+    class Remote:
+        session_id = "7"
+
+        def addArtifacts(self, path: str, *, pyfile: bool) -> None:
+            sent.append((path.rpartition("/")[2], pyfile))
+
+    with pytest.raises(EngineError, match="4.0"):
+        ship_package(Remote())  # type: ignore[arg-type]
+    Remote.registerProgressHandler = None  # type: ignore[attr-defined]
+    for _ in range(2):
+        ship_package(Remote())  # type: ignore[arg-type]
+    assert sent == [("skipindex.zip", True)]
 
 
 @pytest.mark.spark

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from skipindex.errors import EngineError
+
 PACKAGE: Final = "skipindex"
 
 _LOCAL_MASTER = re.compile(r"local(\[.*\])?")
@@ -37,9 +39,17 @@ def ship_package(spark: SparkSession) -> None:
     used.  In ``local[...]`` mode nothing is sent: the workers are children of this
     process.  What the package itself imports (numpy, pyarrow, pyroaring and so on)
     must be installed on the executors, because compiled code cannot be sent like this.
+
+    Raises:
+        EngineError: the session is one of Spark Connect before 4.0.
     """
     if not has_driver(spark):
         remote: Any = spark
+        if not hasattr(remote, "registerProgressHandler"):
+            raise EngineError(
+                "a client of Spark Connect before 4.0 runs no tasks of skipindex "
+                "(accepted: Spark Connect 4.0 or newer, or a classic session)"
+            )
         send = partial(remote.addArtifacts, pyfile=True)
         _ship_once(f"session {remote.session_id}", send)
         return
