@@ -31,6 +31,9 @@ public class SkippingFileIndex implements FileIndex {
     private volatile String mixedJson = "";
     private volatile ArrayList keys = new ArrayList();
     private volatile TopRows first;
+    private volatile boolean isAsked;
+    /** Files whose rows the plan has otherwise; null if there are none. */
+    private final PlannerCalls.Covered covered;
 
     SkippingFileIndex(
             HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable) {
@@ -40,6 +43,39 @@ public class SkippingFileIndex implements FileIndex {
         this.data = relation.dataSchema();
         this.options = relation.options();
         this.isCatalogTable = isCatalogTable;
+        this.covered = null;
+    }
+
+    private SkippingFileIndex(SkippingFileIndex other, PlannerCalls.Covered covered) {
+        this.base = other.base;
+        this.planner = other.planner;
+        this.root = other.root;
+        this.data = other.data;
+        this.options = other.options;
+        this.isCatalogTable = other.isCatalogTable;
+        this.estimate = other.estimate;
+        this.mixed = other.mixed;
+        this.mixedJson = other.mixedJson;
+        this.covered = covered;
+    }
+
+    /** The same index without files whose rows the plan has otherwise. */
+    SkippingFileIndex without(PlannerCalls.Covered covered) {
+        return new SkippingFileIndex(this, covered);
+    }
+
+    /** Whether results over some files may be put into the plan; it is asked once. */
+    boolean canBeAnswered() {
+        return !isAsked && covered == null && keys.isEmpty() && !isOfCatalog();
+    }
+
+    void setAsked() {
+        isAsked = true;
+    }
+
+    /** The index of a catalog lists folders that a partition filter has not left out. */
+    private boolean isOfCatalog() {
+        return base.getClass().getSimpleName().equals("CatalogFileIndex");
     }
 
     public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
@@ -48,6 +84,7 @@ public class SkippingFileIndex implements FileIndex {
 
     SEQ remaining(SEQ partitionFilters, SEQ dataFilters, boolean isEstimate) {
         SEQ all = base.listFiles(partitionFilters, dataFilters);
+        if (covered != null) return without(all, covered); // with those that hold no match
         boolean asksAll = isEstimate || first == null || !keys.isEmpty();
         boolean asksNothing = dataFilters.isEmpty() && mixed == null && keys.isEmpty();
         if (asksAll && asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
@@ -68,7 +105,7 @@ public class SkippingFileIndex implements FileIndex {
         return answer == null ? all : without(all, answer);
     }
 
-    private String question(boolean isEstimate, String keysJson, String more, SEQ conjuncts) {
+    String question(boolean isEstimate, String keysJson, String more, SEQ conjuncts) {
         return planner.question(
             root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
             keysJson, more, ExpressionJson.json(conjuncts));
@@ -153,10 +190,7 @@ public class SkippingFileIndex implements FileIndex {
             mixed = TO_SEQ(both);
             mixedJson = ExpressionJson.json(mixed);
         }
-        // The index of a catalog lists folders that a partition filter has not left out.
-        if (withSize && !base.getClass().getSimpleName().equals("CatalogFileIndex")) {
-            estimate = bytes(conjuncts);
-        }
+        if (withSize && !isOfCatalog()) estimate = bytes(conjuncts);
     }
 
     private boolean isMixed(Expression conjunct) {
@@ -213,7 +247,8 @@ public class SkippingFileIndex implements FileIndex {
         if (!(other instanceof SkippingFileIndex)) return false;
         SkippingFileIndex index = (SkippingFileIndex) other;
         boolean isAlike = base.equals(index.base) && mixedJson.equals(index.mixedJson);
-        boolean areWhole = first == null && index.first == null;
+        boolean areWhole = first == null && index.first == null
+            && covered == null && index.covered == null;
         return isAlike && areWhole && keys.isEmpty() && index.keys.isEmpty();
     }
 

@@ -22,7 +22,8 @@ from skipindex.table import TableState
 
 _RULE: Final = "skipindex.SkipRule"
 _CLASSES: Final = (
-    *("PlannerCalls", "JoinKeys", "TopRows", "SkippingFileIndex", "SkipRule"),
+    *("PlannerCalls", "JoinKeys", "TopRows", "Answers", "SkippingFileIndex"),
+    "SkipRule",
 )
 _SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
 """What ``Seq`` is in Spark's signatures under Scala 2.12, and since 2.13."""
