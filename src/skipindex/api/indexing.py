@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
-from skipindex.api.handle import Table, built
+from skipindex.api.handle import Table
+from skipindex.api.indexed import built
 from skipindex.api.planning import AnyTable, located
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
@@ -45,6 +46,7 @@ def build_indexes(
     (2, 1)
     """
     return built(
+        Table,
         open_state(located(table, storage_options), plain=plain, fresh=True),
         indexes,
         AdviceRequest(columns, queries, max_bytes_ratio, timezone),

@@ -16,7 +16,7 @@ from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
-from skipindex.table.statistics import Summary
+from skipindex.table.summaries import Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import UNREADABLE, DataFile, check_stored, column_reader, lacks
-from skipindex.table.statistics import UNKNOWN, Summary, summaries_to_arrow, summarize
+from skipindex.table.summaries import UNKNOWN, Summary, summaries_to_arrow, summarize
 
 PACK_BYTES: Final = 128 << 20
 PACK_FILES: Final = 256

@@ -44,6 +44,22 @@ PRUNING: Final = (
         _TESTS,
     ),
     Mutant(
+        "reader-of-a-view",
+        "spark.pruning.query_planner._check_reading",
+        "(settings[name], reader.get(name))",
+        "(settings[name],)",
+        "files of a view are read under the settings of the session that defined it",
+        _TESTS,
+    ),
+    Mutant(
+        "names-of-a-view",
+        "spark.pruning.query_planner._check_reading",
+        "_CASE in reader",
+        "False",
+        "columns of a view are found as the session that defined it says",
+        _TESTS,
+    ),
+    Mutant(
         "old-listing",
         "spark.pruning.tables._is_current",
         "latest_version(location) == known.state.snapshot.newest",

@@ -12,7 +12,7 @@ _STALE: Final = ("tests/traps/test_staleness.py",)
 TABLE: Final = (
     Mutant(
         "high-bound-cut",
-        "table.statistics._cut_up",
+        "table.summaries._cut_up",
         "return prefix[:-1] + bytes([prefix[-1] + 1])",
         "return prefix",
         "a long upper bound is cut and not raised: trap C-7",
@@ -20,7 +20,7 @@ TABLE: Final = (
     ),
     Mutant(
         "bounds-swapped",
-        "table.statistics.summarize",
+        "table.summaries.summarize",
         "low, high = column.minimum, column.maximum",
         "high, low = column.minimum, column.maximum",
         "bounds are swapped, so none is known any more: not tight",

@@ -83,6 +83,7 @@ def asked(
     partitions: Sequence[str] = ("month",),
     is_catalog_table: bool = False,
     settings: Mapping[str, str] | None = None,
+    reader: Mapping[str, str] | None = None,
     options: Mapping[str, str] | None = None,
     keys: Sequence[Any] = (),
     more: Mapping[str, Any] | None = None,
@@ -98,6 +99,7 @@ def asked(
         partitions: its other columns.
         is_catalog_table: whether a catalog has it.
         settings: of the session.
+        reader: those of the session that reads.
         options: of the scan.
         keys: of joins.
         more: members of a question that names the files which Spark lists.
@@ -112,6 +114,7 @@ def asked(
         "data": schema(data),
         "partitions": schema(partitions),
         "settings": dict.fromkeys(SETTINGS) | dict(settings or {}),
+        "reader": dict(reader or {}),
         "options": dict(options or {}),
         "keys": list(keys),
     }

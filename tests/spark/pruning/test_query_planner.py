@@ -93,13 +93,28 @@ def test_names_are_those_of_the_scan(planner: QueryPlanner, table: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "scan", [{"settings": LEGACY}, {"options": {"int96rebasemode": "LEGACY"}}]
+    "scan",
+    [
+        {"settings": LEGACY},
+        {"reader": LEGACY},
+        {"options": {"int96rebasemode": "LEGACY"}},
+    ],
 )
 def test_other_values_than_those_of_the_index_are_not_judged(
     planner: QueryPlanner, table: Path, scan: Mapping[str, Any]
 ) -> None:
     assert skipped(planner, table, equal("id", 15), **scan) == []
     assert "LEGACY" in planner.records[-1].problem
+
+
+def test_names_that_are_read_otherwise_than_asked_are_not_judged(
+    planner: QueryPlanner, table: Path
+) -> None:
+    reader = {"spark.sql.caseSensitive": "true"}
+    assert skipped(planner, table, equal("id", 15), reader=reader) == []
+    assert "caseSensitive" in planner.records[-1].problem
+    alike = {"spark.sql.session.timeZone": "UTC", "skipindex.timeLimit": "9"}
+    assert skipped(planner, table, equal("id", 15), reader=alike) == OTHERS_OF_15
 
 
 def test_keys_of_a_join_are_conditions_too(planner: QueryPlanner, table: Path) -> None:

@@ -281,6 +281,7 @@ public class PlannerCalls {
             StructType data,
             StructType partitions,
             scala.collection.immutable.Map options,
+            SQLConf reader,
             String keys,
             String more,
             String conjuncts) {
@@ -299,9 +300,20 @@ public class PlannerCalls {
             text.append(':');
             quote(text, setting(conf, settings[i]));
         }
+        text.append("},\"reader\":{");
+        boolean isFirst = true;
+        for (int i = 0; i < settings.length; i++) {
+            String value = setting(reader, settings[i]);
+            if (java.util.Objects.equals(value, setting(conf, settings[i]))) continue;
+            if (!isFirst) text.append(',');
+            isFirst = false;
+            quote(text, settings[i]);
+            text.append(':');
+            quote(text, value);
+        }
         text.append("},\"options\":{");
         scala.collection.Iterator pairs = options.iterator();
-        boolean isFirst = true;
+        isFirst = true;
         while (pairs.hasNext()) {
             scala.Tuple2 pair = (scala.Tuple2) pairs.next();
             String name = ((String) pair._1()).toLowerCase(java.util.Locale.ROOT);

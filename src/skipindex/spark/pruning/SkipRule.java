@@ -23,28 +23,16 @@ import org.apache.spark.sql.internal.SessionState;
 public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     static final String PARQUET =
         "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat";
-    private volatile PlannerCalls planner;
-    private volatile SessionState session;
-    private volatile String id = "";
+    private final PlannerCalls planner;
+    private final SessionState session;
 
-    /** To be called before the rule is used; the arguments are those of PlannerCalls. */
-    public PlannerCalls connect(
-            String id,
-            SessionState session,
-            java.util.function.Function plan,
-            java.util.function.Function files,
-            java.util.function.Function canUseKeys,
-            java.util.function.Function failed,
-            String indexFolder,
-            String settings) {
-        this.id = id;
+    SkipRule(PlannerCalls planner, SessionState session) {
+        this.planner = planner;
         this.session = session;
-        this.planner = new PlannerCalls(plan, files, canUseKeys, failed, indexFolder, settings);
-        return planner;
     }
 
-    public String id() {
-        return id;
+    boolean isOf(PlannerCalls planner, SessionState session) {
+        return this.planner == planner && this.session == session;
     }
 
     public TreeNode apply(TreeNode plan) {

@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -24,6 +25,8 @@ public class SkippingFileIndex implements FileIndex {
     final Path root;
     final StructType data;
     final scala.collection.immutable.Map options;
+    /** Of the session that defined the relation: Spark reads files as it says. */
+    final SQLConf reader;
     final boolean isCatalogTable;
     volatile long estimate = -1L;
     /** Conjuncts that Spark does not pass on, as they have columns of files and of folders. */
@@ -42,6 +45,7 @@ public class SkippingFileIndex implements FileIndex {
         this.root = root;
         this.data = relation.dataSchema();
         this.options = relation.options();
+        this.reader = relation.sparkSession().sessionState().conf();
         this.isCatalogTable = isCatalogTable;
         this.covered = null;
     }
@@ -52,6 +56,7 @@ public class SkippingFileIndex implements FileIndex {
         this.root = other.root;
         this.data = other.data;
         this.options = other.options;
+        this.reader = other.reader;
         this.isCatalogTable = other.isCatalogTable;
         this.estimate = other.estimate;
         this.mixed = other.mixed;
@@ -108,7 +113,7 @@ public class SkippingFileIndex implements FileIndex {
     String question(boolean isEstimate, String keysJson, String more, SEQ conjuncts) {
         return planner.question(
             root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
-            keysJson, more, ExpressionJson.json(conjuncts));
+            reader, keysJson, more, ExpressionJson.json(conjuncts));
     }
 
     private static SEQ without(SEQ all, PlannerCalls.Answer answer) {

@@ -175,8 +175,9 @@ class TopRows {
     /** Whether Spark leaves out files that it cannot read, so that rows may be missing. */
     static boolean isLenient(SkippingFileIndex index) {
         for (int i = 0; i < LENIENT.length; i++) {
-            String asSet = SQLConf.get().getConfString("spark.sql.files." + LENIENT[i], "false");
-            if (!asSet.equalsIgnoreCase("false")) return true;
+            String name = "spark.sql.files." + LENIENT[i];
+            if (!SQLConf.get().getConfString(name, "false").equalsIgnoreCase("false")) return true;
+            if (!index.reader.getConfString(name, "false").equalsIgnoreCase("false")) return true;
             scala.collection.Iterator names = index.options.keysIterator();
             while (names.hasNext()) {
                 if (LENIENT[i].equalsIgnoreCase((String) names.next())) return true;

@@ -58,7 +58,7 @@ _PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 class QueryPlanner:
-    """Answers the questions of one session's scans; whatever fails, all is read."""
+    """Answers the questions of scans; whatever fails, all is read."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -113,12 +113,12 @@ class QueryPlanner:
         self._pool.shutdown(wait=False)
 
     def failed(self, reason: str) -> None:
-        """Warn, once a session, that a query reads all files of a table."""
+        """Warn, once, that a query reads all files of a table."""
         if not self._warned:
             self._warned = True
             LOG.warning(
                 "a query reads all files, as it could not be planned (this is said "
-                "once a session; last_plans tells of others): %s",
+                "once; last_plans tells of others): %s",
                 reason,
             )
 
@@ -129,7 +129,7 @@ class QueryPlanner:
     def _judged(self, question: Mapping[str, Any], conjuncts: str) -> bytes | None:
         start = time.perf_counter()
         settings = question["settings"]
-        _check_reading(settings, question["options"])
+        _check_reading(settings, question["reader"], question["options"])
         location = _location(question)
         number = question.get("listing")
         table = (
@@ -212,16 +212,31 @@ def _verdict(
 
 
 def _check_reading(
-    settings: Mapping[str, str | None], options: Mapping[str, str]
+    settings: Mapping[str, str | None],
+    reader: Mapping[str, str | None],
+    options: Mapping[str, str],
 ) -> None:
-    """Raise ``PlanError`` if Spark reads other values than indexes are of."""
+    """Raise ``PlanError`` if Spark reads other values than indexes are of.
+
+    Args:
+        settings: of the session that runs the query.
+        reader: those that are others in the session that defined the relation, as a
+            view that sessions share, because Spark reads the files under them.
+        options: of the scan.
+    """
     for name, accepted in READING.items():
-        value = settings[name]
-        if value is not None and value.lower() not in accepted:
-            raise PlanError(
-                f"the session has {name}={value}, under which files hold other values "
-                f"than their indexes (accepted: {', '.join(sorted(accepted))})"
-            )
+        for value in (settings[name], reader.get(name)):
+            if value is not None and value.lower() not in accepted:
+                raise PlanError(
+                    f"the session has {name}={value}, under which files hold other "
+                    "values than their indexes (accepted: "
+                    f"{', '.join(sorted(accepted))})"
+                )
+    if _CASE in reader:
+        raise PlanError(
+            f"the files are read with {_CASE}={reader[_CASE]}, as the relation's own "
+            f"session has it, and the query has {settings[_CASE]} (accepted: the same)"
+        )
     for name, value in options.items():
         if value.lower() not in _REBASE:
             raise PlanError(

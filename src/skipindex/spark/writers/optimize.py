@@ -26,7 +26,8 @@ from skipindex.rewrite.optimize import (
 from skipindex.rewrite.selection.eligible_files import eligible_files
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
-from skipindex.spark.read import read_files, table_schema
+from skipindex.spark.reading.frames import read_files
+from skipindex.spark.reading.schema import table_schema
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.settings import check_session
 from skipindex.spark.writers.write import write_table
@@ -137,8 +138,7 @@ class _RowWriter:
                     for f in found
                 ]
             )
-        location = self.table.location
-        paths = [location.spark_path(file.path) for file in files]
+        paths = [file.path for file in files]
         return read_files(self.spark, self.table, paths, self._schema)
 
 
