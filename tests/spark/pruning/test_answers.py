@@ -83,6 +83,7 @@ NONE_READ = (
     "SELECT count(*) FROM t WHERE f < 10 AND f <> 3.5",
     "SELECT 1 AS one WHERE EXISTS (SELECT id FROM t WHERE rest = 1 AND ten = 3)",
     "SELECT 'x', 1 + 1 FROM t WHERE name = 'n1' LIMIT 9 OFFSET 3",
+    "SELECT count(*) FROM (SELECT * FROM t LIMIT 7)",
 )
 """Queries of which indexes know all; ``{m}`` is one of them too."""
 LAST = "(SELECT max(name) AS x FROM t WHERE rest = 1)"
@@ -115,7 +116,7 @@ LEFT = (
     "SELECT name, count(*) FROM t GROUP BY ROLLUP (name)",
     "SELECT count(*) FROM t a JOIN t b ON a.id = b.id + 1",
     "SELECT count(*) FROM (SELECT explode(array(id, ten)) FROM t)",
-    "SELECT count(*) FROM (SELECT * FROM t LIMIT 7)",
+    "SELECT count(*), max(id) FROM (SELECT * FROM t LIMIT 500)",
     "SELECT max(x) FROM (SELECT input_file_name() AS x FROM t)",
 )
 """Queries that are left to Spark."""

@@ -45,7 +45,7 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Aggregates of a scan to which indexes know the results over some of its files.
+ * Aggregates of a scan, of which indexes know the results over some of its files.
  *
  * The results over these files become rows of the plan, and the others are aggregated as
  * before; count, min and max of both are the sum, min and max of what either side has. The
@@ -78,7 +78,7 @@ class Answers extends scala.runtime.AbstractPartialFunction {
             LogicalPlan changed = null;
             if (node instanceof GlobalLimit) changed = constants((GlobalLimit) node);
             Answered asked = node instanceof Aggregate ? Answered.of((Aggregate) node) : null;
-            if (asked != null) changed = asked.plan(planner);
+            if (asked != null) changed = asked.plan();
             if (changed != null) return changed;
         } catch (Throwable problem) {
             planner.report(problem);
@@ -87,12 +87,12 @@ class Answers extends scala.runtime.AbstractPartialFunction {
     }
 
     /** So many constants, as EXISTS asks for one, if there are so many rows; else null. */
-    private LogicalPlan constants(GlobalLimit limit) {
+    private static LogicalPlan constants(GlobalLimit limit) {
         TopRows asked = TopRows.of(limit);
         if (asked == null || asked.constants == null || asked.n > MAX_CONSTANTS) return null;
         if (!asked.index.canBeAnswered()) return null;
         String json = ",\"answer\":{\"rows\":" + asked.n + "}";
-        if (ask(planner, asked.index, asked.conjuncts, json) == null) return null;
+        if (ask(asked.index, asked.conjuncts, json) == null) return null;
         ArrayList rows = new ArrayList();
         for (long i = 0L; i < asked.n; i++) rows.add(new GenericInternalRow(new Object[0]));
         return above(limit, above(
@@ -102,14 +102,10 @@ class Answers extends scala.runtime.AbstractPartialFunction {
 
     /** The answer to a question about all that Spark lists; null if there is none. */
     private static PlannerCalls.Covered ask(
-            PlannerCalls planner, SkippingFileIndex index, SEQ conjuncts, String json) {
+            SkippingFileIndex index, SEQ conjuncts, String json) {
         index.setAsked();
         SEQ all = index.base.listFiles(NOTHING, NOTHING);
-        String listed = all.isEmpty() ? null : planner.listed(
-            index.question(false, "", ",\"listing\":0", NOTHING), index.root, all);
-        if (listed == null) return null;
-        PlannerCalls.Answer answer = planner.ask(
-            index.question(false, "", listed + json, conjuncts), index.root);
+        PlannerCalls.Answer answer = all.isEmpty() ? null : index.ask(all, json, conjuncts);
         return answer == null ? null : new PlannerCalls.Covered(answer, index.root);
     }
 
@@ -178,13 +174,14 @@ class Answers extends scala.runtime.AbstractPartialFunction {
         }
 
         /** The plan with the results over some files as rows; null if there are none. */
-        LogicalPlan plan(PlannerCalls planner) {
+        LogicalPlan plan() {
             String asked = json();
             if (asked == null) return null;
             ArrayList split = new ArrayList();
             if (filter != null) SkipRule.split(filter.condition(), split);
-            SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(TO_SEQ(split), scan.output());
-            PlannerCalls.Covered covered = ask(planner, index, conjuncts, asked);
+            SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(
+                TO_SEQ(split), scan.output());
+            PlannerCalls.Covered covered = ask(index, conjuncts, asked);
             if (covered == null) return null;
             SEQ all = index.base.listFiles(NOTHING, NOTHING);
             LogicalPlan changed = changed(covered, isWhole(covered, all));
@@ -217,11 +214,11 @@ class Answers extends scala.runtime.AbstractPartialFunction {
                 if (!isKnown || one.isDistinct() || one.filter().isDefined()) return null;
                 if (function.children().size() != 1) return null;
                 if (i > 0) text.append(',');
-                text.append("{\"name\":\"").append(isCount ? "count" : function instanceof Min ? "min" : "max");
-                text.append("\",\"column\":");
+                String name = isCount ? "count" : function instanceof Min ? "min" : "max";
+                text.append("{\"name\":\"").append(name).append("\",\"column\":");
                 Expression child = (Expression) function.children().apply(0);
-                boolean isRows = isCount && child instanceof Literal && ((Literal) child).value() != null;
-                if (isRows) text.append("null");
+                boolean isLiteral = isCount && child instanceof Literal;
+                if (isLiteral && ((Literal) child).value() != null) text.append("null");
                 else if (group != null || !quote(text, child, !isCount)) return null;
                 text.append('}');
             }
@@ -277,7 +274,8 @@ class Answers extends scala.runtime.AbstractPartialFunction {
                 both.add(input);
                 input = new Union(TO_SEQ(both), false, false);
             }
-            return above((LogicalPlan) aggregate.transformExpressionsDown(new Totals(this, parts)), input);
+            Totals totals = new Totals(this, parts);
+            return above((LogicalPlan) aggregate.transformExpressionsDown(totals), input);
         }
     }
 

@@ -97,11 +97,10 @@ public class SkippingFileIndex implements FileIndex {
         try {
             if (asksAll) {
                 String keysJson = isEstimate ? "" : keysJson();
-                answer = planner.ask(question(isEstimate, keysJson, "", withMixed(dataFilters)), root);
+                String asked = question(isEstimate, keysJson, "", withMixed(dataFilters));
+                answer = planner.ask(asked, root);
             } else {
-                String more = planner.listed(question(false, "", ",\"listing\":0", NOTHING), root, all);
-                if (more == null) return all;
-                answer = planner.ask(question(false, "", more + first.json(), first.conjuncts), root);
+                answer = ask(all, first.json(), first.conjuncts);
             }
         } catch (Throwable problem) {
             planner.report(problem);
@@ -110,7 +109,15 @@ public class SkippingFileIndex implements FileIndex {
         return answer == null ? all : without(all, answer);
     }
 
-    String question(boolean isEstimate, String keysJson, String more, SEQ conjuncts) {
+    /** The answer to a question about those of the planner's files that Spark lists. */
+    PlannerCalls.Answer ask(SEQ all, String more, SEQ conjuncts) {
+        String number = question(false, "", ",\"listing\":0", NOTHING);
+        String listed = planner.listed(number, root, all);
+        if (listed == null) return null;
+        return planner.ask(question(false, "", listed + more, conjuncts), root);
+    }
+
+    private String question(boolean isEstimate, String keysJson, String more, SEQ conjuncts) {
         return planner.question(
             root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
             reader, keysJson, more, ExpressionJson.json(conjuncts));

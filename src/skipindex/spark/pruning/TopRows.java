@@ -102,14 +102,16 @@ class TopRows {
             n += number(((Offset) node).offsetExpr());
             node = ((Offset) node).child();
         }
-        if (!(node instanceof LocalLimit) || number(((LocalLimit) node).limitExpr()) != n) return null;
+        if (!(node instanceof LocalLimit)) return null;
+        if (number(((LocalLimit) node).limitExpr()) != n) return null;
         node = ((LocalLimit) node).child();
         Project constants = isConstant(node) ? (Project) node : null;
         while (node instanceof Project) node = ((Project) node).child();
         SortOrder order = null;
         if (node instanceof Sort) {
             Sort sort = (Sort) node;
-            if (!sort.global() || n >= Long.parseLong(SQLConf.get().getConfString(SORTED))) return null;
+            long sorted = Long.parseLong(SQLConf.get().getConfString(SORTED));
+            if (!sort.global() || n >= sorted) return null;
             order = (SortOrder) sort.order().apply(0);
             node = sort.child();
         } else if (constants == null) return null;
