@@ -21,8 +21,8 @@ from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _CLASSES: Final = (
-    *("PlannerCalls", "JoinKeys", "TopRows", "SkippingFileIndex", "SkipRule"),
-    "Sessions",
+    *("PlannerCalls", "JoinKeys", "TopRows", "Answers", "SkippingFileIndex"),
+    *("SkipRule", "Sessions"),
 )
 _SESSION: Final = (
     "org.apache.spark.sql.SparkSession",
