@@ -10,6 +10,7 @@ from skipindex.advice import Advice
 from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
 from skipindex.api.index_info import IndexInfo
 from skipindex.api.planning import AnyTable
+from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
@@ -37,11 +38,14 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot
 from skipindex.table import ColumnInfo, FileEntry, Status
+from skipindex.table.associated import AssociatedColumn
 from skipindex.table.status import ColumnStatus
 
 __all__ = [
     "Advice",
     "AnyTable",
+    "AssociatedColumn",
+    "AssociatedRequest",
     "BuildReport",
     "Column",
     "ColumnAdvice",

@@ -25,7 +25,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from skipindex.errors import PlanError
 from skipindex.expressions import Predicate
-from skipindex.planner.plan import Moment, Plan, plan_files
+from skipindex.planner.plan import Moment, Plan, check_stored, plan_files
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.columns import column, declared, spark_schema
 from skipindex.spark.settings import (
@@ -63,6 +63,7 @@ def read(
         case_sensitive=is_case_sensitive(spark),
     )
     check_session(spark)
+    check_stored(plan)
     return _matching(spark, plan, schema)
 
 
