@@ -32,13 +32,13 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             SessionState session,
             java.util.function.Function plan,
             java.util.function.Function files,
-            java.util.function.Function canUseKeys,
+            java.util.function.Function usesOf,
             java.util.function.Function failed,
             String indexFolder,
             String settings) {
         this.id = id;
         this.session = session;
-        this.planner = new PlannerCalls(plan, files, canUseKeys, failed, indexFolder, settings);
+        this.planner = new PlannerCalls(plan, files, usesOf, failed, indexFolder, settings);
         return planner;
     }
 

@@ -21,7 +21,13 @@ from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _RULE: Final = "skipindex.SkipRule"
-_CLASSES: Final = ("PlannerCalls", "JoinKeys", "SkippingFileIndex", "SkipRule")
+_CLASSES: Final = (
+    "PlannerCalls",
+    "Dimension",
+    "JoinKeys",
+    "SkippingFileIndex",
+    "SkipRule",
+)
 _SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
 """What ``Seq`` is in Spark's signatures under Scala 2.12, and since 2.13."""
 
@@ -60,7 +66,7 @@ class Pruning:
             for call in (
                 self.planner.answer,
                 self.planner.files,
-                self.planner.can_use_keys,
+                self.planner.uses_of,
                 self.planner.failed,
             )
         ]
