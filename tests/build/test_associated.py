@@ -225,6 +225,22 @@ def test_a_dimension_that_changes_during_the_build_is_not_believed(
     assert kept(table.refresh_indexes(workers=1).table, "a = 'x'") == ["0.parquet"]
 
 
+def test_a_dimension_that_changes_while_it_is_read_is_refused(
+    star: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = dimensions.read
+
+    def changed(*arguments: Any) -> Any:
+        if not (star / "d" / "2.parquet").exists():
+            add(star)
+        return real(*arguments)
+
+    monkeypatch.setattr(dimensions, "read", changed)
+    with pytest.raises(BuildError, match="changed while it was looked up"):
+        build(star)
+    assert kept(build(star), "a = 'x'") == ["0.parquet"]
+
+
 def test_indexes_of_an_old_state_do_not_come_back_with_a_new_fingerprint(
     star: Path,
 ) -> None:

@@ -188,6 +188,12 @@ def _check_layout(value: Any) -> None:
     for name in ("rows_per_file", "bytes_per_file"):
         if value.get(name) is not None:
             whole(value[name], 1)
+    attributes = value.get("via", {})
+    _check_object(attributes)
+    for one in attributes.values():
+        _check_object(one)
+        parts = (one.get(part) for part in _ASSOCIATED_TEXTS[:-1])
+        require(all(map(_is_text, parts)), "a column to look up is no object of texts")
     curve = value.get("curve")
     require(curve is None or isinstance(curve, str), "curve is no name")
 
@@ -199,13 +205,16 @@ def _check_associated(value: Any) -> None:
     for name, record in value.items():
         require(isinstance(record, dict), "a column is no object")
         texts = [name, *(record.get(part) for part in _ASSOCIATED_TEXTS)]
-        good = all(isinstance(t, str) and 0 < len(t) <= _MAX_TEXT for t in texts)
-        require(good, "a name is no text")
+        require(all(map(_is_text, texts)), "a name is no text")
         for part in ("key_domain", "table_key_domain", "domain"):
             _check_domain(record.get(part))
         specs = record.get("indexes")
         good = isinstance(specs, list) and all(isinstance(s, dict) for s in specs)
         require(good, "the indexes are no list of objects")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _MAX_TEXT
 
 
 def _check_domain(value: Any) -> None:
