@@ -167,6 +167,25 @@ def test_keys_are_used_beside_what_is_not_judged(
     assert "customer IN (10 keys)" in condition
 
 
+def test_executors_build_the_same(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "star"
+    shutil.copytree(folder / "customers", copy / "customers")
+    shutil.copytree(folder / "orders", copy / "orders")
+    shutil.rmtree(copy / "orders" / "_skipindex")
+    city = sx.via("customer", copy / "customers", "key", "city")
+    built = sx.build_indexes(
+        copy / "orders", {}, associated={"c_city": city}, spark=spark
+    )
+    assert built.notes == ()
+    for text in ("c_city = 'city 3'", "c_city IS NULL", "c_city > 'city 5'"):
+        expected = sx.plan_files(text, table=folder / "orders")
+        found = built.table.plan(text)
+        assert found.paths == expected.paths
+        assert found.count_bounds == expected.count_bounds
+
+
 # -- when the dimension changes ----------------------------------------------------
 
 
