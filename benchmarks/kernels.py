@@ -32,7 +32,7 @@ from skipindex.indexes import EncodedColumn, Index, IndexSpec, index_type
 from skipindex.indexes.bit_slices.digits import Shape, pack_slices
 from skipindex.indexes.filters.hashing import fill
 from skipindex.storage.parts import MemoryParts
-from skipindex.table.statistics import summarize
+from skipindex.table.summaries import summarize
 
 SPECS: tuple[IndexSpec, ...] = (
     sx.BitSliced(),

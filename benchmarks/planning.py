@@ -33,7 +33,7 @@ from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.log import Snapshot
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import Observed
-from skipindex.table.statistics import summary_type
+from skipindex.table.summaries import summary_type
 
 N_KEYS = 100_000
 ROWS = 60_000

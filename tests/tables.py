@@ -176,3 +176,13 @@ def like_text(pattern: Pattern) -> str:
         else re.sub(r"([%_\\])", r"\\\1", piece.decode())
         for piece in pattern
     )
+
+
+def api_members(cls: type) -> dict[str, Any]:
+    """What a public class has of its own, in whatever class of the API that stands."""
+    own = [
+        base
+        for base in reversed(cls.__mro__)
+        if base is cls or base.__module__.startswith("skipindex.api.")
+    ]
+    return {name: member for base in own for name, member in vars(base).items()}

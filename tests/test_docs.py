@@ -19,6 +19,7 @@ from examples.sample_data import write_events
 import skipindex as sx
 from skipindex.build.runners import LocalRunner
 from tests import catalyst_page, cli_page
+from tests.tables import api_members
 
 if TYPE_CHECKING:  # the others need no PySpark
     from pyspark.sql import SparkSession
@@ -177,6 +178,10 @@ def test_every_public_name_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "api.md").read_text()
     named = set(re.findall(r"^::: skipindex\.(\w+)$", page, re.MULTILINE))
     assert set(sx.__all__) - {"__version__"} <= named
+    of_table = page.partition("::: skipindex.Table\n")[2].partition(":::")[0]
+    members = {n for n in api_members(sx.Table) if not n.startswith("_")}
+    listed = set(re.findall(r"\w+", of_table)) | vars(sx.Table).keys()
+    assert members - {"of"} <= listed
 
 
 def test_the_picture_of_curves_is_what_they_make() -> None:

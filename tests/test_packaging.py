@@ -20,6 +20,7 @@ import skipindex as sx
 from skipindex import api, errors
 from skipindex.api import types
 from skipindex.indexes import index_types
+from tests.tables import api_members
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "skipindex"
@@ -103,7 +104,7 @@ def test_every_type_of_a_public_signature_can_be_imported() -> None:
     """What calls take and return is a public name, or in ``skipindex.api.types``."""
     calls = [getattr(sx, name) for name in sx.__all__]
     for cls in (sx.Table, sx.Plan):
-        calls += [v for n, v in vars(cls).items() if not n.startswith("_")]
+        calls += [v for n, v in api_members(cls).items() if not n.startswith("_")]
     named = set()
     for call in calls:
         function = getattr(call, "func", getattr(call, "fget", call))

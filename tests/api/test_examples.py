@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from tests.tables import put
+from tests.tables import api_members, put
 
 FINDER = doctest.DocTestFinder(recurse=False)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -23,7 +23,7 @@ def public() -> Iterator[tuple[str, Any]]:
         value = getattr(sx, name)
         yield name, value
         if value in (sx.Table, sx.Plan):
-            for key, member in vars(value).items():
+            for key, member in api_members(value).items():
                 if not key.startswith("_") and _is_method(member):
                     yield f"{name}.{key}", member
 

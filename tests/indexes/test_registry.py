@@ -43,14 +43,20 @@ ALL = [
 ]
 
 
+def clear_kinds() -> None:
+    """Forget which packages bring kinds."""
+    registry._entry_points.cache_clear()
+    registry._foreign_type.cache_clear()
+
+
 @pytest.fixture
 def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespace]]:
     """What other packages register; the test fills it."""
     points: list[SimpleNamespace] = []
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
-    registry._foreign_types.cache_clear()
+    clear_kinds()
     yield points
-    registry._foreign_types.cache_clear()
+    clear_kinds()
 
 
 def test_the_kinds_of_the_package_that_have_a_payload() -> None:
@@ -138,3 +144,19 @@ def test_an_entry_point_is_named_as_its_kind(
     entry_points.append(SimpleNamespace(name="sketch", load=lambda: kind))
     with pytest.raises(UnknownIndexError, match="named 'other'"):
         index_type("sketch")
+
+
+def test_a_package_that_cannot_be_imported_leaves_the_others(
+    entry_points: list[SimpleNamespace],
+) -> None:
+    def fails() -> None:
+        raise ImportError("no module named 'gone'")
+
+    kind = SimpleNamespace(name="sketch", version=1, spec=Sketch)
+    entry_points.append(SimpleNamespace(name="gone", load=fails))
+    entry_points.append(SimpleNamespace(name="sketch", load=lambda: kind))
+    assert index_type("sketch") is kind
+    with pytest.raises(
+        UnknownIndexError, match=r"'gone' cannot be loaded .* no module"
+    ):
+        index_type("gone")

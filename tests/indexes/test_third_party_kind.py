@@ -14,9 +14,10 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import UnknownIndexError
-from skipindex.indexes import index_type, index_types, parse_spec, registry
+from skipindex.indexes import index_type, index_types, parse_spec
 from tests import sample_kind
 from tests.indexes import test_contract as contract
+from tests.indexes.test_registry import clear_kinds
 from tests.sample_kind import Buckets
 from tests.tables import build, edit_blobs, put_all
 
@@ -38,9 +39,9 @@ def site(
         "[skipindex.indexes]\nbuckets = tests.sample_kind:INDEX_TYPE\n"
     )
     monkeypatch.syspath_prepend(site)
-    registry._foreign_types.cache_clear()
+    clear_kinds()
     yield site
-    registry._foreign_types.cache_clear()
+    clear_kinds()
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_without_its_package_the_kind_is_unknown() -> None:
-    registry._foreign_types.cache_clear()
+    clear_kinds()
     with pytest.raises(UnknownIndexError, match="unknown index kind 'buckets'"):
         index_type("buckets")
 
@@ -94,11 +95,24 @@ def test_a_table_outlives_the_package_of_its_index(site: Path, folder: Path) -> 
     """Its packs are there, the code is not: files are kept, and the plan says so."""
     build(folder, {"a": "buckets", "s": "bitmap"})
     (site / "skipindex_buckets-1.0.dist-info" / "entry_points.txt").unlink()
-    registry._foreign_types.cache_clear()
+    clear_kinds()
     plan = sx.plan_files("a = 4", table=folder)
     assert len(plan.paths) == 8
     assert "unknown index kind 'buckets'" in plan.notes[0]
     assert len(sx.plan_files("s = 'z5'", table=folder).paths) == 1
+
+
+def test_a_table_outlives_a_package_that_fails(site: Path, folder: Path) -> None:
+    """Its entry point is there, and what it names cannot be imported."""
+    build(folder, {"a": "buckets", "s": "bitmap"})
+    points = site / "skipindex_buckets-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[skipindex.indexes]\nbuckets = tests.no_such_module:KIND\n")
+    clear_kinds()
+    plan = sx.plan_files("a = 4 AND s = 'z5'", table=folder)
+    assert plan.paths == ["5.parquet"]
+    assert "index kind 'buckets' cannot be loaded" in plan.notes[0]
+    assert sx.open_table(folder).indexes
+    assert not sx.open_table(folder).verify().ok
 
 
 def test_damage_is_no_index_of_the_installed_kind(site: Path, folder: Path) -> None:

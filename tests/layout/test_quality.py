@@ -18,7 +18,8 @@ from skipindex.errors import PredicateError
 from skipindex.expressions.domain import Domain
 from skipindex.layout.quality import _column
 from skipindex.table import ColumnInfo
-from skipindex.table.statistics import FileStats, Summary, summaries_to_arrow
+from skipindex.table.statistics import FileStats
+from skipindex.table.summaries import Summary, summaries_to_arrow
 
 
 def table_of(folder: Path, files: Sequence[Sequence[Any]]) -> sx.Table:

@@ -65,6 +65,25 @@ def test_a_condition_of_an_engine_is_read_as_its_text(path: Path) -> None:
     assert plan.where == "a = 1"
 
 
+def test_an_engine_that_cannot_be_imported_is_named(
+    monkeypatch: pytest.MonkeyPatch, path: Path
+) -> None:
+    def fails() -> None:
+        raise ImportError("no module named 'gone'")
+
+    point = SimpleNamespace(name="sampleengine", load=fails)
+    monkeypatch.setattr(engine, "entry_points", lambda group: [point])
+    engine._others.cache_clear()
+    try:
+        plan = sx.plan_files("a = 1", table=path)
+        with pytest.raises(sx.EngineError, match="of sampleengine cannot be loaded"):
+            plan.read(Session())
+        with pytest.raises(sx.EngineError, match="no engine for 'text'"):
+            plan.read("text")  # type: ignore[arg-type]
+    finally:
+        engine._others.cache_clear()
+
+
 def test_a_session_of_no_engine_is_refused_by_name(path: Path) -> None:
     plan = sx.plan_files("a = 1", table=path)
     with pytest.raises(sx.EngineError, match="a session of pyspark") as error:

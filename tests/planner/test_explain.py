@@ -152,3 +152,6 @@ def test_evidence_names_what_is_stored(table: Table) -> None:
     assert absent.evidence[0].facts == {"absent": ["7", "105"]}
     both = again.plan("a < -1 OR a > 1000").skipped[0]
     assert [e.condition for e in both.evidence] == ["a < -1", "a > 1000"]
+    again = "(a < -1 AND s = 'x') OR (a > 1000 AND s = 'v1') OR (a < -1 AND s = 'v2')"
+    repeated = table.plan(again).skipped[0]
+    assert [e.condition for e in repeated.evidence] == ["a < -1", "a > 1000"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -194,6 +195,30 @@ def test_equal_children_count_once() -> None:
     assert rules.unwrap(AllOf((A, A))) == A
     assert rules.unwrap(AnyOf((A, B, A))) == AnyOf((A, B))
     assert rules.unwrap(AllOf((UNKNOWN, UNKNOWN))) == UNKNOWN
+
+
+def test_a_part_that_occurs_again_is_simplified_once() -> None:
+    def part() -> BoundPredicate:
+        return AnyOf((B, AllOf((TRUE, A, UNKNOWN))))
+
+    first, second = (
+        AllOf((part(), leaf(NullAtom(name)))) for name in ("c", "other column")
+    )
+    tree = rules.simplify(AnyOf((first, second)))
+    assert isinstance(tree, AnyOf)
+    parts = [node.children[0] for node in tree.children if isinstance(node, AllOf)]
+    assert parts[0] == AnyOf((B, AllOf((A, UNKNOWN))))
+    assert parts[0] is parts[1]
+
+
+def test_equal_nodes_have_equal_hashes_but_and_is_not_or() -> None:
+    assert hash(AllOf((A, B))) == hash(AllOf((A, B)))
+    assert hash(AllOf((A, B))) != hash(AnyOf((A, B)))
+    node = AnyOf((A, B))
+    hash(node)
+    found = pickle.loads(pickle.dumps(node))
+    assert found == node
+    assert not hasattr(found, "_hash"), "another process hashes texts otherwise"
 
 
 def test_three_bounds_become_one_range() -> None:

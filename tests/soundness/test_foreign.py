@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from skipindex.build import task
 from skipindex.indexes import EncodedColumn
-from skipindex.table.statistics import Summary
+from skipindex.table.summaries import Summary
 from tests.soundness.foreign import ForeignResult, sweep_foreign
 from tests.soundness.pools import Pool, pools
 from tests.soundness.report import Sweep, matrix, page

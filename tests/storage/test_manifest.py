@@ -16,7 +16,7 @@ from skipindex.expressions.domain import Domain
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.storage.pack import BlobEntry, BlobMeta
-from skipindex.table.statistics import summary_type
+from skipindex.table.summaries import summary_type
 
 TYPE = summary_type(Domain("int"))
 SPECS = ({"kind": "bloom"}, {"kind": "bitmap"})

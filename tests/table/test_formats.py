@@ -12,7 +12,7 @@ import skipindex as sx
 from skipindex import cli
 from skipindex.cli import main
 from skipindex.errors import TableError
-from tests.tables import build, put
+from tests.tables import api_members, build, put
 
 LOGS = {
     "Delta": ["_delta_log/00000000000000000000.json"],
@@ -96,7 +96,7 @@ CALLS: dict[str, Callable[[sx.Table], Any]] = {
 
 
 def test_every_call_without_spark_is_named() -> None:
-    methods = {name for name, value in vars(sx.Table).items() if callable(value)}
+    methods = {name for name, value in api_members(sx.Table).items() if callable(value)}
     public = {name for name in methods if not name.startswith("_")}
     assert public - CALLS.keys() == {"optimize"}, "which needs Spark"
 

@@ -24,10 +24,10 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.domain import Domain, domain_of, float_key
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.table.statistics import (
+from skipindex.table.statistics import FileStats
+from skipindex.table.summaries import (
     MAX_BYTES,
     UNKNOWN,
-    FileStats,
     Summary,
     summaries_to_arrow,
     summarize,

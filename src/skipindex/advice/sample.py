@@ -20,8 +20,9 @@ from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.planner.bound_predicate import Computed, Leaf
 from skipindex.planner.stages.computed import probe_stats
 from skipindex.table import ColumnInfo, TableState, column_reader
-from skipindex.table.statistics import FileStats, summaries_to_arrow, summarize
+from skipindex.table.statistics import FileStats
 from skipindex.table.stored import read_column
+from skipindex.table.summaries import summaries_to_arrow, summarize
 
 MIN_FILES: Final = 2
 

@@ -3,51 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Self, cast
+from datetime import timedelta
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
-from skipindex.advice.advised_build import AdviceRequest, build_advised
 from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
-from skipindex.api.index_info import IndexInfo, indexes_of
+from skipindex.api.indexed import IndexedTable
 from skipindex.api.journal import tell
-from skipindex.api.planning import AnyTable, located, plan_files
-from skipindex.build.associated.request import AssociatedRequest
-from skipindex.build.builder import BuildReport, drop, refresh
+from skipindex.api.planning import AnyTable, located
+from skipindex.api.reading import told
 from skipindex.build.column_requests import Request
-from skipindex.build.merge import merge
-from skipindex.build.runners import LocalRunner, Progress, Runner
-from skipindex.build.tiers import MAX_BYTES, MAX_FILES
+from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
-from skipindex.layout.quality import Quality, layout_quality
 from skipindex.layout.workload.workload import Workload
-from skipindex.planner.engine import engine_of, engine_type
-from skipindex.planner.plan import Plan
+from skipindex.planner.engine import engine_type
 from skipindex.planner.stages.derived_partitions import derivation
-from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport
 from skipindex.rewrite.selection.target import CUBE_SIZE
 from skipindex.rewrite.vacuum import RETENTION, VacuumReport, vacuum
-from skipindex.rewrite.verify_table import TableReport, verify
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from skipindex.table import Derived, Status, TableState, open_state, status_of
+from skipindex.table import Derived, TableState, open_state
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 
-class Table(TableState):
+class Table(IndexedTable):
     """The files of a table and their indexes, as they were when it was opened.
 
     Immutable.  A call that changes the stored table looks at it anew first, and
@@ -57,310 +47,6 @@ class Table(TableState):
     >>> table
     Table('...', 2 files)
     """
-
-    @classmethod
-    def of(cls, state: TableState) -> Self:
-        """The same table, with the calls of the public API.
-
-        >>> sx.Table.of(table).paths == table.paths
-        True
-        """
-        handle = cls.__new__(cls)
-        vars(handle).update(vars(state))
-        return handle
-
-    def refresh(self) -> Table:
-        """The table as it is now.
-
-        >>> len(table.refresh())
-        2
-        """
-        return Table.of(super().refresh())
-
-    def plan(
-        self,
-        predicate: str | Predicate | SparkColumn,
-        *,
-        timezone: str | None = None,
-        case_sensitive: bool = False,
-        kinds: Collection[str] | str | None = None,
-        without: Collection[str] | str = (),
-        limit: int | None = None,
-        order_by: str | Sequence[str] | None = None,
-        workers: int | None = None,
-        session: CacheSession | None = None,
-        now: datetime | None = None,
-    ) -> Plan:
-        """The files that may hold a row for which ``predicate`` is TRUE.
-
-        No other file holds one.  ``plan_files(predicate, table=self, …)``, which tells
-        the arguments.
-
-        >>> table.plan("price < 4").paths
-        ['part-0.parquet']
-        """
-        return plan_files(
-            predicate,
-            table=self,
-            timezone=timezone,
-            case_sensitive=case_sensitive,
-            kinds=kinds,
-            without=without,
-            limit=limit,
-            order_by=order_by,
-            workers=workers,
-            session=session,
-            now=now,
-        )
-
-    @property
-    def indexes(self) -> Sequence[IndexInfo]:
-        """The indexes that the table has, by column, in the table's order.
-
-        >>> [(info.column, info.kind, info.files) for info in table.indexes]
-        [('city', 'minmax', 2), ('city', 'bitmap', 2), ('price', 'minmax', 2)]
-        """
-        return indexes_of(self)
-
-    def status(self) -> Status:
-        """What the table is made of, what indexes it has, and what is missing.
-
-        No index is read; ``verify`` does that.
-
-        >>> table.status().fresh
-        True
-        """
-        return status_of(self)
-
-    def verify(self) -> TableReport:
-        """All that is damaged, stale or orphaned of what is stored of the table.
-
-        The table is looked at anew.  Every index byte is read and checked, and
-        compared with the files that it is of.  Data files are listed and not read
-        (``Plan.verify`` holds a plan against the data).  Nothing is changed:
-        ``refresh_indexes(repair=True)`` builds again what is damaged or stale, and
-        ``vacuum`` deletes orphans.
-
-        Raises:
-            TableError: there is no such table any more.
-
-        >>> table.verify().ok
-        True
-        """
-        return verify(self)
-
-    def advise(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        queries: Sequence[str] | None = None,
-        max_bytes_ratio: float = MAX_BYTES_RATIO,
-        timezone: str | None = None,
-    ) -> Advice:
-        """The indexes that are worth their bytes, and what each choice rests on.
-
-        Nothing is written.  A few files are read whole, in the columns that count.
-
-        Args:
-            columns: those that may get an index; by default all that have an order.
-            queries: a workload, as WHERE conditions or whole SELECTs, several in one
-                text between ``;``.  Bytes then go to the columns and shapes that it
-                asks for alone.  A query that is named twice counts twice.
-            max_bytes_ratio: cap of the indexes' bytes, as a part of the data's bytes.
-            timezone: the time zone of the session that will ask; as for ``plan``.
-
-        Raises:
-            AdviceError: the cap is no number above 0, or no query can be asked here.
-            PredicateError: a column does not exist, or a query cannot be read.
-            UnsupportedTypeError: a named column cannot have an index.
-
-        >>> advice = table.advise(queries=["city = 'Rome'"], max_bytes_ratio=1)
-        >>> [choice.name for choice in advice.columns]
-        ['city']
-        """
-        return advise(
-            self,
-            columns=columns,
-            queries=queries,
-            max_bytes_ratio=max_bytes_ratio,
-            timezone=timezone,
-        )
-
-    def layout_quality(
-        self,
-        queries: Iterable[str | Predicate] = (),
-        *,
-        columns: Sequence[str] | None = None,
-        spark: SparkSession | None = None,
-    ) -> Quality:
-        """How well the files are separated; reads no data file.
-
-        Args:
-            queries: conditions to measure against the ideal layout, in which the
-                matching rows fill files of average size by themselves.
-            columns: the columns to measure; by default all that have statistics.
-            spark: counts the matching rows exactly, by reading them; without it they
-                are as exact as the indexes are.
-
-        Raises:
-            PredicateError: a column does not exist, or a query cannot be parsed.
-
-        >>> table.layout_quality(columns=["price"]).columns[0].depth
-        1.0
-        """
-        return layout_quality(self, queries, columns=columns, spark=spark)
-
-    def build_indexes(
-        self,
-        indexes: Request | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        queries: Sequence[str] | None = None,
-        max_bytes_ratio: float = MAX_BYTES_RATIO,
-        timezone: str | None = None,
-        spark: SparkSession | None = None,
-        workers: int | None = None,
-        progress: Progress | None = None,
-        repair: bool | None = None,
-        associated: AssociatedRequest | None = None,
-    ) -> BuildReport[Table]:
-        """Build the indexes that are missing, beside the data, in one commit.
-
-        The data files are not touched.  Files that have all of it are not read again,
-        so a second call is cheap, and a call after an append indexes the new files.
-        Files that are gone are forgotten, and packs that have become many are merged.
-
-        Args:
-            indexes: by column, a kind's name, a spec, or a list of them, such as
-                ``{"city": "bitmap", "price": ["bloom", BitSliced()]}``.  Every column
-                gets min/max statistics too: ``"*"`` stands for every column not
-                named, and is ``"minmax"`` unless it is said; ``{"*": None}`` is no
-                statistics of the others, ``{"city": None}`` none of this one.  The
-                table remembers what it was asked.  None is all that it was given
-                before (``refresh_indexes``), and on a table without indexes lets the
-                advisor choose: it measures candidates on a few files (``advise``),
-                and the report's ``advice`` says what it took and why.
-            columns: the columns to choose for; by default all that have an order.
-            queries: a workload to choose by, as conditions or whole SELECTs.
-            max_bytes_ratio: the cap for the choice: the bytes of all indexes of the
-                table together, as a part of the data's bytes.
-            timezone: the time zone of the session that asks the queries.
-            spark: a session whose executors do the work; None is a process pool here.
-            workers: how many processes, without Spark; by default one a core.
-            progress: called with the number of tasks done and of all tasks.
-            repair: whether present indexes are checked, and built again where they
-                are damaged.  None checks what is cheap to know: whether packs are there
-                with their size and, on a local disk, whether their directories are
-                whole.  True reads every index byte, False nothing.
-            associated: attributes of joined tables to index as columns of this one,
-                by the names that they get: ``{"c_region": sx.via("lo_custkey",
-                customer, "c_custkey", "c_region")}``.  ``indexes`` may name them, and
-                they get a ``"bitmap"`` otherwise.  Conditions on them leave out files
-                until the joined table changes; ``refresh_indexes`` builds them anew.
-
-        Returns:
-            What was built; its ``table`` has the new indexes.
-
-        Raises:
-            TableError: there is no such table any more.
-            PredicateError: a column does not exist, or a query cannot be read.
-            UnsupportedTypeError: a column cannot have an index of that kind.
-            UnknownIndexError: there is no such kind.
-            AdviceError: there is nothing to choose by, or indexes were named as well.
-            BuildError: a column cannot be associated: its key is there twice, or the
-                joined table has more than 10,000,000 rows.
-
-        >>> report = table.build_indexes({"price": "bit_sliced"}, workers=1)
-        >>> report.table.plan("price BETWEEN 2 AND 3").count()
-        2
-        """
-        return built(
-            self.refresh(),
-            indexes,
-            AdviceRequest(columns, queries, max_bytes_ratio, timezone),
-            spark=spark,
-            workers=workers,
-            progress=progress,
-            repair=repair,
-            associated=associated,
-        )
-
-    def refresh_indexes(
-        self,
-        *,
-        spark: SparkSession | None = None,
-        workers: int | None = None,
-        progress: Progress | None = None,
-        repair: bool | None = None,
-    ) -> BuildReport[Table]:
-        """Bring the indexes that the table has up to date with its files.
-
-        New, changed and damaged files get the indexes that the table was given so
-        far, named or chosen.  Associated columns whose joined table has changed are
-        built anew.  Files that are gone are forgotten.  Nothing is chosen
-        anew.  One commit has all of it.  ``build_indexes`` tells the arguments.
-        (``refresh`` lists the files again, and builds nothing.)
-
-        Raises:
-            TableError: there is no such table any more.
-
-        >>> table.refresh_indexes(workers=1).unchanged
-        2
-        """
-        report = refresh(
-            self.refresh(),
-            runner=_runner(spark, workers),
-            progress=progress,
-            repair=repair,
-        )
-        return _reported("refresh of indexes", report)
-
-    def drop_indexes(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        kinds: Sequence[str] | None = None,
-    ) -> Table:
-        """Forget indexes, in one commit; the table without them.
-
-        Args:
-            columns: only the indexes of these columns.
-            kinds: only the indexes of these kinds; ``"minmax"`` is the statistics.
-
-        Raises:
-            TableError: there is no such table any more.
-            PredicateError: a column does not exist.
-            UnknownIndexError: there is no such kind.
-
-        >>> [info.kind for info in table.drop_indexes(kinds=["bitmap"]).indexes]
-        ['minmax', 'minmax']
-        """
-        left = drop(self.refresh(), columns=columns, kinds=kinds)
-        return told("drop of indexes", left)
-
-    def compact_indexes(
-        self, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
-    ) -> Table:
-        """Merge small packs of indexes into few large ones, in one commit.
-
-        Builds merge packs where there are many of one size.  This call merges all that
-        are not large, and rewrites those that are hardly in use.  The data files are
-        not read, and answers stay the same.  A pack that cannot be read, or fails a
-        check, stays as it is, and the ``notes`` of the returned table name it.  The old
-        packs stay on disk for readers of older commits.
-
-        Args:
-            max_files: the most data files in a pack.
-            max_bytes: the number of bytes at which a pack is closed.
-
-        Raises:
-            TableError: there is no such table any more.
-
-        >>> table.compact_indexes().notes
-        ()
-        """
-        merged, notes = merge(self.refresh(), max_files=max_files, max_bytes=max_bytes)
-        return told("merge of packs", merged.noted(notes))
 
     def declare_derived(
         self, columns: Mapping[str, str], *, timezone: str | None = None
@@ -395,7 +81,7 @@ class Table(TableState):
             return base.manifest, replace(base.properties, derived=record)
 
         commit(self.location, change, operation="set_derived")
-        return told("declaration", self.with_derived(None))
+        return told(Table, "declaration", self.with_derived(None))
 
     def optimize(
         self,
@@ -572,50 +258,7 @@ def open_table(
     )
 
 
-def built(
-    state: TableState,
-    indexes: Request | None,
-    request: AdviceRequest,
-    *,
-    spark: SparkSession | None,
-    workers: int | None,
-    progress: Progress | None,
-    repair: bool | None,
-    associated: AssociatedRequest | None = None,
-) -> BuildReport[Table]:
-    """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
-    runner = _runner(spark, workers)
-    report = build_advised(
-        state,
-        indexes,
-        request,
-        runner=runner,
-        progress=progress,
-        repair=repair,
-        associated=associated,
-    )
-    return _reported("build", report)
-
-
 def optimized(report: OptimizeReport[TableState]) -> OptimizeReport[Table]:
     """The report of a run of optimize, with the table as a handle."""
-    handle = told("optimize", report.table, report)
+    handle = told(Table, "optimize", report.table, report)
     return cast("OptimizeReport[Table]", replace(report, table=handle))
-
-
-def _reported(action: str, report: BuildReport[TableState]) -> BuildReport[Table]:
-    handle = told(action, report.table, report)
-    return cast("BuildReport[Table]", replace(report, table=handle))
-
-
-def told(action: str, state: TableState, outcome: object = None) -> Table:
-    """Log what was done to a table, by default the commit; the handle of the table."""
-    tell(action, state.folder, outcome or f"commit {state.snapshot.version}")
-    return Table.of(state)
-
-
-def _runner(spark: SparkSession | None, workers: int | None) -> Runner:
-    if spark is None:
-        return LocalRunner.default() if workers is None else LocalRunner(workers)
-    with needs_spark():
-        return engine_of(spark).runner()

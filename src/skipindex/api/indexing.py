@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
-from skipindex.api.handle import Table, built
+from skipindex.api.handle import Table
+from skipindex.api.indexed import built
 from skipindex.api.planning import AnyTable, located
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
+from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import TableState, open_state
-from skipindex.table.associated import AssociatedColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +50,7 @@ def build_indexes(
     (2, 1)
     """
     return built(
+        Table,
         open_state(located(table, storage_options), plain=plain, fresh=True),
         indexes,
         AdviceRequest(columns, queries, max_bytes_ratio, timezone),

@@ -147,6 +147,6 @@ def read(
     1
     """
     with needs_spark():
-        from skipindex.spark import read as on_spark  # noqa: PLC0415
+        from skipindex.spark.reading import read as on_spark  # noqa: PLC0415
     place = located(table, storage_options)
     return on_spark.read(spark, place, predicate, plain=plain)

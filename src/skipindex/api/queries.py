@@ -1,4 +1,4 @@
-"""Unchanged queries of a Spark session that read only the planned files."""
+"""Unchanged queries of Spark that read only the planned files."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ if TYPE_CHECKING:
 
 
 def enable(spark: SparkSession) -> None:
-    """From now on every query of the session reads only files that can hold a match.
+    """From now on every query of Spark reads only files that can hold a match.
 
     The rows of every query are those that Spark returns without it.  DataFrames, SQL
     text, views, catalog tables, joins, subqueries and CTEs count, also those that were
-    defined before.  A table is a folder of Parquet files with indexes beside them, as
+    defined before.  All sessions of the Spark application count: those that
+    ``newSession`` makes, and those that a Thrift server in this driver makes for its
+    connections.  A table is a folder of Parquet files with indexes beside them, as
     ``build_indexes`` leaves them; what else Spark reads stays as it is.  A file that is
     new, changed or without an index is read.  If planning fails, or takes longer than
     the setting ``skipindex.timeLimit`` (10 seconds), the query reads all files, and a
-    warning is logged once a session.
+    warning is logged once.
 
-    ``spark.conf.set("skipindex.enabled", "false")`` switches it off for what runs
-    next, ``disable`` for the session.  A DataFrame that has run keeps its list of
-    files: after files were replaced in place, define it again, as for Spark's own list.
+    ``spark.conf.set("skipindex.enabled", "false")`` switches it off for what the
+    session runs next, ``disable`` for all sessions.  A DataFrame that has run keeps its
+    list of files: after files were replaced in place, define it again, as for Spark's
+    own list.
 
     Args:
         spark: a classic session, of Spark 3.5 or newer.  Its driver compiles an
@@ -53,8 +56,10 @@ def enable(spark: SparkSession) -> None:
 def disable(spark: SparkSession) -> None:
     """Undo ``enable``: queries read all files again, those defined already too.
 
+    That is so in all sessions of the Spark application.
+
     Args:
-        spark: any session; one that is not enabled stays as it is.
+        spark: any session of it.
 
     Raises:
         EngineError: as for ``enable``.
@@ -70,7 +75,7 @@ def disable(spark: SparkSession) -> None:
 
 
 def register(spark: SparkSession, table: AnyTable) -> None:
-    """Let queries of the session use a table as it was opened, and ``enable`` them.
+    """Let queries use a table as it was opened, and ``enable`` them.
 
     Not needed for a folder with indexes beside it.  A table that was opened with a
     ``schema`` or with derived partition columns is used as such.
@@ -93,14 +98,15 @@ def register(spark: SparkSession, table: AnyTable) -> None:
 
 
 def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
-    """What the newest scans of the session asked, and which files they read for it.
+    """What the newest scans asked, and which files they read for it.
 
     At most 32, the newest last.  Each has the ``folder`` of the table, the
     ``condition`` as it was judged, ``n_files``, ``n_skipped``, ``n_read``, ``seconds``,
     the ``problem`` if nothing could be planned, and the ``plan`` with all reasons.
 
     Args:
-        spark: a session; there are no plans where it is not enabled.
+        spark: a session; the plans are those of all sessions of its application, and
+            there are none before ``enable``.
 
     Raises:
         EngineError: as for ``enable``.

@@ -34,11 +34,11 @@ from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.rewrite.verify_table import TableReport
 from skipindex.spark.pruning.query_plan import QueryPlan
+from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot
 from skipindex.table import ColumnInfo, FileEntry, Status
-from skipindex.table.associated import AssociatedColumn
 from skipindex.table.status import ColumnStatus
 
 __all__ = [

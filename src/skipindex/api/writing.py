@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from skipindex.api.clustering import Clustering
 from skipindex.api.extras import needs_spark
-from skipindex.api.handle import Table, optimized, told
+from skipindex.api.handle import Table, optimized
 from skipindex.api.journal import tell
 from skipindex.api.planning import AnyTable, located
+from skipindex.api.reading import told
 from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError
@@ -96,7 +97,7 @@ def write_table(
         plain=plain,
         **given,
     )
-    return told("write", state, f"{len(state)} files")
+    return told(Table, "write", state, f"{len(state)} files")
 
 
 def append(
@@ -144,7 +145,7 @@ def append(
     state = on_spark.append(
         df, place, indexes=indexes, options=options, progress=progress
     )
-    return told("append", state, f"{len(state)} files")
+    return told(Table, "append", state, f"{len(state)} files")
 
 
 def run_statement(

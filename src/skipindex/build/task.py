@@ -22,8 +22,8 @@ from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import UNREADABLE, DataFile, column_reader
-from skipindex.table.statistics import UNKNOWN, Summary, summaries_to_arrow, summarize
 from skipindex.table.stored import beyond, read_column
+from skipindex.table.summaries import UNKNOWN, Summary, summaries_to_arrow, summarize
 
 PACK_BYTES: Final = 128 << 20
 PACK_FILES: Final = 256

@@ -12,11 +12,11 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from skipindex.errors import UnknownIndexError
+from skipindex.errors import UnknownIndexError, first_line
 from skipindex.indexes import kinds
 from skipindex.indexes.interface import IndexSpec, IndexType, MinMax
 
@@ -41,29 +41,40 @@ def index_type(name: str) -> IndexType:
     """The kind of that name: a built-in one, else that of an entry point.
 
     Raises:
-        UnknownIndexError: there is none, or it has no payload (``minmax``).
+        UnknownIndexError: there is none, or it has no payload (``minmax``), or the
+            package that brings it cannot be imported.
     """
-    kind = index_types().get(name) or _foreign_types().get(name)
-    if kind is None:
-        known = sorted({*index_types(), *_foreign_types()})
-        raise UnknownIndexError(
-            f"unknown index kind {name!r} (known: {', '.join(known)})"
-        )
-    return kind
+    if name in index_types():
+        return index_types()[name]
+    if name in _entry_points():
+        return _foreign_type(name)
+    known = sorted({*index_types(), *_entry_points()})
+    raise UnknownIndexError(f"unknown index kind {name!r} (known: {', '.join(known)})")
 
 
 @functools.cache
-def _foreign_types() -> Mapping[str, IndexType]:
-    found: dict[str, IndexType] = {}
-    for point in entry_points(group=ENTRY_POINTS):
-        kind: IndexType = point.load()
-        if kind.name != point.name:
-            raise UnknownIndexError(
-                f"entry point {point.name!r} of {ENTRY_POINTS} gives an index kind "
-                f"that is named {kind.name!r}"
-            )
-        found[point.name] = kind
-    return found
+def _entry_points() -> Mapping[str, EntryPoint]:
+    """Those of other packages, by the name of the kind."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+@functools.cache
+def _foreign_type(name: str) -> IndexType:
+    """The kind of an entry point; an index of one that fails is not used."""
+    try:
+        kind: IndexType = _entry_points()[name].load()
+        found = kind.name
+    except Exception as error:
+        raise UnknownIndexError(
+            f"index kind {name!r} cannot be loaded from the entry point of "
+            f"{ENTRY_POINTS}: {type(error).__name__}: {first_line(error)}"
+        ) from error
+    if found != name:
+        raise UnknownIndexError(
+            f"entry point {name!r} of {ENTRY_POINTS} gives an index kind that is named "
+            f"{found!r}"
+        )
+    return kind
 
 
 def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import Final, TypeAlias, TypeVar, assert_never
+from typing import Any, Final, TypeAlias, TypeVar, assert_never
 
 from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds, SetLike
@@ -22,18 +22,46 @@ _SHOWN: Final = 400
 """Longer conditions are shown shortened."""
 
 
+class _Inner:
+    """A node with children, whose hash is computed once.
+
+    A function of functions asks the same again and again, so equal parts are found at
+    every level of the tree.
+    """
+
+    __slots__ = ("_hash",)
+
+    children: tuple[BoundPredicate, ...]
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash((type(self), self.children))
+            object.__setattr__(self, "_hash", found)
+            return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.children,)  # texts have other hashes in a worker
+
+
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(_Inner):
     """TRUE if all of ``children`` are."""
 
     children: tuple[BoundPredicate, ...]
 
+    __hash__ = _Inner.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(_Inner):
     """TRUE if one of ``children`` is."""
 
     children: tuple[BoundPredicate, ...]
+
+    __hash__ = _Inner.__hash__
 
 
 @dataclass(frozen=True, slots=True)

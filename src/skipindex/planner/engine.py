@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Sequence
-from importlib.metadata import entry_points
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import pyarrow as pa
 
 from skipindex.build.runners import Runner
-from skipindex.errors import EngineError
+from skipindex.errors import EngineError, first_line
 
 ENTRY_POINTS: Final = "skipindex.engines"
 OPAQUE: Final = "opaque()"
@@ -73,7 +73,11 @@ class Engine(Protocol[PlanT_contra]):
 
 
 def engine_type(value: object) -> type[Engine[Any]] | None:
-    """The engine of a session, or of a value such as a PySpark ``Column``, if any."""
+    """The engine of a session, or of a value such as a PySpark ``Column``, if any.
+
+    Raises:
+        EngineError: the package of the engine cannot be imported.
+    """
     for base in type(value).__mro__:
         package = base.__module__.partition(".")[0]
         if package in _BUILT_IN:
@@ -81,7 +85,7 @@ def engine_type(value: object) -> type[Engine[Any]] | None:
             found = getattr(importlib.import_module(module), name)
             return cast("type[Engine[Any]]", found)
         if package in _others():
-            return _others()[package]
+            return _loaded(package)
     return None
 
 
@@ -89,7 +93,8 @@ def engine_of(session: object) -> Engine[Any]:
     """The engine of a session.
 
     Raises:
-        EngineError: no engine is known for a value of this type.
+        EngineError: no engine is known for a value of this type, or it cannot be
+            imported.
     """
     found = engine_type(session)
     if found is None:
@@ -99,5 +104,16 @@ def engine_of(session: object) -> Engine[Any]:
 
 
 @functools.cache
-def _others() -> dict[str, type[Engine[Any]]]:
-    return {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
+def _others() -> Mapping[str, EntryPoint]:
+    """The entry points of other engines, by the name of the package."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _loaded(package: str) -> type[Engine[Any]]:
+    try:
+        return cast("type[Engine[Any]]", _others()[package].load())
+    except ImportError as error:
+        raise EngineError(
+            f"the engine of {package} cannot be loaded from the entry point of "
+            f"{ENTRY_POINTS}: {first_line(error)}"
+        ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from skipindex.errors import UnknownIndexError
 from skipindex.expressions.atoms import OneOf
@@ -57,6 +57,10 @@ class Evidence:
             "words": self.words,
             "facts": dict(self.facts),
         }
+
+
+_NEVER: Final = Evidence("", (), "the condition is never true")
+_Refuted: TypeAlias = tuple[Leaf | Computed | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,23 +134,23 @@ def evidence(found: Evaluation, file: int) -> tuple[Evidence, ...]:
 def _refutation(found: Evaluation, file: int) -> tuple[Evidence, ...]:
     """One piece of evidence against each branch of an OR, and against one of an AND."""
 
-    def of_leaf(leaf: Leaf | Computed) -> tuple[Evidence, ...]:
-        record = found.leaves[leaf]
-        return () if record.bounds.upper[file] else (_of(found, leaf, file),)
+    # By node: the leaves that the file refutes, each once; None is FALSE itself.
+    def of_leaf(leaf: Leaf | Computed) -> _Refuted:
+        return () if found.leaves[leaf].bounds.upper[file] else (leaf,)
 
-    def of_every(parts: Iterator[tuple[Evidence, ...]]) -> tuple[Evidence, ...]:
+    def of_every(parts: Iterator[_Refuted]) -> _Refuted:
         every = list(parts)
-        return tuple(chain(*every)) if all(every) else ()
+        return tuple(dict.fromkeys(chain(*every))) if all(every) else ()
 
-    never = (Evidence("", (), "the condition is never true"),)
-    return fold(
+    refuted: _Refuted = fold(
         found.tree,
         leaf=of_leaf,
         all_of=lambda parts: next(filter(None, parts), ()),
         any_of=of_every,
-        constant=lambda value: () if value else never,
+        constant=lambda value: () if value else (None,),
         unknown=lambda _: (),
     )
+    return tuple(_NEVER if one is None else _of(found, one, file) for one in refuted)
 
 
 def _of(found: Evaluation, leaf: Leaf | Computed, file: int) -> Evidence:

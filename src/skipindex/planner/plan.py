@@ -46,6 +46,7 @@ from skipindex.planner.stages.row_counts import RowCounts, row_counts
 from skipindex.planner.verify import VerifyReport, verify_plan
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
+from skipindex.table.listing import why_void
 
 __all__ = [
     "ConditionReport",
@@ -439,7 +440,7 @@ def _if_true(table: TableState, column: ColumnInfo) -> ColumnInfo:
     """The column; an associated one whose joined table has changed has no index."""
     if column.association is None or column.domain is None:
         return column
-    reason = column.association.void(table.location)
+    reason = why_void(column.association, table.location)
     return replace(column, domain=None, reason=reason) if reason else column
 
 

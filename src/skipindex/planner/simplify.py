@@ -24,13 +24,24 @@ from skipindex.planner.bound_predicate import (
 
 
 def simplify(tree: BoundPredicate) -> BoundPredicate:
-    """``tree``, smaller; TRUE for the same rows."""
-    if not isinstance(tree, AllOf | AnyOf):
-        return tree
-    smaller: BoundPredicate = type(tree)(tuple(map(simplify, tree.children)))
-    for rule in RULES:
-        smaller = rule(smaller)
-    return smaller
+    """``tree``, smaller; TRUE for the same rows.
+
+    A part that occurs again is not looked at again.
+    """
+    known: dict[BoundPredicate, BoundPredicate] = {}
+
+    def simplified(node: BoundPredicate) -> BoundPredicate:
+        if not isinstance(node, AllOf | AnyOf):
+            return node
+        found = known.get(node)
+        if found is None:
+            found = type(node)(tuple(map(simplified, node.children)))
+            for rule in RULES:
+                found = rule(found)
+            known[node] = found
+        return found
+
+    return simplified(tree)
 
 
 def flatten(node: BoundPredicate) -> BoundPredicate:
@@ -49,10 +60,13 @@ def fold_constants(node: BoundPredicate) -> BoundPredicate:
     if not isinstance(node, AllOf | AnyOf):
         return node
     neutral = isinstance(node, AllOf)
-    if TruthValue(not neutral) in node.children:
+    known = [child.value for child in node.children if type(child) is TruthValue]
+    if (not neutral) in known:
         return TruthValue(not neutral)
-    children = tuple(child for child in node.children if child != TruthValue(neutral))
-    return type(node)(children) if children else TruthValue(neutral)
+    children = tuple(child for child in node.children if type(child) is not TruthValue)
+    if not children:
+        return TruthValue(neutral)
+    return type(node)(children) if known else node
 
 
 def merge_conjuncts(node: BoundPredicate) -> BoundPredicate:

@@ -29,10 +29,10 @@ from skipindex.rewrite.selection.grouping import (
 )
 from skipindex.rewrite.selection.target import CUBE_SIZE, Target
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
+from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.names import published
 from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState
-from skipindex.table.associated import AssociatedColumn
 
 ROWS_PER_FILE: Final = 1_000_000
 _CURVE: Final = "hilbert"

@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 from skipindex.planner.plan import Plan
 from skipindex.spark.columns import declared
-from skipindex.spark.condition import condition_text
-from skipindex.spark.read import count_files, count_plan, read_plan
+from skipindex.spark.reading.condition import condition_text
+from skipindex.spark.reading.read import count_files, count_plan, read_plan
 from skipindex.spark.runner import SparkRunner
 
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
+
+_SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
+"""What ``Seq`` is in Spark's signatures under Scala 2.12, and since 2.13."""
+_MAP: Final = "scala.collection.immutable.Map"
 
 
 def source_of(package: str, name: str) -> str:
@@ -37,3 +41,33 @@ def compile_classes(jvm: Any, sources: Mapping[str, str]) -> Any:
     return jvm.org.codehaus.janino.JavaSourceClassLoader(
         parent, resource.MapResourceFinder(found), "UTF-8"
     )
+
+
+def new_object(gateway: Any, sources: Mapping[str, str]) -> Any:
+    """An object of the last of some classes, compiled for the Scala of the driver.
+
+    In the sources ``SEQ`` is what ``Seq`` is in Spark's signatures, ``TO_SEQ`` makes
+    one of a Java list, and ``NO_OPTIONS`` is an empty map.
+
+    Args:
+        gateway: the way to the driver.
+        sources: see ``compile_classes``.
+
+    Raises:
+        Py4JError: as for ``compile_classes``.
+    """
+    scala = gateway.jvm.scala.util.Properties.versionNumberString()
+    words = {
+        "TO_SEQ": "(SEQ) org.apache.spark.api.python.PythonUtils.toSeq",
+        "SEQ": _SEQ[scala.startswith("2.13")],
+        "NO_OPTIONS": f"({_MAP}) {_MAP}$.MODULE$.empty()",
+    }
+    compiled = {}
+    for name, source in sources.items():
+        text = source
+        for word, meaning in words.items():
+            text = text.replace(word, meaning)
+        compiled[name] = text
+    loader = compile_classes(gateway.jvm, compiled)
+    (constructor,) = [loader.loadClass(name) for name in compiled][-1].getConstructors()
+    return constructor.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))

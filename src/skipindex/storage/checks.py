@@ -259,4 +259,4 @@ _STATS: Final[Sequence[pa.DataType]] = [
     _stats_type(pa.int64()),
     _stats_type(pa.large_binary()),
 ]
-"""As ``table.statistics`` writes them."""
+"""As ``table.summaries`` writes them."""

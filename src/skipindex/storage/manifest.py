@@ -10,7 +10,7 @@ One Arrow IPC file, one row a data file::
     note        string         why an index is missing that was asked for, or null
     packs       list<int32>    positions in the list of packs
     slots       list<int32>    the file's slot in each of them
-    s0, s1, …   struct         statistics of one column (``table.statistics``); the
+    s0, s1, …   struct         statistics of one column (``table.summaries``); the
                                field's metadata holds the column and its domain
 
 The schema's metadata holds, as JSON, the packs with their blobs.

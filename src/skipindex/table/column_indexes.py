@@ -21,7 +21,8 @@ from skipindex.storage.blobs import BlobUse
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table.partitions.hive import PartitionColumn
 from skipindex.table.schema import ColumnInfo, Columns
-from skipindex.table.statistics import FileStats, summary_type
+from skipindex.table.statistics import FileStats
+from skipindex.table.summaries import summary_type
 
 Instants: TypeAlias = Callable[[int], tuple[int, int]]
 """Of a wall clock in microseconds, the first and the last instant that it may be."""

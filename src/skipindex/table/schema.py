@@ -16,7 +16,7 @@ import pyarrow as pa
 from skipindex.errors import PredicateError, UnsupportedTypeError
 from skipindex.expressions import Reference, name_parts
 from skipindex.expressions.domain import Domain, domain_of
-from skipindex.table.associated import Association
+from skipindex.storage.associated import Association
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 
 

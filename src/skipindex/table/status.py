@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from skipindex.table.listing import why_void
 from skipindex.table.schema import ColumnInfo
 from skipindex.table.table import TableState
 
@@ -134,7 +135,7 @@ def _column(table: TableState, column: ColumnInfo) -> ColumnStatus:
     name = column.name
     if column.association is not None:
         name = column.association.name
-        void = column.association.void(table.location)
+        void = why_void(column.association, table.location)
         if void:
             n_counted, counts, n_bytes, why = 0, {}, {}, void
     return ColumnStatus(name, n_counted, counts, n_bytes, why)

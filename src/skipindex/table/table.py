@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import TableError
+from skipindex.storage.associated import Association, associations_of
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.table.associated import Association, associations_of
 from skipindex.table.column_indexes import ColumnIndexes, Instants, match, take
 from skipindex.table.listing import Observed, no_snapshot, observe, read_schema
 from skipindex.table.partitions.derived import Derived

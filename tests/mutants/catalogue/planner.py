@@ -117,10 +117,18 @@ PLANNER: Final = (
     Mutant(
         "decimal-rounded",
         "planner.binding.literal_cuts._decimal",
-        "gt = _floor(number, domain.scale) + 1",
-        "gt = _floor(number, domain.scale)",
+        "gt = floor_of(number, domain.scale) + 1",
+        "gt = floor_of(number, domain.scale)",
         "a decimal literal is cut one too low",
         ("tests/planner/binding/test_literal_cuts.py",),
+    ),
+    Mutant(
+        "decimal-of-28-digits",
+        "planner.functions.decimals.floor_of",
+        "floor: int = numerator * 10**scale // denominator",
+        "floor = int(value.scaleb(scale))",
+        "Python's decimals round a long constant of a sum",
+        ("tests/planner/functions/test_functions.py",),
     ),
     Mutant(
         "zone-as-utc",

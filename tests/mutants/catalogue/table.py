@@ -14,7 +14,7 @@ _STALE: Final = ("tests/traps/test_staleness.py",)
 TABLE: Final = (
     Mutant(
         "high-bound-cut",
-        "table.statistics._cut_up",
+        "table.summaries._cut_up",
         "return prefix[:-1] + bytes([prefix[-1] + 1])",
         "return prefix",
         "a long upper bound is cut and not raised: trap C-7",
@@ -22,7 +22,7 @@ TABLE: Final = (
     ),
     Mutant(
         "bounds-swapped",
-        "table.statistics.summarize",
+        "table.summaries.summarize",
         "low, high = column.minimum, column.maximum",
         "high, low = column.minimum, column.maximum",
         "bounds are swapped, so none is known any more: not tight",
@@ -158,7 +158,7 @@ TABLE: Final = (
     ),
     Mutant(
         "any-state-of-a-dimension",
-        "table.associated.Association.stored",
+        "storage.associated.Association.stored",
         "{'name': self.name, 'indexes': None}",
         "{'name': self.name, 'indexes': None, 'fingerprint': None}",
         "indexes of an older state of a joined table are taken for those of today",
@@ -166,8 +166,8 @@ TABLE: Final = (
     ),
     Mutant(
         "changed-dimension-believed",
-        "table.associated.Association.void",
-        "now == self.fingerprint",
+        "table.listing.why_void",
+        "now == one.fingerprint",
         "True",
         "a joined table that has changed is judged by its former content",
         _ASSOCIATED,

@@ -262,7 +262,17 @@ def test_decimals_and_other_types_need_a_cast() -> None:
         assert "needs a cast" in refused(decimal_domain(10, 2), literal), literal
     for domain in (decimal_domain(38, 0), decimal_domain(16, 2)):
         assert "needs a cast" in refused(domain, "1"), domain
+    # More digits than Python's decimals have unless they are told otherwise.
+    long = "123456789012345.000000000000000001"
+    assert "needs a cast" in refused(decimal_domain(15, 0), long)
+    assert exact(decimal_domain(15, 0), long[:15] + "." + "0" * 18).ge == int(long[:15])
     assert "finite" in refused(decimal_domain(10, 2), Decimal("NaN"))
+
+
+def test_text_of_thousands_of_digits_is_no_number() -> None:
+    for digits in ("9" * 5000, "-" + "1" * 5000, "0" * 5000 + "5"):
+        assert "needs a cast" in refused(BIGINT, digits)
+    assert exact(BIGINT, str(EDGE - 1)).gt is None
 
 
 def test_dates_and_their_text() -> None:

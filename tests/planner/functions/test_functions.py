@@ -8,6 +8,7 @@ the files hold.
 from __future__ import annotations
 
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +304,57 @@ def test_types_that_need_a_cast_are_left_to_spark(table: sx.Table) -> None:
         "trunc(d, s) = d",
     ):
         assert len(kept(table, condition)) == 6, condition
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stored", "text"),
+    [
+        (
+            pa.decimal128(10, 2),
+            "1.50",
+            "c + 1234567890.1234567890123456789 = 1234567891.6234567890123456789",
+        ),
+        (
+            pa.decimal128(10, 2),
+            "1.50",
+            "1234567890.1234567890123456789 - c = 1234567888.6234567890123456789",
+        ),
+        (
+            pa.decimal128(5, 2),
+            "2.00",
+            "c * 123456789012345.12345678901234 = 246913578024690.2469135780246800",
+        ),
+    ],
+)
+def test_decimals_of_38_digits_are_exact(
+    tmp_path: Path, dtype: pa.DataType, stored: str, text: str
+) -> None:
+    """Python's decimals have 28 digits, unless they are told otherwise."""
+    column = pa.array([Decimal(stored)], dtype)
+    table = build(put_all(tmp_path, [{"c": column}]), {"c": "bitmap"})
+    assert table.plan(text).count_bounds == (1, 1)
+    assert table.plan(text.replace(" = ", " <> ")).count_bounds == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i + CASE WHEN true THEN NULL ELSE 1 END = 3",
+        "i - nullif(1, 1) IS NULL",
+        "c + CASE WHEN true THEN NULL ELSE 1 END > 3",
+        "c * nullif(2, 2) > 3",
+        "concat(s, CASE WHEN true THEN NULL ELSE 'x' END) = 'x'",
+        "substring(s, nullif(1, 1)) = 'x'",
+        "CAST(s AS BIGINT) = 5",
+        f"CAST(i AS DECIMAL({'1' * 5000})) = 1",
+    ],
+)
+def test_what_no_function_takes_fails_no_plan(tmp_path: Path, text: str) -> None:
+    """Constants that are NULL and have a type, and texts of thousands of digits."""
+    column = pa.array([Decimal("1.50")], pa.decimal128(10, 2))
+    row = {"i": [1], "c": column, "s": ["9" * 5000]}
+    table = build(put_all(tmp_path, [row]), {"*": "bitmap"})
+    assert table.plan(text).count_bounds == (0, 1)
 
 
 def test_a_long_list_of_a_function_is_bounded_and_computed() -> None:

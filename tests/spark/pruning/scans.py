@@ -37,6 +37,16 @@ def files_read(df: DataFrame, table: str = "") -> int:
         table: a part of the path of those scans that count.
     """
     df.collect()
+    return files_of_run(df, table)
+
+
+def files_of_run(df: DataFrame, table: str = "") -> int:
+    """How many files the scans of a query read when it ran, once.
+
+    Args:
+        df: the query.
+        table: as for ``files_read``.
+    """
     return sum(
         scan.metrics().apply("numFiles").value()
         for scan in scans(df)

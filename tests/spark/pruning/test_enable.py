@@ -136,14 +136,6 @@ def test_a_defined_query_follows_enable_disable_and_the_setting(
     spark.conf.unset("skipindex.enabled")
 
 
-def test_a_session_that_was_not_enabled_reads_all(
-    pruned: SparkSession, folder: str
-) -> None:
-    other = pruned.newSession()
-    assert files_read(other.read.parquet(folder).where("id = 77")) == N_FILES
-    assert files_read(pruned.read.parquet(folder).where("id = 77")) == 1
-
-
 def test_the_plan_says_what_was_skipped_and_why(
     pruned: SparkSession, folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -436,7 +428,7 @@ def test_a_spark_that_takes_no_rule_is_refused(
     def refused(*_: object) -> None:
         raise Py4JError("no class SkipRule")
 
-    monkeypatch.setattr(session, "_rule_class", refused)
+    monkeypatch.setattr(session, "_sessions", refused)
     with pytest.raises(EngineError, match="no class SkipRule"):
         sx.enable(spark)
     assert sx.last_plans(spark) == ()

@@ -46,15 +46,16 @@ def schema(names: Sequence[str]) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def equal(name: str, value: int) -> dict[str, Any]:
+def attribute(name: str, metadata: str = "{}") -> dict[str, Any]:
     kind = CATALOG[TYPES[name]]
-    column = {
-        "c": f"{CLASSES}.AttributeReference",
-        "t": kind,
-        "x": [name, kind, True, "{}"],
-    }
-    literal = {"c": f"{CLASSES}.Literal", "t": kind, "v": value}
-    return {"c": f"{CLASSES}.EqualTo", "t": "boolean", "a": [column, literal]}
+    held = [name, kind, True, metadata]
+    return {"c": f"{CLASSES}.AttributeReference", "t": kind, "x": held}
+
+
+def equal(name: str, value: int) -> dict[str, Any]:
+    literal = {"c": f"{CLASSES}.Literal", "t": CATALOG[TYPES[name]], "v": value}
+    operands = [attribute(name), literal]
+    return {"c": f"{CLASSES}.EqualTo", "t": "boolean", "a": operands}
 
 
 def skipped(
@@ -65,8 +66,11 @@ def skipped(
     partitions: Sequence[str] = ("month",),
     is_catalog_table: bool = False,
     settings: Mapping[str, str] | None = None,
+    reader: Mapping[str, str] | None = None,
     options: Mapping[str, str] | None = None,
     keys: Sequence[Any] = (),
+    first: Mapping[str, Any] | None = None,
+    unlisted: Sequence[str] = (),
 ) -> list[str]:
     """The files that an answer rules out, as the driver reads it."""
     question = {
@@ -78,18 +82,23 @@ def skipped(
         "data": schema(data),
         "partitions": schema(partitions),
         "settings": dict.fromkeys(SETTINGS) | dict(settings or {}),
+        "reader": dict(reader or {}),
         "options": dict(options or {}),
         "keys": list(keys),
     }
+    if first is not None:
+        told = planner.answer(f"{json.dumps(question | {'listing': 0})}\n[]")
+        assert told is not None
+        (number,) = struct.unpack("<q", told)
+        paths, *_ = listing(planner, number)
+        listed = "".join("01"[path not in unlisted] for path in paths)
+        question |= {"listing": number, "listed": listed, "first": first}
     text = f"{json.dumps(question)}\n{json.dumps(conjuncts)}"
     answer = planner.answer(text)
     if answer is None:
         return []
     (number,) = struct.unpack_from("<q", answer)
-    packed = planner.files(str(number))
-    (n,) = struct.unpack_from("<q", packed)
-    sizes, millis = np.frombuffer(packed, "<i8", 2 * n, 8).reshape(2, n).tolist()
-    paths = packed[8 + 16 * n :].decode().split("\0")[:-1]
+    paths, sizes, millis = listing(planner, number)
     bits = np.unpackbits(np.frombuffer(answer, np.uint8, offset=8), bitorder="little")
     ruled_out = np.flatnonzero(bits).tolist()
     for i in ruled_out:
@@ -97,6 +106,16 @@ def skipped(
         assert there.st_size == sizes[i]
         assert there.st_mtime_ns // 1_000_000 == millis[i]
     return [paths[i] for i in ruled_out]
+
+
+def listing(
+    planner: QueryPlanner, number: int
+) -> tuple[list[str], list[int], list[int]]:
+    """The paths, sizes and times of the files of a listing."""
+    packed = planner.files(str(number))
+    (n,) = struct.unpack_from("<q", packed)
+    sizes, millis = np.frombuffer(packed, "<i8", 2 * n, 8).reshape(2, n).tolist()
+    return packed[8 + 16 * n :].decode().split("\0")[:-1], sizes, millis
 
 
 @pytest.fixture
@@ -162,13 +181,28 @@ def test_names_are_those_of_the_scan(planner: QueryPlanner, table: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "scan", [{"settings": LEGACY}, {"options": {"int96rebasemode": "LEGACY"}}]
+    "scan",
+    [
+        {"settings": LEGACY},
+        {"reader": LEGACY},
+        {"options": {"int96rebasemode": "LEGACY"}},
+    ],
 )
 def test_other_values_than_those_of_the_index_are_not_judged(
     planner: QueryPlanner, table: Path, scan: Mapping[str, Any]
 ) -> None:
     assert skipped(planner, table, equal("id", 15), **scan) == []
     assert "LEGACY" in planner.records[-1].problem
+
+
+def test_names_that_are_read_otherwise_than_asked_are_not_judged(
+    planner: QueryPlanner, table: Path
+) -> None:
+    reader = {"spark.sql.caseSensitive": "true"}
+    assert skipped(planner, table, equal("id", 15), reader=reader) == []
+    assert "caseSensitive" in planner.records[-1].problem
+    alike = {"spark.sql.session.timeZone": "UTC", "skipindex.timeLimit": "9"}
+    assert skipped(planner, table, equal("id", 15), reader=alike) == OTHERS_OF_15
 
 
 def test_keys_of_a_join_are_conditions_too(planner: QueryPlanner, table: Path) -> None:
@@ -199,6 +233,62 @@ def test_keys_are_used_where_rows_are_indexed(
             json.dumps({**place, "column": column, "dimension": None})
         )
         assert (answer is not None) == is_used
+
+
+def first_rows(n: int, metadata: str = "{}") -> dict[str, Any]:
+    column = json.dumps([attribute("id", metadata)])
+    order = {"column": column, "direction": "DESC", "nulls": "NULLS LAST"}
+    return {"n": n, "order": order}
+
+
+def test_files_after_the_first_rows_are_ruled_out(
+    planner: QueryPlanner, table: Path
+) -> None:
+    """The greatest numbers are in ``month=2/3.parquet``."""
+    assert skipped(planner, table, first=first_rows(10)) == [
+        *("month=1/0.parquet", "month=1/2.parquet", "month=2/1.parquet")
+    ]
+    assert len(skipped(planner, table, first=first_rows(11))) == 2
+    assert len(skipped(planner, table, first={"n": 10, "order": None})) == 3
+    assert len(skipped(planner, table, equal("id", 15), first=first_rows(1))) == 3
+    assert planner.records[-1].condition.endswith("ORDER BY id DESC NULLS LAST LIMIT 1")
+
+
+@pytest.mark.parametrize("asked", [first_rows(10), {"n": 10, "order": None}])
+def test_rows_count_of_files_that_spark_lists_alone(
+    planner: QueryPlanner, table: Path, asked: Mapping[str, Any]
+) -> None:
+    unlisted = ["month=2/3.parquet", "month=1/0.parquet"]
+    found = skipped(planner, table, first=asked, unlisted=unlisted)
+    listed = {"month=1/2.parquet", "month=2/1.parquet"}
+    assert len(listed - set(found)) == 1
+
+
+def test_rows_of_a_replaced_file_do_not_count(
+    planner: QueryPlanner, table: Path
+) -> None:
+    skipped(planner, table)
+    put(table / "month=2/3.parquet", 0)
+    state = planner.tables.remembered(scanned_location("file", None, str(table))).state
+    assert state.paths[-1] == "month=2/3.parquet"
+    found = skipped(planner, table, first=first_rows(10))
+    assert found == ["month=1/0.parquet", "month=2/1.parquet"]
+
+
+@pytest.mark.parametrize("key", ["EXISTS_DEFAULT", "__CHAR_VARCHAR_TYPE_STRING"])
+def test_an_order_of_other_values_than_those_of_the_files_is_left_to_spark(
+    planner: QueryPlanner, table: Path, key: str
+) -> None:
+    asked = first_rows(10, json.dumps({key: "char(5)"}))
+    assert skipped(planner, table, first=asked) == []
+    assert planner.records[-1].problem == ""
+
+
+def test_rows_that_only_spark_can_judge_do_not_count(
+    planner: QueryPlanner, table: Path
+) -> None:
+    opaque = {"c": f"{CLASSES}.Rand", "t": "boolean"}
+    assert skipped(planner, table, opaque, first=first_rows(10)) == []
 
 
 def test_what_cannot_be_answered_rules_out_nothing(

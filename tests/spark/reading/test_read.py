@@ -42,6 +42,7 @@ def folder(tmp_path: Path) -> Path:
         ("id % 10 = 3", 4),
     ],
 )
+@pytest.mark.usefixtures("way")
 def test_a_plain_table(
     spark: SparkSession, folder: Path, condition: str, n_files: int
 ) -> None:
@@ -71,6 +72,7 @@ def test_an_unindexed_table_is_read_whole(spark: SparkSession, folder: Path) -> 
     assert df.count() == 40
 
 
+@pytest.mark.usefixtures("way")
 def test_trap_c34_an_empty_plan_has_the_columns_and_no_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -106,6 +108,7 @@ SPECIAL = (
 """Names that Spark may take for a pattern, or for another name."""
 
 
+@pytest.mark.usefixtures("way")
 def test_trap_c36_names_with_glob_characters(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -121,6 +124,7 @@ def test_trap_c36_names_with_glob_characters(
         assert found == [(i, half) for i in range(len(SPECIAL))]
 
 
+@pytest.mark.usefixtures("way")
 def test_trap_c36_a_folder_with_glob_characters(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -184,6 +188,7 @@ def test_a_session_that_merges_schemas(spark: SparkSession, tmp_path: Path) -> N
     check_law_7(spark, tmp_path, "a = 1", spark__sql__parquet__mergeSchema="true")
 
 
+@pytest.mark.usefixtures("way")
 def test_trap_c39_thousands_of_paths_start_no_listing_job(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -192,11 +197,12 @@ def test_trap_c39_thousands_of_paths_start_no_listing_job(
         os.link(first, tmp_path / f"{i}.parquet")
     plan = sx.plan_files("id = 5", table=tmp_path)
     context = spark.sparkContext
-    context.setJobGroup("listing", "reading a plan")
+    group = str(tmp_path)
+    context.setJobGroup(group, "reading a plan")
     try:
         df = plan.read(spark)
         tracker = context.statusTracker()
-        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup("listing"))
+        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
         stages = [i for job in jobs if job for i in job.stageIds]
         tasks = [s.numTasks for s in map(tracker.getStageInfo, stages) if s]
     finally:
@@ -217,6 +223,7 @@ def test_settings_are_restored_after_a_read(spark: SparkSession, folder: Path) -
 
 
 @pytest.mark.parametrize("gone", ["0.parquet", "2.parquet"])  # 0 has the schema
+@pytest.mark.usefixtures("way")
 def test_a_plan_whose_files_are_gone_says_so(
     spark: SparkSession, folder: Path, gone: str
 ) -> None:
@@ -284,3 +291,43 @@ def test_trap_c42_a_table_that_was_rewritten_is_read_as_it_is(
         assert rows(sx.read(folder, condition, spark=spark)) == rows(expected), (
             condition
         )
+
+
+def test_no_file_is_listed_again(spark: SparkSession, folder: Path) -> None:
+    plan = build(folder).plan("id BETWEEN 15 AND 35")
+    plan.read(spark)  # Spark looks at the one file that gives the schema
+    found = spark._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
+    before = found.METRIC_FILES_DISCOVERED().getCount()
+    df = plan.read(spark)
+    assert sorted(row.id for row in df.collect()) == [*range(15, 36)]
+    assert found.METRIC_FILES_DISCOVERED().getCount() == before
+    spark.read.parquet(str(folder)).collect()
+    assert found.METRIC_FILES_DISCOVERED().getCount() > before
+
+
+def test_plans_of_two_moments_are_not_taken_for_one(
+    spark: SparkSession, folder: Path
+) -> None:
+    # Spark computes what it takes for equal once, and so it does what is cached.
+    before = build(folder).plan("id >= 30").read(spark)
+    put(folder / "4.parquet", {"id": [40, 41], "s": ["a", "b"]})
+    after = sx.open_table(folder).plan("id >= 30").read(spark)
+    before.cache()
+    assert [before.count(), after.count()] == [10, 12]
+    alike = build(folder).plan("id >= 30").read(spark)
+    assert alike.join(after, "id").count() == 12
+    before.unpersist()
+
+
+def test_a_refreshed_plan_reads_the_table_as_it_is(
+    spark: SparkSession, folder: Path
+) -> None:
+    df = build(folder).plan("id >= 30").read(spark)
+    assert df.count() == 10
+    put(folder / "4.parquet", {"id": [40, 41], "s": ["a", "b"]})
+    assert df.count() == 10
+    spark.catalog.refreshByPath(str(folder))
+    df.cache()
+    spark.catalog.refreshByPath(str(folder))
+    assert df.count() == 12
+    df.unpersist()

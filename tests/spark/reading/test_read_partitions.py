@@ -53,6 +53,7 @@ VALUES: dict[str, Sequence[str]] = {
 LEFT_TO_SPARK = {"no_day", "arabic", "full_width", "null", "spelled"}
 
 
+@pytest.mark.usefixtures("way")
 def test_trap_c30_values_are_typed_as_spark_types_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_trap_c30_values_are_typed_as_spark_types_them(
     ],
     ids=str,
 )
+@pytest.mark.usefixtures("way")
 def test_partitions_of_every_spelling_are_read_as_from_the_whole_table(
     spark: SparkSession, tmp_path: Path, folders: list[str], conditions: list[str]
 ) -> None:
@@ -111,6 +113,7 @@ def test_partitions_of_every_spelling_are_read_as_from_the_whole_table(
 
 
 @pytest.mark.parametrize("condition", ["id = 1", "p = 2", "id > 0", "id < 0"])
+@pytest.mark.usefixtures("way")
 def test_trap_c31_files_that_are_named_keep_their_partition_columns(
     spark: SparkSession, tmp_path: Path, condition: str
 ) -> None:
@@ -127,6 +130,7 @@ def test_trap_c31_files_that_are_named_keep_their_partition_columns(
     ]
 
 
+@pytest.mark.usefixtures("way")
 def test_trap_c32_the_type_is_that_of_all_partitions(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -137,6 +141,7 @@ def test_trap_c32_the_type_is_that_of_all_partitions(
     assert [row.p for row in plan.read(spark).collect()] == ["01"]
 
 
+@pytest.mark.usefixtures("way")
 def test_a_partition_hides_a_column_of_the_files(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -158,6 +163,7 @@ def test_files_above_the_partitions_are_left_out(
     check_law_7(spark, tmp_path, "x IS NULL")
 
 
+@pytest.mark.usefixtures("way")
 def test_files_below_a_plain_folder_are_left_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from skipindex.spark.read import read
+from skipindex.spark.reading.read import read
 
 pytestmark = pytest.mark.spark
 

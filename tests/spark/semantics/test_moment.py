@@ -18,12 +18,14 @@ from skipindex.errors import PlanError
 from skipindex.planner.functions.clock import Clock
 from skipindex.planner.sql.moment import at_moment
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, rows, settings
+from tests.spark.versions import SPARK
 from tests.tables import build, put_all
 
 pytestmark = pytest.mark.spark
 
 INSTANTS = (
-    *("now()", "current_timestamp", "cast(now() AS timestamp)", "now()::timestamp_ltz"),
+    *("now()", "current_timestamp", "cast(now() AS timestamp)"),
+    *(["now()::timestamp_ltz"] if SPARK >= (4, 0) else []),
     *("date_trunc('{unit}', now())", "cast(current_date AS timestamp)"),
     *("date_trunc('{unit}', current_date)", "timestamp(curdate() - {n})"),
 )

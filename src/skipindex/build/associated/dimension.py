@@ -17,8 +17,9 @@ from skipindex.build.pending_pack import Source
 from skipindex.errors import BuildError, UnsupportedTypeError
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.storage.associated import Association, fingerprint_of
 from skipindex.table import DataFile, column_reader
-from skipindex.table.associated import Association, dimension_files, fingerprint_of
+from skipindex.table.listing import current_files
 from skipindex.table.stored import beyond, read_column
 
 MAX_ROWS: Final = 10_000_000
@@ -135,7 +136,7 @@ def _unchanged(source: Source) -> list[str]:
     Raises:
         BuildError: they are not those of the fingerprint.
     """
-    files = dimension_files(source.location)
+    files = current_files(source.location)
     if fingerprint_of(files) != source.association.fingerprint:
         raise BuildError(
             f"the table {source.location.full('')!r} changed while it was looked up "

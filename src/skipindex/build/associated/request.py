@@ -21,21 +21,21 @@ from skipindex.errors import (
 )
 from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
+from skipindex.storage.associated import (
+    AssociatedColumn,
+    Association,
+    associations_of,
+    beside,
+    fingerprint_of,
+    is_stored_name,
+    path_from,
+)
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import is_hidden_copy
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.table import ColumnInfo, TableState, open_state
-from skipindex.table.associated import (
-    AssociatedColumn,
-    Association,
-    associations_of,
-    beside,
-    dimension_files,
-    fingerprint_of,
-    is_stored_name,
-    path_from,
-)
+from skipindex.table.listing import current_files, why_void
 
 AssociatedRequest: TypeAlias = Mapping[str, AssociatedColumn]
 """By name, the associated columns that a table is to have."""
@@ -109,7 +109,7 @@ def renewed(table: TableState) -> tuple[list[Association], list[str]]:
         before = column.association
         assert before is not None
         try:
-            if column.domain is not None and not before.void(table.location):
+            if column.domain is not None and not why_void(before, table.location):
                 found.append(before)
                 continue
             again = definition(table, before)
@@ -207,12 +207,12 @@ def requests_of(
 def full_paths(sources: Iterable[Source]) -> list[str]:
     """The files that values are looked up in."""
     places = {source.location for source in sources}
-    return [p.full(found.path) for p in places for found in dimension_files(p)]
+    return [p.full(found.path) for p in places for found in current_files(p)]
 
 
 def current(table: TableState) -> list[Association]:
     """The associated columns whose dimension is as it was when they were built."""
-    return [one for one in table.associations if not one.void(table.location)]
+    return [one for one in table.associations if not why_void(one, table.location)]
 
 
 def with_associated(

@@ -161,12 +161,9 @@ class KeySetIndex:
         """How many of ``values`` are keys; at least one, if any is enough."""
         if not self.highs:
             keys = self._plain()
-            small = [
-                v
-                for v in values
-                if isinstance(v, int) and -_BEYOND_INT64 <= v < _BEYOND_INT64
-            ]
-            wanted = np.array(small, np.int64)
+            wanted = np.asarray(
+                values_between(values, -_BEYOND_INT64, _BEYOND_INT64), np.int64
+            )
             at = np.minimum(keys.searchsorted(wanted), max(0, len(keys) - 1))
             return int(np.count_nonzero(keys[at] == wanted)) if len(keys) else 0
         found = 0
@@ -191,8 +188,8 @@ class KeySetIndex:
         if not self.highs:
             keys = IntegerSet(self._plain())
             return len(values_between(keys, low, high)) > 0
-        first = -(1 << 63) if low is None else low
-        stop = 1 << 63 if high is None else high
+        first = -_BEYOND_INT64 if low is None else low
+        stop = _BEYOND_INT64 if high is None else high
         if first >= stop:
             return False
         touched = {h for h in self.highs if first >> 32 <= h <= stop - 1 >> 32}

@@ -27,7 +27,7 @@ from skipindex.planner.bound_predicate import (
     TruthValue,
     Unknown,
 )
-from skipindex.planner.functions.registry import UnsureError
+from skipindex.planner.functions.registry import UNSURE
 from skipindex.table import ColumnInfo
 
 _NAMED_VALUES: Final = SESSION_VALUES | {"USER"}
@@ -84,7 +84,7 @@ class Binder:
                 return self._asked(node)
         except NotJudgedError as refused:
             return Unknown(ex.to_sql(node), str(refused))
-        except (UnsureError, ArithmeticError):
+        except UNSURE:
             return Unknown(ex.to_sql(node), "only Spark can tell the value")
 
     def _asked(

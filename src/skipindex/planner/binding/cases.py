@@ -49,25 +49,27 @@ class BoundCase:
     columns: tuple[BoundColumn, ...]
     expression: str
     key: Hashable = field(default=None, init=False)  # conditions are not compared
-    _last: dict[Value | None, Plain | UnsureError | None] = field(
-        default_factory=dict, compare=False, repr=False
+    _last: dict[Value | None, tuple[Plain | None, ...]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
     )
+    """Of the value that was asked for last, the result; none if it is unsure."""
 
     def value(self, value: Value | None) -> Plain | None:
         """The value of the branch that is taken for ``value``.
 
         Conditions in conditions ask for the same value again and again.
         """
-        if value not in self._last:
-            self._last.clear()
+        last = self._last.get(value)
+        if last is None:
             try:
-                self._last[value] = self._value(value)
-            except UnsureError as unsure:
-                self._last[value] = unsure
-        found = self._last[value]
-        if isinstance(found, UnsureError):
+                last = (self._value(value),)
+            except UnsureError:
+                last = ()
+            self._last.clear()
+            self._last[value] = last
+        if not last:
             raise UnsureError
-        return found
+        return last[0]
 
     def _value(self, value: Value | None) -> Plain | None:
         for choice in self.choices:

@@ -43,12 +43,7 @@ from skipindex.planner.bound_predicate import BoundPredicate, leaves
 from skipindex.planner.functions import dates
 from skipindex.planner.functions.calendar import SECOND
 from skipindex.planner.functions.casts import INTEGER_BITS
-from skipindex.planner.functions.registry import (
-    Coercion,
-    Function,
-    UnsureError,
-    integer,
-)
+from skipindex.planner.functions.registry import UNSURE, Coercion, Function, integer
 
 _CLOCK_TARGETS: Final = {"DATE", "STRING", "TIMESTAMP_NTZ"}
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
@@ -210,7 +205,7 @@ def fold(term: Term) -> tuple[Literal, str] | None:
     try:
         operand = Compiler(no_column, no_condition).compile(term)
         plain = operand.value(None)
-    except (NotJudgedError, UnsureError):
+    except (NotJudgedError, *UNSURE):
         return None
     if plain is None or operand.domain is None:
         return None

@@ -31,7 +31,7 @@ from skipindex.expressions.domain import (
     float_key,
 )
 from skipindex.planner.functions.calendar import DAY, day_of_text
-from skipindex.planner.functions.decimals import fits_decimal
+from skipindex.planner.functions.decimals import ceiling_of, fits_decimal, floor_of
 from skipindex.planner.functions.registry import least_integer
 from skipindex.planner.functions.zones import fixed_offset
 
@@ -41,6 +41,7 @@ _DOUBLE_TEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _DECIMAL_TEXT: Final = re.compile(r"[+-]?[0-9]{1,18}(?:\.[0-9]{1,18})?")
+_INTEGER_TEXT: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _EXACT_DIGITS: Final = 15
 _TRUE: Final = {"true", "t", "yes", "y", "1"}
 _FALSE: Final = {"false", "f", "no", "n", "0"}
@@ -133,8 +134,8 @@ def _integer(domain: Domain, value: Literal) -> Cut | None:
         case Decimal():
             if not fits_decimal(domain, [value]):
                 return None
-            return _clamped(_ceiling(value), _floor(value) + 1)
-        case str() if re.fullmatch(r"0|-?[1-9]\d*", value, re.ASCII):
+            return _clamped(ceiling_of(value), floor_of(value) + 1)
+        case str() if _INTEGER_TEXT.fullmatch(value):
             # Read alike with and without ANSI only within the column's own type.
             number = int(value)
             limit = 1 << (domain.bits - 1)
@@ -170,7 +171,7 @@ def _truth(value: Literal) -> Cut | None:
             word = value.strip(" ").lower()
             return _at(int(word in _TRUE)) if word in _TRUE | _FALSE else None
         case bool() | int() | Decimal():
-            return _clamped(_ceiling(Decimal(value)), _floor(Decimal(value)) + 1)
+            return _clamped(ceiling_of(Decimal(value)), floor_of(Decimal(value)) + 1)
         case float():
             return Cut(*_interval_of(value, float, (0, 1)))
         case _:
@@ -233,8 +234,8 @@ def _decimal(domain: Domain, value: Literal) -> Cut | None:
     if not fits_decimal(domain, [value]):
         return None
     number = Decimal(value)
-    ge = _ceiling(number, domain.scale)
-    gt = _floor(number, domain.scale) + 1
+    ge = ceiling_of(number, domain.scale)
+    gt = floor_of(number, domain.scale) + 1
     if domain.name == "decimal":
         return _clamped(ge, gt)
     if abs(ge) > 10**38:  # beyond all values, on one side
@@ -252,22 +253,10 @@ def _decimal_of(domain: Domain, text: str) -> Decimal | None:
     """
     if domain.digits > _EXACT_DIGITS or not _DECIMAL_TEXT.fullmatch(text):
         return None
-    unscaled = Decimal(text).scaleb(domain.scale)
-    exact = unscaled == unscaled.to_integral_value()
-    return Decimal(text) if exact and abs(unscaled) < 10**domain.digits else None
-
-
-def _floor(value: Decimal, scale: int = 0) -> int:
-    # In integers: Python's Decimal rounds to the 28 digits of its context.
-    numerator, denominator = value.as_integer_ratio()
-    floor: int = numerator * 10**scale // denominator
-    return floor
-
-
-def _ceiling(value: Decimal, scale: int = 0) -> int:
-    numerator, denominator = value.as_integer_ratio()
-    ceiling: int = -(-numerator * 10**scale // denominator)
-    return ceiling
+    value = Decimal(text)
+    unscaled = floor_of(value, domain.scale)
+    exact = unscaled == ceiling_of(value, domain.scale)
+    return value if exact and abs(unscaled) < 10**domain.digits else None
 
 
 def _text(value: Literal) -> Cut | None:

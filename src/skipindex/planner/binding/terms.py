@@ -25,6 +25,7 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.scalar import answer
 from skipindex.planner.bound_predicate import (
+    NEVER,
     BoundPredicate,
     Computed,
     Leaf,
@@ -32,7 +33,7 @@ from skipindex.planner.bound_predicate import (
     Unknown,
     with_leaves,
 )
-from skipindex.planner.functions.registry import Argument, Plain, UnsureError, to_plain
+from skipindex.planner.functions.registry import UNSURE, Argument, Plain, to_plain
 
 Interval = tuple[Value | None, Value | None]
 """``low <= value < high``; None is "no bound on this side"."""
@@ -138,6 +139,8 @@ def _ranged(
         return Leaf(OneOf(column.name, (low,)), text)
     if low is None and high is None:
         return Leaf(NotNullAtom(column.name), text)
+    if low is not None and high is not None and low >= high:  # type: ignore[operator]
+        return NEVER
     return Leaf(Range(column.name, low, high), text)
 
 
@@ -150,7 +153,7 @@ def computed(operand: BoundTerm, question: Atom, text: str) -> BoundPredicate:
     def test(value: Value | None) -> bool | None:
         try:
             return answer(question, operand.domain, operand.value(value))
-        except (UnsureError, ArithmeticError):
+        except UNSURE:
             return None
 
     remembered = Remembered(test)
@@ -200,7 +203,9 @@ def merged_columns(operands: Sequence[BoundTerm]) -> tuple[BoundColumn, ...]:
 
 
 def argument_of(operand: BoundTerm) -> Argument:
-    """The argument of a resolver for ``operand``."""
+    """The argument of a resolver for ``operand``; what is always NULL has no type."""
     if operand.columns:
         return Argument(operand.domain)
-    return Argument(operand.domain, is_constant=True, value=operand.value(None))
+    value = operand.value(None)
+    domain = None if value is None else operand.domain
+    return Argument(domain, is_constant=True, value=value)

@@ -17,7 +17,7 @@ from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.inversion import BoundCall
 from skipindex.planner.binding.terms import BoundLiteral, BoundTerm, argument_of
 from skipindex.planner.functions import FUNCTIONS
-from skipindex.planner.functions.decimals import CAST_DIGITS, decimal_type
+from skipindex.planner.functions.decimals import CAST_DIGITS, decimal_type, floor_of
 from skipindex.planner.functions.registry import Builtin, Function, integer
 
 UNTYPED: Final = Domain("decimal")
@@ -92,7 +92,7 @@ def _as_decimal(operand: BoundTerm) -> BoundLiteral:
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)
     before = max(len(digits) + exponent, min(CAST_DIGITS, 38 - scale))
-    unscaled = int(value.scaleb(scale))
+    unscaled = floor_of(value, scale)
     return BoundLiteral(
         decimal_type(before + scale, scale), unscaled, operand.expression
     )

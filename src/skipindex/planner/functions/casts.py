@@ -37,7 +37,8 @@ INTEGER_BITS: Final = {
     **dict.fromkeys(("BIGINT", "LONG"), 64),
 }
 _DECIMAL: Final = re.compile(r"(?:DECIMAL|DEC|NUMERIC)\((\d+)(?:,(\d+))?\)")
-_INTEGER_TEXT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER_TEXT: Final = re.compile(r"[+-]?[0-9]{1,99}")
+"""Longer ones, of leading zeros perhaps, are left to Spark."""
 
 
 @FUNCTIONS.named("cast", takes="any string")

@@ -75,6 +75,23 @@ def fits_decimal(domain: Domain, values: Iterable[Literal]) -> bool:
     return within_38_digits(values, domain.digits - domain.scale, domain.scale)
 
 
+def floor_of(value: Decimal, scale: int = 0) -> int:
+    """``value * 10**scale``, rounded down to an integer.
+
+    In integers: Python's own arithmetic with decimals rounds to 28 digits.
+    """
+    numerator, denominator = value.as_integer_ratio()
+    floor: int = numerator * 10**scale // denominator
+    return floor
+
+
+def ceiling_of(value: Decimal, scale: int = 0) -> int:
+    """``value * 10**scale``, rounded up to an integer; see ``floor_of``."""
+    numerator, denominator = value.as_integer_ratio()
+    ceiling: int = -(-numerator * 10**scale // denominator)
+    return ceiling
+
+
 def within_38_digits(
     values: Iterable[Literal], whole: int = 0, fraction: int = 0
 ) -> bool:
@@ -84,9 +101,9 @@ def within_38_digits(
     only 38 in all; beyond that, digits after the point are dropped.
 
     Args:
-        values: Others than numbers count for nothing.
-        whole: The digits of the column before its point.
-        fraction: Those after it.
+        values: others than numbers count for nothing.
+        whole: the digits of the column before its point.
+        fraction: those after it.
     """
     for value in values:
         if isinstance(value, int | Decimal):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import (
@@ -35,6 +35,11 @@ Plain: TypeAlias = int | float | str | bytes
 
 class UnsureError(Exception):
     """Only Spark can tell the value, or whether it is an error."""
+
+
+UNSURE: Final = (UnsureError, ArithmeticError)
+"""What a function raises of values that only Spark can tell: of a number that is too
+large for Python, Python's own error."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ _CAST_TARGETS: Final = {
     *("LONG", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ"),
     *("TIMESTAMP_NTZ", "DECIMAL", "DEC", "NUMERIC"),
 }
+_MAX_PARAMETER: Final = 9
+"""Characters of a parameter of a type; no type of Spark has so many digits."""
 _WITH_UNIT: Final = {"DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF"}
 """Their first argument of three is the name of a unit, and no column."""
 
@@ -188,9 +190,16 @@ def cast_operand(cursor: Cursor, operand: Operand, type_name: str = "") -> Opera
         if cursor.next.key == "(":
             end = cursor.closing[cursor.at]
             inside = cursor.tokens[cursor.at + 1 : end]
-            parameters = [int(t.text) for t in inside if t.text.isdecimal()]
+            parameters = [_digits(t) for t in inside if t.text.isdecimal()]
             cursor.at = end + 1
     return _cast_to(operand, type_name, parameters)
+
+
+def _digits(token: Token) -> int:
+    """The number of digits that a type names."""
+    if len(token.text) > _MAX_PARAMETER:
+        raise NotJudgedError("a type of too many digits")
+    return int(token.text)
 
 
 def _cast_to(operand: Operand, type_name: str, parameters: list[int]) -> Operand:

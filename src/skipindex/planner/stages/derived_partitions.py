@@ -36,7 +36,7 @@ from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.planner.functions import calendar
 from skipindex.planner.functions.calendar import DAY
-from skipindex.planner.functions.registry import UnsureError, from_plain, whole
+from skipindex.planner.functions.registry import UNSURE, from_plain, whole
 from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.computed import probe_stats
 from skipindex.table import FileStats, TableState
@@ -95,9 +95,10 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
         raise PredicateError(f"cannot derive a partition by {text!r} ({expected})")
     try:
         bound_term = compiler.compile(term)
-    except NotJudgedError as refused:
+    except (NotJudgedError, *UNSURE) as refused:
+        why = str(refused) or "only Spark can tell its value"
         raise PredicateError(
-            f"cannot derive a partition by {text!r}: {refused} ({expected})"
+            f"cannot derive a partition by {text!r}: {why} ({expected})"
         ) from None
     if len(bound_term.columns) != 1 or bound_term.domain is None:
         raise PredicateError(f"cannot derive a partition by {text!r} ({expected})")
@@ -282,7 +283,7 @@ def _value_test(
         def same(value: Value) -> bool:
             try:
                 return answer(question, domain, virtual.value(value)) is not False
-            except UnsureError:
+            except UNSURE:
                 return True
 
         return same
@@ -292,7 +293,7 @@ def _value_test(
     for value in leaf.atom.values:
         try:
             plain = one.bound_term.value(value)
-        except UnsureError:
+        except UNSURE:
             return _folder_test(one, leaf.atom.values)
         if plain is None:
             return None

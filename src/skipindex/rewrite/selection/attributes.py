@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skipindex.errors import LayoutError, TableError
+from skipindex.storage.associated import AssociatedColumn, beside, path_from
 from skipindex.storage.file_system.location import Location
-from skipindex.table.associated import AssociatedColumn, beside, path_from
 
 Attributes = Mapping[str, AssociatedColumn]
 """By the name that a layout has for it."""

@@ -139,6 +139,9 @@ CALLS: Final[Mapping[str, Shape]] = MappingProxyType(
     )
     | _with(Part.FLAG, Abs="abs", MakeDate="make_date", Round="round")
     | _with(Part.FLAG, Ceil="ceil", Floor="floor", UnaryMinus="negative")
+    | _plain(CurrentTimestamp="current_timestamp", Now="now")
+    | _with(Part.ZONE, CurrentDate="current_date", LocalTimestamp="localtimestamp")
+    | _with(Part.FLAG, MakeInterval="make_interval")
     | _with(Part.BACKSLASH, ILike="ilike")
     | _with(
         Part.ZONE,

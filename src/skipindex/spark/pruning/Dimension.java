@@ -28,7 +28,7 @@ class Dimension {
     static final int MAX_FILES = 10000;
 
     /** Null if the side is anything else. */
-    static String json(LogicalPlan side, Attribute key) {
+    static String json(LogicalPlan side, Attribute key, PlannerCalls planner) {
         ArrayList conjuncts = new ArrayList();
         LogicalPlan node = side;
         while (!(node instanceof LogicalRelation)) {
@@ -56,6 +56,9 @@ class Dimension {
         PlannerCalls.quote(text, relation.dataSchema().json());
         text.append(",\"partitions\":");
         PlannerCalls.quote(text, relation.partitionSchema().json());
+        text.append(",\"reader\":{");
+        planner.addOthers(text, relation.sparkSession().sessionState().conf());
+        text.append('}');
         PlannerCalls.addOptions(text, relation.options());
         text.append(",\"conjuncts\":");
         PlannerCalls.quote(text, ExpressionJson.json(DataSourceStrategy$.MODULE$.normalizeExprs(

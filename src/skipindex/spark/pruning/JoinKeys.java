@@ -56,18 +56,19 @@ class JoinKeys {
             Attribute key,
             LogicalPlan side,
             boolean isSmall,
-            SessionState session) {
+            SessionState session,
+            PlannerCalls planner) {
         this.column = column;
         this.key = key;
         this.side = side;
         this.isSmall = isSmall;
         this.session = session;
-        this.dimension = dimensionOf(side, key);
+        this.dimension = dimensionOf(side, key, planner);
     }
 
-    private static String dimensionOf(LogicalPlan side, Attribute key) {
+    private static String dimensionOf(LogicalPlan side, Attribute key, PlannerCalls planner) {
         try {
-            return Dimension.json(side, key);
+            return Dimension.json(side, key, planner);
         } catch (Exception notListed) {
             return null;
         }
@@ -209,7 +210,8 @@ class JoinKeys {
             boolean isSmall = bytes.isValidLong() && bytes.toLong() <= MAX_BYTES
                 && bytes.toLong() * MIN_RATIO <= index.base.sizeInBytes();
             if (column == null) continue;
-            JoinKeys found = new JoinKeys(column, (Attribute) one[1], side, isSmall, session);
+            JoinKeys found = new JoinKeys(
+                column, (Attribute) one[1], side, isSmall, session, index.planner);
             // A large side is of use only if its attributes are indexed with the scan's rows.
             boolean isUsed = isSmall || found.dimension != null
                 && index.planner.usesOf(index.root, found).indexOf('a') >= 0;

@@ -9,6 +9,8 @@ import java.util.function.Function;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
@@ -34,7 +36,8 @@ public class PlannerCalls {
 
     /**
      * plan: a question as JSON to the number of a listing (8 bytes) and one bit for each
-     *     of its files, set if the file is ruled out; or to null, where none is.
+     *     of its files, set if the file is ruled out; or to null, where none is. Asked for
+     *     listing 0, it gives the number alone.
      * files: the number of a listing, as text, to its files.
      * usesOf: a folder, a column and the side that it is joined with, as JSON, to letters
      *     that say what leaves out files; or to null, if nothing does.
@@ -92,6 +95,17 @@ public class PlannerCalls {
                 start = end + 1;
             }
         }
+
+        /** The position of a file of the same size and time; negative if there is none. */
+        int find(FileStatus file, String below) {
+            String path = file.getPath().toUri().getPath();
+            if (!path.startsWith(below)) return -1;
+            Integer found = (Integer) positions.get(path.substring(below.length()));
+            if (found == null) return -1;
+            int i = found.intValue();
+            boolean isSame = sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
+            return isSame ? i : -1;
+        }
     }
 
     /** Which files of a listing are ruled out. */
@@ -103,20 +117,18 @@ public class PlannerCalls {
         Answer(Listing listing, byte[] bits, Path root) {
             this.listing = listing;
             this.bits = bits;
-            this.below = root.toUri().getPath() + "/";
+            this.below = prefix(root);
         }
 
-        /** Whether this is the very file that was judged, and it holds no matching row. */
+        /** Whether this is the very file that was judged, and none of its rows is needed. */
         boolean rulesOut(FileStatus file) {
-            String path = file.getPath().toUri().getPath();
-            if (!path.startsWith(below)) return false;
-            Integer found = (Integer) listing.positions.get(path.substring(below.length()));
-            if (found == null) return false;
-            int i = found.intValue();
-            return (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0
-                && listing.sizes[i] == file.getLen()
-                && listing.millis[i] == file.getModificationTime();
+            int i = listing.find(file, below);
+            return i >= 0 && (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
         }
+    }
+
+    private static String prefix(Path root) {
+        return root.toUri().getPath() + "/";
     }
 
     /** The answer to a question; null if no file is ruled out. */
@@ -130,6 +142,34 @@ public class PlannerCalls {
             report(problem);
             return null;
         }
+    }
+
+    /**
+     * The members of a question that name a listing of the planner's, and its files that
+     * Spark lists too: once, and with the same size and time. Null if there is no listing.
+     *
+     * question: the one to which the planner answers with the number of a listing alone.
+     */
+    String listed(String question, Path root, SEQ directories) {
+        byte[] told = (byte[]) plan.apply(question);
+        if (told == null) return null;
+        long number = ByteBuffer.wrap(told).order(ByteOrder.LITTLE_ENDIAN).getLong();
+        Listing listing = listing(root.toString(), number);
+        byte[] seen = new byte[listing.sizes.length];
+        String below = prefix(root);
+        scala.collection.Iterator i = directories.iterator();
+        while (i.hasNext()) {
+            scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
+            while (j.hasNext()) {
+                FileStatus file = ((FileStatusWithMetadata) j.next()).fileStatus();
+                int found = listing.find(file, below);
+                if (found >= 0) seen[found] += seen[found] < 2 ? 1 : 0;
+            }
+        }
+        StringBuilder text = new StringBuilder(",\"listing\":").append(number);
+        text.append(",\"listed\":\"");
+        for (int k = 0; k < seen.length; k++) text.append(seen[k] == 1 ? '1' : '0');
+        return text.append('"').toString();
     }
 
     /** Of each table the newest listing alone is remembered. */
@@ -207,7 +247,11 @@ public class PlannerCalls {
         return text;
     }
 
-    /** All that an answer depends on: a line of JSON, and then the conjuncts as JSON. */
+    /**
+     * All that an answer depends on: a line of JSON, and then the conjuncts as JSON.
+     *
+     * more: members of the object, each after a comma.
+     */
     String question(
             Path root,
             boolean isEstimate,
@@ -215,7 +259,9 @@ public class PlannerCalls {
             StructType data,
             StructType partitions,
             scala.collection.immutable.Map options,
+            SQLConf reader,
             String keys,
+            String more,
             String conjuncts) {
         StringBuilder text = place(root);
         text.append(",\"is_estimate\":").append(isEstimate);
@@ -232,17 +278,34 @@ public class PlannerCalls {
             text.append(':');
             quote(text, setting(conf, settings[i]));
         }
+        text.append("},\"reader\":{");
+        addOthers(text, reader);
         text.append('}');
         addOptions(text, options);
-        text.append(",\"keys\":[").append(keys).append(']');
+        text.append(",\"keys\":[").append(keys).append(']').append(more);
         return text.append("}\n").append(conjuncts).toString();
+    }
+
+    /** The settings of the session that defined a relation, where it has others. */
+    void addOthers(StringBuilder text, SQLConf reader) {
+        SQLConf conf = SQLConf.get();
+        boolean isFirst = true;
+        for (int i = 0; i < settings.length; i++) {
+            String value = setting(reader, settings[i]);
+            if (java.util.Objects.equals(value, setting(conf, settings[i]))) continue;
+            if (!isFirst) text.append(',');
+            isFirst = false;
+            quote(text, settings[i]);
+            text.append(':');
+            quote(text, value);
+        }
     }
 
     /** The options that say how times are read. */
     static void addOptions(StringBuilder text, scala.collection.immutable.Map options) {
         text.append(",\"options\":{");
-        scala.collection.Iterator pairs = options.iterator();
         boolean isFirst = true;
+        scala.collection.Iterator pairs = options.iterator();
         while (pairs.hasNext()) {
             scala.Tuple2 pair = (scala.Tuple2) pairs.next();
             String name = ((String) pair._1()).toLowerCase(java.util.Locale.ROOT);

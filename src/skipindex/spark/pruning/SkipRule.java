@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -22,28 +23,16 @@ import org.apache.spark.sql.internal.SessionState;
 public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     static final String PARQUET =
         "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat";
-    private volatile PlannerCalls planner;
-    private volatile SessionState session;
-    private volatile String id = "";
+    private final PlannerCalls planner;
+    private final SessionState session;
 
-    /** To be called before the rule is used; the arguments are those of PlannerCalls. */
-    public PlannerCalls connect(
-            String id,
-            SessionState session,
-            java.util.function.Function plan,
-            java.util.function.Function files,
-            java.util.function.Function usesOf,
-            java.util.function.Function failed,
-            String indexFolder,
-            String settings) {
-        this.id = id;
+    SkipRule(PlannerCalls planner, SessionState session) {
+        this.planner = planner;
         this.session = session;
-        this.planner = new PlannerCalls(plan, files, usesOf, failed, indexFolder, settings);
-        return planner;
     }
 
-    public String id() {
-        return id;
+    boolean isOf(PlannerCalls planner, SessionState session) {
+        return this.planner == planner && this.session == session;
     }
 
     public TreeNode apply(TreeNode plan) {
@@ -53,10 +42,20 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             boolean isJoined = hasJoin(logical);
             LogicalPlan skipping = (LogicalPlan) logical.transform(new Scans(this, isJoined));
             if (isJoined) JoinKeys.attach(skipping, session);
+            // A subquery comes here twice: by itself, and then as a part of the query.
+            if (!(logical instanceof Subquery)) attachTopRows(skipping);
             return skipping;
         } catch (Throwable problem) {
             planner.report(problem);
             return plan;
+        }
+    }
+
+    private void attachTopRows(LogicalPlan plan) {
+        try {
+            TopRows.attach(plan);
+        } catch (Throwable problem) {
+            planner.report(problem);
         }
     }
 

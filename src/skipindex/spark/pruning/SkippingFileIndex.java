@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -18,17 +19,21 @@ import org.apache.spark.sql.types.StructType;
  * another size or time, stays.
  */
 public class SkippingFileIndex implements FileIndex {
+    static final SEQ NOTHING = TO_SEQ(new ArrayList());
     final FileIndex base;
     final PlannerCalls planner;
     final Path root;
     final StructType data;
     final scala.collection.immutable.Map options;
+    /** Of the session that defined the relation: Spark reads files as it says. */
+    final SQLConf reader;
     final boolean isCatalogTable;
     volatile long estimate = -1L;
     /** Conjuncts that Spark does not pass on, as they have columns of files and of folders. */
     private volatile SEQ mixed;
     private volatile String mixedJson = "";
     private volatile ArrayList keys = new ArrayList();
+    private volatile TopRows first;
 
     SkippingFileIndex(
             HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable) {
@@ -37,6 +42,7 @@ public class SkippingFileIndex implements FileIndex {
         this.root = root;
         this.data = relation.dataSchema();
         this.options = relation.options();
+        this.reader = relation.sparkSession().sessionState().conf();
         this.isCatalogTable = isCatalogTable;
     }
 
@@ -46,19 +52,30 @@ public class SkippingFileIndex implements FileIndex {
 
     SEQ remaining(SEQ partitionFilters, SEQ dataFilters, boolean isEstimate) {
         SEQ all = base.listFiles(partitionFilters, dataFilters);
+        boolean asksAll = isEstimate || first == null || !keys.isEmpty();
         boolean asksNothing = dataFilters.isEmpty() && mixed == null && keys.isEmpty();
-        if (asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
+        if (asksAll && asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
         PlannerCalls.Answer answer;
         try {
-            String question = planner.question(
-                root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
-                isEstimate ? "" : keysJson(), ExpressionJson.json(withMixed(dataFilters)));
-            answer = planner.ask(question, root);
+            if (asksAll) {
+                String keysJson = isEstimate ? "" : keysJson();
+                answer = planner.ask(question(isEstimate, keysJson, "", withMixed(dataFilters)), root);
+            } else {
+                String more = planner.listed(question(false, "", ",\"listing\":0", NOTHING), root, all);
+                if (more == null) return all;
+                answer = planner.ask(question(false, "", more + first.json(), first.conjuncts), root);
+            }
         } catch (Throwable problem) {
             planner.report(problem);
             return all;
         }
         return answer == null ? all : without(all, answer);
+    }
+
+    private String question(boolean isEstimate, String keysJson, String more, SEQ conjuncts) {
+        return planner.question(
+            root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
+            reader, keysJson, more, ExpressionJson.json(conjuncts));
     }
 
     private static SEQ without(SEQ all, PlannerCalls.Answer answer) {
@@ -131,6 +148,11 @@ public class SkippingFileIndex implements FileIndex {
         this.keys = keys;
     }
 
+    /** Tell that the first rows of an order are enough. */
+    void setFirst(TopRows first) {
+        this.first = first;
+    }
+
     /** Tell the condition right above the scan. */
     void setCondition(SEQ conjuncts, boolean withSize) {
         ArrayList both = new ArrayList();
@@ -165,7 +187,7 @@ public class SkippingFileIndex implements FileIndex {
     /** The size of the files that remain. */
     private long bytes(SEQ conjuncts) {
         long bytes = 0L;
-        scala.collection.Iterator i = remaining(TO_SEQ(new ArrayList()), conjuncts, true).iterator();
+        scala.collection.Iterator i = remaining(NOTHING, conjuncts, true).iterator();
         while (i.hasNext()) {
             scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
             while (j.hasNext()) bytes += ((FileStatusWithMetadata) j.next()).fileStatus().getLen();
@@ -203,7 +225,8 @@ public class SkippingFileIndex implements FileIndex {
         if (!(other instanceof SkippingFileIndex)) return false;
         SkippingFileIndex index = (SkippingFileIndex) other;
         boolean isAlike = base.equals(index.base) && mixedJson.equals(index.mixedJson);
-        return isAlike && keys.isEmpty() && index.keys.isEmpty();
+        boolean areWhole = first == null && index.first == null;
+        return isAlike && areWhole && keys.isEmpty() && index.keys.isEmpty();
     }
 
     public int hashCode() {

@@ -21,10 +21,11 @@ from skipindex.planner.bound_predicate import unknowns
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import conditions
 from skipindex.spark.pruning.tables import scanned_location, types_of
-from skipindex.spark.settings import READING
+from skipindex.spark.settings import CASE, READING
+from skipindex.storage.associated import fingerprint_of
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table import ColumnInfo, TableState, declared_schema
-from skipindex.table.associated import dimension_files, fingerprint_of
+from skipindex.table.listing import current_files
 from skipindex.table.schema import Columns, columns_of
 
 _REBASE: Final = READING["spark.sql.parquet.datetimeRebaseModeInRead"]
@@ -104,7 +105,7 @@ def _known(
     ]
     if not mine:
         return
-    files = dimension_files(location)
+    files = current_files(location)
     if not _are_read(files, asked):
         return
     fingerprint = fingerprint_of(files)
@@ -130,13 +131,26 @@ def _is_of(
 def _typed(asked: Mapping[str, Any]) -> Columns | None:
     """The columns of the dimension's files as the scan types them."""
     found = declared_schema(asked["data"])
-    rebases = asked["options"].values()
-    if found is None or not all(value.lower() in _REBASE for value in rebases):
+    if found is None or not _reads_what_is_stored(asked):
         return None
     schema, refused = found
     taken = {name.lower() for name in types_of(asked["partitions"])}
     own = pa.schema([field for field in schema if field.name.lower() not in taken])
     return Columns(columns_of(own, refused, []), asked["root"])
+
+
+def _reads_what_is_stored(asked: Mapping[str, Any]) -> bool:
+    """Whether options of the scan, and settings of its session, give no other values.
+
+    Settings that it shares with the query are those of the fact's scan too.
+    """
+    reader = asked["reader"]
+    others = {name: reader[name] for name in READING.keys() & reader.keys()}
+    return (
+        all(value.lower() in _REBASE for value in asked["options"].values())
+        and all(v is None or v.lower() in READING[n] for n, v in others.items())
+        and CASE not in reader
+    )
 
 
 def _has(columns: Columns, name: str, domain: Any) -> bool:

@@ -21,6 +21,7 @@ from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.pruning.dimensions import JoinedConditions, joined_conditions
+from skipindex.spark.pruning.first_rows import FirstRows, needed_files
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.tables import (
     ScannedTable,
@@ -60,7 +61,7 @@ _PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 class QueryPlanner:
-    """Answers the questions of one session's scans; whatever fails, all is read."""
+    """Answers the questions of scans; whatever fails, all is read."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -123,12 +124,12 @@ class QueryPlanner:
         self._pool.shutdown(wait=False)
 
     def failed(self, reason: str) -> None:
-        """Warn, once a session, that a query reads all files of a table."""
+        """Warn, once, that a query reads all files of a table."""
         if not self._warned:
             self._warned = True
             LOG.warning(
                 "a query reads all files, as it could not be planned (this is said "
-                "once a session; last_plans tells of others): %s",
+                "once; last_plans tells of others): %s",
                 reason,
             )
 
@@ -139,21 +140,31 @@ class QueryPlanner:
     def _judged(self, question: Mapping[str, Any], conjuncts: str) -> bytes | None:
         start = time.perf_counter()
         settings = question["settings"]
-        _check_reading(settings, question["options"])
+        _check_reading(settings, question["reader"], question["options"])
         location = _location(question)
-        table = self.tables.current(location)
+        number = question.get("listing")
+        table = (
+            self.tables.numbered(number) if number else self.tables.current(location)
+        )
+        if number == 0:
+            return struct.pack("<q", table.number)
         judged = _judged_columns(table, question)
         asked = conditions(conjuncts, judged)
+        first = FirstRows.of(question.get("first"), judged)
         joined = _all_joined(table, asked, question)
-        plan = _plan(table, asked, joined, question, judged)
+        plan = _plan(table, asked, joined, question, judged, first)
         skipped = np.zeros(0, np.int64)
         if plan is not None:
-            skipped = np.flatnonzero(~plan.evaluation.possible)
+            kept = plan.evaluation.possible
+            if first is not None:
+                kept = needed_files(plan, table, question["listed"])
+            skipped = np.flatnonzero(~kept)
             skipped = skipped[table.unchanged(skipped)]
+        text = " AND ".join([asked.text, *_other_texts(asked, joined, question)])
         self.records.append(
             QueryPlan(
                 location.full(""),
-                " AND ".join([asked.text, *_other_texts(asked, joined, question)]),
+                text if first is None else f"{text} {first}",
                 len(table.state),
                 len(skipped),
                 time.perf_counter() - start,
@@ -170,16 +181,31 @@ class QueryPlanner:
 
 
 def _check_reading(
-    settings: Mapping[str, str | None], options: Mapping[str, str]
+    settings: Mapping[str, str | None],
+    reader: Mapping[str, str | None],
+    options: Mapping[str, str],
 ) -> None:
-    """Raise ``PlanError`` if Spark reads other values than indexes are of."""
+    """Raise ``PlanError`` if Spark reads other values than indexes are of.
+
+    Args:
+        settings: of the session that runs the query.
+        reader: those that are others in the session that defined the relation, as a
+            view that sessions share, because Spark reads the files under them.
+        options: of the scan.
+    """
     for name, accepted in READING.items():
-        value = settings[name]
-        if value is not None and value.lower() not in accepted:
-            raise PlanError(
-                f"the session has {name}={value}, under which files hold other values "
-                f"than their indexes (accepted: {', '.join(sorted(accepted))})"
-            )
+        for value in (settings[name], reader.get(name)):
+            if value is not None and value.lower() not in accepted:
+                raise PlanError(
+                    f"the session has {name}={value}, under which files hold other "
+                    "values than their indexes (accepted: "
+                    f"{', '.join(sorted(accepted))})"
+                )
+    if _CASE in reader:
+        raise PlanError(
+            f"the files are read with {_CASE}={reader[_CASE]}, as the relation's own "
+            f"session has it, and the query has {settings[_CASE]} (accepted: the same)"
+        )
     for name, value in options.items():
         if value.lower() not in _REBASE:
             raise PlanError(
@@ -269,6 +295,7 @@ def _plan(
     joined: Sequence[JoinedConditions],
     question: Mapping[str, Any],
     judged: Mapping[str, str],
+    first: FirstRows | None,
 ) -> Plan | None:
     """The plan for what was understood of the conditions; None if nothing was."""
     keys = [
@@ -276,7 +303,7 @@ def _plan(
         for name, values in [*asked.lists, *_keys(question)]
         if (key_set := _key_set(values, judged.get(name, ""))) is not None
     ]
-    if not asked.texts and not keys and not joined:
+    if not (asked.texts or keys or joined or first):
         return None
     settings = question["settings"]
     zones = [asked.zone, *(one.zone for one in joined), settings[_ZONE]]
@@ -286,4 +313,6 @@ def _plan(
         table=table.typed(question["data"]),
         timezone=next(filter(None, zones), None),
         case_sensitive=(settings[_CASE] or "").lower() == "true",
+        limit=None if first is None else first.n,
+        order_by=None if first is None else first.order_by,
     )

@@ -1,11 +1,10 @@
-"""Switching pruning on and off for a session of Spark."""
+"""Switching pruning on and off for the sessions of a Spark application."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
-from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
@@ -13,26 +12,25 @@ from pyspark.sql import SparkSession
 
 from skipindex.errors import EngineError, first_line
 from skipindex.spark.catalyst.java import SOURCES
-from skipindex.spark.janino import compile_classes, source_of
+from skipindex.spark.janino import new_object, source_of
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
-_RULE: Final = "skipindex.SkipRule"
 _CLASSES: Final = (
-    "PlannerCalls",
-    "Dimension",
-    "JoinKeys",
-    "SkippingFileIndex",
-    "SkipRule",
+    *("PlannerCalls", "Dimension", "JoinKeys", "TopRows"),
+    *("SkippingFileIndex", "SkipRule", "Sessions"),
 )
-_SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
-"""What ``Seq`` is in Spark's signatures under Scala 2.12, and since 2.13."""
+_SESSION: Final = (
+    "org.apache.spark.sql.SparkSession",
+    "org.apache.spark.sql.classic.SparkSession",
+)
+"""The class of a session with a driver in Spark 3, and since 4.0."""
 
 _pruned: Final[dict[str, Pruning]] = {}
-"""By the id of the rule, which the session in the driver has."""
+"""By the id of the Spark application."""
 
 
 class _JavaFunction:
@@ -49,17 +47,16 @@ class _JavaFunction:
 
 
 class Pruning:
-    """The optimizer rule of a session, and the planner that it asks.
+    """The planner of a Spark application, which the rules of its sessions ask.
 
     Attributes:
-        planner: answers the rule.
-        rule: the Java object.
-        calls: the Java object by which the rule asks.
+        planner: answers the rules.
+        sessions: the Java object that gives sessions their rules.
+        calls: the Java object by which rules ask.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self.planner = QueryPlanner(Tables())
-        self.id = str(uuid4())
         # The driver knows the functions by weak references alone.
         self._functions = [
             _JavaFunction(call)
@@ -73,40 +70,39 @@ class Pruning:
         gateway = _gateway(spark)
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         try:
-            (constructor,) = _rule_class(gateway, spark.version).getConstructors()
+            self.sessions = _sessions(gateway, spark.version)
         except Py4JError as error:
             raise EngineError(
                 f"Spark {spark.version} takes no rule that prunes queries: "
                 f"{first_line(error)} (accepted: an unchanged Spark 3.5 to 4.3)"
             ) from error
-        nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
-        self.rule = constructor.newInstance(nothing)
-        self.calls = self.rule.connect(
-            self.id,
-            spark._jsparkSession.sessionState(),  # noqa: SLF001
-            *self._functions,
-            FOLDER,
-            "\n".join(SETTINGS),
+        self.calls = self.sessions.connect(
+            *self._functions, FOLDER, "\n".join(SETTINGS)
         )
+
+    def close(self) -> None:
+        """Let no query ask any more."""
+        self.sessions.disconnect()
+        self.planner.close()
 
 
 def enable(spark: SparkSession) -> None:
     """See ``skipindex.enable``."""
-    if _pruning(spark) is None:
+    pruning = _pruning(spark)
+    if pruning is None:
         pruning = Pruning(spark)
-        _pruned[pruning.id] = pruning
-        _set_rules(spark, [*_rules(spark), pruning.rule])
+        for former in _pruned.values():  # its SparkContext has stopped
+            former.planner.close()
+        _pruned.clear()
+        _pruned[_application(spark)] = pruning
+    pruning.sessions.add(spark._jsparkSession)  # noqa: SLF001
 
 
 def disable(spark: SparkSession) -> None:
     """See ``skipindex.disable``."""
-    pruning = _pruning(spark)
+    pruning = _pruned.pop(_application(spark), None)
     if pruning is not None:
-        pruning.calls.setOn(False)
-        pruning.planner.close()
-        others = [rule for rule in _rules(spark) if _id(rule) != pruning.id]
-        _set_rules(spark, others)
-        del _pruned[pruning.id]
+        pruning.close()
 
 
 def register(spark: SparkSession, state: TableState) -> None:
@@ -126,30 +122,12 @@ def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
 
 def _pruning(spark: SparkSession) -> Pruning | None:
     """What the session is pruned by, if it is."""
-    found = (_pruned.get(_id(rule)) for rule in _rules(spark))
-    return next((pruning for pruning in found if pruning is not None), None)
+    return _pruned.get(_application(spark))
 
 
-def _id(rule: Any) -> str:
-    """Of a rule of ours; empty for others."""
-    return str(rule.id()) if rule.getClass().getName() == _RULE else ""
-
-
-def _rules(spark: SparkSession) -> list[Any]:
+def _application(spark: SparkSession) -> str:
     _gateway(spark)
-    rules = spark._jsparkSession.experimental().extraOptimizations()  # noqa: SLF001
-    return [rules.apply(i) for i in range(rules.size())]
-
-
-def _set_rules(spark: SparkSession, rules: Sequence[Any]) -> None:
-    jvm = _gateway(spark).jvm
-    listed = jvm.java.util.ArrayList()
-    for rule in rules:
-        listed.add(rule)
-    experimental = spark._jsparkSession.experimental()  # noqa: SLF001
-    # Scala's name of the setter, which is no name in Python.
-    set_rules = getattr(experimental, "extraOptimizations_$eq")
-    set_rules(jvm.PythonUtils.toSeq(listed))
+    return spark.sparkContext.applicationId
 
 
 def _gateway(spark: SparkSession) -> Any:
@@ -168,20 +146,19 @@ def _gateway(spark: SparkSession) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _rule_class(gateway: Any, version: str) -> Any:
-    """The class of the rule.
+def _sessions(gateway: Any, version: str) -> Any:
+    """The Java object that gives sessions their rules.
 
-    It is compiled once for every JVM, as Py4J takes classes of one name for one class.
+    There is one for every JVM, as Spark forgets no extension, and as Py4J takes classes
+    of one name for one class.
 
     Args:
         gateway: the way to the driver.
         version: of Spark.
     """
-    scala = gateway.jvm.scala.util.Properties.versionNumberString()
     words = {
-        "TO_SEQ": "(SEQ) org.apache.spark.api.python.PythonUtils.toSeq",
-        "SEQ": _SEQ[scala.startswith("2.13")],
         " SCAN_STREAM": ", scan.stream()" if version >= "4" else "",
+        "(SESSION": f"({_SESSION[version >= '4']}",
     }
     sources = dict(SOURCES)
     for name in _CLASSES:
@@ -189,5 +166,4 @@ def _rule_class(gateway: Any, version: str) -> Any:
         for word, meaning in words.items():
             text = text.replace(word, meaning)
         sources[f"skipindex.{name}"] = text
-    loader = compile_classes(gateway.jvm, sources)
-    return [loader.loadClass(name) for name in sources][-1]
+    return new_object(gateway, sources)

@@ -27,7 +27,8 @@ from skipindex.rewrite.selection.attributes import from_json
 from skipindex.rewrite.selection.eligible_files import eligible_files
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
-from skipindex.spark.read import read_files, table_schema
+from skipindex.spark.reading.frames import read_files
+from skipindex.spark.reading.schema import table_schema
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.settings import check_session
 from skipindex.spark.writers.write import write_table
@@ -37,8 +38,8 @@ from skipindex.spark.writers.writing import (
     own_session,
     sorted_within,
 )
+from skipindex.storage.associated import AssociatedColumn
 from skipindex.table import TableState, open_state
-from skipindex.table.associated import AssociatedColumn
 
 _JOINS: Final = 200
 """Bins that one job joins; each is a part of its plan."""
@@ -140,8 +141,7 @@ class _RowWriter:
                     for f in found
                 ]
             )
-        location = self.table.location
-        paths = [location.spark_path(file.path) for file in files]
+        paths = [file.path for file in files]
         return read_files(self.spark, self.table, paths, self._schema)
 
 

@@ -21,6 +21,7 @@ from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
+from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -32,7 +33,6 @@ from skipindex.table import (
     require_plain,
     table_of,
 )
-from skipindex.table.associated import AssociatedColumn
 
 
 def write_table(

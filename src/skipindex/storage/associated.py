@@ -19,11 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from skipindex.errors import SkipIndexError, TableError, first_line
+from skipindex.errors import TableError
 from skipindex.expressions.domain import Domain
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.log import newest_snapshot
-from skipindex.table.listing import live_files
 
 _STORED: Final = re.compile(r".+ via [0-9a-f]{32}", re.DOTALL)
 
@@ -84,23 +82,6 @@ class Association:
         """The dimension's folder, on the file system of the fact's."""
         return beside(fact, self.path)
 
-    def void(self, fact: Location) -> str:
-        """Why what is built is not true of the dimension as it is now; empty if it is.
-
-        The dimension's files are listed.
-        """
-        place = self.location(fact)
-        try:
-            now = fingerprint_of(dimension_files(place))
-        except (SkipIndexError, OSError) as error:
-            return f"the table {place.full('')!r} cannot be listed: {first_line(error)}"
-        if now == self.fingerprint:
-            return ""
-        return (
-            f"the table {place.full('')!r} has changed since column {self.name!r} was "
-            "indexed (refresh_indexes indexes it again)"
-        )
-
     def to_json(self) -> dict[str, Any]:
         """As the property ``associated`` has it, under the name."""
         return {
@@ -142,16 +123,6 @@ def associations_of(record: Mapping[str, Any] | None) -> tuple[Association, ...]
 def is_stored_name(name: str) -> bool:
     """Whether what is built under this name may be of an associated column."""
     return _STORED.fullmatch(name) is not None
-
-
-def dimension_files(location: Location) -> list[FileInfo]:
-    """The files that hold the dimension's rows now.
-
-    Raises:
-        SkipIndexError: they cannot be told.
-        OSError: the folder cannot be listed.
-    """
-    return live_files(location, newest_snapshot(location))
 
 
 def fingerprint_of(files: Sequence[FileInfo]) -> str:

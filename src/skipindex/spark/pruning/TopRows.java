@@ -1,0 +1,188 @@
+package skipindex;
+
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Offset;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * The rows of a scan that a query needs: the first of an order, or any so many.
+ *
+ * A file is not needed if even its best row comes after enough rows of other files that
+ * certainly match. Ties are read, so that Spark chooses among the same rows. Any rows do
+ * only where the query makes nothing but constants of them, as EXISTS does.
+ */
+class TopRows {
+    private static final String[] LENIENT = {"ignoreCorruptFiles", "ignoreMissingFiles"};
+
+    /** From so many rows on Spark sorts all of them. */
+    private static final String SORTED = "spark.sql.execution.topKSortFallbackThreshold";
+
+    /** All that a row has to fulfil. */
+    final SEQ conjuncts;
+    private final long n;
+    private final Attribute column;
+    private final SortOrder order;
+
+    private TopRows(SEQ conjuncts, long n, Attribute column, SortOrder order) {
+        this.conjuncts = conjuncts;
+        this.n = n;
+        this.column = column;
+        this.order = order;
+    }
+
+    /** Tell every scan below a LIMIT, in subqueries too, which rows are needed of it. */
+    static void attach(LogicalPlan plan) {
+        IdentityHashMap uses = new IdentityHashMap();
+        walk(plan, uses, false);
+        walk(plan, uses, true);
+    }
+
+    /** Counts the scans of each file index; then tells those that one scan alone has. */
+    private static void walk(LogicalPlan node, IdentityHashMap uses, boolean tells) {
+        if (tells && node instanceof GlobalLimit) attachBelow((GlobalLimit) node, uses);
+        SkippingFileIndex index = tells ? null : indexOf(node);
+        if (index != null) {
+            uses.put(index, Boolean.valueOf(!uses.containsKey(index)));
+            index.setFirst(null); // what another rule has changed since does not count
+        }
+        scala.collection.Iterator children = node.children().iterator();
+        while (children.hasNext()) walk((LogicalPlan) children.next(), uses, tells);
+        scala.collection.Iterator subqueries = node.subqueries().iterator();
+        while (subqueries.hasNext()) walk((LogicalPlan) subqueries.next(), uses, tells);
+    }
+
+    /** The index of a scan in which files are skipped; null for all other nodes. */
+    static SkippingFileIndex indexOf(LogicalPlan node) {
+        if (!(node instanceof LogicalRelation)) return null;
+        LogicalRelation scan = (LogicalRelation) node;
+        if (!(scan.relation() instanceof HadoopFsRelation)) return null;
+        Object location = ((HadoopFsRelation) scan.relation()).location();
+        return location instanceof SkippingFileIndex ? (SkippingFileIndex) location : null;
+    }
+
+    private static void attachBelow(GlobalLimit limit, IdentityHashMap uses) {
+        if (!limit.deterministic()) return;
+        // Spark writes LIMIT n OFFSET m so that every task gives n + m rows.
+        long n = number(limit.limitExpr());
+        LogicalPlan node = limit.child();
+        if (node instanceof Offset) {
+            n += number(((Offset) node).offsetExpr());
+            node = ((Offset) node).child();
+        }
+        if (!(node instanceof LocalLimit) || number(((LocalLimit) node).limitExpr()) != n) return;
+        node = ((LocalLimit) node).child();
+        boolean isConstant = isConstant(node);
+        while (node instanceof Project) node = ((Project) node).child();
+        SortOrder order = null;
+        if (node instanceof Sort) {
+            Sort sort = (Sort) node;
+            if (!sort.global() || n >= Long.parseLong(SQLConf.get().getConfString(SORTED))) return;
+            order = (SortOrder) sort.order().apply(0);
+            node = sort.child();
+        } else if (!isConstant) return;
+        Expression key = order == null ? null : order.child();
+        for (; node instanceof Project; node = ((Project) node).child()) {
+            if (key != null) key = source(key, (Project) node);
+            if (key == null && order != null) return;
+        }
+        ArrayList split = new ArrayList();
+        if (node instanceof Filter) {
+            SkipRule.split(((Filter) node).condition(), split);
+            node = ((Filter) node).child();
+        }
+        SkippingFileIndex index = indexOf(node);
+        if (n < 1 || index == null || !Boolean.TRUE.equals(uses.get(index))) return;
+        if (index.hasKeys() || isLenient(index)) return;
+        LogicalRelation scan = (LogicalRelation) node;
+        Attribute column = key == null ? null : columnOf(scan, key);
+        if (order != null && column == null) return;
+        SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(TO_SEQ(split), scan.output());
+        index.setFirst(new TopRows(conjuncts, n, column, order));
+    }
+
+    /** A literal number; one that no number is equal to for all else. */
+    private static long number(Expression expression) {
+        Object value = expression instanceof Literal ? ((Literal) expression).value() : null;
+        return value instanceof Integer ? ((Integer) value).longValue() : Long.MIN_VALUE / 4;
+    }
+
+    /** Whether all rows are the same, whatever the files hold. */
+    private static boolean isConstant(LogicalPlan node) {
+        if (!(node instanceof Project)) return false;
+        scala.collection.Iterator made = ((Project) node).projectList().iterator();
+        while (made.hasNext()) {
+            Object one = made.next();
+            if (!(one instanceof Alias) || !((Alias) one).child().foldable()) return false;
+        }
+        return true;
+    }
+
+    /** What a column of a projection's output is below it; null if it is computed there. */
+    private static Expression source(Expression key, Project project) {
+        if (!(key instanceof AttributeReference)) return null;
+        scala.collection.Iterator made = project.projectList().iterator();
+        while (made.hasNext()) {
+            NamedExpression one = (NamedExpression) made.next();
+            if (!one.exprId().equals(((Attribute) key).exprId())) continue;
+            return one instanceof Alias ? ((Alias) one).child() : (Expression) one;
+        }
+        return null;
+    }
+
+    /** The scan's own attribute, whose metadata tells how the column is read. */
+    static Attribute columnOf(LogicalRelation scan, Expression key) {
+        if (!(key instanceof AttributeReference)) return null;
+        scala.collection.Iterator output = scan.output().iterator();
+        while (output.hasNext()) {
+            Attribute one = (Attribute) output.next();
+            if (one.exprId().equals(((Attribute) key).exprId())) return one;
+        }
+        return null;
+    }
+
+    /** Whether Spark leaves out files that it cannot read, so that rows may be missing. */
+    static boolean isLenient(SkippingFileIndex index) {
+        for (int i = 0; i < LENIENT.length; i++) {
+            String asSet = SQLConf.get().getConfString("spark.sql.files." + LENIENT[i], "false");
+            if (!asSet.equalsIgnoreCase("false")) return true;
+            scala.collection.Iterator names = index.options.keysIterator();
+            while (names.hasNext()) {
+                if (LENIENT[i].equalsIgnoreCase((String) names.next())) return true;
+            }
+        }
+        return false;
+    }
+
+    /** The member of a question. */
+    String json() {
+        StringBuilder text = new StringBuilder(",\"first\":{\"n\":").append(n);
+        text.append(",\"order\":");
+        if (order == null) return text.append("null}").toString();
+        ArrayList only = new ArrayList();
+        only.add(column);
+        text.append("{\"column\":");
+        PlannerCalls.quote(text, ExpressionJson.json(TO_SEQ(only)));
+        text.append(",\"direction\":");
+        PlannerCalls.quote(text, order.direction().sql());
+        text.append(",\"nulls\":");
+        PlannerCalls.quote(text, order.nullOrdering().sql());
+        return text.append("}}").toString();
+    }
+}

@@ -1,0 +1,86 @@
+"""Files that hold none of the first rows of a query's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skipindex.expressions.arrays import Mask
+from skipindex.planner.plan import Plan
+from skipindex.planner.stages.limit import needed
+from skipindex.planner.stages.row_counts import RowCounts
+from skipindex.spark.catalyst.node import read_nodes
+from skipindex.spark.catalyst.sql_text import OPAQUE
+from skipindex.spark.catalyst.translator import Translator
+from skipindex.spark.pruning.tables import ScannedTable
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """The rows of a scan that a query needs, as ``TopRows.java`` asks for them.
+
+    Args:
+        n: so many; 1 or more.
+        order_by: the first key of their order, in SQL; None is any rows.
+    """
+
+    n: int
+    order_by: str | None
+
+    @classmethod
+    def of(
+        cls, asked: Mapping[str, Any] | None, columns: Mapping[str, str]
+    ) -> FirstRows | None:
+        """What a question asks; None is all rows, or an order that is not known.
+
+        Args:
+            asked: the member ``first`` of the question.
+            columns: as for ``conditions``.
+        """
+        if asked is None:
+            return None
+        order = asked["order"]
+        if order is None:
+            return cls(asked["n"], None)
+        (node,) = read_nodes(order["column"])
+        column = Translator(columns).text(node)
+        if column == OPAQUE:
+            return None
+        return cls(asked["n"], f"{column} {order['direction']} {order['nulls']}")
+
+    def __str__(self) -> str:
+        order = "" if self.order_by is None else f"ORDER BY {self.order_by} "
+        return f"{order}LIMIT {self.n}"
+
+
+def needed_files(plan: Plan, table: ScannedTable, listed: str) -> Mask:
+    """The files that may hold one of the first rows of the plan's order.
+
+    Rows count where they certainly match, in a file that Spark reads as it was judged.
+
+    Args:
+        plan: with a limit.
+        table: the table of the plan, with the files as they were listed.
+        listed: a 1 for each file that Spark lists just so.
+    """
+    found, counts = plan.evaluation, plan.row_counts
+    column = None
+    for key in plan.row_limit.order_by[:1]:
+        column = found.table.resolve(
+            key.column.parts[0], case_sensitive=plan.session.case_sensitive
+        )
+
+    def with_matches(lower: np.ndarray) -> Mask:
+        bounds = RowCounts(lower, counts.upper)
+        return needed(found, bounds, plan.row_limit, column).mask
+
+    is_listed = np.frombuffer(listed.encode(), np.uint8) == ord("1")
+    lower = np.where(is_listed, counts.lower, 0)
+    if np.array_equal(with_matches(lower), found.possible):
+        return found.possible
+    counted = np.flatnonzero(lower)
+    lower[counted[~table.unchanged(counted)]] = 0
+    return with_matches(lower)

@@ -1,0 +1,177 @@
+"""Plans read through Spark: the same rows and columns as the whole table."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
+
+from skipindex.errors import PlanError
+from skipindex.expressions import Predicate
+from skipindex.planner.plan import Moment, Plan, check_stored, plan_files
+from skipindex.planner.stages.limit import SortKey
+from skipindex.spark.reading.frames import read_files
+from skipindex.spark.reading.schema import opened_in, table_schema, typed
+from skipindex.spark.settings import (
+    check_session,
+    is_case_sensitive,
+    session_settings,
+    setting,
+)
+from skipindex.storage.file_system.location import Location
+from skipindex.table import TableState
+
+
+def read(
+    spark: SparkSession,
+    table: TableState | Location | str | os.PathLike[str],
+    predicate: str | Predicate | Column,
+    *,
+    plain: bool = False,
+) -> DataFrame:
+    """See ``skipindex.read``."""
+    opened = opened_in(spark, table, plain=plain)
+    schema = table_schema(spark, opened)
+    plan = plan_files(
+        predicate,
+        table=typed(opened, schema),
+        timezone=setting(spark, "spark.sql.session.timeZone"),
+        case_sensitive=is_case_sensitive(spark),
+    )
+    check_session(spark)
+    check_stored(plan)
+    return _matching(spark, plan, schema)
+
+
+def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
+    """The matching rows of a plan; see ``Plan.read``."""
+    return _matching(spark, plan, _schema_of(spark, plan))
+
+
+def _matching(spark: SparkSession, plan: Plan, schema: StructType) -> DataFrame:
+    rows = read_files(spark, plan.table, plan.paths, schema).where(
+        _condition(spark, plan)
+    )
+    if plan.row_limit.order_by:
+        rows = rows.orderBy(*map(_sort_column, plan.row_limit.order_by))
+    return rows if plan.row_limit.limit is None else rows.limit(plan.row_limit.limit)
+
+
+def count_plan(spark: SparkSession, plan: Plan) -> int:
+    """How many rows match, from the files where the plan does not know it."""
+    schema = _schema_of(spark, plan)
+    table, counts = plan.table, plan.row_counts
+    known = int(counts.lower[counts.exact].sum())
+    unread = [table.paths[i] for i in np.flatnonzero(~counts.exact)]
+    rows = read_files(spark, table, unread, schema).where(_condition(spark, plan))
+    return known + rows.count()
+
+
+def count_files(
+    spark: SparkSession, plan: Plan, files: Sequence[int]
+) -> dict[int, int]:
+    """How many rows of each of these files match, by its place in the table.
+
+    Spark counts them without its own file skipping, which loses rows (NaN).
+    """
+    schema = _schema_of(spark, plan)
+    if not files:
+        return {}
+    table = plan.table
+    paths = [table.paths[i] for i in files]
+    full = map(table.location.spark_path, paths)
+    place = {_uri(path): i for path, i in zip(full, files, strict=True)}
+    with session_settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
+        rows = read_files(spark, table, paths, schema).where(_condition(spark, plan))
+        counted = rows.groupBy(sf.input_file_name()).count().collect()
+    found = dict.fromkeys(files, 0)
+    for name, n in counted:
+        found[place[_uri(unquote(str(name)))]] = int(n)
+    return found
+
+
+def _uri(path: str) -> str:
+    """One spelling: Spark writes ``file:/`` with one slash or three."""
+    return re.sub("^file:/+", "file:/", path)
+
+
+def _sort_column(key: SortKey) -> Column:
+    ordered = sf.expr(str(key.column))
+    match key.descending, key.nulls_first:
+        case True, True:
+            return ordered.desc_nulls_first()
+        case True, False:
+            return ordered.desc_nulls_last()
+        case False, True:
+            return ordered.asc_nulls_first()
+        case _:
+            return ordered.asc_nulls_last()
+
+
+def _condition(spark: SparkSession, plan: Plan) -> str | Column:
+    """A ``Column`` may hold what no text can say, such as a Python function."""
+    if plan.moment is not None and plan.moment.has_rules:
+        _check_moment(spark, plan.moment)
+    return plan.where if plan.condition is None else plan.condition
+
+
+def _check_moment(spark: SparkSession, moment: Moment) -> None:
+    """Raise ``PlanError`` where Spark computes a constant of the moment otherwise.
+
+    The rows would be those of the plan, but not those that the condition asks for.
+    """
+    known = [constant for constant in moment.constants if constant.value is not None]
+    tests = ", ".join(f"({one.engine_text}) <=> {one.value}" for one in known)
+    answers = spark.sql(f"SELECT {tests}").head() if known else ()
+    for constant, is_alike in zip(known, answers or (), strict=True):
+        if not is_alike:
+            raise PlanError(
+                f"at {moment.now} Spark takes {constant.text} for another value than "
+                f"{constant.value}: its rules of the time zone are others than those "
+                "of Python (accepted: another tzdata or Java, or the literal)"
+            )
+
+
+def _schema_of(spark: SparkSession, plan: Plan) -> StructType:
+    """The schema of the plan's table; ``PlanError`` if it is another in this session.
+
+    Settings such as ``spark.sql.parquet.mergeSchema`` give columns other types.
+    """
+    _check_session(spark, plan)
+    schema = table_schema(spark, plan.table)
+    here = {
+        leaf.name: leaf.domain
+        for found in typed(plan.table, schema).columns
+        for leaf in found.leaves
+    }
+    for leaf in (leaf for named in plan.columns for leaf in named.leaves):
+        if leaf.domain is not None and leaf.domain != here.get(leaf.name):
+            raise PlanError(
+                f"the session gives column {leaf.name!r} another type than the plan, "
+                f"which took it from {plan.table.schema_path!r} (skipindex.read plans "
+                "with the types of the session)"
+            )
+    return schema
+
+
+def _check_session(spark: SparkSession, plan: Plan) -> None:
+    """Raise ``PlanError`` where the settings are not those of the plan."""
+    zone = plan.session.timezone
+    actual = setting(spark, "spark.sql.session.timeZone")
+    if zone is not None and zone != actual:
+        raise PlanError(
+            f"the plan is for time zone {zone!r}, the session has {actual!r}; plan "
+            "again with the session's, or use skipindex.read"
+        )
+    if plan.session.case_sensitive != is_case_sensitive(spark):
+        raise PlanError(
+            f"the plan has case_sensitive={plan.session.case_sensitive}, the session "
+            f"has spark.sql.caseSensitive={setting(spark, 'spark.sql.caseSensitive')}"
+        )
+    check_session(spark)

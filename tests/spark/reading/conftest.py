@@ -1,0 +1,15 @@
+"""Both ways in which Spark comes to know the files of a plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from skipindex.spark.reading import frames
+
+
+@pytest.fixture(params=["given", "listed"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Spark is given our listing, or it lists the paths of the files."""
+    if request.param == "listed":
+        monkeypatch.setattr(frames, "_relation", lambda _: None)
+    return str(request.param)
