@@ -216,10 +216,10 @@ def test_a_dimension_that_changes_during_the_build_is_not_believed(
 ) -> None:
     real = dimensions.Dimension.column
 
-    def changed(self: Any, file: Any, one: Any) -> Any:
+    def changed(self: Any, keys: Any, one: Any) -> Any:
         if not (star / "d" / "2.parquet").exists():
             add(star)
-        return real(self, file, one)
+        return real(self, keys, one)
 
     monkeypatch.setattr(dimensions.Dimension, "column", changed)
     table = build(star)

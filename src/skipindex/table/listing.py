@@ -130,7 +130,8 @@ def current_files(location: Location) -> list[FileInfo]:
         SkipIndexError: they cannot be told.
         OSError: the folder cannot be listed.
     """
-    return live_files(location, newest_snapshot(location))
+    has_log = latest_version(location) >= 0
+    return live_files(location, newest_snapshot(location) if has_log else no_snapshot())
 
 
 def why_void(one: Association, fact: Location) -> str:

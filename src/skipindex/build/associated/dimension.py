@@ -72,26 +72,23 @@ class Dimension:
         _check_distinct(distinct, source)
         return cls(distinct, encoded.indices, encoded.dictionary)
 
-    def column(self, file: DataFile, one: Association) -> EncodedColumn:
-        """The attribute of every row of a file of the fact; NULL without a match.
-
-        Raises:
-            UnsupportedTypeError: Spark may read other keys than the file stores.
-        """
-        keys = read(file, one.key, one.key_domain)
+    def column(self, keys: EncodedColumn, one: Association) -> EncodedColumn:
+        """The attribute of every row with these keys; NULL without a match."""
         found = pc.index_in(pa.array(keys.values), value_set=self.keys)
         codes = _spread(self.codes.take(found), keys)
         return EncodedColumn.of_entries(one.stored, codes, self.entries, one.domain)
 
 
 class Dimensions:
-    """The dimensions that a task has read so far."""
+    """The dimensions that a task has read so far, and the keys of its last file."""
 
     def __init__(self) -> None:
         self._read: dict[Source, Dimension] = {}
+        self._file: DataFile | None = None
+        self._keys: dict[tuple[str, Domain], EncodedColumn] = {}
 
     def column(self, file: DataFile, source: Source) -> EncodedColumn:
-        """As ``Dimension.column``.
+        """The attribute of every row of a file of the fact; NULL without a match.
 
         Raises:
             BuildError: as ``Dimension.read``.
@@ -99,7 +96,13 @@ class Dimensions:
         """
         if source not in self._read:
             self._read[source] = Dimension.read(source)
-        return self._read[source].column(file, source.association)
+        if self._file is not file:
+            self._file, self._keys = file, {}
+        one = source.association
+        key = one.key, one.key_domain
+        if key not in self._keys:
+            self._keys[key] = read(file, *key)
+        return self._read[source].column(self._keys[key], one)
 
 
 def read(file: DataFile, name: str, domain: Domain) -> EncodedColumn:
