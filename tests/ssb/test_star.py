@@ -63,7 +63,7 @@ def test_the_table_has_a_line_a_query_and_sums() -> None:
     lines = star_table_of("some", [OUTCOME, tight]).splitlines()
     assert len({len(line) for line in lines if line.startswith("Q")}) == 1
     assert lines[-2].split()[:5] == ["all", "20", "20", "8", "7"]
-    assert lines[-1].startswith("1 of 2 queries read only files with")
+    assert lines[-1].startswith("1 of 2 queries read only files that hold")
 
 
 @pytest.fixture(scope="module")

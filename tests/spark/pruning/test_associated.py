@@ -113,7 +113,7 @@ JOINS = {
     "ON customer = c.key AND c.city = 'city 7'": 1,
     "SELECT count(*) FROM orders RIGHT JOIN (SELECT * FROM customers c WHERE "
     "c.city = 'city 3') c ON customer = c.key": 1,
-    "SELECT count(*) FROM orders JOIN (SELECT key + 0 AS k FROM customers WHERE "
+    "SELECT count(*) FROM orders JOIN (SELECT key % 1000 AS k FROM customers WHERE "
     "city = 'city 3') ON customer = k": N_FILES,
     "SELECT count(*) FROM orders JOIN (SELECT key AS k, city AS town FROM customers) "
     "ON customer = k WHERE town = 'city 3'": 1,

@@ -156,6 +156,11 @@ def test_what_cannot_be_looked_up_is_refused(
             sx.via("id", customer, "c_custkey", "region"),
             sx.via("id", customer, "size", "region"),
         )
+    texts = pa.table({"key": ["1", "01"], "region": ["r1", "r2"]})
+    (tmp_path / "texts").mkdir()
+    pq.write_table(texts, tmp_path / "texts" / "0.parquet")
+    with pytest.raises(LayoutError, match="they are bigint and string"):
+        write(sx.via("id", tmp_path / "texts", "key", "region"))
     assert not (tmp_path / "t").exists()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, types
 from pyspark.sql import functions as sf
 
 from skipindex.errors import LayoutError, first_line
@@ -18,18 +18,21 @@ def with_attributes(df: DataFrame, attributes: Attributes) -> DataFrame:
     repeats sends a row to the same file.
 
     Raises:
-        LayoutError: a joined table cannot be read, or lacks a column, or ``df`` does.
+        LayoutError: a joined table cannot be read, or lacks a column, or ``df`` does,
+            or the two keys are not of one kind.
     """
     for name, one in attributes.items():
         path = one.location.spark_path()
-        if one.key not in df.columns or name in df.columns:
+        key = f"key of {name}"
+        if one.key not in df.columns or {name, key} & set(df.columns):
             raise LayoutError(
                 f"cannot look up {name!r}: the rows need a column {one.key!r}, and "
                 f"none of that name (columns: {', '.join(df.columns)})"
             )
-        key = f"key of {name}"
         try:
-            rows = df.sparkSession.read.parquet(path)
+            reader = df.sparkSession.read.option("__globPaths__", "false")
+            rows = reader.parquet(path)
+            _check_kinds(df.select(column(one.key)), rows.select(column(one.table_key)))
             looked_up = (
                 rows.where(column(one.table_key).isNotNull())
                 .groupBy(column(one.table_key).alias(key))
@@ -42,3 +45,19 @@ def with_attributes(df: DataFrame, attributes: Attributes) -> DataFrame:
             ) from error
         df = joined.drop(key)
     return df
+
+
+def _check_kinds(rows: DataFrame, table: DataFrame) -> None:
+    """Raise ``LayoutError`` if a row could meet two keys: those are distinct as text.
+
+    ``1`` equals both ``'1'`` and ``'01'``, so the row would be there twice.
+    """
+    (one,), (other,) = rows.schema, table.schema
+    kinds = (one.dataType, other.dataType)
+    are_integers = all(isinstance(kind, types.IntegralType) for kind in kinds)
+    if not are_integers and kinds != (types.StringType(), types.StringType()):
+        shown = " and ".join(kind.simpleString() for kind in kinds)
+        raise LayoutError(
+            f"cannot look up {one.name!r} as {other.name!r}: they are {shown} "
+            "(accepted: two integers, or two strings)"
+        )
