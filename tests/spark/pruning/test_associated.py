@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from tests.spark.pruning.scans import files_read, with_and_without
+from tests.spark.versions import since
 
 pytestmark = pytest.mark.spark
 
@@ -306,6 +307,7 @@ def test_other_files_of_the_dimension_than_those_looked_up(
         assert some == everything
 
 
+@since(4, 0, what="a reader that takes INT32 for bigint")
 def test_another_type_of_the_facts_key(pruned: SparkSession, folder: Path) -> None:
     define(pruned, folder)
     frame = pruned.read.schema("customer bigint, price bigint")
