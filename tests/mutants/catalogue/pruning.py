@@ -10,6 +10,8 @@ _TESTS: Final = ("tests/spark/pruning/test_query_planner.py",)
 _ANSWERS: Final = ("tests/spark/pruning/test_asked.py",)
 _ROWS: Final = ("tests/planner/test_answers.py",)
 
+_DIMENSIONS: Final = ("tests/spark/pruning/test_dimensions.py",)
+
 PRUNING: Final = (
     Mutant(
         "replaced-file-skipped",
@@ -66,6 +68,78 @@ PRUNING: Final = (
         "True",
         "a commit is not seen by later queries",
         _TESTS,
+    ),
+    Mutant(
+        "other-files-of-a-dimension",
+        "spark.pruning.dimensions._are_read",
+        "sorted(listed) == now",
+        "True",
+        "Spark joins other files than those whose rows were looked up",
+        _DIMENSIONS,
+    ),
+    Mutant(
+        "dimension-of-another-time",
+        "spark.pruning.dimensions._known",
+        "one.fingerprint == fingerprint",
+        "True",
+        "a dimension that has changed is judged by its former content",
+        _DIMENSIONS,
+    ),
+    Mutant(
+        "dimension-of-other-types",
+        "spark.pruning.dimensions._has",
+        "info.domain == domain",
+        "True",
+        "Spark joins other values than those that were looked up",
+        _DIMENSIONS,
+    ),
+    Mutant(
+        "dimension-of-other-days",
+        "spark.pruning.dimensions._reads_what_is_stored",
+        "all((value.lower() in _REBASE for value in asked['options'].values()))",
+        "True",
+        "Spark joins other days than those that were looked up",
+        _DIMENSIONS,
+    ),
+    Mutant(
+        "dimension-of-another-session",
+        "spark.pruning.dimensions._reads_what_is_stored",
+        "all((v is None or v.lower() in READING[n] for n, v in others.items()))",
+        "True",
+        "the dimension is read as the session that defined it says",
+        _DIMENSIONS,
+    ),
+    Mutant(
+        "partition-of-a-dimension",
+        "spark.pruning.dimensions._typed",
+        "field.name.lower() not in taken",
+        "True",
+        "Spark takes an attribute from names of folders, not from the files",
+        _DIMENSIONS,
+    ),
+    Mutant(
+        "other-key-of-a-dimension",
+        "spark.pruning.dimensions._is_of",
+        "one.table_key == asked['key']",
+        "True",
+        "rows are joined by another column than the one that was looked up",
+        _DIMENSIONS,
+    ),
+    Mutant(
+        "other-key-of-a-fact",
+        "spark.pruning.dimensions._is_of",
+        "one.key == fact.resolve(column).name",
+        "True",
+        "rows are joined by another column than the one that was looked up",
+        _DIMENSIONS,
+    ),
+    Mutant(
+        "keys-left-out",
+        "spark.pruning.dimensions.joined_conditions",
+        "not found.lists and (not list(unknowns(bound)))",
+        "True",
+        "conditions that no index judges leave out no file: not tight",
+        _DIMENSIONS,
     ),
     Mutant(
         "unlisted-rows-count",

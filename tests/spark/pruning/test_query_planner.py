@@ -141,7 +141,9 @@ def test_keys_are_used_where_rows_are_indexed(
 ) -> None:
     place = {"root": str(table), "scheme": None, "authority": None}
     for column, is_used in (("id", True), ("month", False), ("unknown", False)):
-        answer = planner.can_use_keys(json.dumps({**place, "column": column}))
+        answer = planner.uses_of(
+            json.dumps({**place, "column": column, "dimension": None})
+        )
         assert (answer is not None) == is_used
 
 

@@ -157,23 +157,31 @@ public class SkippingFileIndex implements FileIndex {
         while (each.hasNext()) list.add(each.next());
     }
 
-    /** For each column with keys that the planner has an index for, a name and a list. */
+    /**
+     * For each column that is joined, its name, and a list of keys or what it is joined with,
+     * where the planner has an index for it.
+     */
     private String keysJson() {
         StringBuilder text = new StringBuilder();
         for (int i = 0; i < keys.size(); i++) {
             JoinKeys one = (JoinKeys) keys.get(i);
             try {
-                String listed = planner.canUseKeys(root, one.column) ? one.json() : null;
-                if (listed == null) continue;
-                if (text.length() > 0) text.append(',');
-                text.append('[');
-                PlannerCalls.quote(text, one.column);
-                text.append(',').append(listed).append(']');
+                String uses = planner.usesOf(root, one);
+                if (uses.indexOf('a') >= 0) add(text, one.column, one.dimension);
+                String listed = uses.indexOf('k') >= 0 ? one.json() : null;
+                if (listed != null) add(text, one.column, listed);
             } catch (Throwable problem) {
                 planner.report(problem);
             }
         }
         return text.toString();
+    }
+
+    private static void add(StringBuilder text, String column, String json) {
+        if (text.length() > 0) text.append(',');
+        text.append('[');
+        PlannerCalls.quote(text, column);
+        text.append(',').append(json).append(']');
     }
 
     boolean hasKeys() {

@@ -16,7 +16,8 @@ class QueryPlan:
         condition: the conditions of the scan as they were judged, in Spark SQL;
             ``opaque()`` stands for what only Spark can compute, and ``IN (9 keys)``
             for a long list, or for the keys of a dimension that the scan is joined
-            with.
+            with.  Conditions of the dimension itself stand there if associated columns
+            judge them.
         n_files: of the table.
         n_skipped: of these, files that hold no matching row, none of the first rows,
             or of which the results are known.
