@@ -42,7 +42,6 @@ from ssb.layouts import INDEXES, layouts
 from ssb.queries import QUERIES
 from ssb.session import local_session
 from ssb.star import (
-    FACT_INDEXES,
     SWITCH,
     Answer,
     define_views,
@@ -182,9 +181,9 @@ def whole_queries(
     *_, clustered = layouts(dataset, spark, log=log).values()
     log("indexing")
     sx.build_indexes(clustered, INDEXES, spark=spark)
-    *_, fact = fact_layouts(dataset, clustered).values()
-    sx.build_indexes(fact, FACT_INDEXES, spark=spark)
-    define_views(spark, dataset, fact)
+    *_, fact = fact_layouts(spark, dataset, clustered).values()
+    sx.build_indexes(fact.path, fact.indexes, associated=fact.associated, spark=spark)
+    define_views(spark, dataset, fact.path)
     flat = spark.read.parquet(clustered.location.spark_path())
     flat.createOrReplaceTempView("lineorder_flat")
     measures = []

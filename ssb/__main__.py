@@ -28,7 +28,7 @@ from ssb.queries import LOOKUPS, QUERIES
 from ssb.report import table_of, verdict_of
 from ssb.run import Outcome, run_layout
 from ssb.session import local_session
-from ssb.star import FACT_INDEXES, StarOutcome, fact_layouts, run_star
+from ssb.star import StarOutcome, fact_layouts, run_star
 from ssb.star_report import star_table_of, star_verdict_of
 
 
@@ -151,13 +151,14 @@ def run_star_form(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) 
     """Run the star form; 0 if all is right."""
     outcomes: list[StarOutcome] = []
     reports = []
-    flat = layouts(dataset, spark, log=log).values()
-    *_, clustered = flat
-    facts = fact_layouts(dataset, clustered)
-    for (name, fact), source in zip(facts.items(), flat, strict=True):
-        log(f"indexing the {name} layout")
-        log(str(build_indexes(fact, FACT_INDEXES, spark=spark)))
-        found = run_star(spark, dataset, fact, source, QUERIES, repeat=repeat, log=log)
+    *_, clustered = layouts(dataset, spark, log=log).values()
+    for name, fact in fact_layouts(spark, dataset, clustered).items():
+        log(f"indexing the layout: {name}")
+        built = build_indexes(
+            fact.path, fact.indexes, associated=fact.associated, spark=spark
+        )
+        log(str(built))
+        found = run_star(spark, dataset, fact.path, QUERIES, repeat=repeat, log=log)
         outcomes += found
         reports.append(star_table_of(name, found))
     print("\n\n".join([*reports, star_verdict_of(outcomes)]))

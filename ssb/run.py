@@ -93,18 +93,26 @@ def run_layout(
 def matches_per_file(
     spark: SparkSession, table: sx.Table, queries: Sequence[Query]
 ) -> dict[str, dict[str, int]]:
+    """For every query the files with a matching row, and how many each holds."""
+    whole = spark.read.parquet(table.location.spark_path())
+    return matches_of(whole.withColumn("file", F.col("_metadata.file_name")), queries)
+
+
+def matches_of(rows: DataFrame, queries: Sequence[Query]) -> dict[str, dict[str, int]]:
     """For every query the files with a matching row, and how many each holds.
 
     One scan without any filter, so that no statistics can hide a row.
+
+    Args:
+        rows: with the name of their ``file``.
+        queries: what is asked.
     """
     counts = [
         F.sum(F.expr(f"CASE WHEN {q.where} THEN 1 ELSE 0 END")).alias(f"q{i}")
         for i, q in enumerate(queries)
     ]
-    whole = spark.read.parquet(table.location.spark_path())
-    rows = whole.groupBy(F.col("_metadata.file_name").alias("file")).agg(*counts)
     found: dict[str, dict[str, int]] = {query.name: {} for query in queries}
-    for row in rows.collect():
+    for row in rows.groupBy("file").agg(*counts).collect():
         for i, query in enumerate(queries):
             if row[f"q{i}"]:
                 found[query.name][row["file"]] = row[f"q{i}"]

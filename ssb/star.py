@@ -1,8 +1,9 @@
 """The star form: unchanged SQL over five tables, before and after ``sx.enable``.
 
-The fact table has two layouts, as in the flat form: the order of generation, and the
-files of the clustered flat table with the fact's columns alone, so that the rows of a
-file are near by attributes of the dimensions.
+The fact table has three layouts: the order of generation, the files of the clustered
+flat table with the fact's columns alone, and a clustering by attributes of the
+dimensions that are looked up.  The first two are indexed by the keys of the joins, the
+third by attributes of the dimensions.
 """
 
 from __future__ import annotations
@@ -17,24 +18,49 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation
 
 import skipindex as sx
+from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.column_requests import Request
+from skipindex.storage.associated import AssociatedColumn
 from ssb._lineorder import COLUMNS
 from ssb.generate import Dataset, Log
+from ssb.layouts import CLUSTER_BY, INDEXES
 from ssb.queries import DIMENSIONS, FACT, Query
-from ssb.run import matches_per_file
+from ssb.run import matches_of
 
 SWITCH: Final = "skipindex.enabled"
+OWN_INDEXES: Final[Request] = {
+    "lo_discount": sx.RangeBitmap(max_bitmaps=64),
+    "lo_quantity": sx.BitSliced(base=10),
+}
+"""Of the fact's columns that the queries filter."""
 FACT_INDEXES: Final[Request] = {
+    **OWN_INDEXES,
     "lo_orderdate": sx.BitSliced(),
     "lo_custkey": ["bit_sliced", "key_set"],
     "lo_suppkey": ["bit_sliced", "key_set"],
     "lo_partkey": ["bit_sliced", "key_set"],
-    "lo_discount": sx.RangeBitmap(max_bitmaps=64),
-    "lo_quantity": sx.BitSliced(base=10),
 }
 """Of the columns that the queries join by or filter."""
+ATTRIBUTES: Final = tuple(name for name in INDEXES if name[0] in DIMENSIONS)
+"""Of the dimensions, what the queries filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactLayout:
+    """The fact table in one layout.
+
+    Args:
+        path: its folder.
+        indexes: of its columns and of the associated ones.
+        associated: attributes of the dimensions.
+    """
+
+    path: Path
+    indexes: Request
+    associated: AssociatedRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +88,43 @@ class StarOutcome:
         """The same rows in the same order, from all files that hold a match."""
         return self.equal and self.read[1] >= self.oracle
 
+    @property
+    def is_tight(self) -> bool:
+        """Whether only files that hold a match were read."""
+        return self.read[1] <= self.oracle
 
-def fact_layouts(dataset: Dataset, clustered: sx.Table) -> Mapping[str, Path]:
-    """The fact table by layout; the clustered one is written where it is missing.
+
+def attribute(dataset: Dataset, name: str) -> AssociatedColumn:
+    """A column of a dimension, as the fact is joined with it."""
+    table, key, table_key = DIMENSIONS[name[0]]
+    return sx.via(key, dataset.tables[table], table_key, name)
+
+
+def fact_layouts(
+    spark: SparkSession, dataset: Dataset, clustered: sx.Table
+) -> Mapping[str, FactLayout]:
+    """The fact table by layout; what is missing is written.
 
     Args:
+        spark: a session.
         dataset: of SSB.
         clustered: the flat table, clustered.
     """
+    associated = {name: attribute(dataset, name) for name in ATTRIBUTES}
+    wanted = {name: INDEXES[name] for name in ATTRIBUTES}
+    return {
+        "unordered": FactLayout(dataset.tables[FACT], FACT_INDEXES),
+        "clustered by attributes": FactLayout(
+            _as_flat(dataset, clustered), FACT_INDEXES
+        ),
+        "clustered and indexed by attributes that are looked up": FactLayout(
+            _looked_up(spark, dataset), {**OWN_INDEXES, **wanted}, associated
+        ),
+    }
+
+
+def _as_flat(dataset: Dataset, clustered: sx.Table) -> Path:
+    """The fact's columns of the files of the flat table."""
     path = dataset.path / "lineorder_clustered"
     names = clustered.paths
     if not path.exists() or len(list(path.glob("*.parquet"))) != len(names):
@@ -80,7 +135,42 @@ def fact_layouts(dataset: Dataset, clustered: sx.Table) -> Mapping[str, Path]:
             rows = pq.read_table(source, columns=list(COLUMNS))
             # The metadata names the flat table's columns, and Spark believes it.
             pq.write_table(rows.replace_schema_metadata(None), path / source.name)
-    return {"unordered": dataset.tables[FACT], "clustered by attributes": path}
+    return path
+
+
+def _looked_up(spark: SparkSession, dataset: Dataset) -> Path:
+    """The fact table, clustered by what the flat one is clustered by."""
+    path = dataset.path / "lineorder_associated"
+    try:
+        is_there = sx.open_table(path).snapshot.version >= 0
+    except sx.TableError:
+        is_there = False
+    if not is_there:
+        by = [
+            attribute(dataset, name) if name in ATTRIBUTES else name
+            for name in CLUSTER_BY
+        ]
+        sx.write_table(
+            spark.read.parquet(str(dataset.tables[FACT])),
+            path,
+            layout=sx.Clustering(
+                by=by, rows_per_file=-(-dataset.n_rows // dataset.n_files)
+            ),
+            indexes=OWN_INDEXES,
+            overwrite=True,
+        )
+    return path
+
+
+def joined(spark: SparkSession, dataset: Dataset, fact: Path) -> DataFrame:
+    """The rows of the fact, their ``file``, and the attributes of all dimensions."""
+    rows = spark.read.parquet(str(fact)).withColumn(
+        "file", F.col("_metadata.file_name")
+    )
+    for name, key, table_key in DIMENSIONS.values():
+        dimension = spark.read.parquet(str(dataset.tables[name]))
+        rows = rows.join(dimension, F.col(key) == F.col(table_key), "left")
+    return rows
 
 
 def define_views(spark: SparkSession, dataset: Dataset, fact: Path) -> None:
@@ -95,7 +185,6 @@ def run_star(
     spark: SparkSession,
     dataset: Dataset,
     fact: Path,
-    flat: sx.Table,
     queries: Sequence[Query],
     *,
     repeat: int,
@@ -107,13 +196,12 @@ def run_star(
         spark: a session; skipping is enabled on it for the time of the call.
         dataset: of SSB.
         fact: the layout's folder, with its indexes.
-        flat: the flat table whose files have the rows of the fact's files.
         queries: to run.
         repeat: how often.
         log: told about every query.
     """
-    truth = matches_per_file(spark, flat, queries)
-    files = len(list(fact.glob("*.parquet")))
+    truth = matches_of(joined(spark, dataset, fact), queries)
+    files = len(sx.open_table(fact))
     outcomes = []
     sx.enable(spark)
     try:

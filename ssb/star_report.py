@@ -23,7 +23,12 @@ def star_table_of(layout: str, outcomes: Sequence[StarOutcome]) -> str:
     lines = [_sums(o.query, [o]) for o in outcomes]
     head, *queries, sums = aligned([_HEADS, *lines, _sums("all", outcomes)])
     rule = "-" * len(head)
-    return "\n".join([f"star form, layout: {layout}", head, rule, *queries, rule, sums])
+    tight = sum(outcome.is_tight for outcome in outcomes)
+    last = (
+        f"{tight} of {len(outcomes)} queries read only files that hold a row for them"
+    )
+    title = f"star form, layout: {layout}"
+    return "\n".join([title, head, rule, *queries, rule, sums, last])
 
 
 def star_verdict_of(outcomes: Sequence[StarOutcome]) -> str:

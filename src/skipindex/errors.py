@@ -117,7 +117,7 @@ class CommitConflictError(SkipIndexError, RuntimeError):
 
 
 class BuildError(SkipIndexError, RuntimeError):
-    """A process that builds indexes ended before its work was done."""
+    """Something cannot be indexed, or a process ended before its work was done."""
 
 
 class StorageError(SkipIndexError, OSError):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
+from skipindex.build.associated.request import AssociatedRequest, taken_apart
 from skipindex.build.builder import BuildReport, build, refresh
 from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress, Runner
@@ -87,8 +88,18 @@ def build_advised(
     runner: Runner,
     progress: Progress | None = None,
     repair: bool | None = None,
+    associated: AssociatedRequest | None = None,
 ) -> BuildReport[TableState]:
     """Build ``indexes``; None is what the table has, else what the advisor chooses.
+
+    Args:
+        table: the table.
+        indexes: by column; also of associated columns.
+        criteria: what to choose by.
+        runner: where it is done.
+        progress: called with the number of tasks done and of all tasks.
+        repair: how deeply the present indexes are checked.
+        associated: associated columns that the table gets, by name.
 
     Raises:
         AdviceError: ``indexes`` are given, and something to choose them by too.
@@ -98,8 +109,16 @@ def build_advised(
             "columns, queries and max_bytes_ratio say how to choose indexes, and "
             "indexes says which (accepted: one of the two)"
         )
+    asked = taken_apart(table, indexes, associated)
+    indexes = asked.indexes
     if indexes is None and criteria == AdviceRequest() and has_any(table):
-        report = refresh(table, runner=runner, progress=progress, repair=repair)
+        report = refresh(
+            table,
+            runner=runner,
+            progress=progress,
+            repair=repair,
+            associated=asked.associated,
+        )
         return _advised(
             report, None, "the indexes are those that the table has been given before"
         )
@@ -112,6 +131,7 @@ def build_advised(
         properties=wanted.properties,
         repair=repair,
         dropped=wanted.superseded,
+        associated=asked.associated,
     )
     if indexes is not None:
         return report

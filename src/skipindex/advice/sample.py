@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.build.task import read_column, reason
+from skipindex.build.task import reason
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.bounds import Bounds
@@ -21,6 +21,7 @@ from skipindex.planner.bound_predicate import Computed, Leaf
 from skipindex.planner.stages.computed import probe_stats
 from skipindex.table import ColumnInfo, TableState, column_reader
 from skipindex.table.statistics import FileStats
+from skipindex.table.stored import read_column
 from skipindex.table.summaries import summaries_to_arrow, summarize
 
 MIN_FILES: Final = 2

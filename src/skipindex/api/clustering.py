@@ -8,6 +8,7 @@ from typing import Any
 
 from skipindex.errors import LayoutError
 from skipindex.layout.workload.workload import Workload
+from skipindex.storage.associated import AssociatedColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +18,10 @@ class Clustering:
     None is the table's own value where there is one, and the default below elsewhere.
 
     Args:
-        by: columns that queries filter on; two to four work best.  Or a ``Workload``:
-            the queries themselves, which choose columns and curve.  ``[]`` clusters
+        by: columns that queries filter on; two to four work best.  A column may be an
+            attribute of a joined table, as ``skipindex.via`` names it: it is looked
+            up for the write, and not stored.  Or a ``Workload``: the queries
+            themselves, which choose columns and curve.  ``[]`` clusters
             by nothing: ``write_table`` leaves the rows in their order, ``optimize``
             only joins small files.
         curve: ``"hilbert"`` (the default), ``"zorder"`` or ``"linear"``;
@@ -35,7 +38,7 @@ class Clustering:
     ['city', 'price']
     """
 
-    by: Sequence[str] | Workload | None = None
+    by: Sequence[str | AssociatedColumn] | Workload | None = None
     curve: str | None = None
     sort_within: Sequence[str] | None = None
     rows_per_file: int | None = None

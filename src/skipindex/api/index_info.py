@@ -18,7 +18,8 @@ class IndexInfo:
     """One index of a table.
 
     Args:
-        column: the indexed column; a field of a struct is ``a.b``.
+        column: the indexed column, also an associated one; a field of a struct is
+            ``a.b``.
         kind: the name of the kind, such as ``"bitmap"``.
         spec: the kind with its parameters; None if this installation does not know
             them.
@@ -37,7 +38,7 @@ def indexes_of(table: TableState) -> tuple[IndexInfo, ...]:
     """The indexes of a table as it was opened; none is read."""
     return tuple(
         info
-        for column in table.leaves
+        for column in (*table.leaves, *table.associated)
         if column.domain is not None and not column.is_partition
         for info in _on(table, column)
     )
@@ -45,9 +46,11 @@ def indexes_of(table: TableState) -> tuple[IndexInfo, ...]:
 
 def _on(table: TableState, column: ColumnInfo) -> list[IndexInfo]:
     found = []
+    one = column.association
+    name = column.name if one is None else one.name
     known = int((table.stats(column).bounded | ~table.stats(column).can_value).sum())
     if known:
-        found.append(IndexInfo(column.name, MinMax().kind, MinMax(), known, 0))
+        found.append(IndexInfo(name, MinMax().kind, MinMax(), known, 0))
     by_spec: dict[str, list[int]] = {}
     uses = table.blobs(column)
     for i, use in enumerate(uses):
@@ -61,5 +64,5 @@ def _on(table: TableState, column: ColumnInfo) -> list[IndexInfo]:
             spec = spec_from_json(meta.spec)
         except UnknownIndexError:
             spec = None
-        found.append(IndexInfo(column.name, meta.kind, spec, files, n_bytes))
+        found.append(IndexInfo(name, meta.kind, spec, files, n_bytes))
     return found

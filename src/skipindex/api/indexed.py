@@ -10,6 +10,7 @@ from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest, build_advised
 from skipindex.api.extras import needs_spark
 from skipindex.api.reading import HandleT, ReadableTable, told
+from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport, drop, refresh
 from skipindex.build.column_requests import Request
 from skipindex.build.merge import merge
@@ -37,6 +38,7 @@ class IndexedTable(ReadableTable):
         workers: int | None = None,
         progress: Progress | None = None,
         repair: bool | None = None,
+        associated: AssociatedRequest | None = None,
     ) -> BuildReport[Self]:
         """Build the indexes that are missing, beside the data, in one commit.
 
@@ -66,6 +68,11 @@ class IndexedTable(ReadableTable):
                 are damaged.  None checks what is cheap to know: whether packs are there
                 with their size and, on a local disk, whether their directories are
                 whole.  True reads every index byte, False nothing.
+            associated: attributes of joined tables to index as columns of this one,
+                by the names that they get: ``{"c_region": sx.via("lo_custkey",
+                customer, "c_custkey", "c_region")}``.  ``indexes`` may name them, and
+                they get a ``"bitmap"`` otherwise.  Conditions on them leave out files
+                until the joined table changes; ``refresh_indexes`` builds them anew.
 
         Returns:
             What was built; its ``table`` has the new indexes.
@@ -76,6 +83,8 @@ class IndexedTable(ReadableTable):
             UnsupportedTypeError: a column cannot have an index of that kind.
             UnknownIndexError: there is no such kind.
             AdviceError: there is nothing to choose by, or indexes were named as well.
+            BuildError: a column cannot be associated: its key is there twice, or the
+                joined table has more than 10,000,000 rows.
 
         >>> report = table.build_indexes({"price": "bit_sliced"}, workers=1)
         >>> report.table.plan("price BETWEEN 2 AND 3").count()
@@ -90,6 +99,7 @@ class IndexedTable(ReadableTable):
             workers=workers,
             progress=progress,
             repair=repair,
+            associated=associated,
         )
 
     def refresh_indexes(
@@ -103,7 +113,8 @@ class IndexedTable(ReadableTable):
         """Bring the indexes that the table has up to date with its files.
 
         New, changed and damaged files get the indexes that the table was given so
-        far, named or chosen.  Files that are gone are forgotten.  Nothing is chosen
+        far, named or chosen.  Associated columns whose joined table has changed are
+        built anew.  Files that are gone are forgotten.  Nothing is chosen
         anew.  One commit has all of it.  ``build_indexes`` tells the arguments.
         (``refresh`` lists the files again, and builds nothing.)
 
@@ -179,11 +190,18 @@ def built(
     workers: int | None,
     progress: Progress | None,
     repair: bool | None,
+    associated: AssociatedRequest | None = None,
 ) -> BuildReport[HandleT]:
     """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
     runner = _runner(spark, workers)
     report = build_advised(
-        state, indexes, request, runner=runner, progress=progress, repair=repair
+        state,
+        indexes,
+        request,
+        runner=runner,
+        progress=progress,
+        repair=repair,
+        associated=associated,
     )
     return _reported(handle, "build", report)
 

@@ -10,6 +10,7 @@ from skipindex.advice import Advice
 from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
 from skipindex.api.index_info import IndexInfo
 from skipindex.api.planning import AnyTable
+from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress
@@ -33,6 +34,7 @@ from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.rewrite.verify_table import TableReport
 from skipindex.spark.pruning.query_plan import QueryPlan
+from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot
@@ -42,6 +44,8 @@ from skipindex.table.status import ColumnStatus
 __all__ = [
     "Advice",
     "AnyTable",
+    "AssociatedColumn",
+    "AssociatedRequest",
     "BuildReport",
     "Column",
     "ColumnAdvice",

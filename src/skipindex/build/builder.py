@@ -10,9 +10,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
+from skipindex.build.associated.request import (
+    current,
+    dead_names,
+    full_paths,
+    renewed,
+    requests_of,
+    with_associated,
+    without_associated,
+    without_names,
+)
 from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.merge import merge_crowded
 from skipindex.build.missing import deal, missing_of
@@ -21,9 +31,10 @@ from skipindex.build.repair import Repair, to_repair, without_packs
 from skipindex.build.runners import Progress, Runner
 from skipindex.build.tiers import files_of_packs
 from skipindex.build.wanted import SpecKey, wanted_of, without_asked
-from skipindex.errors import SkipIndexError
+from skipindex.errors import PredicateError, SkipIndexError
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
+from skipindex.storage.associated import Association, associations_of
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.storage.log import Snapshot, commit
@@ -75,6 +86,7 @@ def build(
     properties: TableProperties = NO_PROPERTIES,
     repair: bool | None = None,
     dropped: Collection[SpecKey] = (),
+    associated: Sequence[Association] = (),
 ) -> BuildReport[TableState]:
     """Build what is missing of ``indexes``, and commit it with ``properties``.
 
@@ -90,6 +102,7 @@ def build(
         repair: how deeply the present indexes are checked: None is what is cheap,
             True every byte, False nothing.
         dropped: columns and specs that the table no longer has.
+        associated: associated columns to build, for the dimensions as they are now.
 
     Raises:
         PredicateError: a column does not exist.
@@ -97,7 +110,10 @@ def build(
         UnknownIndexError: there is no such kind.
     """
     began = time.perf_counter()
-    requests = column_requests(table, indexes)
+    known = table.snapshot
+    recorded = with_associated(known.properties | properties, associated)
+    table = table.with_associations(associations_of(recorded.associated))
+    requests = [*column_requests(table, indexes), *requests_of(table, associated)]
     repairs = to_repair(table, repair)
     fresh, asked = _indexed(table, requests, repairs, runner, progress)
     unchanged = len(table) - len(asked)
@@ -109,15 +125,17 @@ def build(
         if left:
             known = without_packs(known, lambda identity: left.get(identity, ()))
         known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
+        recorded = with_associated(base.properties | properties, associated)
+        known = without_names(known, dead_names(known, recorded, table))
         shrunk.clear()
         shrunk.update(_shrunk(base.manifest, known))
-        return known.merge(fresh), base.properties | properties
+        return known.merge(fresh), recorded
 
-    known = table.snapshot
     if (
         len(fresh)
         or left
-        or known.properties | properties != known.properties
+        or recorded != known.properties
+        or dead_names(known.manifest, recorded, table)
         or _has_dead(known.manifest, table, dropped)
     ):
         commit(table.location, change, operation="build")
@@ -149,14 +167,26 @@ def refresh(
     runner: Runner,
     progress: Progress | None = None,
     repair: bool | None = None,
+    associated: Sequence[Association] = (),
 ) -> BuildReport[TableState]:
     """Build what new, changed and damaged files lack, and forget files that are gone.
 
     The indexes are those that the table was asked to have so far, whether they were
-    named or chosen; no new choice is made.
+    named or chosen; no new choice is made.  Associated columns whose dimension has
+    changed are built anew.  ``associated`` has columns that the table gets too.
     """
     wanted = wanted_of(table)
-    return build(table, wanted, runner=runner, progress=progress, repair=repair)
+    found, notes = renewed(table)
+    given = {one.name for one in associated}
+    report = build(
+        table,
+        wanted,
+        runner=runner,
+        progress=progress,
+        repair=repair,
+        associated=[*(one for one in found if one.name not in given), *associated],
+    )
+    return replace(report, notes=(*report.notes, *notes))
 
 
 def index_files(
@@ -166,8 +196,12 @@ def index_files(
     runner: Runner,
     progress: Progress | None = None,
 ) -> Manifest:
-    """Build what is missing of ``indexes``; its manifest is not committed."""
-    requests = column_requests(table, indexes)
+    """Build what is missing of ``indexes``; its manifest is not committed.
+
+    The associated columns of the table are built too, if their dimension has not
+    changed.
+    """
+    requests = [*column_requests(table, indexes), *requests_of(table, current(table))]
     return _indexed(table, requests, Repair(), runner, progress)[0]
 
 
@@ -187,7 +221,8 @@ def _indexed(
     asked = {path for task in tasks for path in task.paths}
     if not tasks:
         return Manifest.empty(), asked
-    table.location.restrict(FOLDER, asked)
+    sources = {source for request in requests if (source := request.source)}
+    table.location.restrict(FOLDER, asked, full_paths(sources))
     pieces = runner.run(tasks, progress)
     return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces]), asked
 
@@ -226,6 +261,18 @@ def _merged(table: TableState, shrunk: set[str]) -> tuple[TableState, list[str]]
         return table, [f"packs were not merged: {error}"]
 
 
+def _stored_names(table: TableState, name: str) -> list[str]:
+    """The names under which something is built on a column."""
+    found = table.find_associated(name, case_sensitive=False)
+    try:
+        column = table.find(name)
+    except PredicateError:
+        if found is None:
+            raise
+        column = found
+    return table.spellings(column)
+
+
 def drop(
     table: TableState, *, columns: Sequence[str] | None, kinds: Sequence[str] | None
 ) -> TableState:
@@ -240,7 +287,7 @@ def drop(
     """
     names = None
     if columns is not None:
-        names = {name for c in columns for name in table.spellings(table.find(c))}
+        names = {name for c in columns for name in _stored_names(table, c)}
     wanted = None if kinds is None else {parse_spec(kind).kind for kind in kinds}
 
     def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
@@ -257,7 +304,8 @@ def drop(
             every = set(manifest.stats)
             manifest = manifest.without_stats(every if names is None else names)
         # The choice no longer describes the indexes, so the next build chooses again.
-        return manifest, without_asked(base.properties, names, wanted)
+        left = without_asked(base.properties, names, wanted)
+        return manifest, without_associated(left, names, wanted)
 
     commit(table.location, without, operation="drop")
     return table.refresh()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from skipindex.build.pending_pack import ColumnRequest
+from skipindex.build.pending_pack import ColumnRequest, request_of
 from skipindex.build.wanted import (
     EVERY,
     SpecLike,
@@ -16,6 +16,7 @@ from skipindex.build.wanted import (
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions.domain import ACCEPTED, Domain
 from skipindex.indexes import MinMax, index_type, spec_to_json
+from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.blobs import spec_key
 from skipindex.table import ColumnInfo, TableState
 
@@ -55,26 +56,21 @@ def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
     for column, wanted in requested(table, indexes):
         specs = [spec for spec in specs_of(wanted) if not isinstance(spec, MinMax)]
         domain = domain_to_index(column)
-        for spec in specs:
-            kind = index_type(spec.kind)
-            try:
-                kind.check(domain)
-            except UnsupportedTypeError as error:
-                raise UnsupportedTypeError(
-                    f"cannot build a {spec.kind} index on column {column.name!r}: "
-                    f"{error}"
-                ) from error
+        check_specs(column.name, domain, specs)
         distinct = {spec_key(spec_to_json(spec)): spec for spec in specs}
-        requests.append(
-            ColumnRequest(
-                column.name,
-                domain,
-                tuple(distinct.values()),
-                column.path,
-                alone=table.is_alone(column),
-            )
-        )
+        requests.append(request_of(table, column, tuple(distinct.values())))
     return requests
+
+
+def check_specs(name: str, domain: Domain, specs: Sequence[IndexSpec]) -> None:
+    """Raise ``UnsupportedTypeError`` if a column cannot have one of these indexes."""
+    for spec in specs:
+        try:
+            index_type(spec.kind).check(domain)
+        except UnsupportedTypeError as error:
+            raise UnsupportedTypeError(
+                f"cannot build a {spec.kind} index on column {name!r}: {error}"
+            ) from error
 
 
 def domain_to_index(column: ColumnInfo) -> Domain:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skipindex.build.pending_pack import ColumnRequest
+from skipindex.build.pending_pack import ColumnRequest, request_of
 from skipindex.build.repair import Repair
 from skipindex.build.task import BuildTask
 from skipindex.indexes import spec_to_json
@@ -32,8 +32,8 @@ def missing_of(
     noted = np.asarray(notes.is_valid())
     failed = np.zeros(len(table), np.bool_)
     others = [
-        ColumnRequest(column.name, column.domain, (), column.path)
-        for column in table.leaves
+        request_of(table, column, ())
+        for column in (*table.leaves, *table.associated)
         if column.name in repairs.specs.keys() - known and column.domain
     ]
     for request in (*requests, *others):

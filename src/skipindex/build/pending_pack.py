@@ -12,18 +12,29 @@ from skipindex.indexes import index_type, spec_to_json
 from skipindex.indexes.file_map import FILE_MAP, ValueSpans, build_file_map
 from skipindex.indexes.file_map import VERSION as MAP_VERSION
 from skipindex.indexes.interface import IndexSpec
+from skipindex.storage.associated import Association
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
+from skipindex.table import ColumnInfo, TableState
 from skipindex.table.summaries import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an associated column is looked up."""
+
+    association: Association
+    location: Location
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRequest:
     """What to build on one column, or on the field at ``path``; statistics always.
 
-    With ``alone``, the table has no other column of this name but for capitals.
+    With ``alone``, the table has no other column of this name but for capitals.  An
+    associated column has a ``source``.
     """
 
     name: str
@@ -31,6 +42,12 @@ class ColumnRequest:
     specs: tuple[IndexSpec, ...]
     path: tuple[str, ...] = ()
     alone: bool = True
+    source: Source | None = None
+
+    @property
+    def stored_column(self) -> str:
+        """The column of the file that is read."""
+        return self.name if self.source is None else self.source.association.key
 
     @property
     def has_map(self) -> bool:
@@ -51,6 +68,22 @@ class IndexedFile:
     summaries: dict[str, Summary] = field(default_factory=dict)
     payloads: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
     spans: dict[str, ValueSpans] = field(default_factory=dict)
+
+
+def request_of(
+    table: TableState, column: ColumnInfo, specs: Sequence[IndexSpec]
+) -> ColumnRequest:
+    """The request for a column that has a domain."""
+    one = column.association
+    assert column.domain is not None
+    return ColumnRequest(
+        column.name,
+        column.domain,
+        tuple(specs),
+        column.path,
+        alone=one is not None or table.is_alone(column),
+        source=None if one is None else Source(one, one.location(table.location)),
+    )
 
 
 class PendingPack:

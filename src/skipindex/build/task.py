@@ -11,20 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import pyarrow as pa
 from crc32c import crc32c
 
+from skipindex.build.associated.dimension import Dimensions
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
 from skipindex.errors import TableError, UnsupportedTypeError, first_line
-from skipindex.expressions import Reference
-from skipindex.expressions.domain import Domain
 from skipindex.indexes import spec_to_json
-from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.file_map import ValueSpans
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.manifest import Manifest, StatsColumn
-from skipindex.table import UNREADABLE, DataFile, check_stored, column_reader, lacks
+from skipindex.table import UNREADABLE, DataFile, column_reader
+from skipindex.table.stored import beyond, read_column
 from skipindex.table.summaries import UNKNOWN, Summary, summaries_to_arrow, summarize
 
 PACK_BYTES: Final = 128 << 20
@@ -57,6 +55,7 @@ def run_task(task: BuildTask) -> bytes:
     summaries: list[dict[str, Summary]] = []
     domains = {column.name: column.domain for column in task.columns}
     packs: list[PackInfo] = []
+    dimensions = Dimensions()
 
     def close_pack() -> None:
         nonlocal pack
@@ -66,7 +65,7 @@ def run_task(task: BuildTask) -> bytes:
             pack = PendingPack(task.columns)
 
     for path in task.paths:
-        indexed = _index_file(task.location, path, task.columns)
+        indexed = _index_file(task.location, path, task.columns, dimensions)
         if indexed is None:  # deleted since it was listed
             continue
         places: dict[str, list[int]] = {"packs": [], "slots": []}
@@ -90,7 +89,10 @@ def run_task(task: BuildTask) -> bytes:
 
 
 def _index_file(
-    location: Location, path: str, columns: Sequence[ColumnRequest]
+    location: Location,
+    path: str,
+    columns: Sequence[ColumnRequest],
+    dimensions: Dimensions,
 ) -> IndexedFile | None:
     """Index one file; a column that cannot be indexed gets a note."""
     found = FileInfo(path, 0, 0)
@@ -100,7 +102,7 @@ def _index_file(
         if now is None:
             return None
         found = now
-        indexed = _read_and_index(location, found, columns)
+        indexed = _read_and_index(location, found, columns, dimensions)
         if location.stat(path) == found:
             return indexed
         note = "changed while it was indexed"
@@ -124,29 +126,38 @@ def _row(
 
 
 def _read_and_index(
-    location: Location, found: FileInfo, columns: Sequence[ColumnRequest]
+    location: Location,
+    found: FileInfo,
+    columns: Sequence[ColumnRequest],
+    dimensions: Dimensions,
 ) -> IndexedFile:
     crc = footer_crc(location, found)
-    names = {request.name for request in columns}
+    names = {request.stored_column for request in columns}
     with column_reader(location, found.path, encoded=names) as file:
         n_rows = int(file.metadata.num_rows)
         indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
         notes = [
             note
             for request in columns
-            for note in _index_column(file, request, indexed)
+            for note in _index_column(file, request, indexed, dimensions)
         ]
         indexed.row["note"] = "; ".join(notes) or None
         return indexed
 
 
 def _index_column(
-    file: DataFile, request: ColumnRequest, indexed: IndexedFile
+    file: DataFile,
+    request: ColumnRequest,
+    indexed: IndexedFile,
+    dimensions: Dimensions,
 ) -> Iterator[str]:
     """Add what is built on one column; notes on what cannot be built, and why."""
     name = request.name
     try:
-        column = read_column(file, name, request.domain, path=request.path)
+        if request.source is not None:
+            column = dimensions.column(file, request.source)
+        else:
+            column = read_column(file, name, request.domain, path=request.path)
         summary = summarize(column)
     except UnsupportedTypeError as error:
         # Said once for all: a second build finds that nothing is missing.
@@ -164,8 +175,8 @@ def _index_column(
         name = column.name
         indexed.respelled.append(replace(request, name=name))
     indexed.summaries[name] = summary
-    if beyond := _beyond(column):
-        yield beyond
+    if note := beyond(column):
+        yield note
     if request.has_map:
         try:
             indexed.spans[name] = ValueSpans.of(column)
@@ -186,50 +197,6 @@ def reason(error: Exception) -> str:
     """Why something could not be read, in one line."""
     text = first_line(error)
     return text if isinstance(error, UNREADABLE) else f"{type(error).__name__}: {text}"
-
-
-def read_column(
-    file: DataFile, name: str, domain: Domain, *, path: tuple[str, ...] = ()
-) -> EncodedColumn:
-    """The column of one file, or the field of a struct at ``path``, encoded.
-
-    A field is NULL where a struct around it is, and so is all of a column that the
-    file lacks.  The column that comes back has the name that the file spells.
-
-    Raises:
-        UnsupportedTypeError: ``check_stored`` says so.
-    """
-    where = path or (name,)
-    if lacks(file, where):
-        nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
-        return EncodedColumn(name, pa.chunked_array([nothing]), domain)
-    found = check_stored(file, where, domain)
-    values = file.read(found)
-    if len(values) != file.metadata.num_rows:
-        raise UnsupportedTypeError(
-            f"column {name!r} has {len(values)} rows of {file.metadata.num_rows}"
-        )
-    spelled = str(Reference(found)) if path else found[0]
-    return EncodedColumn(spelled, values, domain)
-
-
-def _beyond(column: EncodedColumn) -> str:
-    """What to note where a value does not fit the table's type; else empty.
-
-    The index is built all the same: the table may get a wider type, and until then
-    a plan does not use it.
-    """
-    span, low, high = column.domain.span, column.minimum, column.maximum
-    if span is None or low is None or high is None:
-        return ""
-    least, stop = span
-    if low >= least and high < stop:  # type: ignore[operator]
-        return ""
-    value = column.domain.show(low if low < least else high)  # type: ignore[operator]
-    return (
-        f"column {column.name!r} holds {value} here, which does not fit the table's "
-        "type: Spark reads another value"
-    )
 
 
 def footer_crc(location: Location, found: FileInfo) -> int:

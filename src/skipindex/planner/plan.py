@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ from skipindex.planner.stages.row_counts import RowCounts, row_counts
 from skipindex.planner.verify import VerifyReport, verify_plan
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
+from skipindex.table.listing import why_void
 
 __all__ = [
     "ConditionReport",
@@ -234,6 +235,7 @@ class Plan:
         lower, upper = self.count_bounds
         if lower == upper:
             return lower
+        check_stored(self)
         if spark is None:
             unread = int((~self.row_counts.exact).sum())
             raise PlanError(
@@ -261,11 +263,13 @@ class Plan:
         With ``limit``, so many of them, in the order of ``order_by``.
 
         Raises:
-            PlanError: the session's settings are not those of the plan.
+            PlanError: the session's settings are not those of the plan, or the
+                predicate names an associated column.
 
         >>> table.plan("price < 4").read(spark).count()
         3
         """
+        check_stored(self)
         rows: DataFrame = engine_of(spark).read(self)
         return rows
 
@@ -295,6 +299,7 @@ class Plan:
         >>> table.plan("price < 4").verify().violations
         ()
         """
+        check_stored(self)
         return verify_plan(self, sample=sample, spark=spark, seed=seed)
 
     @property
@@ -318,6 +323,23 @@ class Plan:
             parts[0], case_sensitive=self.session.case_sensitive
         )
         return column if len(parts) == 1 else None
+
+
+def check_stored(plan: Plan) -> None:
+    """Refuse to filter files by a column that is not stored in them.
+
+    Raises:
+        PlanError: the predicate names an associated column.
+    """
+    found = (column.association for column in plan.columns)
+    one = next(filter(None, found), None)
+    if one is not None:
+        raise PlanError(
+            f"column {one.name!r} is associated, and not stored in the files, so they "
+            "cannot be filtered by it (accepted: read plan.files, and join "
+            f"{one.key!r} with {one.table_key!r} of "
+            f"{one.location(plan.table.location).full('')!r})"
+        )
 
 
 def plan_files(
@@ -344,11 +366,18 @@ def plan_files(
     named: dict[str, ColumnInfo] = {}
 
     def resolve(name: str) -> ColumnInfo:
-        column = opened.resolve(name, case_sensitive=case_sensitive)
-        return named.setdefault(column.name, column)
+        column = _column(opened, name, case_sensitive=case_sensitive)
+        if column.name not in named:
+            named[column.name] = _if_true(opened, column)
+        return named[column.name]
 
     for key in row_limit.order_by:
-        resolve(key.column.parts[0])
+        column = resolve(key.column.parts[0])
+        if column.association is not None:
+            raise PlanError(
+                f"rows cannot be ordered by {key.column}, which is associated, and not "
+                "stored in the files (accepted: a column of the files)"
+            )
     usable = _usable(kinds, without)
     if workers is not None and workers < 1:
         raise PlanError(f"no plan is made by {workers!r} workers (accepted: 1 or more)")
@@ -363,6 +392,7 @@ def plan_files(
         where = text
         if condition is None or OPAQUE not in text:
             names = {column.name.lower() for column in opened.columns}
+            names |= {one.name.lower() for one in opened.associations}
             where, moment = at_moment(
                 text, _aware(now), timezone, lambda name: name.lower() in names
             )
@@ -389,6 +419,29 @@ def plan_files(
         moment=moment,
         columns=list(named.values()),
     )
+
+
+def _column(table: TableState, name: str, *, case_sensitive: bool) -> ColumnInfo:
+    """The column of the table, else the associated column, of that name.
+
+    Raises:
+        PredicateError: there is none, or more than one.
+    """
+    try:
+        return table.resolve(name, case_sensitive=case_sensitive)
+    except PredicateError:
+        found = table.find_associated(name, case_sensitive=case_sensitive)
+        if found is None:
+            raise
+        return found
+
+
+def _if_true(table: TableState, column: ColumnInfo) -> ColumnInfo:
+    """The column; an associated one whose joined table has changed has no index."""
+    if column.association is None or column.domain is None:
+        return column
+    reason = why_void(column.association, table.location)
+    return replace(column, domain=None, reason=reason) if reason else column
 
 
 def _engine_text(predicate: object) -> str:

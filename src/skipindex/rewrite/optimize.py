@@ -15,6 +15,7 @@ from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout import curve_named
 from skipindex.layout.quality import overlap
+from skipindex.rewrite.selection.attributes import from_json, named, to_json
 from skipindex.rewrite.selection.cubes import cubes_of
 from skipindex.rewrite.selection.eligible_files import (
     choose,
@@ -28,6 +29,7 @@ from skipindex.rewrite.selection.grouping import (
 )
 from skipindex.rewrite.selection.target import CUBE_SIZE, Target
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
+from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.names import published
 from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState
@@ -42,7 +44,7 @@ _CHOSEN: Final = ("tree", "workload", "max_ranges", "files_read_on_sample")
 class OptimizeOptions:
     """What a caller of ``Table.optimize`` asks for; None is "as the table has it"."""
 
-    cluster_by: Sequence[str] | None = None
+    cluster_by: Sequence[str | AssociatedColumn] | None = None
     curve: str | None = None
     where: str | Predicate | None = None
     mode: str = "incremental"
@@ -129,7 +131,7 @@ def optimize_files(
         groups = plan_clustering(files, cubes, target, mode=mode)
     else:
         groups = plan_joining(files, cubes, target)
-    before = {name: overlap(table, name) for name in target.cluster_by}
+    before = overlaps(table, target)
     done: list[Rewritten] = []
     if groups:
         done = rewrite(
@@ -155,9 +157,18 @@ def optimize_files(
         files_left=len(files) - len(old),
         sealed=sum(rewritten.group.sealed for rewritten in done),
         overlap_before=before,
-        overlap_after={name: overlap(after, name) for name in target.cluster_by},
+        overlap_after=overlaps(after, target),
         seconds=time.perf_counter() - began,
     )
+
+
+def overlaps(table: TableState, target: Target) -> dict[str, float | None]:
+    """By what the target clusters by, the overlap of files; None of an attribute."""
+    attributes = target.known.get("via", {})
+    return {
+        name: None if name in attributes else overlap(table, name)
+        for name in target.cluster_by
+    }
 
 
 def require_own(table: TableState, *, in_place: bool) -> None:
@@ -182,14 +193,21 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
         PredicateError: a column does not exist.
     """
     layout = table.snapshot.properties.layout or {}
-    names, curve, order = options.cluster_by, options.curve, options.sort_within
-    known: Mapping[str, Any] = {}
-    if names is None:
+    curve, order = options.curve, options.sort_within
+    known: dict[str, Any] = {}
+    names: Sequence[str]
+    if options.cluster_by is not None:
+        names, found = named(options.cluster_by)
+        if found:
+            known["via"] = to_json(found, table.location)
+    else:
         is_laid_out = curve or layout.get("curve", _CURVE)  # None: in no order
         names = layout.get("cluster_by", ()) if is_laid_out else ()
+        if names and "via" in layout:
+            known["via"] = layout["via"]
         order = layout.get("sort_within", ()) if order is None else order
         if curve is None:
-            known = {key: layout[key] for key in _CHOSEN if key in layout}
+            known |= {key: layout[key] for key in _CHOSEN if key in layout}
             curve = layout.get("curve")
     if curve is not None and not names:
         raise LayoutError(f"curve={curve!r} would need columns in cluster_by")
@@ -200,7 +218,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
         n_bytes = layout.get("bytes_per_file")
         rows = layout.get("rows_per_file", ROWS_PER_FILE) if n_bytes is None else None
     return Target(
-        clustering_columns(table, names, request),
+        clustering_columns(table, names, request, from_json(known, table.location)),
         curve,
         tuple(table.resolve(name).name for name in order or ()),
         rows,

@@ -17,6 +17,7 @@ READING: Final = {
     "spark.sql.parquet.int96TimestampConversion": {"false"},
 }
 """Settings under which Spark reads the values that indexes are of."""
+CASE: Final = "spark.sql.caseSensitive"
 _ASSUMED: Final = {
     **READING,
     "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},

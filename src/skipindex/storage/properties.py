@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
+from skipindex.expressions.domain import DOMAINS
 from skipindex.storage.checks import MAX_INT, READING, reason, require, whole
 from skipindex.storage.file_system.names import (
     is_data_file,
@@ -20,6 +21,10 @@ from skipindex.storage.file_system.names import (
 )
 
 _MAX_SECONDS: Final = 1e11
+_MAX_ASSOCIATED: Final = 1000
+_MAX_TEXT: Final = 4096
+_MAX_DIGITS: Final = 128
+_ASSOCIATED_TEXTS: Final = ("key", "table", "table_key", "attribute", "fingerprint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class TableProperties:
         layout: how the rows are distributed over files.
         indexes: what builds were asked for; its content is not checked.
         choice: what the advisor chose.
+        associated: by name, attributes of joined tables that are indexed as columns.
         derived: what the partition columns were computed from.
         cubes: files that were clustered together.
         rewrites: what ``Rewrites.from_properties`` reads.
@@ -39,6 +45,7 @@ class TableProperties:
     layout: Mapping[str, Any] | None = None
     indexes: Any = None
     choice: Mapping[str, Any] | None = None
+    associated: Mapping[str, Mapping[str, Any]] | None = None
     derived: Mapping[str, Any] | None = None
     cubes: Sequence[Mapping[str, Any]] | None = None
     rewrites: Mapping[str, Any] | None = None
@@ -181,8 +188,42 @@ def _check_layout(value: Any) -> None:
     for name in ("rows_per_file", "bytes_per_file"):
         if value.get(name) is not None:
             whole(value[name], 1)
+    attributes = value.get("via", {})
+    _check_object(attributes)
+    for one in attributes.values():
+        _check_object(one)
+        parts = (one.get(part) for part in _ASSOCIATED_TEXTS[:-1])
+        require(all(map(_is_text, parts)), "a column to look up is no object of texts")
     curve = value.get("curve")
     require(curve is None or isinstance(curve, str), "curve is no name")
+
+
+def _check_associated(value: Any) -> None:
+    require(len(value) <= _MAX_ASSOCIATED, "there are too many columns")
+    folded = {name.lower() for name in value}
+    require(len(folded) == len(value), "names differ in capitals alone")
+    for name, record in value.items():
+        require(isinstance(record, dict), "a column is no object")
+        texts = [name, *(record.get(part) for part in _ASSOCIATED_TEXTS)]
+        require(all(map(_is_text, texts)), "a name is no text")
+        for part in ("key_domain", "table_key_domain", "domain"):
+            _check_domain(record.get(part))
+        specs = record.get("indexes")
+        good = isinstance(specs, list) and all(isinstance(s, dict) for s in specs)
+        require(good, "the indexes are no list of objects")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _MAX_TEXT
+
+
+def _check_domain(value: Any) -> None:
+    require(isinstance(value, list) and len(value) == 4, "a domain is no list of four")
+    name, *numbers = value
+    require(name in DOMAINS, "a domain is unknown")
+    for number in numbers:
+        whole(number)
+        require(number <= _MAX_DIGITS, "a domain is out of range")
 
 
 def _check_object(value: Any) -> None:
@@ -195,4 +236,5 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "layout": _check_layout,
     "choice": _check_object,
     "derived": _check_object,
+    "associated": _check_associated,
 }

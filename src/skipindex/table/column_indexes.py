@@ -70,7 +70,8 @@ class ColumnIndexes:
             return set()
         manifest = self.manifest
         built = {blob.meta.column for pack in manifest.packs for blob in pack.blobs}
-        return {*manifest.stats, *built} - {leaf.name for leaf in self.columns.leaves}
+        known = {leaf.name for leaf in self.columns.leaves}
+        return {*manifest.stats, *built} - known - self.columns.associated.keys()
 
     def spellings(self, column: ColumnInfo) -> list[str]:
         """The names under which something is built on ``column``, its own first."""

@@ -13,7 +13,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from skipindex.errors import IndexVersionError, TableError, first_line
+from skipindex.errors import (
+    IndexVersionError,
+    SkipIndexError,
+    TableError,
+    first_line,
+)
+from skipindex.storage.associated import Association, fingerprint_of
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_file
 from skipindex.storage.log import (
@@ -115,6 +121,35 @@ def live_files(location: Location, snapshot: Snapshot) -> list[FileInfo]:
     """
     everything, publications = stable_listing(location, lambda: list(location.list()))
     return _live(everything, publications, snapshot)[1]
+
+
+def current_files(location: Location) -> list[FileInfo]:
+    """The files that hold the table's rows now, by path.
+
+    Raises:
+        SkipIndexError: they cannot be told.
+        OSError: the folder cannot be listed.
+    """
+    has_log = latest_version(location) >= 0
+    return live_files(location, newest_snapshot(location) if has_log else no_snapshot())
+
+
+def why_void(one: Association, fact: Location) -> str:
+    """Why what is built of an associated column is not true any more; empty if it is.
+
+    The files of the table that it is looked up in are listed.
+    """
+    place = one.location(fact)
+    try:
+        now = fingerprint_of(current_files(place))
+    except (SkipIndexError, OSError) as error:
+        return f"the table {place.full('')!r} cannot be listed: {first_line(error)}"
+    if now == one.fingerprint:
+        return ""
+    return (
+        f"the table {place.full('')!r} has changed since column {one.name!r} was "
+        "indexed (refresh_indexes indexes it again)"
+    )
 
 
 def _live(

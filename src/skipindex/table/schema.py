@@ -7,7 +7,7 @@ the field.  Of what is repeated, lists and maps, nothing is indexed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from skipindex.errors import PredicateError, UnsupportedTypeError
 from skipindex.expressions import Reference, name_parts
 from skipindex.expressions.domain import Domain, domain_of
+from skipindex.storage.associated import Association
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 
 
@@ -30,6 +31,8 @@ class ColumnInfo:
         is_partition: its values stand in the paths.
         path: of a field, the names from the column inwards; otherwise empty.
         fields: of a struct.
+        association: of an associated column, what is looked up; it then has the name
+            of what is built.
     """
 
     name: str
@@ -38,6 +41,7 @@ class ColumnInfo:
     is_partition: bool = False
     path: tuple[str, ...] = ()
     fields: tuple[ColumnInfo, ...] = ()
+    association: Association | None = None
 
     @property
     def leaves(self) -> list[ColumnInfo]:
@@ -79,10 +83,12 @@ class Columns:
     Args:
         by_name: every column, in Spark's order.
         table: its location, for messages.
+        associations: attributes of joined tables that are indexed as columns.
     """
 
     by_name: Mapping[str, ColumnInfo]
     table: str
+    associations: Sequence[Association] = ()
 
     @cached_property
     def leaves(self) -> list[ColumnInfo]:
@@ -93,7 +99,8 @@ class Columns:
         """The column that Spark would take ``name`` for.
 
         A partition column hides a column of the files that has its name.  With
-        ``case_sensitive``, the ``name`` of a field of a struct is that field.
+        ``case_sensitive``, the ``name`` of a field of a struct is that field, and the
+        stored name of an associated column is that column.
 
         Raises:
             PredicateError: there is none, or more than one.
@@ -102,6 +109,8 @@ class Columns:
             found = [c for c in self.by_name.values() if c.name == name]
             if not found and name in self._nested:
                 found = [self._nested[name]]
+            if not found and name in self.associated:
+                found = [self.associated[name]]
         else:
             folded = name.lower()
             found = [c for c in self.by_name.values() if c.name.lower() == folded]
@@ -136,6 +145,40 @@ class Columns:
         for name in inner:
             column = column.field(name)
         return column
+
+    @cached_property
+    def associated(self) -> Mapping[str, ColumnInfo]:
+        """The associated columns by the names of what is built.
+
+        One whose key column has another type than at its build has no domain.
+        """
+        real = {name.lower() for name in self.by_name}
+        infos = [self._associated(one) for one in self.associations]
+        return {info.name: info for info in infos if info.name.lower() not in real}
+
+    def _associated(self, one: Association) -> ColumnInfo:
+        key = self.by_name.get(one.key)
+        reason = ""
+        if key is None or key.is_partition or not self.is_alone(key):
+            reason = f"the table has no column {one.key!r} to join by"
+        elif key.domain != one.key_domain:
+            reason = f"column {one.key!r}, which is joined by, has another type now"
+        domain = None if reason else one.domain
+        return ColumnInfo(one.stored, domain, reason, association=one)
+
+    def find_associated(self, name: str, *, case_sensitive: bool) -> ColumnInfo | None:
+        """The associated column of that name, or of that stored name; None if none is.
+
+        A column of the table that has the name comes first: ask ``resolve`` before.
+        """
+        if name in self.associated:
+            return self.associated[name]
+        for info in self.associated.values():
+            assert info.association is not None
+            own = info.association.name
+            if own == name or (not case_sensitive and own.lower() == name.lower()):
+                return info
+        return None
 
     def is_alone(self, column: ColumnInfo) -> bool:
         """Whether the table has no other column of this name but for capitals."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from skipindex.table.listing import why_void
 from skipindex.table.schema import ColumnInfo
 from skipindex.table.table import TableState
 
@@ -31,7 +32,7 @@ class ColumnStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A table as it stands; no index is read.
+    """A table as it stands; no index is read, and joined tables are listed.
 
     Args:
         table: the folder.
@@ -45,7 +46,8 @@ class Status:
         packs: the number of packs in use.
         index_bytes: the size of these packs.
         gaps: by reason, the number of files that have no index, or not all of it.
-        columns: the indexes of each column.
+        columns: the indexes of each column, and of each associated column; one whose
+            joined table has changed has none.
         layout: the layout of the table, if it is known.
         notes: warnings about parts of the log that were ignored.
     """
@@ -110,7 +112,9 @@ def status_of(table: TableState) -> Status:
         packs=len(manifest.packs),
         index_bytes=sum(pack.size for pack in manifest.packs),
         gaps=table.index_gaps,
-        columns=tuple(_column(table, column) for column in table.leaves),
+        columns=tuple(
+            _column(table, column) for column in (*table.leaves, *table.associated)
+        ),
         layout=table.snapshot.properties.layout,
         notes=table.notes,
     )
@@ -128,4 +132,10 @@ def _column(table: TableState, column: ColumnInfo) -> ColumnStatus:
         n_counted = int(table.counted(column).sum())
     why = "partition column" if column.is_partition else column.reason or "no index"
     counts = {kind: len(mine) for kind, mine in files.items()}
-    return ColumnStatus(column.name, n_counted, counts, n_bytes, why)
+    name = column.name
+    if column.association is not None:
+        name = column.association.name
+        void = why_void(column.association, table.location)
+        if void:
+            n_counted, counts, n_bytes, why = 0, {}, {}, void
+    return ColumnStatus(name, n_counted, counts, n_bytes, why)

@@ -42,6 +42,7 @@ import pyarrow as pa
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions import Reference
 from skipindex.expressions.domain import Domain, domain_of
+from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.table.files import DataFile
 from skipindex.table.partitions.inference import INSTANT
 from skipindex.table.spark_json import ROW_METADATA, Typed, declared_schema
@@ -226,6 +227,50 @@ def lacks(file: DataFile, path: tuple[str, ...]) -> bool:
             return False
         fields = list(alike[0].type)
     return False
+
+
+def read_column(
+    file: DataFile, name: str, domain: Domain, *, path: tuple[str, ...] = ()
+) -> EncodedColumn:
+    """The column of one file, or the field of a struct at ``path``, encoded.
+
+    A field is NULL where a struct around it is, and so is all of a column that the
+    file lacks.  The column that comes back has the name that the file spells.
+
+    Raises:
+        UnsupportedTypeError: ``check_stored`` says so.
+    """
+    where = path or (name,)
+    if lacks(file, where):
+        nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
+        return EncodedColumn(name, pa.chunked_array([nothing]), domain)
+    found = check_stored(file, where, domain)
+    values = file.read(found)
+    if len(values) != file.metadata.num_rows:
+        raise UnsupportedTypeError(
+            f"column {name!r} has {len(values)} rows of {file.metadata.num_rows}"
+        )
+    spelled = str(Reference(found)) if path else found[0]
+    return EncodedColumn(spelled, values, domain)
+
+
+def beyond(column: EncodedColumn) -> str:
+    """What to note where a value does not fit the table's type; else empty.
+
+    The index is built all the same: the table may get a wider type, and until then
+    a plan does not use it.
+    """
+    span, low, high = column.domain.span, column.minimum, column.maximum
+    if span is None or low is None or high is None:
+        return ""
+    least, stop = span
+    if low >= least and high < stop:  # type: ignore[operator]
+        return ""
+    value = column.domain.show(low if low < least else high)  # type: ignore[operator]
+    return (
+        f"column {column.name!r} holds {value} here, which does not fit the table's "
+        "type: Spark reads another value"
+    )
 
 
 def _family(domain: Domain) -> str:

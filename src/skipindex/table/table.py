@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import TableError
+from skipindex.storage.associated import Association, associations_of
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.table.column_indexes import ColumnIndexes, Instants, match, take
@@ -102,6 +103,7 @@ class TableState:
             names = {name.lower() for p in self.partitions for name in p.names}
             own = [f for f in observed.schema if f.name.lower() not in names]
             self.schema = pa.schema(own)
+        self.associations = associations_of(self.snapshot.properties.associated)
         self._columns = self._columns_of(self.schema, observed.refused)
         marks = {"size": self.sizes, "mtime": self.mtimes}
         manifest = self.snapshot.manifest
@@ -133,6 +135,11 @@ class TableState:
     def leaves(self) -> list[ColumnInfo]:
         """The columns; a struct is replaced by the fields in it."""
         return self._columns.leaves
+
+    @property
+    def associated(self) -> list[ColumnInfo]:
+        """The associated columns, by the names of what is built."""
+        return list(self._columns.associated.values())
 
     @property
     def files(self) -> list[FileEntry]:
@@ -187,7 +194,17 @@ class TableState:
             snapshot=no_snapshot(),
             notes=(),
         )
-        return TableState(self.location, others, self.options)
+        other = TableState(self.location, others, self.options)
+        return other.with_associations(self.associations)
+
+    def with_associations(self, associations: Sequence[Association]) -> TableState:
+        """The same table with these associated columns, and no others."""
+        columns = replace(self._columns, associations=tuple(associations))
+        return self._copy(
+            associations=tuple(associations),
+            _columns=columns,
+            _indexes=replace(self._indexes, columns=columns),
+        )
 
     def typed(self, schema: pa.Schema, refused: Mapping[str, str]) -> TableState:
         """The same table, where a session gives the columns of its files other types.
@@ -206,7 +223,7 @@ class TableState:
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
         found = columns_of(schema, refused, self.partitions)
-        return Columns(found, self.folder)
+        return Columns(found, self.folder, self.associations)
 
     def noted(self, notes: Sequence[str]) -> TableState:
         """The same table with more notes."""
@@ -250,6 +267,10 @@ class TableState:
     def find(self, text: str) -> ColumnInfo:
         """As ``Columns.find``."""
         return self._columns.find(text)
+
+    def find_associated(self, name: str, *, case_sensitive: bool) -> ColumnInfo | None:
+        """As ``Columns.find_associated``."""
+        return self._columns.find_associated(name, case_sensitive=case_sensitive)
 
     def is_alone(self, column: ColumnInfo) -> bool:
         """As ``Columns.is_alone``."""

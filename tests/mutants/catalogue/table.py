@@ -7,6 +7,8 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _MINMAX: Final = ("tests/table/test_statistics.py", "tests/planner/test_soundness.py")
+_ASSOCIATED: Final = ("tests/build/test_associated.py",)
+_PLANS: Final = ("tests/planner/test_associated.py",)
 _STALE: Final = ("tests/traps/test_staleness.py",)
 
 TABLE: Final = (
@@ -153,5 +155,46 @@ TABLE: Final = (
         "return True",
         "a number that is of no entry is looked up all the same",
         ("tests/indexes/test_bad_input.py",),
+    ),
+    Mutant(
+        "any-state-of-a-dimension",
+        "storage.associated.Association.stored",
+        "{'name': self.name, 'indexes': None}",
+        "{'name': self.name, 'indexes': None, 'fingerprint': None}",
+        "indexes of an older state of a joined table are taken for those of today",
+        _ASSOCIATED,
+    ),
+    Mutant(
+        "changed-dimension-believed",
+        "table.listing.why_void",
+        "now == one.fingerprint",
+        "True",
+        "a joined table that has changed is judged by its former content",
+        _ASSOCIATED,
+    ),
+    Mutant(
+        "key-of-another-type",
+        "table.schema.Columns._associated",
+        "key.domain != one.key_domain",
+        "False",
+        "other keys are read than those that were looked up",
+        _PLANS,
+    ),
+    Mutant(
+        "own-column-hidden",
+        "planner.plan._column",
+        "table.resolve(name, case_sensitive=case_sensitive)",
+        "table.find_associated(name, case_sensitive=case_sensitive) or "
+        "table.resolve(name, case_sensitive=case_sensitive)",
+        "an associated column is taken for a column of the table",
+        _PLANS,
+    ),
+    Mutant(
+        "void-column-asked",
+        "planner.plan._if_true",
+        "replace(column, domain=None, reason=reason) if reason else column",
+        "column",
+        "a plan asks indexes of a former state of a joined table",
+        _ASSOCIATED,
     ),
 )

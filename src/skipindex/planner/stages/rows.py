@@ -99,6 +99,11 @@ class RowEvaluator:
             return RowVerdict(len(low), len(high), self._kinds())
         return RowVerdict(*self._count(file, lower, upper), self._kinds())
 
+    def rows(self, file: int) -> Rows:
+        """The rows of a file that certainly match, and those that may."""
+        probes = (*self._first, self._last)
+        return self._all_of(iter(probes))(file, None)
+
     def _kinds(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._used))
 

@@ -14,6 +14,7 @@ from skipindex.expressions import Predicate, Reference, to_sql
 from skipindex.expressions.extent import nodes
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql.parser import parse
+from skipindex.rewrite.selection.attributes import Attributes
 from skipindex.rewrite.selection.target import EligibleFile
 from skipindex.storage.file_system.location import Location
 from skipindex.table import (
@@ -154,11 +155,18 @@ def _holds_alike(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def clustering_columns(
-    table: TableState, names: Sequence[str], indexes: Request
+    table: TableState,
+    names: Sequence[str],
+    indexes: Request,
+    attributes: Attributes | None = None,
 ) -> tuple[str, ...]:
     """The columns to cluster by, as the table spells them.
 
-    ``indexes`` are those that the new files will have.
+    Args:
+        table: the table.
+        names: of columns and of attributes.
+        indexes: those that the new files will have.
+        attributes: of joined tables.
 
     Raises:
         LayoutError: rows cannot be clustered by one of them, or no file would be
@@ -170,6 +178,10 @@ def clustering_columns(
     found: list[str] = []
     known = {column.name for column, _ in requested(table, indexes)}
     for name in names:
+        if attributes and name in attributes:
+            table.resolve(attributes[name].key)
+            found.append(name)
+            continue
         column = table.resolve(name)
         problem = ""
         if column.is_partition:

@@ -37,7 +37,9 @@ class Conditions:
         return " AND ".join(self.texts) or "TRUE"
 
 
-def conditions(json_text: str, columns: Mapping[str, str]) -> Conditions:
+def conditions(
+    json_text: str, columns: Mapping[str, str], zone: str | None = None
+) -> Conditions:
     """The expressions that ``ExpressionJson.java`` has written, for the planner.
 
     A row for which all expressions are TRUE is one for which all of the texts may be.
@@ -47,6 +49,7 @@ def conditions(json_text: str, columns: Mapping[str, str]) -> Conditions:
         columns: the types of the table's columns, by the names that the expressions
             have for them, as a catalog writes types (``catalogString``).  A column
             that is not named here, or has another type, is not understood.
+        zone: the time zone that other conditions of the plan depend on, if they do.
 
     Example:
         >>> attribute = (
@@ -58,7 +61,7 @@ def conditions(json_text: str, columns: Mapping[str, str]) -> Conditions:
         >>> conditions(f"[{node}]", {"k": "int"}).texts
         ('(k IS NULL)',)
     """
-    write = Translator(columns)
+    write = Translator(columns, zone)
     texts: list[str] = []
     lists: list[tuple[str, Sequence[int]]] = []
     for node in read_nodes(json_text):

@@ -44,15 +44,34 @@ class JoinKeys {
     static final int MAX_KEYS = 200000;
 
     final String column;
+    /** The other side as a folder and conditions, in JSON; null if it is more than that. */
+    final String dimension;
+    private final boolean isSmall;
     private final Attribute key;
     private final LogicalPlan side;
     private final SessionState session;
 
-    private JoinKeys(String column, Attribute key, LogicalPlan side, SessionState session) {
+    private JoinKeys(
+            String column,
+            Attribute key,
+            LogicalPlan side,
+            boolean isSmall,
+            SessionState session,
+            PlannerCalls planner) {
         this.column = column;
         this.key = key;
         this.side = side;
+        this.isSmall = isSmall;
         this.session = session;
+        this.dimension = dimensionOf(side, key, planner);
+    }
+
+    private static String dimensionOf(LogicalPlan side, Attribute key, PlannerCalls planner) {
+        try {
+            return Dimension.json(side, key, planner);
+        } catch (Exception notListed) {
+            return null;
+        }
     }
 
     /** Tell every scan below a plan which keys its columns need to have. */
@@ -190,15 +209,19 @@ class JoinKeys {
             scala.math.BigInt bytes = side.stats().sizeInBytes();
             boolean isSmall = bytes.isValidLong() && bytes.toLong() <= MAX_BYTES
                 && bytes.toLong() * MIN_RATIO <= index.base.sizeInBytes();
-            if (column != null && isSmall) {
-                keys.add(new JoinKeys(column, (Attribute) one[1], side, session));
-            }
+            if (column == null) continue;
+            JoinKeys found = new JoinKeys(
+                column, (Attribute) one[1], side, isSmall, session, index.planner);
+            // A large side is of use only if its attributes are indexed with the scan's rows.
+            boolean isUsed = isSmall || found.dimension != null
+                && index.planner.usesOf(index.root, found).indexOf('a') >= 0;
+            if (isUsed) keys.add(found);
         }
         index.setKeys(keys);
     }
 
     /** The name that the relation has for a column of the scan's output. */
-    private static String nameIn(LogicalRelation scan, Attribute wanted) {
+    static String nameIn(LogicalRelation scan, Attribute wanted) {
         scala.collection.Iterator output = scan.output().iterator();
         while (output.hasNext()) {
             Attribute one = (Attribute) output.next();
@@ -209,6 +232,7 @@ class JoinKeys {
 
     /** The keys as a list in JSON; null if there are too many. */
     String json() {
+        if (!isSmall) return null;
         ArrayList only = new ArrayList();
         only.add(key);
         LogicalPlan keys = new Project(TO_SEQ(only), side);

@@ -25,7 +25,7 @@ public class PlannerCalls {
 
     final Function plan;
     final Function files;
-    final Function canUseKeys;
+    final Function usesOf;
     final Function failed;
     final String indexFolder;
     final String[] settings;
@@ -39,7 +39,8 @@ public class PlannerCalls {
      *     of its files, set if the file is ruled out; or to null, where none is. Asked for
      *     listing 0, it gives the number alone.
      * files: the number of a listing, as text, to its files.
-     * canUseKeys: a folder and a column as JSON to null, if keys leave out no file.
+     * usesOf: a folder, a column and the side that it is joined with, as JSON, to letters
+     *     that say what leaves out files; or to null, if nothing does.
      * failed: told why a question could not be asked.
      * indexFolder: the name of the folder that makes a folder a table.
      * settings: names of the settings that each question tells the planner, by lines.
@@ -47,13 +48,13 @@ public class PlannerCalls {
     PlannerCalls(
             Function plan,
             Function files,
-            Function canUseKeys,
+            Function usesOf,
             Function failed,
             String indexFolder,
             String settings) {
         this.plan = plan;
         this.files = files;
-        this.canUseKeys = canUseKeys;
+        this.usesOf = usesOf;
         this.failed = failed;
         this.indexFolder = indexFolder;
         this.settings = settings.split("\n");
@@ -97,13 +98,18 @@ public class PlannerCalls {
 
         /** The position of a file of the same size and time; negative if there is none. */
         int find(FileStatus file, String below) {
+            int i = position(file, below);
+            if (i < 0) return -1;
+            boolean isSame = sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
+            return isSame ? i : -1;
+        }
+
+        /** The position of a file, whatever it holds; negative if there is none. */
+        int position(FileStatus file, String below) {
             String path = file.getPath().toUri().getPath();
             if (!path.startsWith(below)) return -1;
             Integer found = (Integer) positions.get(path.substring(below.length()));
-            if (found == null) return -1;
-            int i = found.intValue();
-            boolean isSame = sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
-            return isSame ? i : -1;
+            return found == null ? -1 : found.intValue();
         }
     }
 
@@ -122,7 +128,30 @@ public class PlannerCalls {
         /** Whether this is the very file that was judged, and none of its rows is needed. */
         boolean rulesOut(FileStatus file) {
             int i = listing.find(file, below);
-            return i >= 0 && (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
+            return i >= 0 && isMarked(i);
+        }
+
+        boolean isMarked(int i) {
+            return (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
+        }
+    }
+
+    /** Files whose rows a plan has otherwise; they stay what they were when it was made. */
+    static class Covered extends Answer {
+        Covered(Answer answer, Path root) {
+            super(answer.listing, answer.bits, root);
+        }
+
+        /** Even if it has changed: its former rows are in the plan. */
+        boolean rulesOut(FileStatus file) {
+            int i = listing.position(file, below);
+            return i >= 0 && isMarked(i);
+        }
+
+        /** What follows the marks. */
+        String text() {
+            int start = 8 + (listing.sizes.length + 7) / 8;
+            return new String(bits, start, bits.length - start, StandardCharsets.US_ASCII);
         }
     }
 
@@ -222,16 +251,21 @@ public class PlannerCalls {
         return ((Boolean) known[1]).booleanValue();
     }
 
-    /** Whether files can be left out by keys of a column. */
-    boolean canUseKeys(Path root, String column) {
+    /**
+     * What of the other side of a join can leave out files: "k" for the keys that it leaves,
+     * "a" for its conditions, "ak" for both, and nothing.
+     */
+    String usesOf(Path root, JoinKeys join) {
         StringBuilder text = place(root);
         text.append(",\"column\":");
-        quote(text, column);
-        return canUseKeys.apply(text.append('}').toString()) != null;
+        quote(text, join.column);
+        text.append(",\"dimension\":").append(join.dimension);
+        byte[] uses = (byte[]) usesOf.apply(text.append('}').toString());
+        return uses == null ? "" : new String(uses, StandardCharsets.US_ASCII);
     }
 
     /** The first members of an object that tells a folder. */
-    private static StringBuilder place(Path root) {
+    static StringBuilder place(Path root) {
         StringBuilder text = new StringBuilder("{\"root\":");
         quote(text, root.toUri().getPath());
         text.append(",\"scheme\":");
@@ -273,6 +307,16 @@ public class PlannerCalls {
             quote(text, setting(conf, settings[i]));
         }
         text.append("},\"reader\":{");
+        addOthers(text, reader);
+        text.append('}');
+        addOptions(text, options);
+        text.append(",\"keys\":[").append(keys).append(']').append(more);
+        return text.append("}\n").append(conjuncts).toString();
+    }
+
+    /** The settings of the session that defined a relation, where it has others. */
+    void addOthers(StringBuilder text, SQLConf reader) {
+        SQLConf conf = SQLConf.get();
         boolean isFirst = true;
         for (int i = 0; i < settings.length; i++) {
             String value = setting(reader, settings[i]);
@@ -283,9 +327,13 @@ public class PlannerCalls {
             text.append(':');
             quote(text, value);
         }
-        text.append("},\"options\":{");
+    }
+
+    /** The options that say how times are read. */
+    static void addOptions(StringBuilder text, scala.collection.immutable.Map options) {
+        text.append(",\"options\":{");
+        boolean isFirst = true;
         scala.collection.Iterator pairs = options.iterator();
-        isFirst = true;
         while (pairs.hasNext()) {
             scala.Tuple2 pair = (scala.Tuple2) pairs.next();
             String name = ((String) pair._1()).toLowerCase(java.util.Locale.ROOT);
@@ -296,8 +344,7 @@ public class PlannerCalls {
             text.append(':');
             quote(text, (String) pair._2());
         }
-        text.append("},\"keys\":[").append(keys).append(']').append(more);
-        return text.append("}\n").append(conjuncts).toString();
+        text.append('}');
     }
 
     /** The value, or Spark's default; null if Spark does not know the setting. */

@@ -25,11 +25,11 @@ public class Sessions extends scala.runtime.AbstractFunction1 {
     public PlannerCalls connect(
             Function plan,
             Function files,
-            Function canUseKeys,
+            Function usesOf,
             Function failed,
             String indexFolder,
             String settings) {
-        planner = new PlannerCalls(plan, files, canUseKeys, failed, indexFolder, settings);
+        planner = new PlannerCalls(plan, files, usesOf, failed, indexFolder, settings);
         return planner;
     }
 

@@ -9,24 +9,32 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.types import StructType
 
 from skipindex.errors import PlanError, SkipIndexError, first_line
-from skipindex.expressions import In, Reference, conjunction
+from skipindex.expressions import In, Predicate, Reference, conjunction
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
+from skipindex.spark.pruning.answers import answer
+from skipindex.spark.pruning.dimensions import JoinedConditions, joined_conditions
 from skipindex.spark.pruning.first_rows import FirstRows, needed_files
 from skipindex.spark.pruning.query_plan import QueryPlan
-from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
+from skipindex.spark.pruning.tables import (
+    ScannedTable,
+    Tables,
+    scanned_location,
+    types_of,
+)
 from skipindex.spark.settings import READING
 from skipindex.storage.file_system.location import Location
+from skipindex.table import TableState
 
 LOG: Final = logging.getLogger("skipindex")
 TIME_LIMIT: Final = "skipindex.timeLimit"
@@ -91,11 +99,15 @@ class QueryPlanner:
         """
         return self.tables.numbered(int(number)).packed_files()
 
-    def can_use_keys(self, text: str) -> bytes | None:
-        """Something if files can be left out by keys of a column, else None.
+    def uses_of(self, text: str) -> bytes | None:
+        """What leaves out files where a column is joined; None if nothing does.
+
+        ``a`` are the conditions of the other side, judged by associated columns, and
+        ``k`` the keys that it leaves, which are not needed where all are judged.
 
         Args:
-            text: the folder and the column, as ``PlannerCalls`` writes them.
+            text: the folder, the column and the other side, as ``PlannerCalls`` writes
+                them.
         """
         asked = json.loads(text)
         try:
@@ -104,7 +116,11 @@ class QueryPlanner:
             is_indexed = state.blobs(column) or state.maps(column)
         except (SkipIndexError, OSError):
             return None
-        return b"1" if is_indexed else None
+        joined = _joined(state, asked["column"], asked["dimension"], None)
+        uses = b"" if joined is None else b"a"
+        if is_indexed and not (joined and joined.are_all):
+            uses += b"k"
+        return uses or None
 
     def close(self) -> None:
         """Start no plan any more; the threads end when they have no work."""
@@ -137,33 +153,78 @@ class QueryPlanner:
             return struct.pack("<q", table.number)
         judged = _judged_columns(table, question)
         asked = conditions(conjuncts, judged)
-        first = FirstRows.of(question.get("first"), judged)
-        plan = _plan(table, asked, question, judged, first)
-        skipped = np.zeros(0, np.int64)
-        if plan is not None:
-            kept = plan.evaluation.possible
-            if first is not None:
-                kept = needed_files(plan, table, question["listed"])
-            skipped = np.flatnonzero(~kept)
-            skipped = skipped[table.unchanged(skipped)]
-        text = " AND ".join([asked.text, *_lists_text(asked, question)])
+        joined = _all_joined(table, asked, question)
+        found = _verdict(table, asked, joined, question, judged)
+        if found is None:
+            return None
+        text = " AND ".join([asked.text, *_other_texts(asked, joined, question)])
         self.records.append(
             QueryPlan(
                 location.full(""),
-                text if first is None else f"{text} {first}",
+                text + found.order,
                 len(table.state),
-                len(skipped),
+                len(found.files),
                 time.perf_counter() - start,
                 is_estimate=question["is_estimate"],
-                plan=plan,
+                plan=found.plan,
+                answered=found.answered,
             )
         )
-        if not len(skipped):
+        if not len(found.files):
             return None
         bits = np.zeros(len(table.state), np.bool_)
-        bits[skipped] = True
+        bits[found.files] = True
         packed = np.packbits(bits, bitorder="little").tobytes()
-        return struct.pack("<q", table.number) + packed
+        return struct.pack("<q", table.number) + packed + found.results.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What an answer is made of.
+
+    Args:
+        files: that need not be read.
+        plan: says why.
+        order: the first rows that are asked for, in SQL.
+        answered: the results that are asked for.
+        results: over these files.
+    """
+
+    files: np.ndarray
+    plan: Plan | None = None
+    order: str = ""
+    answered: str = ""
+    results: str = ""
+
+
+def _verdict(
+    table: ScannedTable,
+    asked: Conditions,
+    joined: Sequence[JoinedConditions],
+    question: Mapping[str, Any],
+    judged: Mapping[str, str],
+) -> _Verdict | None:
+    """The files that need not be read; None where no result is known without them."""
+    plan_of = partial(_plan, table, asked, joined, question, judged)
+    listed = np.frombuffer(question.get("listed", "").encode(), np.uint8) == ord("1")
+    if "answer" in question:
+        known = answer(question["answer"], judged, plan_of, table, listed)
+        if known is None:
+            return None
+        # That the files are unchanged is a part of the answer.
+        return _Verdict(
+            known.files, known.plan, answered=known.asked, results=known.text
+        )
+    first = FirstRows.of(question.get("first"), judged)
+    if first is None and not (asked.texts or asked.lists or _keys(question) or joined):
+        return _Verdict(np.zeros(0, np.int64))
+    plan = plan_of((), first)
+    kept = plan.evaluation.possible
+    if first is not None:
+        kept = needed_files(plan, table, listed)
+    files = np.flatnonzero(~kept)
+    order = "" if first is None else f" {first}"
+    return _Verdict(files[table.unchanged(files)], plan, order)
 
 
 def _check_reading(
@@ -208,7 +269,7 @@ def _judged_columns(
     A partition column counts if Spark takes its values from the folders' names, as
     the table does: a catalog may say otherwise.
     """
-    data, partitions = _types(question["data"]), _types(question["partitions"])
+    data, partitions = types_of(question["data"]), types_of(question["partitions"])
     taken = table.partition_names | {name.lower() for name in partitions}
     judged = {name: kind for name, kind in data.items() if name.lower() not in taken}
     if question["is_catalog_table"]:
@@ -223,13 +284,6 @@ def _judged_columns(
     return judged
 
 
-@lru_cache(maxsize=64)
-def _types(schema: str) -> Mapping[str, str]:
-    """The types of a schema's columns, as Catalyst spells them."""
-    fields = StructType.fromJson(json.loads(schema)).fields
-    return {field.name: field.dataType.simpleString() for field in fields}
-
-
 def _location(asked: Mapping[str, Any]) -> Location:
     return scanned_location(asked["scheme"], asked["authority"], asked["root"])
 
@@ -241,32 +295,77 @@ def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] |
     return tuple(values) if kind == "string" else None
 
 
-def _lists_text(asked: Conditions, question: Mapping[str, Any]) -> list[str]:
-    """Long lists and the keys of joins, which may be too many to be shown."""
-    lists = [*asked.lists, *question["keys"]]
-    return [f"{name} IN ({len(keys)} keys)" for name, keys in lists]
+def _keys(question: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
+    """By column, the keys that a join leaves."""
+    return [(name, side) for name, side in question["keys"] if isinstance(side, list)]
+
+
+def _all_joined(
+    table: ScannedTable, asked: Conditions, question: Mapping[str, Any]
+) -> list[JoinedConditions]:
+    """The conditions of dimensions that the table's indexes can judge."""
+    state = table.typed(question["data"])
+    found: list[JoinedConditions] = []
+    zone = asked.zone
+    for name, side in question["keys"]:
+        one = _joined(state, name, side, zone) if isinstance(side, dict) else None
+        if one is not None:
+            found.append(one)
+            zone = one.zone
+    return found
+
+
+def _joined(
+    state: TableState, column: str, side: Any, zone: str | None
+) -> JoinedConditions | None:
+    """As ``joined_conditions``; None too if the dimension cannot be looked at."""
+    if side is None:
+        return None
+    try:
+        return joined_conditions(state, column, side, zone)
+    except (SkipIndexError, OSError):
+        return None
+
+
+def _other_texts(
+    asked: Conditions, joined: Sequence[JoinedConditions], question: Mapping[str, Any]
+) -> list[str]:
+    """Conditions of dimensions, and lists and keys that may be too many to be shown."""
+    lists = [*asked.lists, *_keys(question)]
+    texts = [f"{name} IN ({len(keys)} keys)" for name, keys in lists]
+    return [*(one.text for one in joined), *texts]
 
 
 def _plan(
     table: ScannedTable,
     asked: Conditions,
+    joined: Sequence[JoinedConditions],
     question: Mapping[str, Any],
     judged: Mapping[str, str],
-    first: FirstRows | None,
-) -> Plan | None:
-    """The plan for what was understood of the conditions; None if nothing was."""
+    more: Sequence[Predicate],
+    first: FirstRows | None = None,
+) -> Plan:
+    """The plan for what was understood of the conditions, and for some more.
+
+    Raises:
+        PlanError: rows are counted, and not all conditions of them are understood.
+    """
+    lists = [*asked.lists, *_keys(question)]
     keys = [
         In(Reference((name,)), key_set)
-        for name, values in [*asked.lists, *question["keys"]]
+        for name, values in lists
         if (key_set := _key_set(values, judged.get(name, ""))) is not None
     ]
-    if not asked.texts and not keys and first is None:
-        return None
+    is_counted = first is not None or "answer" in question
+    if is_counted and (question["keys"] or len(keys) < len(lists)):
+        raise PlanError("rows of a join, or of a list of unknown type, are not counted")
     settings = question["settings"]
+    zones = [asked.zone, *(one.zone for one in joined), settings[_ZONE]]
+    others = (one.predicate for one in joined)
     return plan_files(
-        conjunction([parse(asked.text), *keys]),
+        conjunction([parse(asked.text), *others, *keys, *more]),
         table=table.typed(question["data"]),
-        timezone=asked.zone or settings[_ZONE],
+        timezone=next(filter(None, zones), None),
         case_sensitive=(settings[_CASE] or "").lower() == "true",
         limit=None if first is None else first.n,
         order_by=None if first is None else first.order_by,

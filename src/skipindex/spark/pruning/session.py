@@ -21,8 +21,8 @@ from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _CLASSES: Final = (
-    *("PlannerCalls", "JoinKeys", "TopRows", "SkippingFileIndex", "SkipRule"),
-    "Sessions",
+    *("PlannerCalls", "Dimension", "JoinKeys", "TopRows", "Answers"),
+    *("SkippingFileIndex", "SkipRule", "Sessions"),
 )
 _SESSION: Final = (
     "org.apache.spark.sql.SparkSession",
@@ -64,7 +64,7 @@ class Pruning:
             for call in (
                 self.planner.answer,
                 self.planner.files,
-                self.planner.can_use_keys,
+                self.planner.uses_of,
                 self.planner.failed,
             )
         ]

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from skipindex.errors import PlanError
 from skipindex.expressions import Predicate
-from skipindex.planner.plan import Moment, Plan, plan_files
+from skipindex.planner.plan import Moment, Plan, check_stored, plan_files
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.reading.frames import read_files
 from skipindex.spark.reading.schema import opened_in, table_schema, typed
@@ -45,6 +45,7 @@ def read(
         case_sensitive=is_case_sensitive(spark),
     )
     check_session(spark)
+    check_stored(plan)
     return _matching(spark, plan, schema)
 
 

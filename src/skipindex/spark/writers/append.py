@@ -47,7 +47,9 @@ def append(
     rows = conformed(
         df, _schema(df.sparkSession, opened), {p.name for p in opened.partitions}
     )
-    laid_out = lay_out(rows, layout, rows_per_file=_rows_per_file(opened, layout))
+    laid_out = lay_out(
+        rows, layout, location, rows_per_file=_rows_per_file(opened, layout)
+    )
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         runner = SparkRunner(df.sparkSession)

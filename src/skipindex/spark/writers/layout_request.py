@@ -10,9 +10,12 @@ from pyspark.sql import DataFrame
 
 from skipindex.errors import LayoutError
 from skipindex.layout import Workload, curve_named, n_files_for
+from skipindex.rewrite.selection.attributes import named, to_json
 from skipindex.rewrite.selection.target import Target
 from skipindex.spark.placement.cluster import apply_clustering, fit_workload
 from skipindex.spark.writers.writing import LaidOut, lay_out
+from skipindex.storage.associated import AssociatedColumn
+from skipindex.storage.file_system.location import Location
 
 
 def target_of(layout: Mapping[str, Any]) -> Target:
@@ -30,7 +33,7 @@ def target_of(layout: Mapping[str, Any]) -> Target:
 class LayoutRequest:
     """The layout that a caller of ``write_table`` asks for, in its arguments."""
 
-    cluster_by: Sequence[str] | Workload
+    cluster_by: Sequence[str | AssociatedColumn] | Workload
     curve: str | None
     partition_by: Sequence[str]
     sort_within: Sequence[str]
@@ -52,22 +55,35 @@ class LayoutRequest:
             raise LayoutError(
                 f"rows_per_file is {self.rows_per_file} (expected 1 or more)"
             )
-        named = () if isinstance(self.cluster_by, Workload) else self.cluster_by
-        for name in (*named, *self.partition_by):
+        names: tuple[str, ...] = ()
+        attributes: dict[str, AssociatedColumn] = {}
+        if not isinstance(self.cluster_by, Workload):
+            names, attributes = named(self.cluster_by)
+        keys = (one.key for one in attributes.values())
+        own = [name for name in names if name not in attributes]
+        for name in (*own, *keys, *self.partition_by):
             if name not in df.columns:
                 raise LayoutError(
                     f"no column {name!r} to lay out by "
                     f"(columns: {', '.join(df.columns)})"
                 )
-        both = sorted(set(named) & set(self.partition_by))
+        both = sorted(set(own) & set(self.partition_by))
         if both:
             raise LayoutError(
                 f"columns {both} are partition columns, so every file already holds "
                 "one value of them; cluster by others"
             )
 
-    def lay_out(self, df: DataFrame) -> LaidOut:
-        """The rows in the layout; a curve or a tree counts and samples them first."""
+    def lay_out(self, df: DataFrame, location: Location) -> LaidOut:
+        """The rows in the layout; a curve or a tree counts and samples them first.
+
+        Args:
+            df: the rows.
+            location: of the table.
+
+        Raises:
+            LayoutError: a joined table cannot be read.
+        """
         layout: dict[str, Any] = {
             "partition_by": list(self.partition_by),
             "sort_within": list(self.sort_within),
@@ -75,10 +91,17 @@ class LayoutRequest:
         }
         if isinstance(self.cluster_by, Workload):
             return self._by_workload(df, self.cluster_by, layout)
-        layout["cluster_by"] = list(self.cluster_by)
-        layout["curve"] = self.curve if self.cluster_by else None
+        names, attributes = named(self.cluster_by)
+        layout["cluster_by"] = list(names)
+        layout["curve"] = self.curve if names else None
+        if attributes:
+            layout["via"] = to_json(attributes, location)
         return lay_out(
-            df, layout, rows_per_file=self.rows_per_file, balance=self.balance
+            df,
+            layout,
+            location,
+            rows_per_file=self.rows_per_file,
+            balance=self.balance,
         )
 
     def _by_workload(

@@ -16,13 +16,14 @@ from skipindex.build.runners import Progress
 from skipindex.build.wanted import wanted_of
 from skipindex.errors import EngineError, LayoutError
 from skipindex.layout import Workload
-from skipindex.layout.quality import overlap
 from skipindex.rewrite.optimize import (
     OptimizeOptions,
     OptimizeReport,
     optimize_files,
+    overlaps,
     target_of,
 )
+from skipindex.rewrite.selection.attributes import from_json
 from skipindex.rewrite.selection.eligible_files import eligible_files
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
@@ -38,6 +39,7 @@ from skipindex.spark.writers.writing import (
     own_session,
     sorted_within,
 )
+from skipindex.storage.associated import AssociatedColumn
 from skipindex.table import TableState, open_state
 
 _JOINS: Final = 200
@@ -112,6 +114,7 @@ class _RowWriter:
             laid_out = lay_out(
                 self.read([file for group in groups for file in group.files]),
                 layout,
+                self.table.location,
                 rows_per_file=self.target.rows_per_file,
                 n_files=sum(self.target.n_files(group.files) for group in groups),
                 n_rows=sum(group.n_rows for group in groups),
@@ -168,7 +171,9 @@ def _copy(
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
     began = time.perf_counter()
-    layout: Sequence[str] | Workload = target.cluster_by
+    attributes = from_json(target.known, table.location)
+    layout: Sequence[str | AssociatedColumn] | Workload
+    layout = [attributes.get(name, name) for name in target.cluster_by]
     if "workload" in target.known:
         layout = Workload.from_json(target.known["workload"])
     written = write_table(
@@ -192,7 +197,7 @@ def _copy(
         n_rows=n_rows,
         files_left=0,
         sealed=0,
-        overlap_before={n: overlap(table, n) for n in target.cluster_by},
-        overlap_after={n: overlap(written, n) for n in target.cluster_by},
+        overlap_before=overlaps(table, target),
+        overlap_after=overlaps(written, target),
         seconds=time.perf_counter() - began,
     )

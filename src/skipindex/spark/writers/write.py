@@ -21,6 +21,7 @@ from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
+from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -38,7 +39,7 @@ def write_table(
     df: DataFrame,
     path: Location | str | os.PathLike[str],
     *,
-    cluster_by: Sequence[str] | Workload = (),
+    cluster_by: Sequence[str | AssociatedColumn] | Workload = (),
     curve: str | None = "hilbert",
     partition_by: Sequence[str] = (),
     sort_within: Sequence[str] | None = None,
@@ -59,7 +60,7 @@ def write_table(
     _check_empty(location, overwrite=overwrite, plain=plain)
     if indexes is not None:  # what cannot be built is refused at once
         column_requests(_planned(df, location, partition_by), indexes)
-    laid_out = request.lay_out(df)
+    laid_out = request.lay_out(df, location)
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)

@@ -11,8 +11,10 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
 from skipindex.layout import QueryTree, n_files_for
+from skipindex.rewrite.selection.attributes import from_json
 from skipindex.spark.columns import column, resolve
 from skipindex.spark.placement.cluster import apply_clustering, cluster
+from skipindex.spark.writers.attributes import with_attributes
 from skipindex.storage.file_system.location import Location
 
 _WAIT: Final = 60.0
@@ -74,6 +76,7 @@ class LaidOut:
 def lay_out(
     df: DataFrame,
     layout: Mapping[str, Any],
+    location: Location,
     *,
     rows_per_file: int | None,
     n_rows: int | None = None,
@@ -85,6 +88,7 @@ def lay_out(
     Args:
         df: the rows.
         layout: the property of the table.
+        location: of the table.
         rows_per_file: the target; None if ``n_files`` says how many files to make.
         n_rows: the number of rows of ``df``; None counts them, if a curve needs it.
         n_files: how many files a curve makes; None is as many as the target gives.
@@ -102,8 +106,9 @@ def lay_out(
     n_rows = df.count() if n_rows is None else n_rows
     if n_files is None:
         n_files = n_files_for(n_rows, rows_per_file or n_rows)
+    attributes = from_json(layout, location)
     rows = cluster(
-        df,
+        with_attributes(df, attributes),
         by=layout["cluster_by"],
         curve=layout["curve"],
         n_files=n_files,
@@ -113,7 +118,7 @@ def lay_out(
         balance=balance,
         max_ranges=layout.get("max_ranges"),
     )
-    return LaidOut(rows, layout)
+    return LaidOut(rows.drop(*attributes), layout)
 
 
 def write_counted(

@@ -284,18 +284,21 @@ class Location:
         for folder in folders:
             sync_folder(folder)
 
-    def restrict(self, folder: str, paths: Iterable[str]) -> None:
+    def restrict(
+        self, folder: str, paths: Iterable[str], others: Iterable[str] = ()
+    ) -> None:
         """Restrict ``folder`` to users who may read all the files.
 
-        The folder is made if there is none.  What is written below it later can be
-        read by no one else.  An object store has permissions of its own.
+        ``others`` are full paths.  The folder is made if there is none.  What is
+        written below it later can be read by no one else.  An object store has
+        permissions of its own.
         """
         if not self.is_local:
             return
         target = Path(self.full(folder))
         with _storage_errors("make", str(target)):
             make_folder(target)
-            deny(target, denied_by(map(self.full, paths)))
+            deny(target, denied_by([*map(self.full, paths), *others]))
 
     def narrow(self, files: Iterable[str], paths: Iterable[str]) -> None:
         """Restrict ``files`` to users who may read all files at ``paths``."""

@@ -1,0 +1,182 @@
+"""Conditions on a side of a join, judged by indexes of the other side's rows.
+
+The fact may have attributes of the dimension as associated columns.  The dimension has
+every key once, so a row of the join has the attributes that the fact's indexes know,
+and the dimension's conditions are TRUE of them.  That holds only if Spark reads the
+very files that were looked up, under the same types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from skipindex.expressions import Predicate, Reference
+from skipindex.planner.binding.binder import Binder
+from skipindex.planner.bound_predicate import unknowns
+from skipindex.planner.sql.parser import parse
+from skipindex.spark.catalyst.conditions import conditions
+from skipindex.spark.pruning.tables import scanned_location, types_of
+from skipindex.spark.settings import CASE, READING
+from skipindex.storage.associated import fingerprint_of
+from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.table import ColumnInfo, TableState, declared_schema
+from skipindex.table.listing import current_files
+from skipindex.table.schema import Columns, columns_of
+
+_REBASE: Final = READING["spark.sql.parquet.datetimeRebaseModeInRead"]
+_ATTRIBUTE: Final = "org.apache.spark.sql.catalyst.expressions.AttributeReference"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedConditions:
+    """Conditions of a dimension as those of associated columns of the fact.
+
+    Args:
+        predicate: TRUE of every row of the fact that the join has.
+        text: the same for people.
+        zone: the time zone that it is for; None if it does not depend on one.
+        are_all: whether every condition is judged.
+    """
+
+    predicate: Predicate
+    text: str
+    zone: str | None
+    are_all: bool
+
+
+def joined_conditions(
+    fact: TableState, column: str, asked: Mapping[str, Any], zone: str | None = None
+) -> JoinedConditions | None:
+    """What the fact's indexes can judge of a dimension; None if it is nothing.
+
+    Args:
+        fact: under the types of the scan.
+        column: the fact's column that the join compares.
+        asked: the dimension as ``Dimension.java`` writes it.
+        zone: the time zone of the plan, if something depends on it.
+
+    Raises:
+        SkipIndexError: the dimension cannot be listed.
+        OSError: the same.
+    """
+    names = dict(_known(fact, column, asked))
+    if not names:
+        return None
+    kinds = types_of(asked["data"])
+    judged = {stored: kinds[attribute] for attribute, stored in names.items()}
+    written = _renamed(json.loads(asked["conjuncts"]), names)
+    found = conditions(json.dumps(written), judged, zone)
+    predicate = parse(found.text)
+    binder = Binder(lambda name: fact.resolve(name, case_sensitive=True), found.zone)
+    bound = binder.bind(predicate)
+    if not binder.seen:
+        return None
+    shown = found.text
+    for attribute, stored in names.items():
+        shown = shown.replace(str(Reference((stored,))), str(Reference((attribute,))))
+    are_all = not found.lists and not list(unknowns(bound))
+    return JoinedConditions(predicate, shown, found.zone, are_all)
+
+
+def _known(
+    fact: TableState, column: str, asked: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Attributes that the fact's indexes know of the dimension as Spark reads it.
+
+    With each the name of what is built.
+    """
+    candidates = [info for info in fact.associated if _is_of(info, fact, column, asked)]
+    typed = _typed(asked)
+    if not candidates or typed is None:
+        return
+    location = scanned_location(asked["scheme"], asked["authority"], asked["root"])
+    mine = [
+        (one, info)
+        for info in candidates
+        if (one := info.association) is not None
+        and _is_same_place(one.location(fact.location), location)
+        and _has(typed, one.table_key, one.table_key_domain)
+        and _has(typed, one.attribute, one.domain)
+    ]
+    if not mine:
+        return
+    files = current_files(location)
+    if not _are_read(files, asked):
+        return
+    fingerprint = fingerprint_of(files)
+    for one, info in mine:
+        if one.fingerprint == fingerprint:
+            yield one.attribute, info.name
+
+
+def _is_of(
+    info: ColumnInfo, fact: TableState, column: str, asked: Mapping[str, Any]
+) -> bool:
+    """Whether the associated column is looked up by these two columns."""
+    one = info.association
+    return (
+        one is not None
+        and info.domain is not None
+        and one.key == fact.resolve(column).name
+        and one.table_key == asked["key"]
+        and bool(fact.blobs(info))
+    )
+
+
+def _typed(asked: Mapping[str, Any]) -> Columns | None:
+    """The columns of the dimension's files as the scan types them."""
+    found = declared_schema(asked["data"])
+    if found is None or not _reads_what_is_stored(asked):
+        return None
+    schema, refused = found
+    taken = {name.lower() for name in types_of(asked["partitions"])}
+    own = pa.schema([field for field in schema if field.name.lower() not in taken])
+    return Columns(columns_of(own, refused, []), asked["root"])
+
+
+def _reads_what_is_stored(asked: Mapping[str, Any]) -> bool:
+    """Whether options of the scan, and settings of its session, give no other values.
+
+    Settings that it shares with the query are those of the fact's scan too.
+    """
+    reader = asked["reader"]
+    others = {name: reader[name] for name in READING.keys() & reader.keys()}
+    return (
+        all(value.lower() in _REBASE for value in asked["options"].values())
+        and all(v is None or v.lower() in READING[n] for n, v in others.items())
+        and CASE not in reader
+    )
+
+
+def _has(columns: Columns, name: str, domain: Any) -> bool:
+    info = columns.by_name.get(name)
+    return info is not None and columns.is_alone(info) and info.domain == domain
+
+
+def _is_same_place(one: Location, other: Location) -> bool:
+    return (one.root, one.is_local) == (other.root, other.is_local)
+
+
+def _are_read(files: Sequence[FileInfo], asked: Mapping[str, Any]) -> bool:
+    """Whether these are the files that Spark has listed, with its times."""
+    listed = zip(asked["paths"], asked["sizes"], asked["millis"], strict=True)
+    now = sorted((file.path, file.size, file.mtime // 1_000_000) for file in files)
+    return sorted(listed) == now
+
+
+def _renamed(node: Any, names: Mapping[str, str]) -> Any:
+    """Expressions in JSON with other names of columns; those of no other get none."""
+    if isinstance(node, list):
+        return [_renamed(one, names) for one in node]
+    if not isinstance(node, dict):
+        return node
+    found = {part: _renamed(one, names) for part, one in node.items()}
+    if node.get("c") == _ATTRIBUTE:
+        name, *held = node["x"]
+        found["x"] = [names.get(name, ""), *held]
+    return found

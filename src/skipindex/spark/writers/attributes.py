@@ -1,0 +1,63 @@
+"""Attributes of joined tables beside the rows, as long as these are laid out."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, types
+from pyspark.sql import functions as sf
+
+from skipindex.errors import LayoutError, first_line
+from skipindex.rewrite.selection.attributes import Attributes
+from skipindex.spark.columns import column
+
+
+def with_attributes(df: DataFrame, attributes: Attributes) -> DataFrame:
+    """The same rows, with the attributes after their columns; NULL without a match.
+
+    Of a key that is there twice, the least value is taken, so that a task that Spark
+    repeats sends a row to the same file.
+
+    Raises:
+        LayoutError: a joined table cannot be read, or lacks a column, or ``df`` does,
+            or the two keys are not of one kind.
+    """
+    for name, one in attributes.items():
+        path = one.location.spark_path()
+        key = f"key of {name}"
+        if one.key not in df.columns or {name, key} & set(df.columns):
+            raise LayoutError(
+                f"cannot look up {name!r}: the rows need a column {one.key!r}, and "
+                f"none of that name (columns: {', '.join(df.columns)})"
+            )
+        try:
+            reader = df.sparkSession.read.option("__globPaths__", "false")
+            rows = reader.parquet(path)
+            _check_kinds(df.select(column(one.key)), rows.select(column(one.table_key)))
+            looked_up = (
+                rows.where(column(one.table_key).isNotNull())
+                .groupBy(column(one.table_key).alias(key))
+                .agg(sf.min(column(one.attribute)).alias(name))
+            )
+            joined = df.join(looked_up, column(one.key) == column(key), "left")
+        except PySparkException as error:
+            raise LayoutError(
+                f"cannot look up {one.attribute!r} in {path!r}: {first_line(error)}"
+            ) from error
+        df = joined.drop(key)
+    return df
+
+
+def _check_kinds(rows: DataFrame, table: DataFrame) -> None:
+    """Raise ``LayoutError`` if a row could meet two keys: those are distinct as text.
+
+    ``1`` equals both ``'1'`` and ``'01'``, so the row would be there twice.
+    """
+    (one,), (other,) = rows.schema, table.schema
+    kinds = (one.dataType, other.dataType)
+    are_integers = all(isinstance(kind, types.IntegralType) for kind in kinds)
+    if not are_integers and kinds != (types.StringType(), types.StringType()):
+        shown = " and ".join(kind.simpleString() for kind in kinds)
+        raise LayoutError(
+            f"cannot look up {one.name!r} as {other.name!r}: they are {shown} "
+            "(accepted: two integers, or two strings)"
+        )
