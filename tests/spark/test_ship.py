@@ -59,7 +59,7 @@ def test_the_package_goes_to_a_session_of_connect_once() -> None:
         def addArtifacts(self, path: str, *, pyfile: bool) -> None:
             sent.append((path.rpartition("/")[2], pyfile))
 
-    with pytest.raises(EngineError, match="4.0"):
+    with pytest.raises(EngineError, match="before 4"):
         ship_package(Remote())  # type: ignore[arg-type]
     Remote.registerProgressHandler = None  # type: ignore[attr-defined]
     for _ in range(2):
