@@ -15,7 +15,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from skipindex.expressions.bounds import Bounds
-from skipindex.indexes.interface import Index
+from skipindex.indexes.interface import UNUSABLE, Index
 from skipindex.planner.bound_predicate import (
     AllOf,
     BoundPredicate,
@@ -24,7 +24,7 @@ from skipindex.planner.bound_predicate import (
     fold,
 )
 from skipindex.planner.stages.computed import probe_index
-from skipindex.planner.stages.index_reader import UNUSABLE, IndexLocation, IndexOpener
+from skipindex.planner.stages.index_reader import IndexLocation, IndexOpener
 from skipindex.planner.stages.records import LeafBounds
 from skipindex.table import ColumnInfo
 
