@@ -26,10 +26,10 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.domain import INT64_MAX
 from skipindex.indexes.encoding.column import MAX_ROWS
-from skipindex.indexes.interface import Dictionary, Index
+from skipindex.indexes.interface import UNUSABLE, Dictionary, Index
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.computed import MAX_DISTINCT, bound_of
-from skipindex.planner.stages.index_reader import UNUSABLE, IndexLocation
+from skipindex.planner.stages.index_reader import IndexLocation
 from skipindex.planner.stages.rows import RowEvaluator
 from skipindex.table import ColumnInfo
 from skipindex.table.statistics import FileStats
