@@ -15,7 +15,14 @@ import pytest
 from pyroaring import BitMap
 
 import skipindex as sx
-from skipindex.expressions.atoms import Atom, NotNullAtom, NullAtom, Value
+from skipindex.expressions.atoms import (
+    Atom,
+    NotNullAtom,
+    NullAtom,
+    OneOf,
+    Range,
+    Value,
+)
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import INT64_MAX, Domain, float_key
 from skipindex.planner.answers import MAX_GROUPS, MatchingRows
@@ -181,52 +188,82 @@ def test_files_that_are_not_asked_about_have_no_answer(tmp_path: Path) -> None:
     assert found.groups(plan.table.resolve("x")) == {}
 
 
-class Unsure:
-    """An index that does not list all values, or does not know all rows.
+class Told:
+    """An index that answers what it is told.
 
     Args:
-        values: that it lists.
-        certain: the rows that it is sure of, whatever it is asked.
+        rows: by value.
+        is_sure: whether it is sure of them.
+        present: the rows with a value; by default those of all values.
     """
 
-    def __init__(self, values: list[Value], certain: BitMap | None = None) -> None:
-        self.values = values
-        self.certain = certain
+    def __init__(
+        self,
+        rows: dict[Value, BitMap],
+        *,
+        is_sure: bool = True,
+        present: BitMap | None = None,
+    ) -> None:
+        self.rows = rows
+        self.is_sure = is_sure
+        self.present = present
 
     def distinct(self, limit: int) -> list[Value]:
-        return self.values[:limit]
+        return list(self.rows)[:limit]
 
     def probe(self, atom: Atom) -> Bounds[BitMap]:
-        rows = BitMap([0, 1] if isinstance(atom, NotNullAtom) else [0])
-        if isinstance(atom, NullAtom):
-            rows = BitMap()
-        return Bounds(rows if self.certain is None else self.certain, rows)
+        match atom:
+            case NullAtom():
+                values = []
+            case OneOf(values=some):
+                values = [value for value in self.rows if value in some]
+            case Range(low=low, high=high):
+                values = [
+                    value
+                    for value in self.rows
+                    if (low is None or value >= low) and (high is None or value < high)
+                ]
+            case _:
+                values = list(self.rows)
+        found = BitMap().union(*(self.rows[value] for value in values))
+        if isinstance(atom, NotNullAtom) and self.present is not None:
+            found = self.present
+        return Bounds(found if self.is_sure else BitMap(), found)
 
 
-@pytest.mark.parametrize("certain", [None, BitMap()])
-def test_what_an_index_is_not_sure_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, certain: BitMap | None
+@pytest.mark.parametrize(
+    ("told", "groups", "greatest"),
+    [
+        (Told({1: BitMap([0]), 2: BitMap([1])}), {1: 1, 2: 1}, 2),
+        (Told({1: BitMap([0])}, present=BitMap([0, 1])), None, 1),
+        (Told({1: BitMap([0]), 2: BitMap([1])}, is_sure=False), None, None),
+        (Told({7: BitMap([2]), 8: BitMap()}, present=BitMap([0, 1, 2])), None, None),
+    ],
+)
+def test_what_an_index_does_not_know_is_no_answer(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: Told,
+    groups: dict[Value, int] | None,
+    greatest: int | None,
 ) -> None:
+    """Values that it does not list, rows of which it is not sure, values of no row."""
     table = table_of(tmp_path, {"x": [1, 2, 3], "y": [1, 1, 2]})
     plan = table.plan("y = 1")
     found = MatchingRows(plan, every(plan))
     column = plan.table.resolve("x")
     assert found.groups(column) == {0: {1: 1, 2: 1}}
-    unsure = Unsure([1], certain)
-    monkeypatch.setattr(IndexReader, "open", lambda *_: unsure)
-    assert found.groups(column) == {}
-    if certain is not None:
-        assert found.extremes(column, greatest=False) == {}
+    monkeypatch.setattr(IndexReader, "open", lambda *_: told)
+    assert found.groups(column) == ({} if groups is None else {0: groups})
+    expected = {} if greatest is None else {0: (greatest,)}
+    assert found.extremes(column, greatest=True) == expected
 
 
-def test_an_extreme_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The greatest value is that of no row, and a row has a less one than the least."""
-    table = table_of(tmp_path, {"x": [1, 2, 3], "y": [1, 1, 2]})
-    plan = table.plan("y = 1")
+def test_one_value_and_no_value_are_two_groups(tmp_path: Path) -> None:
+    table = table_of(tmp_path, {"x": [5, 5, None]})
+    plan = table.plan("TRUE")
     found = MatchingRows(plan, every(plan))
-    monkeypatch.setattr(IndexReader, "open", lambda *_: Unsure([7, 8]))
-    for greatest in (False, True):
-        assert found.extremes(plan.table.resolve("x"), greatest=greatest) == {}
+    assert found.groups(plan.table.resolve("x")) == {0: {5: 2, None: 1}}
 
 
 def test_a_damaged_index_answers_nothing(tmp_path: Path) -> None:

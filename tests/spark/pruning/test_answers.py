@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 import skipindex as sx
 from tests.spark.pruning import mixed_table
 from tests.spark.pruning.scans import files_of_run, files_read, with_and_without
+from tests.spark.versions import SPARK
 
 pytestmark = pytest.mark.spark
 
@@ -182,7 +183,8 @@ def test_methods_of_frames(answering: SparkSession, folder: Path) -> None:
     assert df.where("rest = 1").count() == 33
     assert sx.last_plans(answering)[-1].answered == "count(*)"
     assert not df.where("rest = 1").isEmpty()
-    assert sx.last_plans(answering)[-1].answered == "1 rows"
+    if SPARK >= (4, 3):  # 3.5 plans it without LIMIT
+        assert sx.last_plans(answering)[-1].answered == "1 rows"
     queries = (
         lambda: df.groupBy("name").count(),
         lambda: df.select("rest").distinct(),
