@@ -37,6 +37,7 @@ PLANNER = (
     {"evidence", "file_tasks"},
     {"explain", "verify"},
     {"plan"},
+    {"answers"},
 )
 """The same for the entries of ``planner/``."""
 MOST_ENTRIES = 13

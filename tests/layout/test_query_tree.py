@@ -82,7 +82,7 @@ def test_what_if_counts_the_files_that_the_planner_keeps(tmp_path: Path) -> None
     tree = QueryTree.fit(rows, workload, n_files=12)
     files = files_of(tree, rows)
     what_if = WhatIf(workload)
-    expected = what_if.kept(what_if.codes(rows), files).tolist()
+    expected = what_if.n_read(what_if.codes(rows), files).tolist()
     table = write(rows, files, tmp_path)
     found = [len(table.plan(query, kinds=["minmax"]).paths) for query in asked]
     assert found == expected
@@ -210,7 +210,7 @@ def test_weights_decide_between_queries() -> None:
         workload = Workload(queries, weights=weights).bind(rows.schema)
         what_if = WhatIf(workload)
         tree = QueryTree.fit(rows, workload, n_files=10)
-        return what_if.kept(what_if.codes(rows), files_of(tree, rows)).tolist()
+        return what_if.n_read(what_if.codes(rows), files_of(tree, rows)).tolist()
 
     assert kept(1, 0)[0] == kept(0, 1)[1] == 1
     assert kept(1, 0)[1] > 1 < kept(0, 1)[0]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import skipindex as sx
+from skipindex.build.runners import LocalRunner, Progress, Task
 from skipindex.cli import main
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
@@ -101,6 +103,40 @@ def test_what_is_lost_or_cut_is_named(
     sx.open_table(folder).refresh_indexes(workers=1)
     build(folder, ASKED)
     assert not verify(folder).stale
+
+
+class Counting(LocalRunner):
+    """Runs tasks here, as if there were two cores, and counts them."""
+
+    n_tasks = 0
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    @property
+    def slots(self) -> int:
+        return 2
+
+    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
+        Counting.n_tasks = len(tasks)
+        return super().run(tasks, progress)
+
+
+def test_workers_find_what_one_process_finds(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    for i in range(6):
+        put(folder / f"{i}.parquet", {"a": [i, 10 + i]})
+        build(folder, ASKED)
+    found = packs(folder)
+    assert verify(folder, runner=Counting()) == verify(folder)
+    assert Counting.n_tasks == len(found) == 6
+    flip(found[1], 30)
+    found[2].unlink()
+    found[4].write_bytes(found[4].read_bytes()[:-20])
+    expected = verify(folder)
+    assert len(expected.damaged) >= 3
+    assert verify(folder, runner=Counting()) == expected
+    assert sx.open_table(folder).verify(workers=2) == expected
 
 
 def test_staleness_is_named_by_file(folder: Path) -> None:

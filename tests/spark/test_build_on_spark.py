@@ -1,12 +1,8 @@
-"""Builds on Spark: the same bytes as at home, and nothing to install on executors."""
+"""Builds on Spark: the same bytes as at home."""
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,82 +110,3 @@ def test_a_task_that_fails_raises_in_the_caller(
     with pytest.raises(Exception, match="packs"):
         sx.build_indexes(folder, WANTED, spark=spark)
     assert sx.open_table(folder).snapshot.version == -1
-
-
-SCRIPT = """
-    import json, os, sys
-    import pyarrow  # noqa: F401
-
-    import skipindex as sx
-    from ssb.session import local_session
-
-    spark = local_session(
-        master="local-cluster[2,1,1024]",
-        conf={
-            "spark.executor.memory": "1g",
-            "spark.driver.memory": "1g",
-            "spark.executorEnv.PYTHONPATH": sys.argv[2],
-            "spark.sql.warehouse.dir": sys.argv[1] + "-warehouse",
-        },
-    )
-
-    def where(_):
-        try:
-            import skipindex.build.task as module
-            yield module.__file__
-        except ImportError as error:
-            yield f"{type(error).__name__}: {error}"
-
-    def on_workers():
-        return spark.sparkContext.range(4, numSlices=2).mapPartitions(where).collect()
-
-    before = on_workers()
-    calls = []
-    report = sx.build_indexes(
-        sys.argv[1],
-        {"a": ["bitmap", "bloom"], "s": "bit_sliced"},
-        spark=spark,
-        progress=lambda *done: calls.append(done),
-    )
-    after = on_workers()
-    found = sx.read(report.table, "a = 40 AND s = 'v4'", spark=spark).collect()
-    spark.stop()
-    rows = [list(row) for row in found]
-    print(json.dumps([before, after, report.files, calls[-1], rows]))
-"""
-
-WITHOUT_SKIPINDEX = """
-import sys
-
-sys.path[:] = [p for p in sys.path if not p.rstrip("/").endswith("src")]
-sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in repr(f).lower()]
-"""
-"""Run by the workers' Python when it starts: an installed skipindex is not found."""
-
-
-@pytest.mark.slow
-def test_a_cluster_without_skipindex_builds_with_what_is_sent(
-    folder: Path, tmp_path: Path
-) -> None:
-    """In executors of their own, whose Python has all but skipindex."""
-    site = tmp_path / "_site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(WITHOUT_SKIPINDEX)
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(folder), str(site)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    before, after, n_files, last, rows = json.loads(done.stdout.splitlines()[-1])
-    assert before == ["ModuleNotFoundError: No module named 'skipindex'"] * 2
-    assert len(after) == 2
-    for path in after:
-        assert "skipindex.zip/skipindex/build/task.py" in path
-        assert str(Path(sx.__file__).parent) not in path
-    assert n_files == 12
-    assert last[0] == last[1]
-    assert rows == [[40, "v4"]]
-    plan = sx.plan_files("a = 40 AND s = 'v4'", table=folder)
-    assert (plan.paths, plan.count_bounds) == (["4.parquet"], (1, 1))

@@ -34,6 +34,8 @@ from skipindex.storage.blobs import spec_key
 from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState
 
+_CRITERIA: Final = "wish"
+"""The name that commits have for them."""
 _NOTHING: Final = 1e-12
 """The part of the cap that is left if indexes that were named take all of it."""
 
@@ -171,7 +173,7 @@ def to_build(
     return ToBuild(
         {**restrictions(table), **chosen},
         TableProperties(
-            choice={"wish": criteria.to_json(), "indexes": to_json(chosen)}
+            choice={_CRITERIA: criteria.to_json(), "indexes": to_json(chosen)}
         ),
         frozenset(_superseded(table, chosen)),
         advice,
@@ -215,7 +217,7 @@ def _superseded(table: TableState, chosen: SpecsByColumn) -> set[SpecKey]:
 def _remembered(table: TableState, criteria: AdviceRequest) -> SpecsByColumn | None:
     """What was chosen by the same criteria, if it can still be built."""
     choice = table.snapshot.properties.choice
-    if choice is None or choice.get("wish") != criteria.to_json():
+    if choice is None or choice.get(_CRITERIA) != criteria.to_json():
         return None
     known = {column.name for column in table.leaves if column.domain is not None}
     try:

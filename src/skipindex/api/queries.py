@@ -31,7 +31,8 @@ def enable(spark: SparkSession) -> None:
     ``spark.conf.set("skipindex.enabled", "false")`` switches it off for what the
     session runs next, ``disable`` for all sessions.  A DataFrame that has run keeps its
     list of files: after files were replaced in place, define it again, as for Spark's
-    own list.
+    own list.  ``skipindex.answers`` is another setting, false unless set: if it is
+    true, counts, extremes and groups come from indexes where these know them.
 
     Args:
         spark: a classic session, of Spark 3.5 or newer.  Its driver compiles an

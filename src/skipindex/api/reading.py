@@ -7,11 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
+from skipindex.api.extras import needs_spark
 from skipindex.api.index_info import IndexInfo, indexes_of
 from skipindex.api.journal import tell
 from skipindex.api.planning import plan_files
+from skipindex.build.runners import LocalRunner
 from skipindex.expressions import Predicate
 from skipindex.layout.quality import Quality, layout_quality
+from skipindex.planner.engine import engine_of
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.rewrite.verify_table import TableReport, verify
@@ -99,7 +102,9 @@ class ReadableTable(TableState):
         """
         return status_of(self)
 
-    def verify(self) -> TableReport:
+    def verify(
+        self, *, spark: SparkSession | None = None, workers: int = 1
+    ) -> TableReport:
         """All that is damaged, stale or orphaned of what is stored of the table.
 
         The table is looked at anew.  Every index byte is read and checked, and
@@ -108,13 +113,22 @@ class ReadableTable(TableState):
         ``refresh_indexes(repair=True)`` builds again what is damaged or stale, and
         ``vacuum`` deletes orphans.
 
+        Args:
+            spark: a session, whose executors then read the indexes.
+            workers: processes that read them, without ``spark``.
+
         Raises:
             TableError: there is no such table any more.
+            BuildError: a worker process was killed, or Spark gave a task up.
+            EngineError: Spark is not installed.
 
         >>> table.verify().ok
         True
         """
-        return verify(self)
+        if spark is None:
+            return verify(self, runner=LocalRunner(workers) if workers > 1 else None)
+        with needs_spark():
+            return verify(self, runner=engine_of(spark).runner())
 
     def advise(
         self,

@@ -46,7 +46,7 @@ def write_table(
     ``df`` may read the very folder; a call that fails changes nothing.
 
     Args:
-        df: any DataFrame of a classic session; it is evaluated three times (a
+        df: any batch DataFrame; it is evaluated three times (a
             count, a sample, the write), so cache it if it is expensive.
         path: a folder that does not exist, or is empty.
         layout: which rows share a file, as a ``Clustering``, or as the ``Workload``
@@ -111,8 +111,8 @@ def append(
 ) -> Table:
     """Add the rows of ``df`` as new files, laid out and indexed as the others are.
 
-    A query tree sends them the ways that it sent the first rows; other clusterings
-    are fitted to the new rows.  No file that is there is changed.  One commit adds
+    A query tree routes them as it routed the first rows; other clusterings are
+    fitted to the new rows.  No file that is there is changed.  One commit adds
     all rows with their indexes; a call that fails adds none.  Any number of appends,
     of ``Table.optimize`` and one plain Spark append may run at once.
 

@@ -23,13 +23,13 @@ from skipindex.build.pending_pack import map_blob
 from skipindex.build.tiers import (
     MAX_BYTES,
     MAX_FILES,
-    UNREADABLE,
     IndexKey,
     index_keys,
     opened,
 )
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP, build_file_map
+from skipindex.indexes.interface import UNUSABLE
 from skipindex.storage.blobs import BlobUse, PackInfo
 from skipindex.storage.damage import damage_of_blob
 from skipindex.storage.file_system.names import PACKS
@@ -129,7 +129,7 @@ class Merger:
             return
         try:
             blob = opened(use, location)
-        except UNREADABLE as error:
+        except UNUSABLE as error:
             self.refused[use.number] = str(error)
             return
         meta = use.entry.meta
@@ -282,7 +282,7 @@ def _newest(
         for reader in old[number]:
             try:
                 found = look(reader, slot)
-            except UNREADABLE as error:
+            except UNUSABLE as error:
                 raise _NotMergeableError(number, str(error)) from error
             if found is not None:
                 return found

@@ -1,4 +1,4 @@
-"""Runners of build tasks: this process, or a pool of processes."""
+"""Runners of tasks: this process, or a pool of processes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,24 @@ from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import Protocol
 
-from skipindex.build.task import BuildTask, run_task
 from skipindex.errors import BuildError
 
 Progress = Callable[[int, int], None]
 """Called with the number of tasks done and of all tasks."""
+
+
+class Task(Protocol):
+    """Work for one worker, which gets it pickled.
+
+    A task that runs twice, or at two places at once, leaves what one run leaves.
+    """
+
+    @property
+    def done(self) -> str:
+        """What it has done at its end, such as ``indexed '/data/events'``."""
+
+    def run(self) -> bytes:
+        """Do it."""
 
 
 class Runner(Protocol):
@@ -21,8 +34,8 @@ class Runner(Protocol):
     def slots(self) -> int:
         """How many tasks run at a time."""
 
-    def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
-        """The result of ``task.run_task`` for every task, in their order."""
+    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
+        """The result of every task, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +60,7 @@ class LocalRunner:
         """How many tasks run at a time."""
         return self.workers
 
-    def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
+    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
         """The result of every task, in their order.
 
         Raises:
@@ -57,7 +70,7 @@ class LocalRunner:
         if min(self.workers, len(tasks)) <= 1:
             pieces = []
             for task in tasks:
-                pieces.append(run_task(task))
+                pieces.append(task.run())
                 report(len(pieces), len(tasks))
             return pieces
         from loky import ProcessPoolExecutor  # noqa: PLC0415 (as above)
@@ -66,14 +79,17 @@ class LocalRunner:
         # Loky's workers, unlike those of multiprocessing, neither fork a process
         # that has threads nor need an ``if __name__ == "__main__"``.
         with ProcessPoolExecutor(min(self.workers, len(tasks))) as pool:
-            futures = [pool.submit(run_task, task) for task in tasks]
+            futures = [pool.submit(_run, task) for task in tasks]
             for n_done, _ in enumerate(as_completed(futures), start=1):
                 report(n_done, len(tasks))
             try:
                 return [future.result() for future in futures]
             except BrokenProcessPool as error:
                 raise BuildError(
-                    "a worker process was killed while it indexed "
-                    f"{tasks[0].location.full('')!r}; no index was committed (where "
-                    "memory is short, pass fewer workers)"
+                    f"a worker process was killed while it {tasks[0].done}; nothing "
+                    "was committed (where memory is short, pass fewer workers)"
                 ) from error
+
+
+def _run(task: Task) -> bytes:
+    return task.run()

@@ -38,6 +38,15 @@ class BuildTask:
     paths: tuple[str, ...]
     columns: tuple[ColumnRequest, ...]
 
+    @property
+    def done(self) -> str:
+        """See ``runners.Task``."""
+        return f"indexed {self.location.full('')!r}"
+
+    def run(self) -> bytes:
+        """See ``run_task``."""
+        return run_task(self)
+
 
 def run_task(task: BuildTask) -> bytes:
     """Index the files of ``task``; the piece of a manifest, as bytes."""

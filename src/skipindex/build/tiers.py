@@ -16,10 +16,9 @@ from collections.abc import Collection, Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from skipindex.errors import CorruptIndexError
 from skipindex.indexes.file_map import FILE_MAP
+from skipindex.indexes.interface import UNUSABLE
 from skipindex.storage.blobs import BlobUse, PackInfo, spec_key
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
@@ -31,9 +30,6 @@ CROWD: Final = 12
 MAX_FILES: Final = 8192
 MAX_BYTES: Final = 256 << 20
 """A merged pack is closed at so many data files, or bytes."""
-
-UNREADABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
-"""What is raised for a pack that is damaged, or cannot be read now."""
 
 _FOOTER: Final = 512
 """More than a pack's footer has for a blob."""
@@ -106,7 +102,7 @@ def worn(
         ):
             try:
                 n_slots = len(opened(use, location).n_rows)
-            except UNREADABLE:
+            except UNUSABLE:
                 continue
             if files[use.number] * 2 < n_slots:
                 found.add(use.number)
@@ -114,7 +110,7 @@ def worn(
 
 
 def opened(use: BlobUse, location: Location) -> Blob:
-    """A blob, opened for one look at its directory; raises one of ``UNREADABLE``."""
+    """A blob, opened for one look at its directory; raises one of ``UNUSABLE``."""
     return Blob(location.view(f"{PACKS}/{use.pack.name}"), use.entry)
 
 

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
+import pyarrow as pa
 from pyroaring import BitMap
 
+from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.storage.parts import Parts
+
+UNUSABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
+"""What reading an index may raise, if it is damaged or cannot be read now."""
 
 
 class Index(Protocol):

@@ -188,8 +188,8 @@ class PositionalIndex(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class NestedIndex(PositionalIndex):
-    """An index that looks at a few given rows for less than at the whole file."""
+class PositionalContextIndex(PositionalIndex):
+    """A ``ContextIndex``: it is cheaper on a few given rows than on the whole file."""
 
     @abstractmethod
     def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:

@@ -27,7 +27,7 @@ Ranks: TypeAlias = Sequence[npt.ArrayLike]
 KEY_BITS: Final = 63
 """A key is a non-negative int64, which Spark sorts and compares natively."""
 
-_GOLDEN: Final = 0x9E3779B97F4A7C15
+GOLDEN: Final = 0x9E3779B97F4A7C15
 """2**64 / golden ratio."""
 
 _DIGIT_BITS: Final = 11
@@ -120,7 +120,7 @@ def hash_curve(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
     if width == 0:
         return keys.view(np.int64)
     mask = np.uint64((1 << width) - 1)
-    factor = np.uint64((_GOLDEN >> (64 - width)) | 1)
+    factor = np.uint64((GOLDEN >> (64 - width)) | 1)
     for _ in range(2):
         keys = (keys * factor) & mask
         keys ^= keys >> np.uint64((width + 1) // 2)

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from skipindex.layout.curves import Keys
+from skipindex.layout.curves import GOLDEN, Keys
 from skipindex.layout.weights import Weights
 
 FileNumbers: TypeAlias = npt.NDArray[np.int32]
@@ -33,8 +33,8 @@ _CRUMB: Final = 0.5
 
 _LAST_KEY: Final = (1 << 63) - 1
 
-_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-"""2**64 / golden ratio: its multiples fill the 64-bit circle evenly (Weyl)."""
+_EVEN_STEP: Final = np.uint64(GOLDEN)
+"""Its multiples fill the 64-bit circle evenly (Weyl)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class FileCuts:
         found: FileNumbers = self.first_file[segment]
         if self.needs_salt:
             if salt is None:
-                mixed = np.arange(len(keys), dtype=np.uint64) * _GOLDEN
+                mixed = np.arange(len(keys), dtype=np.uint64) * _EVEN_STEP
             else:
                 mixed = salt.view(np.uint64)
             # The high half of the salt as a fraction of 2**32, times the files.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from skipindex.build.builder import TASKS_PER_SLOT
+from skipindex.build.runners import Runner
 from skipindex.errors import SkipIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import hidden_files, parts_of
-from skipindex.storage.damage import damage_of
+from skipindex.storage.damage import check_tasks, told_damage
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -67,15 +70,21 @@ class TableReport:
 
 
 def verify(
-    table: TableState | str | os.PathLike[str], *, plain: bool = False
+    table: TableState | str | os.PathLike[str],
+    *,
+    plain: bool = False,
+    runner: Runner | None = None,
 ) -> TableReport:
-    """See ``Table.verify``, and ``open_table`` for ``plain``."""
+    """See ``Table.verify``, and ``open_table`` for ``plain``.
+
+    Without a ``runner`` this process reads the packs.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is damaged is in the report
         opened = open_state(table, plain=plain, fresh=True)
     listing = sorted(opened.location.list_own(), key=lambda file: file.path)
     damaged, needed = _log(opened, listing)
-    damaged += _payloads(opened)
+    damaged += _payloads(opened, runner)
     return TableReport(
         opened.folder,
         tuple(damaged),
@@ -106,11 +115,15 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
     return damaged, needed
 
 
-def _payloads(table: TableState) -> Iterator[str]:
+def _payloads(table: TableState, runner: Runner | None) -> Iterator[str]:
     manifest = table.snapshot.manifest
-    for damage in damage_of(manifest, table.location, deep=True):
-        paths = [manifest.paths[row] for row in damage.use.rows[damage.at][:1].tolist()]
-        yield f"{damage} (first: {paths[0]})" if paths else str(damage)
+    if runner is None:
+        yield from told_damage(manifest, table.location)
+    else:
+        n_tasks = TASKS_PER_SLOT * runner.slots
+        tasks = check_tasks(manifest, table.location, n_tasks)
+        for told in runner.run(tasks, None) if tasks else ():
+            yield from json.loads(told)
     for pack in manifest.packs:
         for blob in pack.blobs:
             meta = blob.meta

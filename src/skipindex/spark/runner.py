@@ -1,4 +1,4 @@
-"""Index builds on Spark: few large tasks that read with pyarrow.
+"""Tasks on Spark's executors: few large ones, which read with pyarrow.
 
 A task reads whole files, so the order of its rows is that of the file.  Spark's own
 reader would need a task a file and the row index as a column, which costs three to four
@@ -10,32 +10,40 @@ from __future__ import annotations
 import pickle
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import InheritableThread
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sf
 
-from skipindex.build.runners import Progress
-from skipindex.build.task import BuildTask
+from skipindex.build.runners import Progress, Task
 from skipindex.errors import BuildError, SkipIndexError
-from skipindex.spark.ship import ship_package
+from skipindex.spark.ship import has_driver, ship_package
 
-_POLL_SECONDS = 0.2
+_POLL_SECONDS: Final = 0.2
+_MANY: Final = 1 << 16
+"""Numbers of a range that has no empty partition."""
 
 
 class SparkRunner:
-    """Runs build tasks on the executors of a session."""
+    """Runs tasks on the executors of a session, also one of Spark Connect."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    @property
+    @cached_property
     def slots(self) -> int:
         """The cores of the cluster."""
-        return self._spark.sparkContext.defaultParallelism
+        if has_driver(self._spark):
+            return self._spark.sparkContext.defaultParallelism
+        # A range has as many partitions as Spark would run at a time.
+        numbers = self._spark.range(_MANY).select(sf.spark_partition_id().alias("p"))
+        return int(numbers.agg(sf.max("p")).collect()[0][0]) + 1
 
-    def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
+    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
         """The result of every task; a task that Spark retries gives the same.
 
         Raises:
@@ -44,61 +52,61 @@ class SparkRunner:
         ship_package(self._spark)
         pickled = [pickle.dumps(task) for task in tasks]
 
-        def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            from skipindex.build.task import run_task  # noqa: PLC0415 (executor)
-
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for i in batch.column(0).to_pylist():
-                    piece = run_task(pickle.loads(pickled[i]))  # noqa: S301 (our own)
+                    piece = pickle.loads(pickled[i]).run()  # noqa: S301 (our own)
                     column = pa.array([piece], pa.binary())
                     yield pa.RecordBatch.from_arrays([column], names=["piece"])
 
         n = len(tasks)
-        rows = self._spark.range(0, n, 1, n).mapInArrow(build, "piece binary")
-        found: list[bytes] = []
-        failure: list[BaseException] = []
-        group = f"skipindex-build-{uuid.uuid4()}"
-        context = self._spark.sparkContext
-
-        def collect() -> None:
-            context.setJobGroup(group, f"skipindex: index {n} groups of files")
-            try:
-                found.extend(bytes(row.piece) for row in rows.collect())
-            except BaseException as error:  # noqa: BLE001 (raised below, in the caller)
-                failure.append(error)
-
-        thread = InheritableThread(target=collect, daemon=True)
-        thread.start()
+        rows = self._spark.range(0, n, 1, n).mapInArrow(run, "piece binary")
+        collect = _collect if has_driver(self._spark) else _collect_from_server
         try:
-            self._watch(thread, group, n, progress)
-        except BaseException:  # an interrupt, or the caller's own progress
-            context.cancelJobGroup(group)
-            raise
-        if failure and isinstance(failure[0], Exception):
+            found = collect(rows, n, progress or (lambda _done, _of: None))
+        except _SparkFailedError as failed:
+            error = failed.reason
             raise BuildError(
-                f"Spark could not index {tasks[0].location.full('')!r}: "
-                f"{_reason(failure[0])}; no index was committed"
-            ) from failure[0]
-        if failure:
-            raise failure[0]
+                f"Spark gave up a task that would have {tasks[0].done}: "
+                f"{_reason(error)}; nothing was committed"
+            ) from error
         if progress is not None:
             progress(n, n)
-        return found
+        return [bytes(row.piece) for row in found]
 
-    def _watch(
-        self,
-        thread: threading.Thread,
-        group: str,
-        n_tasks: int,
-        progress: Progress | None,
-    ) -> None:
-        """Report completed tasks while the job runs; never all of them."""
-        tracker = self._spark.sparkContext.statusTracker()
-        reported = -1
+
+class _SparkFailedError(Exception):
+    """The job failed, and nothing that the caller passed."""
+
+    def __init__(self, reason: Exception) -> None:
+        self.reason = reason
+
+
+def _collect(rows: DataFrame, n_tasks: int, progress: Progress) -> list[Row]:
+    """The rows, while completed tasks are reported; never all of them.
+
+    Raises:
+        _SparkFailedError: the job failed.
+    """
+    found: list[Row] = []
+    failure: list[BaseException] = []
+    group = f"skipindex-{uuid.uuid4()}"
+    context = rows.sparkSession.sparkContext
+
+    def collect() -> None:
+        context.setJobGroup(group, f"skipindex: {n_tasks} groups of files")
+        try:
+            found.extend(rows.collect())
+        except BaseException as error:  # noqa: BLE001 (raised below, in the caller)
+            failure.append(error)
+
+    thread = InheritableThread(target=collect, daemon=True)
+    thread.start()
+    tracker = context.statusTracker()
+    reported = -1
+    try:
         while thread.is_alive():
             thread.join(_POLL_SECONDS)
-            if progress is None:
-                continue
             done = 0
             for job in tracker.getJobIdsForGroup(group):
                 info = tracker.getJobInfo(job)
@@ -108,6 +116,50 @@ class SparkRunner:
             if reported < done < n_tasks:
                 reported = done
                 progress(done, n_tasks)
+    except BaseException:  # an interrupt, or the caller's own progress
+        context.cancelJobGroup(group)
+        raise
+    if failure and isinstance(failure[0], Exception):
+        raise _SparkFailedError(failure[0])
+    if failure:
+        raise failure[0]
+    return found
+
+
+def _collect_from_server(
+    rows: DataFrame, n_tasks: int, progress: Progress
+) -> list[Row]:
+    """The same with Spark Connect, whose client reports what its server tells."""
+    spark: Any = rows.sparkSession
+    caller = threading.get_ident()
+    reported = -1
+    interrupt: list[BaseException] = []
+
+    def report(stages: Iterable[Any] | None, *_: object, **__: object) -> None:
+        nonlocal reported
+        done = sum(stage.num_completed_tasks for stage in stages or ())
+        if threading.get_ident() != caller or not reported < done < n_tasks:
+            return
+        reported = done
+        try:
+            progress(done, n_tasks)
+        except BaseException as error:
+            interrupt.append(error)
+            raise
+
+    tag = f"skipindex-{uuid.uuid4()}"
+    spark.addTag(tag)
+    spark.registerProgressHandler(report)
+    try:
+        return rows.collect()
+    except BaseException as error:
+        if isinstance(error, Exception) and error not in interrupt:
+            raise _SparkFailedError(error) from error
+        spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeProgressHandler(report)
+        spark.removeTag(tag)
 
 
 def _reason(error: Exception) -> str:

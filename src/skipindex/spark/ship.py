@@ -8,11 +8,12 @@ import shutil
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -23,23 +24,36 @@ _lock = threading.Lock()
 _shipped: set[str] = set()
 
 
+def has_driver(spark: SparkSession) -> bool:
+    """Whether the driver is in reach; that of Spark Connect is behind a server."""
+    return hasattr(spark, "_jsparkSession")
+
+
 def ship_package(spark: SparkSession) -> None:
     """Let every executor of the session import this version of the package.
 
-    The files go out once for each Spark application.  They come first on the
-    executors' path, so another version installed there is not used.  In
-    ``local[...]`` mode nothing is sent: the workers are children of this process.
-    What the package itself imports (numpy, pyarrow, pyroaring and so on) must be
-    installed on the executors, because compiled code cannot be sent like this.
+    The files go out once for each Spark application, or session of Spark Connect.
+    They come first on the executors' path, so another version installed there is not
+    used.  In ``local[...]`` mode nothing is sent: the workers are children of this
+    process.  What the package itself imports (numpy, pyarrow, pyroaring and so on)
+    must be installed on the executors, because compiled code cannot be sent like this.
     """
+    if not has_driver(spark):
+        remote: Any = spark
+        send = partial(remote.addArtifacts, pyfile=True)
+        _ship_once(f"session {remote.session_id}", send)
+        return
     context = spark.sparkContext
     if _LOCAL_MASTER.fullmatch(context.master or ""):
         return
-    application = context.applicationId
+    _ship_once(context.applicationId, context.addPyFile)
+
+
+def _ship_once(receiver: str, send: Callable[[str], None]) -> None:
     with _lock:
-        if application not in _shipped:
-            context.addPyFile(str(_write_archive()))
-            _shipped.add(application)
+        if receiver not in _shipped:
+            send(str(_write_archive()))
+            _shipped.add(receiver)
 
 
 def _write_archive() -> Path:

@@ -6,6 +6,7 @@ cheap, and every part, which reads all index bytes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -46,6 +47,49 @@ class Damage:
             f"pack {self.use.pack.name}: {meta.kind} of column {meta.column!r}, "
             f"{len(self.at)} files: {self.reason}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTask:
+    """Some packs, whose every byte a worker reads.
+
+    Args:
+        location: of the table.
+        piece: a manifest of the packs, as bytes.
+    """
+
+    location: Location
+    piece: bytes
+
+    @property
+    def done(self) -> str:
+        """See ``build.runners.Task``."""
+        return f"checked packs of {self.location.full('')!r}"
+
+    def run(self) -> bytes:
+        """What ``told_damage`` says, as JSON."""
+        told = told_damage(Manifest.from_bytes(self.piece), self.location)
+        return json.dumps(told).encode()
+
+
+def told_damage(manifest: Manifest, location: Location) -> list[str]:
+    """All that is wrong with the payloads of a manifest, in words."""
+    told = []
+    for damage in damage_of(manifest, location, deep=True):
+        paths = [manifest.paths[row] for row in damage.use.rows[damage.at][:1].tolist()]
+        told.append(f"{damage} (first: {paths[0]})" if paths else str(damage))
+    return told
+
+
+def check_tasks(
+    manifest: Manifest, location: Location, n_tasks: int
+) -> list[CheckTask]:
+    """Tasks that check all packs, in their order, with about as many bytes in each."""
+    sizes = np.array([pack.size for pack in manifest.packs], np.int64)
+    before = np.cumsum(sizes) - sizes
+    group = before * n_tasks // max(1, int(sizes.sum()))
+    parts = [np.flatnonzero(group == g).tolist() for g in np.unique(group)]
+    return [CheckTask(location, m.to_bytes()) for m in manifest.of_packs(parts)]
 
 
 def damage_of(manifest: Manifest, location: Location, *, deep: bool) -> list[Damage]:

@@ -268,6 +268,21 @@ class Manifest:
         left = replace(self, files=self.files.filter(keep), stats=stats)
         return left.without_unused_packs()
 
+    def of_packs(self, groups: Sequence[Sequence[int]]) -> list[Manifest]:
+        """For each group of packs, the files that they serve, without statistics."""
+        refs, made = self.refs(), []
+        for group in groups:
+            number_of = {number: i for i, number in enumerate(group)}
+            left = [
+                [(number_of[p], slot) for p, slot in mine if p in number_of]
+                for mine in refs
+            ]
+            files = self.files.filter(pa.array(list(map(bool, left)), pa.bool_()))
+            packs = tuple(self.packs[number] for number in group)
+            bare = Manifest(files, {}, ())
+            made.append(bare._with_refs(packs, [mine for mine in left if mine]))
+        return made
+
     def to_bytes(self) -> bytes:
         """The Arrow IPC file."""
         table = self.files
@@ -286,7 +301,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """The inverse of ``to_bytes``; the commit's crc32c vouches for ``data``.
+        """The inverse of ``to_bytes``; ``data`` has the crc32c that the commit says.
 
         Raises:
             CorruptIndexError: these bytes are none that ``to_bytes`` would make.

@@ -51,7 +51,7 @@ class Replacement:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Replacement:
-        """The inverse of ``to_json``; ``checks`` has looked at the record."""
+        """The inverse of ``to_json``; ``properties`` has checked the record."""
         return cls(
             tuple(FileInfo(*file) for file in record["old"]),
             tuple(FileInfo(*file) for file in record["new"]),

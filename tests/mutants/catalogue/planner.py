@@ -200,7 +200,7 @@ PLANNER: Final = (
     Mutant(
         "hours-as-days",
         "planner.functions.clock.Clock.later",
-        "by_days + (micros - days * DAY) * _MICROSECOND != later",
+        "by_days + (micros - days * DAY) * MICROSECOND != later",
         "False",
         "24 hours across a change of summer time, where old settings differ",
         ("tests/planner/sql/test_moment.py",),

@@ -7,6 +7,8 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _TESTS: Final = ("tests/spark/pruning/test_query_planner.py",)
+_ANSWERS: Final = ("tests/spark/pruning/test_asked.py",)
+_ROWS: Final = ("tests/planner/test_answers.py",)
 
 _DIMENSIONS: Final = ("tests/spark/pruning/test_dimensions.py",)
 
@@ -142,8 +144,8 @@ PRUNING: Final = (
     Mutant(
         "unlisted-rows-count",
         "spark.pruning.first_rows.needed_files",
-        "np.where(is_listed, counts.lower, 0)",
-        "np.where(is_listed, counts.lower, counts.lower)",
+        "np.where(listed, counts.lower, 0)",
+        "np.where(listed, counts.lower, counts.lower)",
         "the first rows are those of a file that Spark does not read",
         _TESTS,
     ),
@@ -162,5 +164,117 @@ PRUNING: Final = (
         "False",
         "the order is that of other values than Spark reads",
         _TESTS,
+    ),
+    Mutant(
+        "unlisted-rows-answered",
+        "spark.pruning.answers._results",
+        "MatchingRows(plan, listed)",
+        "MatchingRows(plan, listed | True)",
+        "a result is over a file that Spark does not read",
+        _ANSWERS,
+    ),
+    Mutant(
+        "replaced-rows-answered",
+        "spark.pruning.answers._results",
+        "table.unchanged(files)",
+        "files >= 0",
+        "a result is over what a file held before it was replaced",
+        _ANSWERS,
+    ),
+    Mutant(
+        "values-not-known-counted",
+        "spark.pruning.answers._by_file",
+        "rows.counted & counts.exact",
+        "rows.counted",
+        "the least number of rows with a value is taken for their number",
+        _ANSWERS,
+    ),
+    Mutant(
+        "null-is-least",
+        "spark.pruning.answers._total",
+        "value is not None",
+        "True",
+        "NULL is an extreme",
+        _ANSWERS,
+    ),
+    Mutant(
+        "possible-rows-counted",
+        "planner.answers.MatchingRows.__init__",
+        "files & counts.exact & (counts.upper >= 0)",
+        "files & (counts.upper >= 0)",
+        "the least number of matching rows is taken for their number",
+        _ROWS,
+    ),
+    Mutant(
+        "extreme-of-all-rows",
+        "planner.answers.MatchingRows.extremes",
+        "is_whole and stats.bounded[file] and stats.exact[file]",
+        "stats.bounded[file] and stats.exact[file]",
+        "the extreme is that of rows which do not match",
+        _ROWS,
+    ),
+    Mutant(
+        "extreme-cut",
+        "planner.answers.MatchingRows.extremes",
+        "is_whole and stats.bounded[file] and stats.exact[file]",
+        "is_whole and stats.bounded[file]",
+        "the first bytes of a text are the extreme",
+        _ROWS,
+    ),
+    Mutant(
+        "null-in-the-group",
+        "planner.answers.MatchingRows.groups",
+        "not stats.can_null[file] and _has_one_value(stats, file)",
+        "_has_one_value(stats, file)",
+        "rows without a value are counted with those that have the one value",
+        _ROWS,
+    ),
+    Mutant(
+        "zeros-are-one",
+        "planner.answers.EXACT",
+        "'big_decimal'",
+        "'float'",
+        "minus zero comes back as zero",
+        _ROWS,
+    ),
+    Mutant(
+        "groups-left-out",
+        "planner.answers._groups",
+        "sum(groups.values()) == len(rows)",
+        "True",
+        "values that an index does not list are no groups",
+        _ROWS,
+    ),
+    Mutant(
+        "unsure-rows-grouped",
+        "planner.answers._exactly",
+        "bounds.upper if is_exact else None",
+        "bounds.upper",
+        "rows that may have a value count as rows that have it",
+        _ROWS,
+    ),
+    Mutant(
+        "extreme-not-proved",
+        "planner.answers._Search.extreme",
+        "Extreme(value) if self._is_proved(index, rows, value) else None",
+        "Extreme(value)",
+        "an extreme that no row has",
+        _ROWS,
+    ),
+    Mutant(
+        "unlisted-rows-are-enough",
+        "spark.pruning.answers._enough",
+        "np.where(listed, plan.row_counts.lower, 0)",
+        "plan.row_counts.lower",
+        "a row exists in a file that Spark does not read",
+        _ANSWERS,
+    ),
+    Mutant(
+        "replaced-rows-are-enough",
+        "spark.pruning.answers._enough",
+        "table.unchanged(files)",
+        "files >= 0",
+        "a row exists in what a file held before it was replaced",
+        _ANSWERS,
     ),
 )

@@ -231,3 +231,25 @@ def test_the_moment_has_a_time_zone(table: sx.Table) -> None:
 def test_mistakes_are_shown_in_the_text_of_the_user() -> None:
     with pytest.raises(PredicateError, match=r"line 1, column 21 of 'ts > now\(\)"):
         at_moment("ts > now() AND d IS 7", NOW, BERLIN)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "+09:00", "-09:00"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "ts > CAST(DATE '0001-01-01' AS TIMESTAMP)",
+        "ts > CAST(TIMESTAMP_NTZ '0001-01-01 00:00:00' AS TIMESTAMP)",
+        "ts < CAST(TIMESTAMP_NTZ '9999-12-31 23:59:59' AS TIMESTAMP)",
+        "ts > date_trunc('DAY', DATE '0001-01-01')",
+        "CAST(TIMESTAMP '0001-01-01 00:00:00' AS DATE) < d",
+        "CAST(TIMESTAMP '0001-01-01 00:00:00+00:00' AS DATE) < d",
+        "CAST(TIMESTAMP '9999-12-31 23:59:59+00:00' AS DATE) > d",
+    ],
+)
+def test_times_beyond_the_years_of_python_are_for_spark(
+    condition: str, zone: str
+) -> None:
+    """Beside ``now()``, by which days and wall clocks are computed here."""
+    text, moment = at_moment(f"l < unix_timestamp() AND {condition}", NOW, zone)
+    assert moment is not None
+    assert text.endswith(f" AND {condition}")

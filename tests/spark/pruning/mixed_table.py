@@ -66,14 +66,13 @@ def put(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
     pq.write_table(table, path)
 
 
-def make(root: Path, rng: Random, *, n_files: int = 9) -> str:
+def make(root: Path, rng: Random, *, n_files: int = 9, kind: str = "bitmap") -> str:
     """Nine files in folders ``part=…``; the last is new, and one lacks a column."""
     for file in range(n_files):
         if file == n_files - 1:
             sx.build_indexes(
                 root,
-                dict.fromkeys(INDEXED, "bitmap")
-                | {"id": "minmax", "constant": "minmax"},
+                dict.fromkeys(INDEXED, kind) | {"id": "minmax", "constant": "minmax"},
                 workers=1,
             )
         columns = values_of(rng, file)

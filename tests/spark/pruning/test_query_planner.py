@@ -3,119 +3,31 @@
 from __future__ import annotations
 
 import json
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
-from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
+from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import Tables, scanned_location
+from tests.spark.pruning.questions import (
+    CLASSES,
+    attribute,
+    equal,
+    make,
+    put,
+    skipped,
+)
 
-CLASSES = "org.apache.spark.sql.catalyst.expressions"
-TYPES = {"id": "long", "month": "integer", "ID": "long"}
-CATALOG = {"long": "bigint", "integer": "int"}
 LEGACY = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
-
-
-def put(path: Path, first: int) -> None:
-    """A file of ten consecutive numbers."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"id": pa.array(range(first, first + 10))}), path)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Four files in two folders, the numbers 0 to 39."""
-    for i in range(4):
-        put(tmp_path / "t" / f"month={i % 2 + 1}" / f"{i}.parquet", 10 * i)
-    sx.build_indexes(tmp_path / "t", {"id": "bitmap"}, workers=1)
+    make(tmp_path / "t")
     return tmp_path / "t"
-
-
-def schema(names: Sequence[str]) -> str:
-    fields = [
-        {"name": name, "type": TYPES[name], "nullable": True, "metadata": {}}
-        for name in names
-    ]
-    return json.dumps({"type": "struct", "fields": fields})
-
-
-def attribute(name: str, metadata: str = "{}") -> dict[str, Any]:
-    kind = CATALOG[TYPES[name]]
-    held = [name, kind, True, metadata]
-    return {"c": f"{CLASSES}.AttributeReference", "t": kind, "x": held}
-
-
-def equal(name: str, value: int) -> dict[str, Any]:
-    literal = {"c": f"{CLASSES}.Literal", "t": CATALOG[TYPES[name]], "v": value}
-    operands = [attribute(name), literal]
-    return {"c": f"{CLASSES}.EqualTo", "t": "boolean", "a": operands}
-
-
-def skipped(
-    planner: QueryPlanner,
-    table: Path,
-    *conjuncts: Mapping[str, Any],
-    data: Sequence[str] = ("id",),
-    partitions: Sequence[str] = ("month",),
-    is_catalog_table: bool = False,
-    settings: Mapping[str, str] | None = None,
-    reader: Mapping[str, str] | None = None,
-    options: Mapping[str, str] | None = None,
-    keys: Sequence[Any] = (),
-    first: Mapping[str, Any] | None = None,
-    unlisted: Sequence[str] = (),
-) -> list[str]:
-    """The files that an answer rules out, as the driver reads it."""
-    question = {
-        "root": str(table),
-        "scheme": "file",
-        "authority": None,
-        "is_estimate": False,
-        "is_catalog_table": is_catalog_table,
-        "data": schema(data),
-        "partitions": schema(partitions),
-        "settings": dict.fromkeys(SETTINGS) | dict(settings or {}),
-        "reader": dict(reader or {}),
-        "options": dict(options or {}),
-        "keys": list(keys),
-    }
-    if first is not None:
-        told = planner.answer(f"{json.dumps(question | {'listing': 0})}\n[]")
-        assert told is not None
-        (number,) = struct.unpack("<q", told)
-        paths, *_ = listing(planner, number)
-        listed = "".join("01"[path not in unlisted] for path in paths)
-        question |= {"listing": number, "listed": listed, "first": first}
-    text = f"{json.dumps(question)}\n{json.dumps(conjuncts)}"
-    answer = planner.answer(text)
-    if answer is None:
-        return []
-    (number,) = struct.unpack_from("<q", answer)
-    paths, sizes, millis = listing(planner, number)
-    bits = np.unpackbits(np.frombuffer(answer, np.uint8, offset=8), bitorder="little")
-    ruled_out = np.flatnonzero(bits).tolist()
-    for i in ruled_out:
-        there = (table / paths[i]).stat()
-        assert there.st_size == sizes[i]
-        assert there.st_mtime_ns // 1_000_000 == millis[i]
-    return [paths[i] for i in ruled_out]
-
-
-def listing(
-    planner: QueryPlanner, number: int
-) -> tuple[list[str], list[int], list[int]]:
-    """The paths, sizes and times of the files of a listing."""
-    packed = planner.files(str(number))
-    (n,) = struct.unpack_from("<q", packed)
-    sizes, millis = np.frombuffer(packed, "<i8", 2 * n, 8).reshape(2, n).tolist()
-    return packed[8 + 16 * n :].decode().split("\0")[:-1], sizes, millis
 
 
 @pytest.fixture
@@ -238,28 +150,31 @@ def test_keys_are_used_where_rows_are_indexed(
 def first_rows(n: int, metadata: str = "{}") -> dict[str, Any]:
     column = json.dumps([attribute("id", metadata)])
     order = {"column": column, "direction": "DESC", "nulls": "NULLS LAST"}
-    return {"n": n, "order": order}
+    return {"first": {"n": n, "order": order}}
+
+
+ANY_TEN = {"first": {"n": 10, "order": None}}
 
 
 def test_files_after_the_first_rows_are_ruled_out(
     planner: QueryPlanner, table: Path
 ) -> None:
     """The greatest numbers are in ``month=2/3.parquet``."""
-    assert skipped(planner, table, first=first_rows(10)) == [
+    assert skipped(planner, table, more=first_rows(10)) == [
         *("month=1/0.parquet", "month=1/2.parquet", "month=2/1.parquet")
     ]
-    assert len(skipped(planner, table, first=first_rows(11))) == 2
-    assert len(skipped(planner, table, first={"n": 10, "order": None})) == 3
-    assert len(skipped(planner, table, equal("id", 15), first=first_rows(1))) == 3
+    assert len(skipped(planner, table, more=first_rows(11))) == 2
+    assert len(skipped(planner, table, more=ANY_TEN)) == 3
+    assert len(skipped(planner, table, equal("id", 15), more=first_rows(1))) == 3
     assert planner.records[-1].condition.endswith("ORDER BY id DESC NULLS LAST LIMIT 1")
 
 
-@pytest.mark.parametrize("asked", [first_rows(10), {"n": 10, "order": None}])
+@pytest.mark.parametrize("asked", [first_rows(10), ANY_TEN])
 def test_rows_count_of_files_that_spark_lists_alone(
     planner: QueryPlanner, table: Path, asked: Mapping[str, Any]
 ) -> None:
     unlisted = ["month=2/3.parquet", "month=1/0.parquet"]
-    found = skipped(planner, table, first=asked, unlisted=unlisted)
+    found = skipped(planner, table, more=asked, unlisted=unlisted)
     listed = {"month=1/2.parquet", "month=2/1.parquet"}
     assert len(listed - set(found)) == 1
 
@@ -271,7 +186,7 @@ def test_rows_of_a_replaced_file_do_not_count(
     put(table / "month=2/3.parquet", 0)
     state = planner.tables.remembered(scanned_location("file", None, str(table))).state
     assert state.paths[-1] == "month=2/3.parquet"
-    found = skipped(planner, table, first=first_rows(10))
+    found = skipped(planner, table, more=first_rows(10))
     assert found == ["month=1/0.parquet", "month=2/1.parquet"]
 
 
@@ -280,7 +195,7 @@ def test_an_order_of_other_values_than_those_of_the_files_is_left_to_spark(
     planner: QueryPlanner, table: Path, key: str
 ) -> None:
     asked = first_rows(10, json.dumps({key: "char(5)"}))
-    assert skipped(planner, table, first=asked) == []
+    assert skipped(planner, table, more=asked) == []
     assert planner.records[-1].problem == ""
 
 
@@ -288,7 +203,7 @@ def test_rows_that_only_spark_can_judge_do_not_count(
     planner: QueryPlanner, table: Path
 ) -> None:
     opaque = {"c": f"{CLASSES}.Rand", "t": "boolean"}
-    assert skipped(planner, table, opaque, first=first_rows(10)) == []
+    assert skipped(planner, table, opaque, more=first_rows(10)) == []
 
 
 def test_what_cannot_be_answered_rules_out_nothing(

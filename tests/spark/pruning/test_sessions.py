@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,6 +143,50 @@ def test_sessions_are_not_remembered(pruned: SparkSession, folder: str) -> None:
         if any(reference.refersTo(None) for reference in references):
             return
     pytest.fail("all of the sessions are still there")
+
+
+def test_keys_of_joins_are_computed_in_every_session(
+    pruned: SparkSession, folder: str
+) -> None:
+    text = (
+        f"SELECT f.id FROM parquet.`{folder}` f JOIN VALUES (33L), (34L) AS d(k) "
+        "ON f.id = d.k"
+    )
+    for session in (pruned, pruned.newSession()):
+        assert [row.id for row in rows_of(session.sql(text))] == [33, 34]
+        assert files_read(session.sql(text)) == 1
+
+
+AGAIN = """
+import sys
+
+import skipindex as sx
+from ssb.session import local_session
+
+found = []
+for _ in range(2):
+    spark = local_session(cores=1, memory="1g")
+    sx.enable(spark)
+    rows = spark.newSession().read.parquet(sys.argv[1]).where("id = 33")
+    n_rows, plans = rows.count(), sx.last_plans(spark)
+    found.append((n_rows, len(plans), plans[0].n_read))
+    spark.stop()
+print(found)
+"""
+
+
+@pytest.mark.slow
+def test_a_second_application_of_one_process_is_pruned(folder: str) -> None:
+    """Its driver is the first one's, and has the compiled classes."""
+    done = subprocess.run(
+        [sys.executable, "-c", AGAIN, folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == "[(1, 1, 1), (1, 1, 1)]"
 
 
 VIEW_SETTINGS = {

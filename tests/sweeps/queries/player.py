@@ -6,8 +6,9 @@ import itertools
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from random import Random
 from threading import Thread
@@ -22,7 +23,7 @@ from tests.spark.pruning.scans import scans
 from tests.sweeps.queries import frames
 from tests.sweeps.queries.scripts import Script, Step
 from tests.sweeps.queries.tables import Made, change
-from tests.sweeps.queries.texts import Draft
+from tests.sweeps.queries.texts import ARRIVALS, Draft
 
 SWITCH: Final = "skipindex.enabled"
 CARRIED: Final = (
@@ -68,10 +69,7 @@ class Sessions:
         self.new = home.newSession()
         self.never = home.newSession()
         for session in (self.new, self.never):
-            for name in (
-                "spark.sql.shuffle.partitions",
-                "spark.sql.codegen.wholeStage",
-            ):
+            for name in CARRIED:
                 session.conf.set(name, str(home.conf.get(name)))
         sx.enable(home)
         sx.enable(self.new)
@@ -80,8 +78,7 @@ class Sessions:
 
     def close(self) -> None:
         """Undo it."""
-        sx.disable(self.new)
-        sx.disable(self.home)
+        sx.disable(self.home)  # for all of them
 
     @contextmanager
     def of(self, script: Script, *, on: bool) -> Iterator[SparkSession]:
@@ -89,16 +86,16 @@ class Sessions:
         spark: SparkSession = getattr(self, script.session)
         if not on and script.reference == "never":
             spark = self.never
-        disabled = not on and script.reference == "disable" and spark is self.home
+        disabled = not on and script.reference != "setting"
         if disabled:
-            sx.disable(spark)
+            sx.disable(self.home)
         spark.conf.set(SWITCH, str(on or disabled).lower())
         try:
             yield spark
         finally:
             spark.conf.unset(SWITCH)
             if disabled:
-                sx.enable(spark)
+                sx.enable(self.home)
 
 
 class Player:
@@ -154,7 +151,7 @@ class _Run:
         self.spark = spark
         self.script = script
         # What is drawn on the way must not change what later cases draw.
-        self.made = replace(made, samples={}, n_rows=1_000_000)
+        self.made = replace(made, samples={}, n_rows=ARRIVALS)
         self.known = made
         self.root = root
         self.name = name
@@ -176,6 +173,8 @@ class _Run:
         for frame in self.frames.values():
             frame.unpersist()
         self.spark.catalog.clearCache()
+        # What a catalog table was resolved to stays, though settings change it.
+        self.spark._jsparkSession.sessionState().catalog().invalidateAllCachedTables()
         for name in ("v", "w", "f"):
             self.spark.catalog.dropTempView(name)
         for name, value in self.before.items():
@@ -213,8 +212,8 @@ class _Run:
             case "count":
                 return Outcome([str(self.frames[step.name].count())])
             case "explain":
-                execution = self.frames[step.name]._jdf.queryExecution()
-                execution.toRdd().getNumPartitions()
+                with redirect_stdout(StringIO()):
+                    self.frames[step.name].explain("formatted")
             case "do":
                 df = self.sql(self.text(step.draft, step.draft.text))
                 return Outcome(n_files=n_files(df))

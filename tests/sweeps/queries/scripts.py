@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 from tests.sweeps.queries.conditions import TRUE, Ref
-from tests.sweeps.queries.tables import CHANGES, Made
+from tests.sweeps.queries.tables import CHANGES, REPLACING, Made
 from tests.sweeps.queries.texts import Draft, Source, Writer
 from tests.sweeps.queries.values import KINDS
 
@@ -238,6 +238,10 @@ class Drawer:
     def plain(self) -> None:
         """Queries of text."""
         self.steps += [self.read(), self.query()]
+        folders = [name for name in self.made.partitions if name in self.made.refs()]
+        if folders and self.rng.random() < 0.4:
+            draft = self.writer().mixed(self.rng.choice(folders))
+            self.steps.append(Step("sql", draft))
         if self.rng.random() < 0.3:
             self.steps.append(self.query())
 
@@ -265,18 +269,21 @@ class Drawer:
         seen = self.rng.choice(["collect", "explain", "count", "", ""])
         if seen:
             self.steps.append(Step(seen, name="f"))
+        changes = CHANGES
+        if seen == "collect":  # Spark's list of files is that of the first run
+            changes = tuple(one for one in CHANGES if one not in REPLACING)
         for _ in range(self.rng.randint(1, 2)):
             if self.rng.random() < 0.6:
                 self.steps.append(self._set())
             else:
-                self.steps.append(self._change())
+                self.steps.append(self._change(changes))
         self.steps.append(Step("collect", name="f"))
         if self.rng.random() < 0.5:
             self.steps.append(self.query())
 
-    def _change(self) -> Step:
+    def _change(self, changes: Sequence[str] = CHANGES) -> Step:
         self.copied = True
-        what = self.rng.choice(CHANGES)
+        what = self.rng.choice(changes)
         return Step("change", value=what, seed=self.rng.randrange(2**31))
 
     def view(self) -> None:
@@ -305,6 +312,11 @@ class Drawer:
 
     def changing(self) -> None:
         """Queries before and after files have changed."""
+        if self.rng.random() < 0.4:
+            asked = Step("sql", self.writer().arrivals())
+            changed = self._change(["overwrite alike", "overwrite", "add", "swap"])
+            self.steps += [self.read(), asked, changed, asked]
+            return
         self.steps += [self.read(), self.query(), self._change()]
         if self.rng.random() < 0.5:
             self.steps.append(self.refresh())

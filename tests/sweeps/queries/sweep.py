@@ -10,6 +10,7 @@ from typing import Final
 import pyspark
 from pyspark.sql import SparkSession
 
+from tests.sweeps.queries.aggregates import with_answers
 from tests.sweeps.queries.judge import Runs, Tally, difference
 from tests.sweeps.queries.player import Player, Sessions
 from tests.sweeps.queries.scripts import Drawer, Script
@@ -61,7 +62,8 @@ class Sweep:
 
     def script(self, number: int, made: Made) -> Script:
         """The script of a case."""
-        return Drawer(Random(f"{self.seed} case {number}"), made, _VERSION).draw()
+        script = Drawer(Random(f"{self.seed} case {number}"), made, _VERSION).draw()
+        return with_answers(script, made, Random(f"{self.seed} answers {number}"))
 
     def case(self, number: int, *, tell: bool = False, shrinks: bool = True) -> str:
         """Run one case; what is wrong, with a script made smaller."""

@@ -291,6 +291,7 @@ def _elsewhere(made: Made, rng: Random) -> None:
         made.ddl.append(
             "ALTER TABLE {name} ADD PARTITION (p=20) LOCATION '{root}/t/p=1'"
         )
+        made.samples["p"].append(20)
     if rng.random() < 0.5:
         made.ddl.append(
             "ALTER TABLE {name} PARTITION (p=2) SET LOCATION '{root}/t/p=3'"
@@ -389,6 +390,8 @@ CHANGES: Final = (
     ),
     *("rebuild", "damage", "drop indexes"),
 )
+REPLACING: Final = frozenset({"overwrite", "overwrite alike", "swap", "touch"})
+"""Changes after which a file of the same name holds something else."""
 
 
 def change(made: Made, root: Path, rng: Random, what: str) -> None:

@@ -54,6 +54,17 @@ def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
         assert any(sweep.case(case, shrinks=False) for case in range(100, 150))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "first"), [("stale_files", 0), ("folder_names", 210)])
+def test_a_planner_that_is_wrong_is_noticed(
+    sweep: Sweep, name: str, first: int
+) -> None:
+    """At the table of the case ``first``, which is one that it is wrong about."""
+    sweep.seed = 77
+    with MUTANTS[name]():
+        assert any(sweep.case(first + i, shrinks=False) for i in range(30))
+
+
 def script(*steps: Step) -> Script:
     return Script(steps, {}, {}, "text", False, "home", "setting", False, True)
 

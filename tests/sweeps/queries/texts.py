@@ -66,6 +66,19 @@ _AGGREGATES: Final = (
 )
 _JOINS: Final = ("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 _HALVES: Final = ("LEFT SEMI JOIN", "LEFT ANTI JOIN")
+_NUMBERINGS: Final = (
+    ("monotonically_increasing_id()", "n % 3 = 0"),
+    ("monotonically_increasing_id()", "n BETWEEN 5 AND 60"),
+    ("spark_partition_id()", "n = 0"),
+    ("rand(7)", "n < 0.3"),
+    ("regexp_extract(input_file_name(), '[^/]*$', 0)", "n LIKE '%1%'"),
+    ("row_number() OVER (ORDER BY id)", "n % 3 = 0"),
+)
+"""Functions of all the rows that are read before, and conditions on what they give."""
+
+
+ARRIVALS: Final = 1_000_000
+"""The first number of rows that come while a script is played."""
 
 
 def _exact(value: Any) -> str:
@@ -95,7 +108,7 @@ class Writer:
         forms += [self.join] * 5 + [self.half_join, self.self_join] * 2
         forms += [self.union] * 2 + [self.inside, self.scalar, self.exists] * 2
         forms += [self.window, self.common, self.limit, self.correlated, self.nested]
-        forms += [self.aggregated, self.values_join, self.lateral]
+        forms += [self.aggregated, self.values_join, self.lateral, self.numbered]
         return self.rng.choice(forms)()
 
     def source(self) -> Source:
@@ -352,6 +365,37 @@ class Writer:
             f"FROM {a.text} WHERE «0») WHERE «1» AND «2»",
             (self.ask(a.refs, 1), self.ask({"y": y}, 1), self.ask({"z": z}, 1)),
         )
+
+    def numbered(self) -> Draft:
+        """Rows that are numbered, and then left out by a condition or a join."""
+        a, b = self.source(), self.source()
+        number, condition = self.rng.choice(_NUMBERINGS)
+        inner = f"SELECT *, {number} AS n FROM {a.text}"
+        left, right = a.of("a"), b.of("b")
+        if self.rng.random() < 0.4:
+            text = f"SELECT id, n FROM ({inner}) a WHERE {condition} AND «0»"
+            return Draft(text, (self.ask(left),))
+        word = self.rng.choice(["JOIN", "LEFT SEMI JOIN"])
+        text = (
+            f"SELECT count(*), sum(a.id) FROM ({inner}) a {word} {b.text} b "
+            f"ON {self._on(left, right)} AND «1» WHERE {condition} AND «0»"
+        )
+        return Draft(text, (self.ask(left, 1), self.ask(right, 1)))
+
+    def mixed(self, column: str) -> Draft:
+        """A column of folders beside one of files, which Spark does not split."""
+        source = self.source()
+        ref = source.refs[column]
+        known = sorted({_exact(v) for v in ref.samples if v is not None}) or ["NULL"]
+        values = ", ".join(self.rng.sample(known, min(len(known), 3)))
+        other = self.rng.choice(["id < 0", "id IN (-1, -2)", "i > 100000000"])
+        where = f"{ref.text} IN ({values}) OR {other}"
+        return Draft(f"SELECT {_TOTALS} FROM {source.text} WHERE {where}")
+
+    def arrivals(self) -> Draft:
+        """Rows that only files have which others write later."""
+        source = self.source()
+        return Draft(f"SELECT {_TOTALS} FROM {source.text} WHERE id >= {ARRIVALS}")
 
     def lateral(self) -> Draft:
         """A table function beside the rows."""

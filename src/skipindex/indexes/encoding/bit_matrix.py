@@ -1,7 +1,7 @@
 """Transposing the bits of many filters into rows of one bit a filter, and back.
 
 Eight filters at a time: a byte of each is a matrix of 8 times 8 bits in one word, and
-three exchanges turn all of these matrices in numpy at once.
+three exchanges transpose all of these matrices in numpy at once.
 """
 
 from __future__ import annotations

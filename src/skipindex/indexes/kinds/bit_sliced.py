@@ -43,7 +43,11 @@ from skipindex.indexes.encoding.coding import (
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
-from skipindex.indexes.positional import Interval, NestedIndex, PositionalKind
+from skipindex.indexes.positional import (
+    Interval,
+    PositionalContextIndex,
+    PositionalKind,
+)
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bit_sliced"
@@ -164,7 +168,7 @@ def _slice_bytes(column: EncodedColumn, shape: Shape, max_slices: int | None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class BitSlicedIndex(NestedIndex):
+class BitSlicedIndex(PositionalContextIndex):
     """The bit slices of one column of one file.
 
     Args:

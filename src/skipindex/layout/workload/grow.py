@@ -43,7 +43,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownLeaf:
-    """RowNumbers of the sample that share ``n_files`` files from ``first_file`` on."""
+    """Rows of the sample that share ``n_files`` files from ``first_file`` on."""
 
     rows: RowNumbers
     first_file: int

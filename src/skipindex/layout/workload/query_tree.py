@@ -2,7 +2,7 @@
 
 The leaves are files.  A curve goes beyond what all queries tell apart: it orders
 the rows within each file, and cuts a leaf that is several files large.  The tree
-is stored with the table as JSON, so that rows appended later take the same ways.
+is stored with the table as JSON, so that rows appended later go to the same leaves.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
     Matches,
     NoneOf,
@@ -29,7 +30,6 @@ from skipindex.layout.workload.steps import Codes, Steps
 from skipindex.layout.workload.workload import BoundWorkload
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 
-Mask: TypeAlias = npt.NDArray[np.bool_]
 CodeMatrix: TypeAlias = Codes
 """A row for each column, a column for each row of the sample."""
 
@@ -118,7 +118,7 @@ class WhatIf:
 
         return np.stack([np.broadcast_to(possible(tree), n) for tree in self._trees])
 
-    def kept(self, codes: CodeMatrix, files: FileNumbers) -> npt.NDArray[np.int64]:
+    def n_read(self, codes: CodeMatrix, files: FileNumbers) -> npt.NDArray[np.int64]:
         """How many files each query would read, if rows were in ``files``."""
         order = np.argsort(files, kind="stable")
         ordered = files[order]
@@ -129,7 +129,7 @@ class WhatIf:
 
     def score(self, codes: CodeMatrix, files: FileNumbers) -> float:
         """The files read in all, each query as often as it is asked."""
-        return float(self.kept(codes, files) @ self.weights)
+        return float(self.n_read(codes, files) @ self.weights)
 
     def _may_hold(self, leaf: Leaf | Computed, boxes: Boxes) -> Mask | np.bool_:
         """Which sets may hold a row for which the leaf is TRUE, by their bounds."""

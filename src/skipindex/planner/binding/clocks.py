@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 
 from skipindex.expressions import Call, argument_sql
 from skipindex.expressions.domain import Domain
@@ -18,10 +17,8 @@ from skipindex.planner.binding.literal_cuts import Refusal, cut
 from skipindex.planner.binding.terms import BoundLiteral, BoundTerm, argument_of
 from skipindex.planner.binding.typed_calls import applied, is_of, through
 from skipindex.planner.functions import FUNCTIONS, dates
-from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
+from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY, MONTHS
 from skipindex.planner.functions.registry import Argument, Coercion, Function, integer
-
-_INTERVAL_MONTHS: Final = {"MONTH": 1, "YEAR": 12}
 
 
 def coerced(operand: BoundTerm, coercion: Coercion, zone: str | None) -> BoundTerm:
@@ -89,7 +86,7 @@ def moved(
     if not isinstance(number, int) or operand.domain is None:
         raise NotJudgedError("an interval")
     number = number if sign == "+" else -number
-    months = _INTERVAL_MONTHS.get(str(unit))
+    months = MONTHS.get(str(unit))
     name = operand.domain.name
     if name == "date" and (months is not None or unit == "DAY"):
         distance = BoundLiteral(integer(32), number * (months or 1), str(number))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -30,12 +30,11 @@ from skipindex.expressions.domain import (
     big_decimal_key,
     float_key,
 )
-from skipindex.planner.functions.calendar import DAY, day_of_text
+from skipindex.planner.functions.calendar import DAY, MICROSECOND, day_of_text
 from skipindex.planner.functions.decimals import ceiling_of, fits_decimal, floor_of
 from skipindex.planner.functions.registry import least_integer
 from skipindex.planner.functions.zones import fixed_offset
 
-_MICROSECOND: Final = timedelta(microseconds=1)
 _DOUBLE_TEXT: Final = re.compile(
     r" *[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity) *| *nan *",
     re.IGNORECASE,
@@ -297,7 +296,7 @@ def _moment(value: Literal) -> datetime | None:
 def _microseconds(moment: datetime) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - EPOCH_UTC) // _MICROSECOND
+    return (moment - EPOCH_UTC) // MICROSECOND
 
 
 def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
@@ -343,6 +342,6 @@ def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
             return Refusal("the time zone's rules are only known nearly")
         if moment.tzinfo is not None:
             # In integers: the wall clock may be beyond the years of Python.
-            distance = offset.utcoffset(None) // _MICROSECOND
+            distance = offset.utcoffset(None) // MICROSECOND
             return _at(_microseconds(moment) + distance)
     return _at(_microseconds(moment))

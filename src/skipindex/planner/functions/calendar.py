@@ -7,7 +7,7 @@ Days are counted from 1970-01-01.  The two conversions are those of Howard Hinna
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import date, timedelta
 from typing import Final
 
 from skipindex.expressions.domain import EPOCH
@@ -16,6 +16,9 @@ DAY: Final = 86_400_000_000
 """Microseconds of a day."""
 SECOND: Final = 1_000_000
 """Microseconds of a second."""
+MICROSECOND: Final = timedelta(microseconds=1)
+MONTHS: Final = {"MONTH": 1, "YEAR": 12}
+"""The units of a calendar, which differ in length."""
 CLOCK_UNITS: Final = {
     "DAY": DAY,
     "HOUR": 3600 * SECOND,

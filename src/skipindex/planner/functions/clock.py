@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from skipindex.expressions.domain import EPOCH, Domain
@@ -21,15 +20,14 @@ from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.functions.calendar import (
     CLOCK_UNITS,
     DAY,
+    MICROSECOND,
+    MONTHS,
     add_months,
     truncated,
 )
 from skipindex.planner.functions.dates import DATE, FUNCTIONS, TRUNCATED, UNITS
 from skipindex.planner.functions.registry import Argument
 from skipindex.planner.functions.zones import fixed_offset
-
-MONTHS: Final = {"MONTH": 1, "YEAR": 12}
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +43,23 @@ class Clock:
     has_rules: bool
 
     def wall(self, instant: datetime) -> datetime:
-        """What the clock shows at an instant."""
-        return instant.astimezone(self.rules).replace(tzinfo=None, fold=0)
+        """What the clock shows at an instant.
+
+        Raises:
+            NotJudgedError: it shows a year beyond those of Python.
+        """
+        return _in_zone(instant, self.rules).replace(tzinfo=None, fold=0)
 
     def instant(self, wall: datetime) -> datetime:
         """When the clock shows a time.
 
         Raises:
-            NotJudgedError: it does so twice, or never.
+            NotJudgedError: it does so twice, or never, or beyond the years of Python.
         """
         shown = [wall.replace(tzinfo=self.rules, fold=fold) for fold in (0, 1)]
         if shown[0].utcoffset() != shown[1].utcoffset():
             raise NotJudgedError("a wall clock that is shown twice, or never")
-        return shown[0].astimezone(UTC)
+        return _in_zone(shown[0], UTC)
 
     def later(self, instant: datetime, number: int, unit: str) -> datetime:
         """An instant moved by so many units.
@@ -74,8 +76,8 @@ class Clock:
         micros = number * CLOCK_UNITS[unit]
         days = abs(micros) // DAY * (1 if micros > 0 else -1)
         by_days = self.instant(wall + timedelta(days=days)) if days else instant
-        later = instant + micros * _MICROSECOND
-        if by_days + (micros - days * DAY) * _MICROSECOND != later:
+        later = instant + micros * MICROSECOND
+        if by_days + (micros - days * DAY) * MICROSECOND != later:
             raise NotJudgedError("24 hours that are no day of the wall clock")
         return later
 
@@ -92,8 +94,15 @@ class Clock:
         length = TRUNCATED.get(name)
         if length is None:
             raise NotJudgedError("the function date_trunc")
-        of_day = (wall - datetime.combine(wall, datetime.min.time())) // _MICROSECOND
-        return self.instant(wall - of_day % length * _MICROSECOND)
+        of_day = (wall - datetime.combine(wall, datetime.min.time())) // MICROSECOND
+        return self.instant(wall - of_day % length * MICROSECOND)
+
+
+def _in_zone(moment: datetime, zone: tzinfo) -> datetime:
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        raise NotJudgedError("a time beyond the years 1 to 9999") from None
 
 
 _current: ContextVar[Clock | None] = ContextVar("session's clock", default=None)

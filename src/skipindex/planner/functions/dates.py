@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from datetime import timedelta
 from typing import Final
 
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN, Domain
@@ -74,7 +73,7 @@ def _moved(domain: Domain, zone: str | None, sign: int) -> Function:
             reason = "the time zone's rules are only known nearly"
         key: Hashable = None if zone is None else (domain.name, zone)
         return Function(domain, _nearly, 1, slack=DAY, reason=reason, key=key)
-    distance = offset.utcoffset(None) // timedelta(microseconds=1) * sign
+    distance = offset.utcoffset(None) // calendar.MICROSECOND * sign
     span = INT64_MIN + max(-distance, 0), INT64_MAX - max(distance, 0)
     key = domain.name, distance
     return Function(domain, lambda t: in_bits(t + distance, 64), 1, span, key=key)

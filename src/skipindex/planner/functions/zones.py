@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, timedelta, timezone
-from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from skipindex.expressions.domain import EPOCH_UTC
-from skipindex.planner.functions.calendar import DAY
+from skipindex.planner.functions.calendar import DAY, MICROSECOND
 from skipindex.table import in_any_zone
-
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def instants(zone: str | None) -> Callable[[int], tuple[int, int]]:
@@ -25,7 +22,7 @@ def instants(zone: str | None) -> Callable[[int], tuple[int, int]]:
         return in_any_zone
     offset = fixed_offset(zone)
     if offset is not None:
-        shift = (offset.utcoffset(None) or timedelta()) // _MICROSECOND
+        shift = (offset.utcoffset(None) or timedelta()) // MICROSECOND
         return lambda wall: (wall - shift, wall - shift)
     try:
         rules = ZoneInfo(zone)
@@ -33,8 +30,8 @@ def instants(zone: str | None) -> Callable[[int], tuple[int, int]]:
         return in_any_zone
 
     def near(wall: int) -> tuple[int, int]:
-        moment = (EPOCH_UTC + wall * _MICROSECOND).replace(tzinfo=rules)
-        instant = (moment - EPOCH_UTC) // _MICROSECOND
+        moment = (EPOCH_UTC + wall * MICROSECOND).replace(tzinfo=rules)
+        instant = (moment - EPOCH_UTC) // MICROSECOND
         return instant - DAY, instant + DAY
 
     return near

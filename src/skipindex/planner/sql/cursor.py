@@ -109,6 +109,10 @@ class Cursor:
         self.at += 1
         return self.tokens[self.at - 1].key
 
+    def written(self, start: int, end: int) -> str:
+        """The text of the tokens ``start .. end - 1``."""
+        return self.text[self.tokens[start].start : self.tokens[end - 1].end]
+
     def error(self, token: Token, problem: str) -> PredicateError:
         """The error that says where ``token`` is."""
         return error_at(self.text, token.start, problem)

@@ -24,7 +24,7 @@ from skipindex.planner.functions.casts import INTEGER_BITS
 from skipindex.planner.sql.times import date_of, timestamp_of, wall_clock_of
 
 MAX_DECIMAL_DIGITS: Final = 38
-_SUFFIX_TYPES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT"}
+INTEGER_SUFFIXES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT"}
 _FLOAT_MAX: Final = float(np.finfo(np.float32).max)
 FLOAT_EXACT: Final = 1 << 24
 """Up to here every integer is a float; beyond, and without ANSI mode, Spark
@@ -60,8 +60,8 @@ def number(text: str, *, negative: bool) -> int | Decimal | float:
     signed = "-" + digits if negative else digits
     if suffix == "F":
         return float_of(signed)
-    if suffix in _SUFFIX_TYPES:
-        return in_range(Decimal(signed), _SUFFIX_TYPES[suffix], text)
+    if suffix in INTEGER_SUFFIXES:
+        return in_range(Decimal(signed), INTEGER_SUFFIXES[suffix], text)
     if suffix == "D" or (not suffix and "E" in digits.upper()):
         double = float(signed)
         if math.isinf(double):

@@ -106,7 +106,7 @@ def at_moment(
         if of_engine is not None:
             shown = None if value is None else _sql(value)
             spans[start, end] = MomentConstant(
-                _text(cursor, start, end), of_engine, shown
+                cursor.written(start, end), of_engine, shown
             )
     if not spans:
         return text, None
@@ -118,7 +118,7 @@ def at_moment(
         if sql is not None:
             inside = {s: c for s, c in given if start <= s[0] < end}
             engine_text = _replaced(cursor, inside, start, end, lambda c: c.engine_text)
-            written = _text(cursor, start, end)
+            written = cursor.written(start, end)
             spans[start, end] = MomentConstant(written, engine_text, sql)
     widest = {
         span: constant
@@ -205,10 +205,6 @@ def _sql(operand: LiteralOperand) -> str | None:
 
 def _encloses(wide: tuple[int, int], narrow: tuple[int, int]) -> bool:
     return wide != narrow and wide[0] <= narrow[0] and narrow[1] <= wide[1]
-
-
-def _text(cursor: Cursor, start: int, end: int) -> str:
-    return cursor.text[cursor.tokens[start].start : cursor.tokens[end - 1].end]
 
 
 def _replaced(

@@ -18,8 +18,9 @@ from skipindex.planner.functions import FUNCTIONS
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
 from skipindex.planner.functions.clock import Clock, current_clock, formatted, moved
 from skipindex.planner.functions.registry import Coercion, UnsureError
+from skipindex.planner.sql.literals import INTEGER_SUFFIXES
 
-SUFFIX_TYPES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT"}
+SUFFIX_TYPES: Final = {**INTEGER_SUFFIXES, "F": "FLOAT"}
 TOLD_TYPES: Final = {
     *("TINYINT", "BYTE", "SMALLINT", "SHORT", "INT", "INTEGER", "BIGINT", "LONG"),
     *("FLOAT", "REAL", "TIMESTAMP_NTZ"),

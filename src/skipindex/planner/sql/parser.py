@@ -186,7 +186,7 @@ def _leaf(cursor: Cursor) -> Predicate:
     cursor.at, cursor.spark_3 = start, True
     other = _judged(cursor, start)
     cursor.spark_3 = False
-    text = _slice(cursor, start, cursor.at)
+    text = cursor.written(start, cursor.at)
     reason = "Spark 3 and Spark 4 read a doubled quote differently"
     return And((Or((tree, other)), Unsupported(text, reason)))
 
@@ -203,17 +203,13 @@ def _judged(cursor: Cursor, start: int) -> Predicate:
     _forget(cursor, start)
     cursor.at = _end_of_condition(cursor, start)
     _check_syntax(cursor, start, cursor.at)
-    return Unsupported(_slice(cursor, start, cursor.at), reason)
+    return Unsupported(cursor.written(start, cursor.at), reason)
 
 
 def _forget(cursor: Cursor, start: int) -> None:
     """Leave the values in the condition that begins at ``start`` as written."""
     for span in [span for span in cursor.folded if span[0] >= start]:
         del cursor.folded[span]
-
-
-def _slice(cursor: Cursor, start: int, end: int) -> str:
-    return cursor.text[cursor.tokens[start].start : cursor.tokens[end - 1].end]
 
 
 def _end_of_condition(cursor: Cursor, start: int) -> int:

@@ -35,7 +35,7 @@ from skipindex.planner.binding.scalar import answer, judged
 from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.planner.functions import calendar
-from skipindex.planner.functions.calendar import DAY
+from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
 from skipindex.planner.functions.registry import UNSURE, from_plain, whole
 from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.computed import probe_stats
@@ -45,7 +45,6 @@ _PARTS: Final = ("year", "month", "day", "hour")
 _MAX_LISTED: Final = 1000
 _FEW: Final = 16
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_HOUR: Final = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +226,8 @@ def _of_parts(given: Mapping[str, tuple[BoundTerm, int]]) -> Interval:
         stop = first + 1
     low, high = (first, stop) if is_date else (first * DAY, stop * DAY)
     if len(numbers) == 4 and not is_date:
-        low += hour * _HOUR
-        high = low + _HOUR
+        low += hour * CLOCK_UNITS["HOUR"]
+        high = low + CLOCK_UNITS["HOUR"]
     return _hull(bound_term.preimage(Range("", low, high), ""))
 
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from skipindex.errors import CorruptIndexError, UnknownIndexError
+from skipindex.errors import UnknownIndexError
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP, FileMap
-from skipindex.indexes.interface import Index, IndexType, PackableType, PackIndex
+from skipindex.indexes.interface import (
+    UNUSABLE,
+    Index,
+    IndexType,
+    PackableType,
+    PackIndex,
+)
 from skipindex.planner.stages.pack_cache import PackCache, PackReader
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts
 from skipindex.table import ColumnInfo, TableState
-
-UNUSABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
-"""What reading an index may raise; the index is then not used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,9 @@ CACHE_VARIABLE: Final = "SKIPINDEX_CACHE_BYTES"
 class PackReader:
     """One pack, and the directories of its blobs that were read."""
 
-    def __init__(self, source: ByteSource, kept: PartCache) -> None:
+    def __init__(self, source: ByteSource, cache: PartCache) -> None:
         self._source = source
-        self._kept: PartCache | None = kept
+        self._cache: PartCache | None = cache
         self._blobs: dict[int, Blob] = {}
 
     def blob(self, entry: BlobEntry) -> Blob:
@@ -57,7 +57,7 @@ class PackReader:
         if blob is None or blob.entry != entry:
             if blob is not None:
                 blob.forget()
-            blob = Blob(self._source, entry, self._kept)
+            blob = Blob(self._source, entry, self._cache)
             self._blobs[entry.offset] = blob
         return blob
 
@@ -69,7 +69,7 @@ class PackReader:
 
     def forget(self) -> None:
         """Evict the parts of its blobs; a plan that still uses it reads them anew."""
-        self._kept = None
+        self._cache = None
         for blob in list(self._blobs.values()):
             blob.forget()
 

@@ -24,12 +24,12 @@ from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.indexes.file_map import FILE_MAP
+from skipindex.indexes.interface import UNUSABLE
 from skipindex.planner.bound_predicate import Computed, Leaf, fold
 from skipindex.planner.stages.computed import probe_index, probe_stats
 from skipindex.planner.stages.cost import in_order, not_worth_it
 from skipindex.planner.stages.derived_partitions import DerivedPartitions
 from skipindex.planner.stages.evaluation import Evaluation, PlanningStage
-from skipindex.planner.stages.index_reader import UNUSABLE
 from skipindex.planner.stages.pool import look_at_rows
 from skipindex.planner.stages.records import (
     DERIVED,

@@ -19,11 +19,10 @@ import numpy as np
 from skipindex.errors import UnknownIndexError, first_line
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes import index_type
-from skipindex.indexes.interface import IndexType
+from skipindex.indexes.interface import UNUSABLE, IndexType
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf
 from skipindex.planner.stages.cost import row_seconds
 from skipindex.planner.stages.index_reader import (
-    UNUSABLE,
     IndexLocation,
     IndexOpener,
     IndexReader,

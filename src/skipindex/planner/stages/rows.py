@@ -15,7 +15,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from skipindex.expressions.bounds import Bounds
-from skipindex.indexes.interface import Index
+from skipindex.indexes.interface import UNUSABLE, Index
 from skipindex.planner.bound_predicate import (
     AllOf,
     BoundPredicate,
@@ -24,7 +24,7 @@ from skipindex.planner.bound_predicate import (
     fold,
 )
 from skipindex.planner.stages.computed import probe_index
-from skipindex.planner.stages.index_reader import UNUSABLE, IndexLocation, IndexOpener
+from skipindex.planner.stages.index_reader import IndexLocation, IndexOpener
 from skipindex.planner.stages.records import LeafBounds
 from skipindex.table import ColumnInfo
 
@@ -98,6 +98,11 @@ class RowEvaluator:
             low, high = self._last(file, None)
             return RowVerdict(len(low), len(high), self._kinds())
         return RowVerdict(*self._count(file, lower, upper), self._kinds())
+
+    def rows(self, file: int) -> Rows:
+        """The rows of a file that certainly match, and those that may."""
+        probes = (*self._first, self._last)
+        return self._all_of(iter(probes))(file, None)
 
     def _kinds(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._used))

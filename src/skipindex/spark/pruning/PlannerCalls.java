@@ -98,13 +98,18 @@ public class PlannerCalls {
 
         /** The position of a file of the same size and time; negative if there is none. */
         int find(FileStatus file, String below) {
+            int i = position(file, below);
+            if (i < 0) return -1;
+            boolean isSame = sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
+            return isSame ? i : -1;
+        }
+
+        /** The position of a file, whatever it holds; negative if there is none. */
+        int position(FileStatus file, String below) {
             String path = file.getPath().toUri().getPath();
             if (!path.startsWith(below)) return -1;
             Integer found = (Integer) positions.get(path.substring(below.length()));
-            if (found == null) return -1;
-            int i = found.intValue();
-            boolean isSame = sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
-            return isSame ? i : -1;
+            return found == null ? -1 : found.intValue();
         }
     }
 
@@ -123,7 +128,30 @@ public class PlannerCalls {
         /** Whether this is the very file that was judged, and none of its rows is needed. */
         boolean rulesOut(FileStatus file) {
             int i = listing.find(file, below);
-            return i >= 0 && (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
+            return i >= 0 && isMarked(i);
+        }
+
+        boolean isMarked(int i) {
+            return (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
+        }
+    }
+
+    /** Files whose rows a plan has otherwise; they stay what they were when it was made. */
+    static class Covered extends Answer {
+        Covered(Answer answer, Path root) {
+            super(answer.listing, answer.bits, root);
+        }
+
+        /** Even if it has changed: its former rows are in the plan. */
+        boolean rulesOut(FileStatus file) {
+            int i = listing.position(file, below);
+            return i >= 0 && isMarked(i);
+        }
+
+        /** What follows the marks. */
+        String text() {
+            int start = 8 + (listing.sizes.length + 7) / 8;
+            return new String(bits, start, bits.length - start, StandardCharsets.US_ASCII);
         }
     }
 

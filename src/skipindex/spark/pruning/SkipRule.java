@@ -43,20 +43,23 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             LogicalPlan skipping = (LogicalPlan) logical.transform(new Scans(this, isJoined));
             if (isJoined) JoinKeys.attach(skipping, session);
             // A subquery comes here twice: by itself, and then as a part of the query.
-            if (!(logical instanceof Subquery)) attachTopRows(skipping);
-            return skipping;
+            return logical instanceof Subquery ? skipping : answered(skipping);
         } catch (Throwable problem) {
             planner.report(problem);
             return plan;
         }
     }
 
-    private void attachTopRows(LogicalPlan plan) {
+    /** The plan with results that indexes know; its scans know which rows are needed. */
+    private LogicalPlan answered(LogicalPlan plan) {
+        LogicalPlan answered = plan;
         try {
-            TopRows.attach(plan);
+            answered = Answers.in(plan, planner);
+            TopRows.attach(answered);
         } catch (Throwable problem) {
             planner.report(problem);
         }
+        return answered;
     }
 
     /** Only a join asks how large a scan is. */
@@ -142,9 +145,15 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             root = table;
         }
         if (root == null) return null;
+        return withIndex(
+            scan, new SkippingFileIndex(relation, planner, root, scan.catalogTable().isDefined()));
+    }
+
+    /** The scan of the same relation by another file index. */
+    static LogicalRelation withIndex(LogicalRelation scan, SkippingFileIndex index) {
+        HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
         HadoopFsRelation skipping = new HadoopFsRelation(
-            new SkippingFileIndex(relation, planner, root, scan.catalogTable().isDefined()),
-            relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(),
+            index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(),
             relation.fileFormat(), relation.options(), relation.sparkSession());
         return scan.copy(
             skipping, scan.output(), scan.catalogTable(), scan.isStreaming() SCAN_STREAM);

@@ -34,6 +34,9 @@ public class SkippingFileIndex implements FileIndex {
     private volatile String mixedJson = "";
     private volatile ArrayList keys = new ArrayList();
     private volatile TopRows first;
+    private volatile boolean isAsked;
+    /** Files whose rows the plan has otherwise; null if there are none. */
+    private final PlannerCalls.Covered covered;
 
     SkippingFileIndex(
             HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable) {
@@ -44,6 +47,40 @@ public class SkippingFileIndex implements FileIndex {
         this.options = relation.options();
         this.reader = relation.sparkSession().sessionState().conf();
         this.isCatalogTable = isCatalogTable;
+        this.covered = null;
+    }
+
+    private SkippingFileIndex(SkippingFileIndex other, PlannerCalls.Covered covered) {
+        this.base = other.base;
+        this.planner = other.planner;
+        this.root = other.root;
+        this.data = other.data;
+        this.options = other.options;
+        this.reader = other.reader;
+        this.isCatalogTable = other.isCatalogTable;
+        this.estimate = other.estimate;
+        this.mixed = other.mixed;
+        this.mixedJson = other.mixedJson;
+        this.covered = covered;
+    }
+
+    /** The same index without files whose rows the plan has otherwise. */
+    SkippingFileIndex without(PlannerCalls.Covered covered) {
+        return new SkippingFileIndex(this, covered);
+    }
+
+    /** Whether results over some files may be put into the plan; it is asked once. */
+    boolean canBeAnswered() {
+        return !isAsked && covered == null && keys.isEmpty() && !isOfCatalog();
+    }
+
+    void setAsked() {
+        isAsked = true;
+    }
+
+    /** The index of a catalog lists folders that a partition filter has not left out. */
+    private boolean isOfCatalog() {
+        return base.getClass().getSimpleName().equals("CatalogFileIndex");
     }
 
     public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
@@ -52,6 +89,7 @@ public class SkippingFileIndex implements FileIndex {
 
     SEQ remaining(SEQ partitionFilters, SEQ dataFilters, boolean isEstimate) {
         SEQ all = base.listFiles(partitionFilters, dataFilters);
+        if (covered != null) return without(all, covered); // with those that hold no match
         boolean asksAll = isEstimate || first == null || !keys.isEmpty();
         boolean asksNothing = dataFilters.isEmpty() && mixed == null && keys.isEmpty();
         if (asksAll && asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
@@ -59,17 +97,24 @@ public class SkippingFileIndex implements FileIndex {
         try {
             if (asksAll) {
                 String keysJson = isEstimate ? "" : keysJson();
-                answer = planner.ask(question(isEstimate, keysJson, "", withMixed(dataFilters)), root);
+                String asked = question(isEstimate, keysJson, "", withMixed(dataFilters));
+                answer = planner.ask(asked, root);
             } else {
-                String more = planner.listed(question(false, "", ",\"listing\":0", NOTHING), root, all);
-                if (more == null) return all;
-                answer = planner.ask(question(false, "", more + first.json(), first.conjuncts), root);
+                answer = ask(all, first.json(), first.conjuncts);
             }
         } catch (Throwable problem) {
             planner.report(problem);
             return all;
         }
         return answer == null ? all : without(all, answer);
+    }
+
+    /** The answer to a question about those of the planner's files that Spark lists. */
+    PlannerCalls.Answer ask(SEQ all, String more, SEQ conjuncts) {
+        String number = question(false, "", ",\"listing\":0", NOTHING);
+        String listed = planner.listed(number, root, all);
+        if (listed == null) return null;
+        return planner.ask(question(false, "", listed + more, conjuncts), root);
     }
 
     private String question(boolean isEstimate, String keysJson, String more, SEQ conjuncts) {
@@ -165,10 +210,7 @@ public class SkippingFileIndex implements FileIndex {
             mixed = TO_SEQ(both);
             mixedJson = ExpressionJson.json(mixed);
         }
-        // The index of a catalog lists folders that a partition filter has not left out.
-        if (withSize && !base.getClass().getSimpleName().equals("CatalogFileIndex")) {
-            estimate = bytes(conjuncts);
-        }
+        if (withSize && !isOfCatalog()) estimate = bytes(conjuncts);
     }
 
     private boolean isMixed(Expression conjunct) {
@@ -225,7 +267,8 @@ public class SkippingFileIndex implements FileIndex {
         if (!(other instanceof SkippingFileIndex)) return false;
         SkippingFileIndex index = (SkippingFileIndex) other;
         boolean isAlike = base.equals(index.base) && mixedJson.equals(index.mixedJson);
-        boolean areWhole = first == null && index.first == null;
+        boolean areWhole = first == null && index.first == null
+            && covered == null && index.covered == null;
         return isAlike && areWhole && keys.isEmpty() && index.keys.isEmpty();
     }
 

@@ -34,14 +34,26 @@ class TopRows {
     /** From so many rows on Spark sorts all of them. */
     private static final String SORTED = "spark.sql.execution.topKSortFallbackThreshold";
 
+    /** What the rows are made of, with the files that are skipped. */
+    final SkippingFileIndex index;
     /** All that a row has to fulfil. */
     final SEQ conjuncts;
-    private final long n;
+    /** The projection to constants; null where rows are told apart. */
+    final Project constants;
+    final long n;
     private final Attribute column;
     private final SortOrder order;
 
-    private TopRows(SEQ conjuncts, long n, Attribute column, SortOrder order) {
+    private TopRows(
+            SkippingFileIndex index,
+            SEQ conjuncts,
+            Project constants,
+            long n,
+            Attribute column,
+            SortOrder order) {
+        this.index = index;
         this.conjuncts = conjuncts;
+        this.constants = constants;
         this.n = n;
         this.column = column;
         this.order = order;
@@ -56,7 +68,10 @@ class TopRows {
 
     /** Counts the scans of each file index; then tells those that one scan alone has. */
     private static void walk(LogicalPlan node, IdentityHashMap uses, boolean tells) {
-        if (tells && node instanceof GlobalLimit) attachBelow((GlobalLimit) node, uses);
+        TopRows first = tells && node instanceof GlobalLimit ? of((GlobalLimit) node) : null;
+        if (first != null && Boolean.TRUE.equals(uses.get(first.index))) {
+            first.index.setFirst(first);
+        }
         SkippingFileIndex index = tells ? null : indexOf(node);
         if (index != null) {
             uses.put(index, Boolean.valueOf(!uses.containsKey(index)));
@@ -77,8 +92,9 @@ class TopRows {
         return location instanceof SkippingFileIndex ? (SkippingFileIndex) location : null;
     }
 
-    private static void attachBelow(GlobalLimit limit, IdentityHashMap uses) {
-        if (!limit.deterministic()) return;
+    /** The rows of a scan that a LIMIT needs; null if it may need all. */
+    static TopRows of(GlobalLimit limit) {
+        if (!limit.deterministic()) return null;
         // Spark writes LIMIT n OFFSET m so that every task gives n + m rows.
         long n = number(limit.limitExpr());
         LogicalPlan node = limit.child();
@@ -86,21 +102,23 @@ class TopRows {
             n += number(((Offset) node).offsetExpr());
             node = ((Offset) node).child();
         }
-        if (!(node instanceof LocalLimit) || number(((LocalLimit) node).limitExpr()) != n) return;
+        if (!(node instanceof LocalLimit)) return null;
+        if (number(((LocalLimit) node).limitExpr()) != n) return null;
         node = ((LocalLimit) node).child();
-        boolean isConstant = isConstant(node);
+        Project constants = isConstant(node) ? (Project) node : null;
         while (node instanceof Project) node = ((Project) node).child();
         SortOrder order = null;
         if (node instanceof Sort) {
             Sort sort = (Sort) node;
-            if (!sort.global() || n >= Long.parseLong(SQLConf.get().getConfString(SORTED))) return;
+            long sorted = Long.parseLong(SQLConf.get().getConfString(SORTED));
+            if (!sort.global() || n >= sorted) return null;
             order = (SortOrder) sort.order().apply(0);
             node = sort.child();
-        } else if (!isConstant) return;
+        } else if (constants == null) return null;
         Expression key = order == null ? null : order.child();
         for (; node instanceof Project; node = ((Project) node).child()) {
             if (key != null) key = source(key, (Project) node);
-            if (key == null && order != null) return;
+            if (key == null && order != null) return null;
         }
         ArrayList split = new ArrayList();
         if (node instanceof Filter) {
@@ -108,13 +126,12 @@ class TopRows {
             node = ((Filter) node).child();
         }
         SkippingFileIndex index = indexOf(node);
-        if (n < 1 || index == null || !Boolean.TRUE.equals(uses.get(index))) return;
-        if (index.hasKeys() || isLenient(index)) return;
+        if (n < 1 || index == null || index.hasKeys() || isLenient(index)) return null;
         LogicalRelation scan = (LogicalRelation) node;
         Attribute column = key == null ? null : columnOf(scan, key);
-        if (order != null && column == null) return;
+        if (order != null && column == null) return null;
         SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(TO_SEQ(split), scan.output());
-        index.setFirst(new TopRows(conjuncts, n, column, order));
+        return new TopRows(index, conjuncts, order == null ? constants : null, n, column, order);
     }
 
     /** A literal number; one that no number is equal to for all else. */
@@ -135,7 +152,7 @@ class TopRows {
     }
 
     /** What a column of a projection's output is below it; null if it is computed there. */
-    private static Expression source(Expression key, Project project) {
+    static Expression source(Expression key, Project project) {
         if (!(key instanceof AttributeReference)) return null;
         scala.collection.Iterator made = project.projectList().iterator();
         while (made.hasNext()) {
@@ -160,8 +177,9 @@ class TopRows {
     /** Whether Spark leaves out files that it cannot read, so that rows may be missing. */
     static boolean isLenient(SkippingFileIndex index) {
         for (int i = 0; i < LENIENT.length; i++) {
-            String asSet = SQLConf.get().getConfString("spark.sql.files." + LENIENT[i], "false");
-            if (!asSet.equalsIgnoreCase("false")) return true;
+            String name = "spark.sql.files." + LENIENT[i];
+            if (!SQLConf.get().getConfString(name, "false").equalsIgnoreCase("false")) return true;
+            if (!index.reader.getConfString(name, "false").equalsIgnoreCase("false")) return true;
             scala.collection.Iterator names = index.options.keysIterator();
             while (names.hasNext()) {
                 if (LENIENT[i].equalsIgnoreCase((String) names.next())) return true;

@@ -56,7 +56,7 @@ class FirstRows:
         return f"{order}LIMIT {self.n}"
 
 
-def needed_files(plan: Plan, table: ScannedTable, listed: str) -> Mask:
+def needed_files(plan: Plan, table: ScannedTable, listed: Mask) -> Mask:
     """The files that may hold one of the first rows of the plan's order.
 
     Rows count where they certainly match, in a file that Spark reads as it was judged.
@@ -64,7 +64,7 @@ def needed_files(plan: Plan, table: ScannedTable, listed: str) -> Mask:
     Args:
         plan: with a limit.
         table: the table of the plan, with the files as they were listed.
-        listed: a 1 for each file that Spark lists just so.
+        listed: the files that Spark lists just so.
     """
     found, counts = plan.evaluation, plan.row_counts
     column = None
@@ -77,8 +77,7 @@ def needed_files(plan: Plan, table: ScannedTable, listed: str) -> Mask:
         bounds = RowCounts(lower, counts.upper)
         return needed(found, bounds, plan.row_limit, column).mask
 
-    is_listed = np.frombuffer(listed.encode(), np.uint8) == ord("1")
-    lower = np.where(is_listed, counts.lower, 0)
+    lower = np.where(listed, counts.lower, 0)
     if np.array_equal(with_matches(lower), found.possible):
         return found.possible
     counted = np.flatnonzero(lower)

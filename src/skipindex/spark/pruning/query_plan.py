@@ -19,11 +19,14 @@ class QueryPlan:
             with.  Conditions of the dimension itself stand there if associated columns
             judge them.
         n_files: of the table.
-        n_skipped: of these, files that hold no matching row.
+        n_skipped: of these, files that hold no matching row, none of the first rows,
+            or of which the results are known.
         seconds: that planning took.
         is_estimate: whether only the size of a join's side was asked for.
         problem: why nothing was skipped, if planning failed.
         plan: tells more; None if planning failed.
+        answered: results that are known of the files which are not read, such as
+            ``count(*), max(day)``; empty if none was asked for.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()
@@ -41,6 +44,7 @@ class QueryPlan:
     is_estimate: bool = False
     problem: str = ""
     plan: Plan | None = None
+    answered: str = ""
 
     @property
     def n_read(self) -> int:
@@ -49,4 +53,6 @@ class QueryPlan:
 
     def __str__(self) -> str:
         found = self.problem or f"{self.n_read} of {self.n_files} files"
+        if self.answered:
+            found = f"{self.answered} from indexes and {found}"
         return f"{self.folder}: {found} for: {self.condition}"

@@ -9,17 +9,20 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import PlanError, SkipIndexError, first_line
-from skipindex.expressions import In, Reference, conjunction
+from skipindex.expressions import In, Predicate, Reference, conjunction
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
+from skipindex.spark.pruning.answers import answer
 from skipindex.spark.pruning.dimensions import JoinedConditions, joined_conditions
 from skipindex.spark.pruning.first_rows import FirstRows, needed_files
 from skipindex.spark.pruning.query_plan import QueryPlan
@@ -150,34 +153,78 @@ class QueryPlanner:
             return struct.pack("<q", table.number)
         judged = _judged_columns(table, question)
         asked = conditions(conjuncts, judged)
-        first = FirstRows.of(question.get("first"), judged)
         joined = _all_joined(table, asked, question)
-        plan = _plan(table, asked, joined, question, judged, first)
-        skipped = np.zeros(0, np.int64)
-        if plan is not None:
-            kept = plan.evaluation.possible
-            if first is not None:
-                kept = needed_files(plan, table, question["listed"])
-            skipped = np.flatnonzero(~kept)
-            skipped = skipped[table.unchanged(skipped)]
+        found = _verdict(table, asked, joined, question, judged)
+        if found is None:
+            return None
         text = " AND ".join([asked.text, *_other_texts(asked, joined, question)])
         self.records.append(
             QueryPlan(
                 location.full(""),
-                text if first is None else f"{text} {first}",
+                text + found.order,
                 len(table.state),
-                len(skipped),
+                len(found.files),
                 time.perf_counter() - start,
                 is_estimate=question["is_estimate"],
-                plan=plan,
+                plan=found.plan,
+                answered=found.answered,
             )
         )
-        if not len(skipped):
+        if not len(found.files):
             return None
         bits = np.zeros(len(table.state), np.bool_)
-        bits[skipped] = True
+        bits[found.files] = True
         packed = np.packbits(bits, bitorder="little").tobytes()
-        return struct.pack("<q", table.number) + packed
+        return struct.pack("<q", table.number) + packed + found.results.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What an answer is made of.
+
+    Args:
+        files: that need not be read.
+        plan: says why.
+        order: the first rows that are asked for, in SQL.
+        answered: the results that are asked for.
+        results: over these files.
+    """
+
+    files: np.ndarray
+    plan: Plan | None = None
+    order: str = ""
+    answered: str = ""
+    results: str = ""
+
+
+def _verdict(
+    table: ScannedTable,
+    asked: Conditions,
+    joined: Sequence[JoinedConditions],
+    question: Mapping[str, Any],
+    judged: Mapping[str, str],
+) -> _Verdict | None:
+    """The files that need not be read; None where no result is known without them."""
+    plan_of = partial(_plan, table, asked, joined, question, judged)
+    listed = np.frombuffer(question.get("listed", "").encode(), np.uint8) == ord("1")
+    if "answer" in question:
+        known = answer(question["answer"], judged, plan_of, table, listed)
+        if known is None:
+            return None
+        # That the files are unchanged is a part of the answer.
+        return _Verdict(
+            known.files, known.plan, answered=known.asked, results=known.text
+        )
+    first = FirstRows.of(question.get("first"), judged)
+    if first is None and not (asked.texts or asked.lists or question["keys"]):
+        return _Verdict(np.zeros(0, np.int64))
+    plan = plan_of((), first)
+    kept = plan.evaluation.possible
+    if first is not None:
+        kept = needed_files(plan, table, listed)
+    files = np.flatnonzero(~kept)
+    order = "" if first is None else f" {first}"
+    return _Verdict(files[table.unchanged(files)], plan, order)
 
 
 def _check_reading(
@@ -295,21 +342,20 @@ def _plan(
     joined: Sequence[JoinedConditions],
     question: Mapping[str, Any],
     judged: Mapping[str, str],
-    first: FirstRows | None,
-) -> Plan | None:
-    """The plan for what was understood of the conditions; None if nothing was."""
+    more: Sequence[Predicate],
+    first: FirstRows | None = None,
+) -> Plan:
+    """The plan for what was understood of the conditions, and for some more."""
     keys = [
         In(Reference((name,)), key_set)
         for name, values in [*asked.lists, *_keys(question)]
         if (key_set := _key_set(values, judged.get(name, ""))) is not None
     ]
-    if not (asked.texts or keys or joined or first):
-        return None
     settings = question["settings"]
     zones = [asked.zone, *(one.zone for one in joined), settings[_ZONE]]
     others = (one.predicate for one in joined)
     return plan_files(
-        conjunction([parse(asked.text), *others, *keys]),
+        conjunction([parse(asked.text), *others, *keys, *more]),
         table=table.typed(question["data"]),
         timezone=next(filter(None, zones), None),
         case_sensitive=(settings[_CASE] or "").lower() == "true",

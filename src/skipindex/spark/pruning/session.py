@@ -16,11 +16,12 @@ from skipindex.spark.janino import new_object, source_of
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
+from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _CLASSES: Final = (
-    *("PlannerCalls", "Dimension", "JoinKeys", "TopRows"),
+    *("PlannerCalls", "Dimension", "JoinKeys", "TopRows", "Answers"),
     *("SkippingFileIndex", "SkipRule", "Sessions"),
 )
 _SESSION: Final = (
@@ -136,7 +137,7 @@ def _gateway(spark: SparkSession) -> Any:
     Raises:
         EngineError: the session has no driver in reach, as that of Spark Connect.
     """
-    if not hasattr(spark, "_jsparkSession"):
+    if not has_driver(spark):
         raise EngineError(
             f"{type(spark).__module__}.{type(spark).__name__} has no driver that rules "
             "can be added to (accepted: a classic session; with Spark Connect, "

@@ -59,17 +59,19 @@ class ScannedTable:
         Raises:
             TableError: the JSON cannot be read.
         """
-        if schema not in self._typed:
+        typed = self._typed.get(schema)
+        if typed is None:
             found = declared_schema(schema)
             if found is None:
                 raise TableError(f"no schema of Spark's: {schema[:80]!r}")
             fields, refused = found
             names = self.partition_names
             own = pa.schema([f for f in fields if f.name.lower() not in names])
+            typed = self.state.typed(own, refused)
             if len(self._typed) >= _MAX_SCHEMAS:
                 self._typed.clear()
-            self._typed[schema] = self.state.typed(own, refused)
-        return self._typed[schema]
+            self._typed[schema] = typed
+        return typed
 
     def packed_files(self) -> bytes:
         """Sizes, times in milliseconds and paths, as ``PlannerCalls`` reads them."""
@@ -154,12 +156,15 @@ class Tables:
             known = self._known.get(location)
         if known is not None and _is_current(known):
             return known
-        former = known.state if known else self._given.get(location)
+        given = self._given.get(location)
+        former = known.state if known else given
         state = former.refresh() if former else open_state(location)
         found = ScannedTable(state)
         with self._lock:
-            self._known[location] = found
             self._recent.append(found)
+            if self._given.get(location) is not given:
+                return found  # it was registered meanwhile: the next one opens it so
+            self._known[location] = found
             self._known.move_to_end(location)
             while len(self._known) > MAX_TABLES:
                 self._known.popitem(last=False)

@@ -27,12 +27,15 @@ from skipindex.errors import PlanError, first_line
 from skipindex.spark.columns import column
 from skipindex.spark.janino import new_object, source_of
 from skipindex.spark.settings import is_case_sensitive, session_settings
+from skipindex.spark.ship import has_driver
 from skipindex.table import TableState
 
 LOG: Final = logging.getLogger("skipindex")
 _CLASS: Final = "skipindex.PlannedRelation"
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
 _GLOB: Final = re.compile(r"[\\*?\[\]{}]")
+_UNTOLD_CORES: Final = 8
+"""Of a cluster whose driver is not in reach."""
 _PLACED: Final = frozenset({"hdfs", "viewfs", "webhdfs"})
 """Schemes whose listing tells on which hosts a file lies, so that Spark lists it."""
 
@@ -66,7 +69,7 @@ def _given(
     """The files by a listing that Spark is given; None where it needs its own."""
     location = table.location
     scheme = location.spark_path().partition(":")[0]
-    if not paths or scheme in _PLACED or not hasattr(spark, "_jsparkSession"):
+    if not paths or scheme in _PLACED or not has_driver(spark):
         return None
     relation = _relation(spark.sparkContext._gateway)  # noqa: SLF001 (no public name)
     if relation is None:
@@ -187,7 +190,10 @@ def _quick_listing(spark: SparkSession, *, local: bool) -> Iterator[None]:
     if local:
         wanted = {f"{_DISCOVERY}.threshold": str(2**31 - 1)}
     else:
-        tasks = 4 * spark.sparkContext.defaultParallelism
+        cores = _UNTOLD_CORES
+        if has_driver(spark):
+            cores = spark.sparkContext.defaultParallelism
+        tasks = 4 * cores
         wanted = {f"{_DISCOVERY}.parallelism": str(tasks)}
     with session_settings(spark, wanted):
         yield

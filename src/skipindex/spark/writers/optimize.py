@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from skipindex.build.runners import Progress
 from skipindex.build.wanted import wanted_of
-from skipindex.errors import LayoutError
+from skipindex.errors import EngineError, LayoutError
 from skipindex.layout import Workload
 from skipindex.rewrite.optimize import (
     OptimizeOptions,
@@ -31,6 +31,7 @@ from skipindex.spark.reading.frames import read_files
 from skipindex.spark.reading.schema import table_schema
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.settings import check_session
+from skipindex.spark.ship import has_driver
 from skipindex.spark.writers.write import write_table
 from skipindex.spark.writers.writing import (
     LaidOut,
@@ -64,6 +65,11 @@ def optimize(
     progress: Progress | None = None,
 ) -> OptimizeReport[TableState]:
     """See ``Table.optimize``; ``table`` is a state, a path or a URI."""
+    if not has_driver(spark):
+        raise EngineError(
+            "optimize reads under settings of its own, in a session that Spark Connect "
+            "cannot clone (accepted: a classic session)"
+        )
     check_session(spark)
     opened = open_state(table, fresh=True)
     settings = dict(options or {})
@@ -90,7 +96,7 @@ def _strict(spark: SparkSession) -> SparkSession:
 
 @dataclass(slots=True)
 class _RowWriter:
-    """Writes the rows of groups of files; a ``rewrite.transaction.Writer``."""
+    """Writes the rows of groups of files; a ``rewrite.transaction.GroupWriter``."""
 
     spark: SparkSession
     table: TableState

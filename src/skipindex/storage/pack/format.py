@@ -68,7 +68,7 @@ class BlobEntry:
         meta: what it holds.
         offset: from the beginning of the pack.
         length: in bytes.
-        crc: of the directory, which in turn vouches for every part.
+        crc: of the directory, which has the crc32c of every part.
     """
 
     meta: BlobMeta

@@ -1,0 +1,236 @@
+"""Aggregates of a scan that indexes answer, so that files need not be read for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from skipindex.expressions import Predicate, name_parts
+from skipindex.expressions.arrays import Mask
+from skipindex.expressions.atoms import Value
+from skipindex.expressions.domain import Domain, big_decimal_from_key
+from skipindex.planner.answers import Groups, MatchingRows
+from skipindex.planner.plan import Plan
+from skipindex.planner.sql.parser import parse
+from skipindex.spark.catalyst.node import read_nodes
+from skipindex.spark.catalyst.sql_text import OPAQUE
+from skipindex.spark.catalyst.translator import Translator
+from skipindex.spark.pruning.tables import ScannedTable
+from skipindex.table import ColumnInfo
+
+MAX_ROWS: Final = 10_000
+"""More groups than that are left to Spark."""
+
+PlanOf = Callable[[tuple[Predicate, ...]], Plan]
+"""The plan of the scan's conditions and of some more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An aggregate function.
+
+    Args:
+        name: ``count``, ``min`` or ``max``.
+        column: its name in SQL; None counts rows.
+    """
+
+    name: str
+    column: str | None
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.column or '*'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of the rows that match, as ``Answers.java`` asks.
+
+    Args:
+        group: the column, in SQL, by whose values they are grouped, if any.
+        functions: of the rows, or of each group, which are only counted.
+    """
+
+    group: str | None
+    functions: tuple[Function, ...]
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any], columns: Mapping[str, str]) -> Asked | None:
+        """What a question asks; None if a column of it is not understood.
+
+        Args:
+            asked: the member ``answer`` of the question.
+            columns: as for ``conditions``.
+        """
+        write = Translator(columns)
+
+        def name(json_text: str | None) -> str | None:
+            return json_text and write.text(*read_nodes(json_text))
+
+        functions = [Function(f["name"], name(f["column"])) for f in asked["functions"]]
+        found = cls(name(asked["group"]), tuple(functions))
+        names = {found.group, *(function.column for function in functions)}
+        return None if OPAQUE in names else found
+
+    def __str__(self) -> str:
+        text = ", ".join(map(str, self.functions)) or "groups"
+        return text if self.group is None else f"{text} by {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The results over some files.
+
+    Args:
+        asked: what they are results of.
+        files: these files.
+        text: a row a line, with the value of the group first; ``encoded`` writes one.
+        plan: says how it is known which rows match.
+    """
+
+    asked: str
+    files: np.ndarray
+    text: str
+    plan: Plan
+
+
+def answer(
+    asked: Mapping[str, Any],
+    columns: Mapping[str, str],
+    plan_of: PlanOf,
+    table: ScannedTable,
+    listed: Mask,
+) -> Answer | None:
+    """The results that indexes know; None if they do not know enough.
+
+    Args:
+        asked: the member ``answer`` of the question.
+        columns: as for ``conditions``.
+        plan_of: makes plans of the table.
+        table: with the files as they were listed.
+        listed: the files that Spark lists just so.
+    """
+    if "rows" in asked:
+        return _enough(asked["rows"], plan_of(()), table, listed)
+    wanted = Asked.of(asked, columns)
+    return None if wanted is None else _results(wanted, plan_of, table, listed)
+
+
+def _results(
+    asked: Asked, plan_of: PlanOf, table: ScannedTable, listed: Mask
+) -> Answer | None:
+    """The results over all files that indexes answer for; None if these are too few.
+
+    A file is answered for if Spark would read just the rows that its index is of, and
+    every result over it is known.
+    """
+    plan = plan_of(())
+    rows = MatchingRows(plan, listed)
+    known, found = rows.counted.copy(), []
+    if asked.group is not None:
+        column = _column(plan, asked.group)
+        groups = rows.groups(column)
+        known &= _among(groups, len(known))
+    else:
+        for function in asked.functions:
+            results = _by_file(function, plan_of, plan, rows)
+            known &= _among(results, len(known))
+            found.append((function, results))
+    files = np.flatnonzero(known)
+    files = files[table.unchanged(files)]
+    if not rows.counts[files].any() and len(files) < np.count_nonzero(listed):
+        return None  # these files are not read anyway
+    if asked.group is not None:
+        merged = _merged(groups, files)
+        if len(merged) > MAX_ROWS:
+            return None
+        n_counts = len(asked.functions)
+        lines = [
+            [encoded(value, column.domain), *[str(n)] * n_counts]
+            for value, n in merged.items()
+        ]
+    else:
+        lines = [[_total(plan, f, results, files) for f, results in found]]
+    text = "".join("\t".join(line) + "\n" for line in lines)
+    return Answer(str(asked), files, text, plan)
+
+
+def _enough(n: int, plan: Plan, table: ScannedTable, listed: Mask) -> Answer | None:
+    """That ``n`` rows certainly match, so that no file is read; None if fewer do."""
+    lower = np.where(listed, plan.row_counts.lower, 0)
+    best = np.argsort(-lower, kind="stable")
+    files = best[: int(np.searchsorted(np.cumsum(lower[best]), n)) + 1]
+    files = files[table.unchanged(files)]
+    if lower[files].sum() < n:
+        return None
+    return Answer(f"{n} rows", np.arange(len(lower)), "", plan)
+
+
+def encoded(value: Value | None, domain: Domain | None) -> str:
+    """A value as ``Answers.java`` reads it: a number, digits of bytes, or nothing.
+
+    >>> from skipindex.expressions.domain import Domain
+    >>> encoded(-7, Domain("int")), encoded(b"", Domain("string"))
+    ('-7', 'x')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return str(value)
+    if domain is not None and domain.name == "big_decimal":
+        return str(big_decimal_from_key(value))
+    return f"x{value.hex()}"
+
+
+def _column(plan: Plan, name: str) -> ColumnInfo:
+    """A column of the plan's table by its name in SQL."""
+    (part,) = name_parts(name)
+    return plan.table.resolve(part, case_sensitive=plan.session.case_sensitive)
+
+
+def _by_file(
+    function: Function, plan_of: PlanOf, plan: Plan, rows: MatchingRows
+) -> Mapping[int, Value | None]:
+    """By file, the result over it, if it is known."""
+    if function.column is None:
+        files = np.flatnonzero(rows.counted).tolist()
+        return {file: int(rows.counts[file]) for file in files}
+    if function.name == "count":
+        counts = plan_of((parse(f"{function.column} IS NOT NULL"),)).row_counts
+        files = np.flatnonzero(rows.counted & counts.exact).tolist()
+        return {file: int(counts.lower[file]) for file in files}
+    column = _column(plan, function.column)
+    extremes = rows.extremes(column, greatest=function.name == "max")
+    return {file: extreme.value for file, extreme in extremes.items()}
+
+
+def _among(results: Mapping[int, object], n_files: int) -> Mask:
+    mask = np.zeros(n_files, np.bool_)
+    mask[list(results)] = True
+    return mask
+
+
+def _merged(groups: Mapping[int, Groups], files: np.ndarray) -> Groups:
+    merged: dict[Value | None, int] = {}
+    for file in files.tolist():
+        for value, n in groups[file].items():
+            merged[value] = merged.get(value, 0) + n
+    return merged
+
+
+def _total(
+    plan: Plan,
+    function: Function,
+    results: Mapping[int, Value | None],
+    files: np.ndarray,
+) -> str:
+    """The result over all files."""
+    values: list[Any] = [results[file] for file in files.tolist()]
+    if function.name == "count":
+        return str(sum(values))
+    assert function.column is not None
+    extreme = min if function.name == "min" else max
+    there = [value for value in values if value is not None]
+    return encoded(extreme(there, default=None), _column(plan, function.column).domain)

@@ -1,0 +1,151 @@
+"""Questions of scans, written here, and the planner's replies, without a driver."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import skipindex as sx
+from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
+
+CLASSES = "org.apache.spark.sql.catalyst.expressions"
+TYPES = {"id": "long", "month": "integer", "ID": "long", "plain": "long"}
+CATALOG = {"long": "bigint", "integer": "int"}
+
+
+def put(path: Path, first: int) -> None:
+    """A file of ten consecutive numbers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": pa.array(range(first, first + 10))}), path)
+
+
+def make(table: Path) -> None:
+    """Four files in two folders, the numbers 0 to 39."""
+    for i in range(4):
+        put(table / f"month={i % 2 + 1}" / f"{i}.parquet", 10 * i)
+    sx.build_indexes(table, {"id": "bitmap"}, workers=1)
+
+
+def schema(names: Sequence[str]) -> str:
+    fields = [
+        {"name": name, "type": TYPES[name], "nullable": True, "metadata": {}}
+        for name in names
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def attribute(name: str, metadata: str = "{}") -> dict[str, Any]:
+    kind = CATALOG[TYPES[name]]
+    held = [name, kind, True, metadata]
+    return {"c": f"{CLASSES}.AttributeReference", "t": kind, "x": held}
+
+
+def equal(name: str, value: int) -> dict[str, Any]:
+    literal = {"c": f"{CLASSES}.Literal", "t": CATALOG[TYPES[name]], "v": value}
+    operands = [attribute(name), literal]
+    return {"c": f"{CLASSES}.EqualTo", "t": "boolean", "a": operands}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, as the driver reads it.
+
+    Args:
+        files: the files that need not be read.
+        results: over these files.
+    """
+
+    files: list[str]
+    results: str
+
+
+def skipped(
+    planner: QueryPlanner, table: Path, *conjuncts: Mapping[str, Any], **scan: Any
+) -> list[str]:
+    """The files that need not be read; the arguments are those of ``asked``."""
+    reply = asked(planner, table, *conjuncts, **scan)
+    return [] if reply is None else reply.files
+
+
+def asked(
+    planner: QueryPlanner,
+    table: Path,
+    *conjuncts: Mapping[str, Any],
+    data: Sequence[str] = ("id",),
+    partitions: Sequence[str] = ("month",),
+    is_catalog_table: bool = False,
+    settings: Mapping[str, str] | None = None,
+    reader: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+    keys: Sequence[Any] = (),
+    more: Mapping[str, Any] | None = None,
+    unlisted: Sequence[str] = (),
+) -> Reply | None:
+    """What the planner replies to a question about a scan.
+
+    Args:
+        planner: is asked.
+        table: the folder.
+        conjuncts: of the scan.
+        data: the columns of its files.
+        partitions: its other columns.
+        is_catalog_table: whether a catalog has it.
+        settings: of the session.
+        reader: those of the session that reads.
+        options: of the scan.
+        keys: of joins.
+        more: members of a question that names the files which Spark lists.
+        unlisted: files that it does not list.
+    """
+    question = {
+        "root": str(table),
+        "scheme": "file",
+        "authority": None,
+        "is_estimate": False,
+        "is_catalog_table": is_catalog_table,
+        "data": schema(data),
+        "partitions": schema(partitions),
+        "settings": dict.fromkeys(SETTINGS) | dict(settings or {}),
+        "reader": dict(reader or {}),
+        "options": dict(options or {}),
+        "keys": list(keys),
+    }
+    if more is not None:
+        told = planner.answer(f"{json.dumps(question | {'listing': 0})}\n[]")
+        assert told is not None
+        (number,) = struct.unpack("<q", told)
+        paths, *_ = listing(planner, number)
+        listed = "".join("01"[path not in unlisted] for path in paths)
+        question |= {"listing": number, "listed": listed, **more}
+    text = f"{json.dumps(question)}\n{json.dumps(conjuncts)}"
+    answer = planner.answer(text)
+    if answer is None:
+        return None
+    (number,) = struct.unpack_from("<q", answer)
+    paths, sizes, millis = listing(planner, number)
+    end = 8 + (len(paths) + 7) // 8
+    bits = np.unpackbits(np.frombuffer(answer[8:end], np.uint8), bitorder="little")
+    files = np.flatnonzero(bits).tolist()
+    for i in files:
+        there = (table / paths[i]).stat()
+        assert there.st_size == sizes[i]
+        assert there.st_mtime_ns // 1_000_000 == millis[i]
+    return Reply([paths[i] for i in files], answer[end:].decode())
+
+
+def listing(
+    planner: QueryPlanner, number: int
+) -> tuple[list[str], list[int], list[int]]:
+    """The paths, sizes and times of the files of a listing."""
+    packed = planner.files(str(number))
+    (n,) = struct.unpack_from("<q", packed)
+    sizes, millis = np.frombuffer(packed, "<i8", 2 * n, 8).reshape(2, n).tolist()
+    return packed[8 + 16 * n :].decode().split("\0")[:-1], sizes, millis

@@ -1,0 +1,397 @@
+"""Aggregates that indexes answer: the same results, from fewer files or none."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+import skipindex as sx
+from tests.spark.pruning import mixed_table
+from tests.spark.pruning.scans import files_of_run, files_read, with_and_without
+
+pytestmark = pytest.mark.spark
+
+N_FILES = 5
+ROWS = 20
+SETTING = "skipindex.answers"
+
+
+@pytest.fixture
+def answering(spark: SparkSession) -> Iterator[SparkSession]:
+    sx.enable(spark)
+    spark.conf.set(SETTING, "true")
+    yield spark
+    sx.disable(spark)
+    spark.conf.unset(SETTING)
+    spark.conf.unset("skipindex.enabled")
+
+
+def put(path: Path, file: int) -> None:
+    """A file of consecutive numbers, each over ten, the rest by 3 and as text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ids = range(file * ROWS, file * ROWS + ROWS)
+    columns = {
+        "id": pa.array(ids, pa.int64()),
+        "ten": pa.array([i // 10 for i in ids], pa.int32()),
+        "rest": pa.array([i % 3 or None for i in ids], pa.int32()),
+        "name": pa.array([f"n{i % 4}" for i in ids]),
+        "plain": pa.array(ids, pa.int64()),
+        "f": pa.array([i / 2 for i in ids], pa.float64()),
+    }
+    pq.write_table(pa.table(columns), path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, answering: SparkSession) -> Path:
+    """Five files, as the view ``t``."""
+    for file in range(N_FILES):
+        put(tmp_path / "t" / f"{file}.parquet", file)
+    indexed = dict.fromkeys(("id", "ten", "rest", "name", "f"), "bitmap")
+    sx.build_indexes(tmp_path / "t", indexed, workers=1)
+    answering.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("t")
+    return tmp_path / "t"
+
+
+NONE_READ = (
+    "SELECT count(*) FROM t",
+    "SELECT count(1) AS n, count(*) + count(rest) AS m FROM t WHERE ten > 2",
+    "SELECT min(id), max(name), count(rest) FROM t WHERE rest = 1 OR name = 'n0'",
+    "SELECT min(name), max(rest) FROM t WHERE id IN (1, 7, 77)",
+    "SELECT max(id) - min(id), 'x', count(*) = 3 FROM t WHERE rest IS NULL",
+    "SELECT count(*) FROM t WHERE id > 1000",
+    "SELECT min(id), count(f) FROM t WHERE id > 1000",
+    "SELECT name, count(*) FROM t GROUP BY name",
+    "SELECT rest, count(*) AS n FROM t WHERE id % 2 = 0 GROUP BY rest HAVING n > 1",
+    "SELECT count(*) + 1, rest AS r FROM t WHERE NOT name <=> 'n2' GROUP BY rest",
+    "SELECT DISTINCT rest FROM t WHERE ten < 9",
+    "SELECT rest FROM t WHERE id = 33 GROUP BY rest",
+    "SELECT count(*) FROM (SELECT id + 1 AS x, rest AS y FROM t) WHERE y = 2",
+    "SELECT y, count(1) FROM (SELECT name AS y, id FROM t) WHERE id < 9 GROUP BY y",
+    "SELECT count(*) FROM t UNION ALL SELECT DISTINCT id FROM t WHERE ten = 1",
+    "WITH c AS (SELECT max(id) AS m FROM t) SELECT * FROM c a JOIN c b ON a.m = b.m",
+    "SELECT name, (SELECT max(id) FROM t WHERE ten > 2) FROM t GROUP BY name",
+    "SELECT n FROM (SELECT name x, count(*) n FROM t GROUP BY 1) NATURAL JOIN {m}",
+    "SELECT sum(n) OVER (ORDER BY x) FROM (SELECT ten x, count(*) n FROM t GROUP BY 1)",
+    "SELECT count(*) FROM t WHERE f < 10 AND f <> 3.5",
+    "SELECT 1 AS one WHERE EXISTS (SELECT id FROM t WHERE rest = 1 AND ten = 3)",
+    "SELECT 'x', 1 + 1 FROM t WHERE name = 'n1' LIMIT 9 OFFSET 3",
+    "SELECT count(*) FROM (SELECT * FROM t LIMIT 7)",
+)
+"""Queries of which indexes know all; ``{m}`` is one of them too."""
+LAST = "(SELECT max(name) AS x FROM t WHERE rest = 1)"
+
+
+@pytest.mark.parametrize("text", NONE_READ)
+def test_no_file_is_read(answering: SparkSession, folder: Path, text: str) -> None:
+    assert folder.is_dir()
+    text = text.replace("{m}", LAST)
+    _, some, everything = with_and_without(answering, lambda: answering.sql(text))
+    assert (some, everything > 0) == (0, True)
+
+
+LEFT = (
+    "SELECT sum(id) FROM t WHERE id > 30",
+    "SELECT count(*), sum(id) FROM t",
+    "SELECT count(DISTINCT name) FROM t WHERE id > 30",
+    "SELECT count(*) FILTER (WHERE id > 3) FROM t",
+    "SELECT max(f), min(f) FROM t",
+    "SELECT f, count(*) FROM t GROUP BY f",
+    "SELECT name, max(id) FROM t GROUP BY name",
+    "SELECT name, rest, count(*) FROM t GROUP BY name, rest",
+    "SELECT id % 2, count(*) FROM t GROUP BY id % 2",
+    "SELECT max(id + 1) FROM t",
+    "SELECT count(rest, ten) FROM t",
+    "SELECT max(plain) FROM t WHERE rest = 1",
+    "SELECT plain, count(*) FROM t GROUP BY plain",
+    "SELECT count(*) FROM t WHERE crc32(name) > 5",
+    "SELECT count(*) FROM t WHERE rand(3) < 0.5",
+    "SELECT name, count(*) FROM t GROUP BY ROLLUP (name)",
+    "SELECT count(*) FROM t a JOIN t b ON a.id = b.id + 1",
+    "SELECT count(*) FROM (SELECT explode(array(id, ten)) FROM t)",
+    "SELECT count(*), max(id) FROM (SELECT * FROM t LIMIT 500)",
+    "SELECT max(x) FROM (SELECT input_file_name() AS x FROM t)",
+)
+"""Queries that are left to Spark."""
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_other_aggregates_are_left_to_spark(
+    answering: SparkSession, folder: Path, text: str
+) -> None:
+    assert folder.is_dir()
+    with_and_without(answering, lambda: answering.sql(text))
+    assert not any(record.answered for record in sx.last_plans(answering))
+
+
+def test_it_is_off_unless_it_is_set(answering: SparkSession, folder: Path) -> None:
+    assert folder.is_dir()
+    for value, n_read in (("true", 0), ("false", N_FILES), (None, N_FILES)):
+        if value is None:
+            answering.conf.unset(SETTING)
+        else:
+            answering.conf.set(SETTING, value)
+        assert files_read(answering.sql("SELECT count(*) FROM t")) == n_read
+    answering.conf.set(SETTING, "true")
+    answering.conf.set("skipindex.enabled", "false")
+    assert files_read(answering.sql("SELECT count(*) FROM t")) == N_FILES
+
+
+def test_the_plan_and_its_schema(
+    answering: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "SELECT rest AS r, count(*) AS n FROM t WHERE ten > 0 GROUP BY rest"
+    answering.conf.set("skipindex.enabled", "false")
+    plain = answering.sql(text)._jdf.queryExecution().optimizedPlan().schema()
+    answering.conf.set("skipindex.enabled", "true")
+    df = answering.sql(text)
+    optimized = df._jdf.queryExecution().optimizedPlan().schema()
+    assert optimized.json() == plain.json()
+    df.explain()
+    assert "LocalTableScan" in (out := capsys.readouterr().out)
+    assert "from_indexes" in out
+    (record,) = sx.last_plans(answering)
+    assert record.answered == "count(*) by rest"
+    assert str(record).startswith(
+        f"{folder}: count(*) by rest from indexes and 0 of 5 files for: "
+    )
+
+
+def test_a_plan_asks_once(answering: SparkSession, folder: Path) -> None:
+    """The rule sees each plan twice, and what it has made of it."""
+    assert folder.is_dir()
+    put(folder / "new.parquet", 7)
+    answering.read.parquet(str(folder)).createOrReplaceTempView("t")
+    df = answering.sql("SELECT max(id), count(*) FROM t WHERE ten >= 0")
+    df._jdf.queryExecution().optimizedPlan()
+    assert [record.answered != "" for record in sx.last_plans(answering)] == [True]
+    assert df.collect() == [(159, 120)]
+    assert len(sx.last_plans(answering)) == 1
+
+
+def test_methods_of_frames(answering: SparkSession, folder: Path) -> None:
+    df = answering.read.parquet(str(folder))
+    assert df.count() == 100
+    assert df.where("rest = 1").count() == 33
+    assert sx.last_plans(answering)[-1].answered == "count(*)"
+    assert not df.where("rest = 1").isEmpty()
+    assert sx.last_plans(answering)[-1].answered == "1 rows"
+    queries = (
+        lambda: df.groupBy("name").count(),
+        lambda: df.select("rest").distinct(),
+        lambda: df.agg(sf.min("id"), sf.max("name")),
+        lambda: df.dropDuplicates(["rest"]).select("rest"),
+    )
+    for query in queries:
+        _, some, everything = with_and_without(answering, query)
+        assert (some, everything) == (0, N_FILES)
+
+
+def test_new_and_changed_files_are_read_and_added(
+    answering: SparkSession, folder: Path
+) -> None:
+    shutil.copy(folder / "2.parquet", folder / "more.parquet")
+    put(folder / "4.parquet", 11)
+
+    def query() -> DataFrame:
+        return answering.read.parquet(str(folder)).agg(
+            sf.count("*"), sf.min("id"), sf.max("id"), sf.count("rest")
+        )
+
+    rows, some, everything = with_and_without(answering, query)
+    assert rows[0][:3] == (120, 0, 239)
+    assert (some, everything) == (2, N_FILES + 1)
+    by_name = lambda: answering.read.parquet(str(folder)).groupBy("name").count()  # noqa: E731
+    _, some, everything = with_and_without(answering, by_name)
+    assert (some, everything) == (2, N_FILES + 1)
+
+
+def test_a_file_that_is_replaced_after_the_frame_was_defined_is_read(
+    answering: SparkSession, folder: Path
+) -> None:
+    df = answering.read.parquet(str(folder))
+    assert df.where("id >= 0").count() == 100
+    # Both listings are older than the file.
+    pq.write_table(pq.read_table(folder / "2.parquet")[:3], folder / "2.parquet")
+    assert df.where("id >= 0").count() == 83
+    assert df.agg(sf.max("id"), sf.count("*")).first() == (99, 83)
+
+
+def test_a_frame_counts_as_of_its_first_plan(
+    answering: SparkSession, folder: Path
+) -> None:
+    """Files that come later are not mixed with results of before."""
+    counted = answering.sql("SELECT count(*), max(id) FROM t")
+    counted.explain()
+    put(folder / "2.parquet", 90)
+    answering.catalog.refreshByPath(str(folder))
+    assert counted.collect() == [(100, 99)]
+    assert answering.sql("SELECT count(*), max(id) FROM t").first() == (100, 1819)
+
+
+def test_files_that_spark_does_not_list_do_not_count(
+    answering: SparkSession, folder: Path
+) -> None:
+    some = [str(folder / f"{file}.parquet") for file in (1, 3)]
+    df = answering.read.parquet(*some)
+    assert df.count() == 40
+    assert df.agg(sf.max("id")).first() == (79,)
+    twice = answering.read.parquet(some[0], *some)
+    answering.conf.set("skipindex.enabled", "false")
+    expected = answering.read.parquet(some[0], *some).count()
+    answering.conf.set("skipindex.enabled", "true")
+    assert twice.count() == expected
+
+
+@pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
+def test_settings_under_which_files_may_be_left_out(
+    answering: SparkSession, folder: Path, name: str
+) -> None:
+    setting = f"spark.sql.files.{name}"
+    answering.conf.set(setting, "true")
+    assert files_read(answering.sql("SELECT count(*) FROM t")) == N_FILES
+    answering.conf.unset(setting)
+    df = answering.read.option(name, "true").parquet(str(folder))
+    assert files_read(df.groupBy("name").count()) == N_FILES
+
+
+def test_other_values_than_those_of_the_index(
+    answering: SparkSession, folder: Path
+) -> None:
+    name = "spark.sql.parquet.datetimeRebaseModeInRead"
+    before = answering.conf.get(name)
+    answering.conf.set(name, "LEGACY")
+    try:
+        assert files_read(answering.sql("SELECT max(id) FROM t")) == N_FILES
+    finally:
+        answering.conf.set(name, before)
+    read = answering.read.schema("id BIGINT, rest INT, missing INT")
+    for query in (
+        lambda: read.parquet(str(folder)).agg(sf.count("missing"), sf.max("rest")),
+        lambda: read.parquet(str(folder)).groupBy("missing").count(),
+    ):
+        with_and_without(answering, query)
+
+
+def test_scans_that_are_alike_are_told_apart(
+    answering: SparkSession, folder: Path
+) -> None:
+    """One of them has the rows of a file in the plan; Spark runs equal scans once."""
+    put(folder / "new.parquet", 7)
+    answering.read.parquet(str(folder)).createOrReplaceTempView("t")
+    text = (
+        "SELECT (SELECT count(*) FROM t WHERE ten > 1), "
+        "(SELECT count(*) FROM t WHERE ten > 1 AND plain > 0), "
+        "(SELECT sum(ten) FROM t WHERE ten > 1), (SELECT max(ten) FROM t WHERE ten > 1)"
+    )
+    with_and_without(answering, lambda: answering.sql(text))
+    joined = (
+        "SELECT a.n, b.s FROM (SELECT ten, count(*) n FROM t GROUP BY ten) a "
+        "JOIN (SELECT ten, sum(id) s FROM t GROUP BY ten) b ON a.ten = b.ten"
+    )
+    with_and_without(answering, lambda: answering.sql(joined))
+
+
+def test_caches_views_and_catalog_tables(answering: SparkSession, folder: Path) -> None:
+    cached = answering.sql("SELECT name, count(*) AS n FROM t GROUP BY name").cache()
+    assert sorted(map(tuple, cached.collect())) == [(f"n{i}", 25) for i in range(4)]
+    put(folder / "new.parquet", 7)
+    assert cached.where("n > 3").count() == 4
+    cached.unpersist()
+    answering.sql(f"CREATE TABLE counted USING parquet LOCATION 'file:{folder}'")
+    try:
+        text = "SELECT count(*), max(id) FROM counted"
+        _, some, everything = with_and_without(answering, lambda: answering.sql(text))
+        assert (some, everything) == (1, N_FILES + 1)
+        answering.sql("INSERT INTO counted SELECT * FROM t WHERE id = 1")
+        assert answering.sql(text).first() == (121, 159)
+    finally:
+        answering.sql("DROP TABLE counted")
+
+
+def test_partitions_of_a_catalog_are_left_to_it(
+    answering: SparkSession, tmp_path: Path
+) -> None:
+    table = tmp_path / "p"
+    for file in range(4):
+        put(table / f"month=0{file % 2 + 1}" / f"{file}.parquet", file)
+    sx.build_indexes(table, {"id": "bitmap"}, workers=1)
+    path = answering.read.parquet(str(table))
+    _, some, _ = with_and_without(answering, lambda: path.groupBy("month").count())
+    assert some == 0
+    answering.sql(
+        "CREATE TABLE swapped (id BIGINT, month INT) USING parquet "
+        f"PARTITIONED BY (month) LOCATION 'file:{table}'"
+    )
+    try:
+        for month, name in ((1, "02"), (2, "01"), (3, "01")):
+            answering.sql(
+                f"ALTER TABLE swapped ADD PARTITION (month={month}) "
+                f"LOCATION 'file:{table}/month={name}'"
+            )
+        for text in (
+            "SELECT month, count(*) FROM swapped GROUP BY month",
+            "SELECT count(*), max(id) FROM swapped",
+            "SELECT count(*), max(id) FROM swapped WHERE month = 1",
+            "SELECT max(month) FROM swapped WHERE month < 3 AND id > 5",
+            "SELECT count(*) FROM swapped WHERE month > 1",
+        ):
+            with_and_without(answering, lambda: answering.sql(text))  # noqa: B023
+    finally:
+        answering.sql("DROP TABLE swapped")
+
+
+FILTERS = (
+    "true",
+    "true",
+    "i > 12",
+    "i BETWEEN 8 AND 33 AND b",
+    "s <> 'a' OR d IS NULL",
+    "part = 1 AND dec < 0",
+    "part + i > 10",
+    "f > 0 OR isnan(f)",
+    "constant = 'one' AND s LIKE 'a%'",
+    "small IS NULL OR big > 0",
+    "year(d) = 2024 AND NOT b",
+    "length(s) > 1",
+    "crc32(s) > 9",
+)
+COLUMNS = ("id", "i", "small", "s", "d", "ts", "dec", "big", "f", "b", "constant")
+FORMS = (
+    "SELECT count(*), min({a}), max({b}) FROM m WHERE {where}",
+    "SELECT max({a}), count({b}), min(part), count(1) FROM m WHERE {where}",
+    "SELECT {a}, count(*) AS n FROM m WHERE {where} GROUP BY {a}",
+    "SELECT DISTINCT {a} AS x FROM m WHERE {where}",
+    "SELECT part, count(1) * 2 FROM m WHERE {where} GROUP BY part",
+    "SELECT count({a}) FROM m WHERE {where}",
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_aggregates(answering: SparkSession, tmp_path: Path, seed: int) -> None:
+    rng = Random(seed)
+    root = mixed_table.make(tmp_path / "m", rng)
+    answering.read.parquet(root).createOrReplaceTempView("m")
+    n_less = n_answered = 0
+    for _ in range(40):
+        where = rng.choice(FILTERS)
+        text = rng.choice(FORMS).format(
+            a=rng.choice(COLUMNS), b=rng.choice(COLUMNS), where=where
+        )
+        found = []
+        for is_enabled in ("false", "true"):
+            answering.conf.set("skipindex.enabled", is_enabled)
+            df = answering.sql(text)
+            found.append((sorted(map(str, df.collect())), files_of_run(df)))
+        assert found[1][0] == found[0][0], text
+        n_answered += bool(sx.last_plans(answering)[-1].answered)
+        n_less += found[1][1] < found[0][1]
+    assert n_answered >= 15
+    assert n_less >= 15
