@@ -168,6 +168,27 @@ def test_keys_are_used_beside_what_is_not_judged(
     assert "customer IN (10 keys)" in condition
 
 
+def test_a_dimension_that_is_too_large_for_its_keys_is_judged(
+    pruned: SparkSession, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "star")
+    path = folder / "customers/part-0.parquet"
+    table = pq.read_table(path)
+    notes = [np.random.default_rng(i).bytes(2000).hex() for i in range(len(table))]
+    pq.write_table(table.append_column("note", pa.array(notes)), path)
+    associate(folder, {"customer": "bitmap"})
+    define(pruned, folder)
+    orders = sum(file.stat().st_size for file in (folder / "orders").glob("*.parquet"))
+    assert path.stat().st_size > orders / 4
+    for text, n_files in (
+        (f"{BY_CITY} WHERE c.city = 'city 3'", 1),
+        (f"{BY_CITY} WHERE c.note < '7'", N_FILES),
+    ):
+        _, some, _ = with_and_without(pruned, lambda t=text: pruned.sql(t), "/orders")
+        assert some == n_files
+        assert " keys)" not in sx.last_plans(pruned)[-1].condition
+
+
 def test_executors_build_the_same(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
