@@ -109,7 +109,7 @@ def _partitions(rng: random.Random) -> list[str]:
 def _put(path: Path, number: int, rng: random.Random) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     chance = rng.random()
-    if chance < 0.05 and SPARK >= (4, 2):  # older ones fail on them
+    if chance < 0.05 and SPARK >= (4, 3):  # older ones fail on them
         path.write_bytes(b"")
     elif chance < 0.07:
         path.write_bytes(b"no Parquet file")
