@@ -131,7 +131,8 @@ def crowded(root: Path) -> list[str]:
         entries = [
             entry.name
             for entry in folder.iterdir()
-            if not entry.name.startswith("__") and (entry.suffix in {"", ".py"})
+            if not entry.name.startswith("__")
+            and (entry.suffix in {"", ".py", ".java"})
         ]
         if len(entries) > MOST_ENTRIES:
             wrong.append(f"{folder.relative_to(root)}: {len(entries)} entries")

@@ -16,7 +16,12 @@ _MAP: Final = "scala.collection.immutable.Map"
 
 
 def source_of(package: str, name: str) -> str:
-    """The Java source of the class ``name``, which a package of skipindex brings."""
+    """The Java source of a class that a package of skipindex brings.
+
+    Args:
+        package: with the source in it.
+        name: of the class, after the folders below the package, if any.
+    """
     return (files(package) / f"{name}.java").read_text(encoding="utf-8")
 
 

@@ -163,7 +163,7 @@ def _sessions(gateway: Any, version: str) -> Any:
     }
     sources = dict(SOURCES)
     for name in _CLASSES:
-        text = source_of(__package__, name)
+        text = source_of(__package__, f"rule/{name}")
         for word, meaning in words.items():
             text = text.replace(word, meaning)
         sources[f"skipindex.{name}"] = text
