@@ -19,8 +19,10 @@ def named(
     """The names of what a layout clusters by, and of which the attributes are.
 
     Raises:
-        LayoutError: two attributes would have one name.
+        LayoutError: it is one string, or two attributes would have one name.
     """
+    if isinstance(columns, str):
+        raise LayoutError(f"cannot cluster by the string {columns!r} (expected a list)")
     names: list[str] = []
     attributes: dict[str, AssociatedColumn] = {}
     for one in columns:

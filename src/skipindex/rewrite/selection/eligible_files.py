@@ -173,8 +173,6 @@ def clustering_columns(
             skipped by it.
         PredicateError: one does not exist.
     """
-    if isinstance(names, str):
-        raise LayoutError(f"cannot cluster by the string {names!r} (expected a list)")
     found: list[str] = []
     known = {column.name for column, _ in requested(table, indexes)}
     for name in names:
