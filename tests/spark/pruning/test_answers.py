@@ -376,7 +376,9 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_random_aggregates(answering: SparkSession, tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
     root = mixed_table.make(tmp_path / "m", rng)

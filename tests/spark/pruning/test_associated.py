@@ -360,7 +360,9 @@ def test_a_column_of_the_fact_has_its_own_name(
     assert some <= 2
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_random_conditions_have_the_same_rows(
     star: SparkSession, folder: Path, seed: int
 ) -> None:
