@@ -170,7 +170,8 @@ def test_drawn_functions_of_functions_take_bounded_steps(
             break
     text += " = 3"
     taken = steps(lambda: whole_plan(table, text))
-    assert taken < 20_000 + 4_000 * len(text), text
+    # Three levels of nullif write their operand eight times in few characters.
+    assert taken < 60_000 + 4_000 * len(text), text
 
 
 def test_any_depth_is_planned(table: sx.Table) -> None:
