@@ -163,6 +163,8 @@ class _Run:
         """All steps, one after the other."""
         for name, value in self.script.settings.items():
             self.set(name, value)
+        # What a catalog table was resolved to before stays, though settings change it.
+        self.spark._jsparkSession.sessionState().catalog().invalidateAllCachedTables()
         if self.script.passed == "variables":
             for name, text in self.script.variables.items():
                 self.spark.sql(f"DECLARE OR REPLACE VARIABLE {name} = {text}")
@@ -173,8 +175,6 @@ class _Run:
         for frame in self.frames.values():
             frame.unpersist()
         self.spark.catalog.clearCache()
-        # What a catalog table was resolved to stays, though settings change it.
-        self.spark._jsparkSession.sessionState().catalog().invalidateAllCachedTables()
         for name in ("v", "w", "f"):
             self.spark.catalog.dropTempView(name)
         for name, value in self.before.items():
