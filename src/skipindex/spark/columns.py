@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from skipindex.errors import LayoutError, TableError, first_line
+from skipindex.spark.settings import is_case_sensitive
 from skipindex.table.spark_json import ROW_METADATA
 
 _BINARY_COLLATION: Final = "UTF8_BINARY"
@@ -114,7 +115,7 @@ def resolve(df: DataFrame, names: Sequence[str], *, role: str) -> tuple[str, ...
         raise LayoutError(
             f"cannot {role} the string {names!r} (accepted: a list of column names)"
         )
-    is_exact = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    is_exact = is_case_sensitive(df.sparkSession)
     found: list[str] = []
     for name in names:
         matches = [

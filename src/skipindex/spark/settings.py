@@ -18,6 +18,8 @@ READING: Final = {
 }
 """Settings under which Spark reads the values that indexes are of."""
 CASE: Final = "spark.sql.caseSensitive"
+_REBASE: Final = READING["spark.sql.parquet.datetimeRebaseModeInRead"]
+"""Of the options that a scan may have instead of the settings."""
 _ASSUMED: Final = {
     **READING,
     "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},
@@ -59,6 +61,41 @@ def check_session(spark: SparkSession) -> None:
             )
 
 
+def check_reading(
+    settings: Mapping[str, str | None],
+    reader: Mapping[str, str | None],
+    options: Mapping[str, str],
+) -> None:
+    """Raise ``PlanError`` if Spark reads other values than indexes are of.
+
+    Args:
+        settings: of the session that runs the query, as far as they are to be checked.
+        reader: those that are others in the session that defined the relation, as a
+            view that sessions share, because Spark reads the files under them.
+        options: of the scan.
+    """
+    for name, accepted in READING.items():
+        for value in (settings.get(name), reader.get(name)):
+            if value is not None and value.lower() not in accepted:
+                raise PlanError(
+                    f"the session has {name}={value}, under which files hold other "
+                    "values than their indexes (accepted: "
+                    f"{', '.join(sorted(accepted))})"
+                )
+    if CASE in reader:
+        raise PlanError(
+            f"the files are read with {CASE}={reader[CASE]}, as the relation's own "
+            f"session has it, and the query has {settings.get(CASE)} (accepted: the "
+            "same)"
+        )
+    for name, value in options.items():
+        if value.lower() not in _REBASE:
+            raise PlanError(
+                f"the scan has the option {name}={value}, under which files hold other "
+                f"values than their indexes (accepted: {', '.join(sorted(_REBASE))})"
+            )
+
+
 @contextmanager
 def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
     """Other settings within a ``with``, and the former ones after it."""
@@ -74,7 +111,7 @@ def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator
 
 def is_case_sensitive(spark: SparkSession) -> bool:
     """Whether names are told apart by their capitals."""
-    return is_true(spark, "spark.sql.caseSensitive")
+    return is_true(spark, CASE)
 
 
 def is_true(spark: SparkSession, name: str) -> bool:

@@ -15,20 +15,20 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from skipindex.errors import PlanError
 from skipindex.expressions import Predicate, Reference
 from skipindex.planner.binding.binder import Binder
 from skipindex.planner.bound_predicate import unknowns
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import conditions
 from skipindex.spark.pruning.tables import scanned_location, types_of
-from skipindex.spark.settings import CASE, READING
+from skipindex.spark.settings import check_reading
 from skipindex.storage.associated import fingerprint_of
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table import ColumnInfo, TableState, declared_schema
 from skipindex.table.listing import current_files
 from skipindex.table.schema import Columns, columns_of
 
-_REBASE: Final = READING["spark.sql.parquet.datetimeRebaseModeInRead"]
 _ATTRIBUTE: Final = "org.apache.spark.sql.catalyst.expressions.AttributeReference"
 
 
@@ -129,28 +129,22 @@ def _is_of(
 
 
 def _typed(asked: Mapping[str, Any]) -> Columns | None:
-    """The columns of the dimension's files as the scan types them."""
+    """The columns of the dimension's files as the scan types them.
+
+    None if Spark reads other values than the files store.  The settings of the query
+    are checked with the fact's scan.
+    """
+    try:
+        check_reading({}, asked["reader"], asked["options"])
+    except PlanError:
+        return None
     found = declared_schema(asked["data"])
-    if found is None or not _reads_what_is_stored(asked):
+    if found is None:
         return None
     schema, refused = found
     taken = {name.lower() for name in types_of(asked["partitions"])}
     own = pa.schema([field for field in schema if field.name.lower() not in taken])
     return Columns(columns_of(own, refused, []), asked["root"])
-
-
-def _reads_what_is_stored(asked: Mapping[str, Any]) -> bool:
-    """Whether options of the scan, and settings of its session, give no other values.
-
-    Settings that it shares with the query are those of the fact's scan too.
-    """
-    reader = asked["reader"]
-    others = {name: reader[name] for name in READING.keys() & reader.keys()}
-    return (
-        all(value.lower() in _REBASE for value in asked["options"].values())
-        and all(v is None or v.lower() in READING[n] for n, v in others.items())
-        and CASE not in reader
-    )
 
 
 def _has(columns: Columns, name: str, domain: Any) -> bool:

@@ -32,7 +32,7 @@ from skipindex.spark.pruning.tables import (
     scanned_location,
     types_of,
 )
-from skipindex.spark.settings import READING
+from skipindex.spark.settings import CASE, READING, check_reading
 from skipindex.storage.file_system.location import Location
 from skipindex.table import TableState
 
@@ -44,11 +44,8 @@ MAX_RECORDS: Final = 32
 _THREADS: Final = 8
 
 _ZONE: Final = "spark.sql.session.timeZone"
-_CASE: Final = "spark.sql.caseSensitive"
-_REBASE: Final = READING["spark.sql.parquet.datetimeRebaseModeInRead"]
-"""Of the options that a scan may have instead of the settings."""
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
-SETTINGS: Final = (_ZONE, _CASE, TIME_LIMIT, *READING)
+SETTINGS: Final = (_ZONE, CASE, TIME_LIMIT, *READING)
 """What a question tells of the session.
 
 What an expression of Catalyst means is fixed, so that settings for SQL text do not
@@ -143,7 +140,7 @@ class QueryPlanner:
     def _judged(self, question: Mapping[str, Any], conjuncts: str) -> bytes | None:
         start = time.perf_counter()
         settings = question["settings"]
-        _check_reading(settings, question["reader"], question["options"])
+        check_reading(settings, question["reader"], question["options"])
         location = _location(question)
         number = question.get("listing")
         table = (
@@ -225,40 +222,6 @@ def _verdict(
     files = np.flatnonzero(~kept)
     order = "" if first is None else f" {first}"
     return _Verdict(files[table.unchanged(files)], plan, order)
-
-
-def _check_reading(
-    settings: Mapping[str, str | None],
-    reader: Mapping[str, str | None],
-    options: Mapping[str, str],
-) -> None:
-    """Raise ``PlanError`` if Spark reads other values than indexes are of.
-
-    Args:
-        settings: of the session that runs the query.
-        reader: those that are others in the session that defined the relation, as a
-            view that sessions share, because Spark reads the files under them.
-        options: of the scan.
-    """
-    for name, accepted in READING.items():
-        for value in (settings[name], reader.get(name)):
-            if value is not None and value.lower() not in accepted:
-                raise PlanError(
-                    f"the session has {name}={value}, under which files hold other "
-                    "values than their indexes (accepted: "
-                    f"{', '.join(sorted(accepted))})"
-                )
-    if _CASE in reader:
-        raise PlanError(
-            f"the files are read with {_CASE}={reader[_CASE]}, as the relation's own "
-            f"session has it, and the query has {settings[_CASE]} (accepted: the same)"
-        )
-    for name, value in options.items():
-        if value.lower() not in _REBASE:
-            raise PlanError(
-                f"the scan has the option {name}={value}, under which files hold other "
-                f"values than their indexes (accepted: {', '.join(sorted(_REBASE))})"
-            )
 
 
 def _judged_columns(
@@ -366,7 +329,7 @@ def _plan(
         conjunction([parse(asked.text), *others, *keys, *more]),
         table=table.typed(question["data"]),
         timezone=next(filter(None, zones), None),
-        case_sensitive=(settings[_CASE] or "").lower() == "true",
+        case_sensitive=(settings[CASE] or "").lower() == "true",
         limit=None if first is None else first.n,
         order_by=None if first is None else first.order_by,
     )

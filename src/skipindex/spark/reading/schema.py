@@ -16,6 +16,7 @@ from skipindex.errors import PlanError
 from skipindex.spark.columns import declared, spark_schema
 from skipindex.spark.reading.frames import read_paths
 from skipindex.spark.settings import is_case_sensitive, is_true, setting
+from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
 from skipindex.table import TableState, declared_schema, open_state
 from skipindex.table.partitions.inference import INSTANT
@@ -90,7 +91,7 @@ def _spark_schema(spark: SparkSession, table: TableState, path: str = "") -> Str
 def _inferred(spark: SparkSession, table: TableState, path: str) -> StructType:
     """What Spark infers from a file, or from the whole table if ``path`` is empty."""
     file = table.location.stat(path) if path else None
-    if file is None or not hasattr(spark, "_jsparkSession"):
+    if file is None or not has_driver(spark):
         return _read_schema(spark, spark.read, table, path)
     java = spark._jsparkSession  # noqa: SLF001 (no public name gives all settings)
     settings = java.sessionState().conf().getAllConfs().toString()
