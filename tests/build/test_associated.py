@@ -16,9 +16,11 @@ import skipindex as sx
 from skipindex.build.associated import dimension as dimensions
 from skipindex.build.associated import request
 from skipindex.errors import BuildError
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
+from skipindex.table import listing
 from tests.tables import flip, forget_open_packs, kept, packs, put, put_all
 
 EVERY = ["0.parquet", "1.parquet", "2.parquet"]
@@ -375,6 +377,28 @@ def test_indexes_are_for_those_who_may_read_the_dimension(star: Path) -> None:
     (star / "d" / "0.parquet").chmod(0o600)
     build(star)
     assert (star / "f" / "_skipindex").stat().st_mode & 0o077 == 0
+
+
+def test_a_dimension_is_listed_once_for_all_of_its_columns(
+    star: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = build(star)
+    listed: list[str] = []
+    real = listing.current_files
+
+    def counting(location: Location) -> list[FileInfo]:
+        listed.append(location.root)
+        return real(location)
+
+    monkeypatch.setattr(listing, "current_files", counting)
+    for look in (
+        lambda: table.plan("a = 'x' AND b = 1"),
+        table.status,
+        lambda: request.renewed(table),
+    ):
+        listed.clear()
+        look()
+        assert listed == [str(star / "d")]
 
 
 def test_processes_build_the_same(star: Path) -> None:

@@ -46,7 +46,7 @@ from skipindex.planner.stages.row_counts import RowCounts, row_counts
 from skipindex.planner.verify import VerifyReport, verify_plan
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
-from skipindex.table.listing import why_void
+from skipindex.table.listing import JoinedTables
 
 __all__ = [
     "ConditionReport",
@@ -364,11 +364,12 @@ def plan_files(
         opened = opened.with_exact_names()
     row_limit = RowLimit.of(limit, order_by)
     named: dict[str, ColumnInfo] = {}
+    joined = JoinedTables(opened.location)
 
     def resolve(name: str) -> ColumnInfo:
         column = _column(opened, name, case_sensitive=case_sensitive)
         if column.name not in named:
-            named[column.name] = _if_true(opened, column)
+            named[column.name] = _if_true(joined, column)
         return named[column.name]
 
     for key in row_limit.order_by:
@@ -436,11 +437,11 @@ def _column(table: TableState, name: str, *, case_sensitive: bool) -> ColumnInfo
         return found
 
 
-def _if_true(table: TableState, column: ColumnInfo) -> ColumnInfo:
+def _if_true(joined: JoinedTables, column: ColumnInfo) -> ColumnInfo:
     """The column; an associated one whose joined table has changed has no index."""
     if column.association is None or column.domain is None:
         return column
-    reason = why_void(column.association, table.location)
+    reason = joined.why_void(column.association)
     return replace(column, domain=None, reason=reason) if reason else column
 
 

@@ -134,22 +134,41 @@ def current_files(location: Location) -> list[FileInfo]:
     return live_files(location, newest_snapshot(location) if has_log else no_snapshot())
 
 
-def why_void(one: Association, fact: Location) -> str:
-    """Why what is built of an associated column is not true any more; empty if it is.
+class JoinedTables:
+    """The tables that a table's associated columns are looked up in, each listed once.
 
-    The files of the table that it is looked up in are listed.
+    Args:
+        fact: the table's folder.
     """
-    place = one.location(fact)
+
+    def __init__(self, fact: Location) -> None:
+        self._fact = fact
+        self._fingerprints: dict[Location, str | SkipIndexError | OSError] = {}
+
+    def why_void(self, one: Association) -> str:
+        """Why what is built of an associated column is not true any more, if it is not.
+
+        Empty if it is true.
+        """
+        place = one.location(self._fact)
+        if place not in self._fingerprints:
+            self._fingerprints[place] = _fingerprint(place)
+        now = self._fingerprints[place]
+        if now == one.fingerprint:
+            return ""
+        if not isinstance(now, str):
+            return f"the table {place.full('')!r} cannot be listed: {first_line(now)}"
+        return (
+            f"the table {place.full('')!r} has changed since column {one.name!r} was "
+            "indexed (refresh_indexes indexes it again)"
+        )
+
+
+def _fingerprint(place: Location) -> str | SkipIndexError | OSError:
     try:
-        now = fingerprint_of(current_files(place))
+        return fingerprint_of(current_files(place))
     except (SkipIndexError, OSError) as error:
-        return f"the table {place.full('')!r} cannot be listed: {first_line(error)}"
-    if now == one.fingerprint:
-        return ""
-    return (
-        f"the table {place.full('')!r} has changed since column {one.name!r} was "
-        "indexed (refresh_indexes indexes it again)"
-    )
+        return error
 
 
 def _live(

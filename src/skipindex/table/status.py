@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from skipindex.table.listing import why_void
+from skipindex.table.listing import JoinedTables
 from skipindex.table.schema import ColumnInfo
 from skipindex.table.table import TableState
 
@@ -101,6 +101,7 @@ def status_of(table: TableState) -> Status:
     """The status of a table, as it was when it was opened."""
     manifest = table.snapshot.manifest
     counted = table.n_rows[table.n_rows >= 0]
+    joined = JoinedTables(table.location)
     return Status(
         table=table.folder,
         version=table.snapshot.version,
@@ -113,14 +114,17 @@ def status_of(table: TableState) -> Status:
         index_bytes=sum(pack.size for pack in manifest.packs),
         gaps=table.index_gaps,
         columns=tuple(
-            _column(table, column) for column in (*table.leaves, *table.associated)
+            _column(table, column, joined)
+            for column in (*table.leaves, *table.associated)
         ),
         layout=table.snapshot.properties.layout,
         notes=table.notes,
     )
 
 
-def _column(table: TableState, column: ColumnInfo) -> ColumnStatus:
+def _column(
+    table: TableState, column: ColumnInfo, joined: JoinedTables
+) -> ColumnStatus:
     files: dict[str, set[int]] = {}
     n_bytes: dict[str, int] = {}
     n_counted = 0
@@ -135,7 +139,7 @@ def _column(table: TableState, column: ColumnInfo) -> ColumnStatus:
     name = column.name
     if column.association is not None:
         name = column.association.name
-        void = why_void(column.association, table.location)
+        void = joined.why_void(column.association)
         if void:
             n_counted, counts, n_bytes, why = 0, {}, {}, void
     return ColumnStatus(name, n_counted, counts, n_bytes, why)

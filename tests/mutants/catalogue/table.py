@@ -166,7 +166,7 @@ TABLE: Final = (
     ),
     Mutant(
         "changed-dimension-believed",
-        "table.listing.why_void",
+        "table.listing.JoinedTables.why_void",
         "now == one.fingerprint",
         "True",
         "a joined table that has changed is judged by its former content",

@@ -35,7 +35,7 @@ from skipindex.storage.file_system.names import is_hidden_copy
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.table import ColumnInfo, TableState, open_state
-from skipindex.table.listing import current_files, why_void
+from skipindex.table.listing import JoinedTables, current_files
 
 AssociatedRequest: TypeAlias = Mapping[str, AssociatedColumn]
 """By name, the associated columns that a table is to have."""
@@ -105,11 +105,12 @@ def renewed(table: TableState) -> tuple[list[Association], list[str]]:
     A dimension that has not changed is not read again.
     """
     found, notes = [], []
+    joined = JoinedTables(table.location)
     for column in table.associated:
         before = column.association
         assert before is not None
         try:
-            if column.domain is not None and not why_void(before, table.location):
+            if column.domain is not None and not joined.why_void(before):
                 found.append(before)
                 continue
             again = definition(table, before)
@@ -212,7 +213,8 @@ def full_paths(sources: Iterable[Source]) -> list[str]:
 
 def current(table: TableState) -> list[Association]:
     """The associated columns whose dimension is as it was when they were built."""
-    return [one for one in table.associations if not why_void(one, table.location)]
+    joined = JoinedTables(table.location)
+    return [one for one in table.associations if not joined.why_void(one)]
 
 
 def with_associated(
