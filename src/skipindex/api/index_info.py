@@ -46,8 +46,8 @@ def indexes_of(table: TableState) -> tuple[IndexInfo, ...]:
 
 def _on(table: TableState, column: ColumnInfo) -> list[IndexInfo]:
     found = []
-    one = column.association
-    name = column.name if one is None else one.name
+    association = column.association
+    name = column.name if association is None else association.name
     known = int((table.stats(column).bounded | ~table.stats(column).can_value).sum())
     if known:
         found.append(IndexInfo(name, MinMax().kind, MinMax(), known, 0))

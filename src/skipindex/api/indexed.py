@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Self, cast
 
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest, build_advised
-from skipindex.api.extras import needs_spark
-from skipindex.api.reading import HandleT, ReadableTable, told
+from skipindex.api.reading import HandleT, ReadableTable, runner_of, told
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport, drop, refresh
 from skipindex.build.column_requests import Request
 from skipindex.build.merge import merge
-from skipindex.build.runners import LocalRunner, Progress, Runner
+from skipindex.build.runners import Progress
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
-from skipindex.planner.engine import engine_of
 from skipindex.table import TableState
 
 if TYPE_CHECKING:
@@ -126,7 +124,7 @@ class IndexedTable(ReadableTable):
         """
         report = refresh(
             self.refresh(),
-            runner=_runner(spark, workers),
+            runner=runner_of(spark, workers),
             progress=progress,
             repair=repair,
         )
@@ -193,7 +191,7 @@ def built(
     associated: AssociatedRequest | None = None,
 ) -> BuildReport[HandleT]:
     """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
-    runner = _runner(spark, workers)
+    runner = runner_of(spark, workers)
     report = build_advised(
         state,
         indexes,
@@ -211,10 +209,3 @@ def _reported(
 ) -> BuildReport[HandleT]:
     table = told(handle, action, report.table, report)
     return cast("BuildReport[HandleT]", replace(report, table=table))
-
-
-def _runner(spark: SparkSession | None, workers: int | None) -> Runner:
-    if spark is None:
-        return LocalRunner.default() if workers is None else LocalRunner(workers)
-    with needs_spark():
-        return engine_of(spark).runner()

@@ -11,7 +11,7 @@ from skipindex.api.extras import needs_spark
 from skipindex.api.index_info import IndexInfo, indexes_of
 from skipindex.api.journal import tell
 from skipindex.api.planning import plan_files
-from skipindex.build.runners import LocalRunner
+from skipindex.build.runners import LocalRunner, Runner
 from skipindex.expressions import Predicate
 from skipindex.layout.quality import Quality, layout_quality
 from skipindex.planner.engine import engine_of
@@ -125,10 +125,8 @@ class ReadableTable(TableState):
         >>> table.verify().ok
         True
         """
-        if spark is None:
-            return verify(self, runner=LocalRunner(workers) if workers > 1 else None)
-        with needs_spark():
-            return verify(self, runner=engine_of(spark).runner())
+        is_here = spark is None and workers <= 1
+        return verify(self, runner=None if is_here else runner_of(spark, workers))
 
     def advise(
         self,
@@ -193,6 +191,14 @@ class ReadableTable(TableState):
 
 
 HandleT = TypeVar("HandleT", bound=ReadableTable)
+
+
+def runner_of(spark: SparkSession | None, workers: int | None) -> Runner:
+    """The executors of a session; without one, so many processes, or one a core."""
+    if spark is None:
+        return LocalRunner.default() if workers is None else LocalRunner(workers)
+    with needs_spark():
+        return engine_of(spark).runner()
 
 
 def told(
