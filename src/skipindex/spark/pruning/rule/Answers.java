@@ -92,7 +92,8 @@ class Answers extends scala.runtime.AbstractPartialFunction {
         if (asked == null || asked.constants == null || asked.n > MAX_CONSTANTS) return null;
         if (!asked.index.canBeAnswered()) return null;
         String json = ",\"answer\":{\"rows\":" + asked.n + "}";
-        if (ask(asked.index, asked.conjuncts, json) == null) return null;
+        SEQ all = asked.index.base.listFiles(NOTHING, NOTHING);
+        if (ask(asked.index, all, asked.conjuncts, json) == null) return null;
         ArrayList rows = new ArrayList();
         for (long i = 0L; i < asked.n; i++) rows.add(new GenericInternalRow(new Object[0]));
         return above(limit, above(
@@ -102,9 +103,8 @@ class Answers extends scala.runtime.AbstractPartialFunction {
 
     /** The answer to a question about all that Spark lists; null if there is none. */
     private static PlannerCalls.Covered ask(
-            SkippingFileIndex index, SEQ conjuncts, String json) {
+            SkippingFileIndex index, SEQ all, SEQ conjuncts, String json) {
         index.setAsked();
-        SEQ all = index.base.listFiles(NOTHING, NOTHING);
         PlannerCalls.Answer answer = all.isEmpty() ? null : index.ask(all, json, conjuncts);
         return answer == null ? null : new PlannerCalls.Covered(answer, index.root);
     }
@@ -181,9 +181,9 @@ class Answers extends scala.runtime.AbstractPartialFunction {
             if (filter != null) SkipRule.split(filter.condition(), split);
             SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(
                 TO_SEQ(split), scan.output());
-            PlannerCalls.Covered covered = ask(index, conjuncts, asked);
-            if (covered == null) return null;
             SEQ all = index.base.listFiles(NOTHING, NOTHING);
+            PlannerCalls.Covered covered = ask(index, all, conjuncts, asked);
+            if (covered == null) return null;
             LogicalPlan changed = changed(covered, isWhole(covered, all));
             return changed.output().equals(aggregate.output()) ? changed : null;
         }
