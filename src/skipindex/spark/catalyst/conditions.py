@@ -42,7 +42,9 @@ def conditions(
 ) -> Conditions:
     """The expressions that ``ExpressionJson.java`` has written, for the planner.
 
-    A row for which all expressions are TRUE is one for which all of the texts may be.
+    A row for which all expressions are TRUE is one for which all of the texts may be,
+    and a row for which all of the texts and lists certainly are TRUE is one for which
+    all expressions are.
 
     Args:
         json_text: what ``ExpressionJson.json`` returns.
