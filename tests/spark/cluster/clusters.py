@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyspark
+from pyspark.sql import SparkSession
+
+from ssb.session import local_session
 
 ROOT: Final = Path(__file__).parents[3]
 HOSTS: Final = ("127.0.0.1", "127.0.0.2")
@@ -47,6 +50,27 @@ def write_site(folder: Path) -> Path:
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(_SITE)
     return folder
+
+
+def session_on(master: str, site: str, folder: str, **more: str) -> SparkSession:
+    """The session of a driver on a cluster.
+
+    Args:
+        master: of Spark.
+        site: what the executors' Python has in front of its path.
+        folder: for the warehouse.
+        more: settings, with two underscores for a dot.
+    """
+    conf = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.executor.memory": "512m",
+        "spark.executorEnv.PYTHONPATH": site,
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+    }
+    others = {name.replace("__", "."): value for name, value in more.items()}
+    return local_session(master=master, conf=conf | others)
 
 
 def driver(

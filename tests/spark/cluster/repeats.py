@@ -20,7 +20,7 @@ from skipindex.build.runners import LocalRunner, Progress
 from skipindex.build.task import BuildTask
 from skipindex.spark.runner import SparkRunner
 from skipindex.table import open_state
-from ssb.session import local_session
+from tests.spark.cluster.clusters import session_on
 from tests.tables import packs
 
 master, site, folder = sys.argv[1:4]
@@ -56,22 +56,16 @@ class Here:
         return LocalRunner(1).run(tasks, progress)
 
 
-spark = local_session(
-    master=master,
-    conf={
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.executor.memory": "512m",
-        "spark.executorEnv.PYTHONPATH": site,
-        "spark.speculation": "true",
-        "spark.speculation.interval": "100ms",
-        "spark.speculation.minTaskRuntime": "1s",
-        "spark.speculation.multiplier": "2",
-        "spark.speculation.quantile": "0.5",
-        "spark.speculation.efficiency.enabled": "false",
-        "spark.sql.warehouse.dir": f"{folder}/warehouse",
-    },
+spark = session_on(
+    master,
+    site,
+    folder,
+    spark__speculation="true",
+    spark__speculation__interval="100ms",
+    spark__speculation__minTaskRuntime="1s",
+    spark__speculation__multiplier="2",
+    spark__speculation__quantile="0.5",
+    spark__speculation__efficiency__enabled="false",
 )
 spark.sparkContext.addPyFile(spoiled.__file__)
 plain = Path(folder, "plain")

@@ -9,24 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import skipindex as sx
-from ssb.session import local_session
+from tests.spark.cluster.clusters import session_on
 from tests.spark.pruning.scans import files_read
 
 master, site, folder = sys.argv[1:4]
 path = str(Path(folder, "table"))
-spark = local_session(
-    master=master,
-    conf={
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.executor.memory": "512m",
-        "spark.executorEnv.PYTHONPATH": site,
-        # What tasks send to the driver is small: no rows, and no payloads of indexes.
-        "spark.driver.maxResultSize": "1m",
-        "spark.sql.warehouse.dir": f"{folder}/warehouse",
-    },
-)
+# What tasks send to the driver is small: no rows, and no payloads of indexes.
+spark = session_on(master, site, folder, spark__driver__maxResultSize="1m")
 
 
 def origin(_: Iterator[Any]) -> Iterator[str]:

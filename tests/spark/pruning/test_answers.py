@@ -26,13 +26,10 @@ SETTING = "skipindex.answers"
 
 
 @pytest.fixture
-def answering(spark: SparkSession) -> Iterator[SparkSession]:
-    sx.enable(spark)
-    spark.conf.set(SETTING, "true")
-    yield spark
-    sx.disable(spark)
-    spark.conf.unset(SETTING)
-    spark.conf.unset("skipindex.enabled")
+def answering(pruned: SparkSession) -> Iterator[SparkSession]:
+    pruned.conf.set(SETTING, "true")
+    yield pruned
+    pruned.conf.unset(SETTING)
 
 
 def put(path: Path, file: int) -> None:
@@ -376,9 +373,6 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
-)
 def test_random_aggregates(answering: SparkSession, tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
     root = mixed_table.make(tmp_path / "m", rng)

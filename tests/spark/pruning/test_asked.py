@@ -16,29 +16,16 @@ from skipindex.expressions.domain import Domain, big_decimal_key
 from skipindex.spark.pruning import answers
 from skipindex.spark.pruning.answers import encoded
 from skipindex.spark.pruning.query_planner import QueryPlanner
-from skipindex.spark.pruning.tables import Tables
 from tests.spark.pruning.questions import (
     CLASSES,
     Reply,
     asked,
     attribute,
     equal,
-    make,
     put,
 )
 
 FILES = [f"month={i % 2 + 1}/{i}.parquet" for i in (0, 2, 1, 3)]
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    make(tmp_path / "t")
-    return tmp_path / "t"
-
-
-@pytest.fixture
-def planner() -> QueryPlanner:
-    return QueryPlanner(Tables())
 
 
 def named(name: str, metadata: str = "{}") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def define(spark: SparkSession, folder: Path) -> None:
     for name in ("orders", "customers", "parts"):
         spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
-
-
-@pytest.fixture
-def pruned(spark: SparkSession) -> Iterator[SparkSession]:
-    sx.enable(spark)
-    yield spark
-    sx.disable(spark)
-    spark.conf.unset("skipindex.enabled")
 
 
 @pytest.fixture
@@ -360,9 +352,6 @@ def test_a_column_of_the_fact_has_its_own_name(
     assert some <= 2
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
-)
 def test_random_conditions_have_the_same_rows(
     star: SparkSession, folder: Path, seed: int
 ) -> None:

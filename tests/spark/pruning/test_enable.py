@@ -6,7 +6,6 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -55,14 +54,6 @@ def folder(tmp_path: Path) -> str:
         put(table / f"part-{file}.parquet", file)
     sx.build_indexes(table, {"id": "minmax", "rest": "bitmap", "name": "bloom"})
     return str(table)
-
-
-@pytest.fixture
-def pruned(spark: SparkSession) -> Iterator[SparkSession]:
-    sx.enable(spark)
-    yield spark
-    sx.disable(spark)
-    spark.conf.unset("skipindex.enabled")
 
 
 QUERIES = {

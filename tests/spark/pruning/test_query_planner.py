@@ -11,28 +11,16 @@ import pytest
 
 import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
-from skipindex.spark.pruning.tables import Tables, scanned_location
+from skipindex.spark.pruning.tables import scanned_location
 from tests.spark.pruning.questions import (
     CLASSES,
     attribute,
     equal,
-    make,
     put,
     skipped,
 )
 
 LEGACY = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    make(tmp_path / "t")
-    return tmp_path / "t"
-
-
-@pytest.fixture
-def planner() -> QueryPlanner:
-    return QueryPlanner(Tables())
 
 
 OTHERS_OF_15 = ["month=1/0.parquet", "month=1/2.parquet", "month=2/3.parquet"]

@@ -7,7 +7,6 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +37,6 @@ def folder(tmp_path: Path) -> str:
         pq.write_table(pa.table(columns), table / f"part-{file}.parquet")
     sx.build_indexes(table, {"ID": "bitmap", "day": "minmax"}, workers=1)
     return str(table)
-
-
-@pytest.fixture
-def pruned(spark: SparkSession) -> Iterator[SparkSession]:
-    sx.enable(spark)
-    yield spark
-    sx.disable(spark)
 
 
 def read(session: SparkSession, folder: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -21,14 +20,6 @@ pytestmark = pytest.mark.spark
 
 N_FILES = 10
 ROWS = 20
-
-
-@pytest.fixture
-def pruned(spark: SparkSession) -> Iterator[SparkSession]:
-    sx.enable(spark)
-    yield spark
-    sx.disable(spark)
-    spark.conf.unset("skipindex.enabled")
 
 
 @pytest.fixture
@@ -182,9 +173,6 @@ FILTERS = (
 )
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
-)
 def test_random_orders(pruned: SparkSession, tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
     root = mixed_table.make(tmp_path / "m", rng)

@@ -1,0 +1,43 @@
+"""What the tests of pruning share: a pruned session, a planner without a driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import skipindex as sx
+from skipindex.spark.pruning.query_planner import QueryPlanner
+from skipindex.spark.pruning.tables import Tables
+from tests.spark.pruning.questions import make
+
+
+@pytest.fixture
+def pruned(spark: SparkSession) -> Iterator[SparkSession]:
+    sx.enable(spark)
+    yield spark
+    sx.disable(spark)
+    spark.conf.unset("skipindex.enabled")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """The table that the questions are about."""
+    make(tmp_path / "t")
+    return tmp_path / "t"
+
+
+@pytest.fixture
+def planner() -> QueryPlanner:
+    return QueryPlanner(Tables())
+
+
+@pytest.fixture(
+    params=[0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
+def seed(request: pytest.FixtureRequest) -> int:
+    """Of what a test draws."""
+    found: int = request.param
+    return found
