@@ -193,9 +193,9 @@ def forget(folder: Path, name: str) -> None:
 
 
 def test_trap_c48_a_table_of_a_newer_version_is_not_empty(older: Path) -> None:
-    rewrite_commit(older, format=2)
+    rewrite_commit(older, format=3)
     for condition in (*ANSWERS, *UNASKED):
         plan = check(older, condition)
         assert plan.paths == EVERY, condition
         assert plan.count_bounds == (0, None), condition
-        assert "format 2, newer than ours (1)" in plan.notes[0]
+        assert "format 3, newer than ours (2)" in plan.notes[0]
