@@ -19,6 +19,7 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -41,6 +42,8 @@ from skipindex.storage.log.compaction import to_rewrite
 from skipindex.storage.log.unchanged import unchanged_rows
 from skipindex.storage.manifest import Manifest
 
+_AT_ONCE: Final = 16
+"""Segments that are read together from a store, where each takes a round trip."""
 _MAX_SEGMENTS: Final = 1 << 12
 _MAX_ROWS: Final = (1 << 31) - 1
 """Of all segments of a commit; the columns of the manifest count no farther."""
@@ -198,19 +201,27 @@ def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Load
         segments: that a commit names.
         known: those of another commit, whose files are not read again.
     """
+
+    def rows_of(segment: Segment) -> Manifest | CorruptIndexError:
+        try:
+            return _live_rows(location, segment, known)
+        except CorruptIndexError as error:
+            return error
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        run = map if location.is_local else pool.map
+        read = list(run(rows_of, segments))
     n_bytes = 0
     manifests, found, lost = [], [], []
-    for segment in segments:
-        try:
-            manifest = _live_rows(location, segment, known)
-            n_bytes += manifest.n_bytes
-            require(n_bytes <= MAX_UNPACKED, "the manifest takes too much memory")
-        except CorruptIndexError as error:
-            lost.append(Lost(segment, error))
-        else:
-            manifests.append(manifest)
-            counted = segment.n_rows is not None
-            found.append(segment if counted else replace(segment, n_rows=len(manifest)))
+    for segment, rows in zip(segments, read, strict=True):
+        if isinstance(rows, CorruptIndexError):
+            lost.append(Lost(segment, rows))
+            continue
+        n_bytes += rows.n_bytes
+        require(n_bytes <= MAX_UNPACKED, "the manifest takes too much memory")
+        manifests.append(rows)
+        counted = segment.n_rows is not None
+        found.append(segment if counted else replace(segment, n_rows=len(rows)))
     # What columns are known is for the newest segment to say; in others, one may have
     # been dropped with the last row that had a value.
     pieces = [m.without_stats(m.blank_stats()) for m in manifests[:-1]]

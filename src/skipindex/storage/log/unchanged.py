@@ -103,6 +103,8 @@ def _same_stats(
 
 def _same_values(one: pa.Array, other: pa.Array) -> np.ndarray:
     """Where two arrays of one type have equal values, or both have none."""
+    if one.equals(other):
+        return np.ones(len(one), np.bool_)
     if pa.types.is_struct(one.type):
         same: np.ndarray = np.ones(len(one), np.bool_)
         for i in range(one.type.num_fields):
