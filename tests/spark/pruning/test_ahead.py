@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.java_gateway import set_field
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from skipindex.spark.janino import new_object
 from skipindex.spark.pruning.query_planner import QueryPlanner
+from skipindex.spark.pruning.session import _pruned
 from tests.spark.pruning.questions import asked, equal, put, skipped
 from tests.spark.pruning.scans import files_read
 
@@ -98,7 +102,52 @@ def test_the_moment_that_files_are_listed_counts(
         ends = pa.table({"id": [50 * i, 100]})
         pq.write_table(ends, tmp_path / f"{i}.parquet")
     sx.build_indexes(tmp_path, {"id": "minmax"}, workers=1)
+    calls = _pruned[pruned.sparkContext.applicationId].calls
+    set_field(calls, "aheadMillis", 100)
     df = optimized(pruned.read.parquet(str(tmp_path)).where("id = 50"))
-    time.sleep(1.1)
+    time.sleep(0.2)
     sx.build_indexes(tmp_path, {"id": "bitmap"}, workers=1)
     assert files_read(df) == 1
+
+
+LISTER = """
+package skipindex.test;
+
+import org.apache.spark.sql.execution.QueryExecution;
+
+public class Lister implements java.util.function.Function {
+    public Object apply(final Object query) {
+        Thread thread = new Thread() {
+            public void run() {
+                ((QueryExecution) query).toRdd().getNumPartitions();
+            }
+        };
+        thread.start();
+        try {
+            thread.join();
+        } catch (InterruptedException stopped) {
+            throw new IllegalStateException(stopped);
+        }
+        return null;
+    }
+}
+"""
+"""Lists the files of a query in a thread that ends, as threads of Spark's pools do."""
+
+
+@pytest.mark.spark
+def test_threads_of_spark_that_end_leave_nothing(
+    pruned: SparkSession, numbers: DataFrame
+) -> None:
+    """Py4J keeps a thread and a socket for each thread of Java that calls Python."""
+    gateway = pruned.sparkContext._gateway
+    lister = new_object(gateway, {"skipindex.test.Lister": LISTER})
+
+    def asked(times: int) -> int:
+        for i in range(times):
+            lister.apply(numbers.where(f"id = {i}")._jdf.queryExecution())
+        return threading.active_count()
+
+    before = asked(12)  # each thread that asks has come
+    assert asked(12) == before
+    assert sx.last_plans(pruned)[-1].n_skipped == 3

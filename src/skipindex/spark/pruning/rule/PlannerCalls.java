@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -22,12 +23,12 @@ import org.apache.spark.sql.internal.SQLConf;
 public class PlannerCalls {
     static final String ENABLED = "skipindex.enabled";
     static final long MEMORY_MS = 30000L;
-    static final long AHEAD_NANOS = 1000000000L;
 
+    /** Those that call Python: Py4J has a socket for each thread, also when it has ended. */
     private static final ExecutorService THREADS =
-        Executors.newCachedThreadPool(new ThreadFactory() {
+        Executors.newFixedThreadPool(8, new ThreadFactory() {
             public Thread newThread(Runnable work) {
-                Thread thread = new Thread(work, "skipindex-ahead");
+                Thread thread = new Thread(work, "skipindex");
                 thread.setDaemon(true);
                 return thread;
             }
@@ -43,6 +44,8 @@ public class PlannerCalls {
     final ConcurrentHashMap registered = new ConcurrentHashMap();
     final ConcurrentHashMap elsewhere = new ConcurrentHashMap();
     volatile boolean isOn = true;
+    /** Milliseconds for which it counts that nothing is ruled out. */
+    public volatile long aheadMillis = 10000L;
 
     /**
      * plan: a question, after a line that says what it is for, to the number of a listing
@@ -87,11 +90,12 @@ public class PlannerCalls {
     static class Ahead {
         private final String question;
         private final Future bits;
-        private final long began = System.nanoTime();
+        private final long end;
 
-        Ahead(String question, Future bits) {
+        Ahead(String question, Future bits, long millis) {
             this.question = question;
             this.bits = bits;
+            this.end = System.nanoTime() + millis * 1000000L;
         }
 
         /**
@@ -100,21 +104,40 @@ public class PlannerCalls {
          * Any other answer is asked for again, as files may have changed since.
          */
         boolean rulesOutNothing(String asked) {
-            if (!asked.equals(question) || System.nanoTime() - began > AHEAD_NANOS) return false;
+            if (!asked.equals(question) || System.nanoTime() - end > 0L) return false;
             try {
-                return bits.get() == null;
-            } catch (Exception problem) {
+                return result(bits) == null;
+            } catch (RuntimeException problem) {
                 return false; // it is met again when the question is asked now
             }
         }
     }
 
-    Ahead askAhead(final String question) {
-        return new Ahead(question, THREADS.submit(new Callable() {
+    Ahead askAhead(String question) {
+        return new Ahead(question, later(plan, "ahead\n" + question), aheadMillis);
+    }
+
+    private static Future later(final Function function, final String argument) {
+        return THREADS.submit(new Callable() {
             public Object call() {
-                return plan.apply("ahead\n" + question);
+                return function.apply(argument);
             }
-        }));
+        });
+    }
+
+    private static byte[] call(Function function, String argument) {
+        return result(later(function, argument));
+    }
+
+    private static byte[] result(Future future) {
+        try {
+            return (byte[]) future.get();
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt(); // Spark looks at it
+            throw new IllegalStateException(stopped);
+        } catch (ExecutionException failed) {
+            throw new IllegalStateException(failed.getCause());
+        }
     }
 
     /**
@@ -124,7 +147,7 @@ public class PlannerCalls {
      */
     Listing.Answer ask(String purpose, String question, Path root) {
         try {
-            byte[] bits = (byte[]) plan.apply(purpose + "\n" + question);
+            byte[] bits = call(plan, purpose + "\n" + question);
             if (bits == null) return null;
             long number = ByteBuffer.wrap(bits).order(ByteOrder.LITTLE_ENDIAN).getLong();
             return new Listing.Answer(listing(root.toString(), number), bits, root);
@@ -141,7 +164,7 @@ public class PlannerCalls {
      * question: the one to which the planner answers with the number of a listing alone.
      */
     String listed(String question, Path root, SEQ directories) {
-        byte[] told = (byte[]) plan.apply("read\n" + question);
+        byte[] told = call(plan, "read\n" + question);
         if (told == null) return null;
         long number = ByteBuffer.wrap(told).order(ByteOrder.LITTLE_ENDIAN).getLong();
         byte[] seen = listing(root.toString(), number).seen(root, directories);
@@ -155,14 +178,14 @@ public class PlannerCalls {
     private Listing listing(String root, long number) {
         Object[] known = (Object[]) listings.get(root);
         if (known != null && ((Long) known[0]).longValue() == number) return (Listing) known[1];
-        Listing listing = new Listing((byte[]) files.apply(Long.toString(number)));
+        Listing listing = new Listing(call(files, Long.toString(number)));
         listings.put(root, new Object[] {Long.valueOf(number), listing});
         return listing;
     }
 
     void report(Throwable problem) {
         try {
-            failed.apply(problem.toString());
+            call(failed, problem.toString());
         } catch (Throwable gone) {
             // Python has ended, or is about to: no file is ruled out any more.
         }
@@ -211,7 +234,7 @@ public class PlannerCalls {
         text.append(",\"column\":");
         Question.quote(text, join.column);
         text.append(",\"dimension\":").append(join.dimension);
-        byte[] uses = (byte[]) usesOf.apply(text.append('}').toString());
+        byte[] uses = call(usesOf, text.append('}').toString());
         return uses == null ? "" : new String(uses, StandardCharsets.US_ASCII);
     }
 }
