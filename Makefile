@@ -20,7 +20,8 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout bench-spark test test-all test-matrix
+.PHONY: help setup ssb bench bench-layout bench-scale bench-spark test test-all
+.PHONY: test-matrix
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
 .DEFAULT_GOAL := help
@@ -47,6 +48,10 @@ bench-spark: $(STAMP)  ## time queries through Spark, plain and pruned (OUT=data
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.spark \
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
 		--scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
+
+bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside delta-rs (minutes)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	@$(BIN)/python -m benchmarks.scale
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadgroup
