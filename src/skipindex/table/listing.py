@@ -64,7 +64,7 @@ class Observed:
         notes: warnings about parts of the commit that were ignored.
     """
 
-    listing: list[FileInfo]
+    listing: Sequence[FileInfo]
     schema: pa.Schema
     refused: Mapping[str, str]
     schema_path: str
