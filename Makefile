@@ -8,6 +8,8 @@ OUT ?= data/ssb
 SEED ?= 1
 ROUNDS ?= 200
 COUNT ?= 2000
+# Processes that share the tests; one of them has all those with Spark.
+JOBS ?= 2
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
 # Options of the matrix, such as MATRIX="--cell spark-3.5 --write".
@@ -52,7 +54,7 @@ bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside delta-rs (m
 	@$(BIN)/python -m benchmarks.scale
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
-	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow"
+	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadgroup
 
 test-all: $(STAMP)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest
