@@ -220,7 +220,7 @@ TABLE: Final = (
         "names.equals(known)",
         "len(names) == len(known)",
         "as many files as were indexed are taken for those files",
-        ("tests/table/test_table.py", *_STALE),
+        ("tests/table/test_matched.py",),
     ),
     Mutant(
         "every-row-by-number",
@@ -228,7 +228,7 @@ TABLE: Final = (
         "return np.array_equal(rows, np.arange(n_rows))",
         "return True",
         "rows in another order are taken for those of the manifest",
-        ("tests/table/test_table.py",),
+        ("tests/table/test_matched.py",),
     ),
     Mutant(
         "bounds-of-another-file",
