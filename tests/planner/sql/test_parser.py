@@ -255,7 +255,11 @@ def test_a_tree_written_and_read_again_means_the_same(data: st.DataObject) -> No
         assert ours is theirs, ex.to_sql(tree)
 
 
-@given(st.text(), st.text(min_size=1), st.booleans())
+NAMES = st.text(min_size=1).filter(lambda name: "${" not in name)
+"""Spark substitutes variables in names too, where nothing can escape them."""
+
+
+@given(st.text(), NAMES, st.booleans())
 def test_any_text_and_any_name_survive(text: str, name: str, negated: bool) -> None:
     reference = ex.Reference((name, "b"))
     for tree in (
