@@ -22,6 +22,7 @@ from skipindex.storage.associated import Association, associations_of
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
+from skipindex.storage.log import Snapshot
 from skipindex.table.column_indexes import ColumnIndexes, Instants, match, take
 from skipindex.table.listing import Observed, no_snapshot, observe, read_schema
 from skipindex.table.partitions.derived import Derived
@@ -265,8 +266,8 @@ class TableState:
         return self._copy(notes=(*self.notes, *notes))
 
     def refresh(self) -> TableState:
-        """The table as it is now."""
-        return _open(self.location, self.options)
+        """The table as it is now; what is known of its log is not read again."""
+        return _open(self.location, self.options, self.snapshot)
 
     def with_partition_types(self, types: Mapping[str, pa.DataType]) -> TableState:
         """The table as it is now, with partition columns of these types."""
@@ -385,13 +386,17 @@ def open_state(
         TableError: there is no such table.
     """
     if isinstance(table, TableState):
-        return table.refresh() if fresh else table
+        return _open(table.location, table.options) if fresh else table
     options = Options(schema, partition_types or {}, derived, plain)
     return _open(location_of(table), options)
 
 
-def _open(location: Location, options: Options) -> TableState:
-    observed = observe(location, schema=options.declared, plain=options.plain)
+def _open(
+    location: Location, options: Options, known: Snapshot | None = None
+) -> TableState:
+    observed = observe(
+        location, schema=options.declared, plain=options.plain, known=known
+    )
     return TableState(location, observed, options)
 
 

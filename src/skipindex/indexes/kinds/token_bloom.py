@@ -14,16 +14,16 @@ The words are the keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
 
+from skipindex.expressions.atoms import Value
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.filters.filter_type import FilterType
-from skipindex.indexes.filters.payload import bloom_key
 from skipindex.indexes.filters.text_keys import TextFilterSpec, text_layout
 
 _TOKEN: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
@@ -38,6 +38,7 @@ class TokenBloom(TextFilterSpec):
 
     Args:
         error_rate: the share of absent words that are taken for present ones.
+        hashing: see ``Bloom``.
 
     >>> report = table.build_indexes({"city": sx.TokenBloom()}, workers=1)
     >>> report.table.plan("city = 'Oslo'").paths
@@ -45,26 +46,25 @@ class TokenBloom(TextFilterSpec):
     """
 
     error_rate: float = 0.01
+    hashing: str | None = None
     kind: ClassVar[str] = "token_bloom"
 
     @classmethod
-    def keys_by(cls, own: bytes) -> Callable[[Fragment], list[str]]:  # noqa: ARG003
+    def keys_by(cls, own: bytes) -> Callable[[Fragment], Sequence[Value]]:  # noqa: ARG003
         """The words that are surely whole in every value with a fragment."""
         return _keys
 
-    def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
-        """The distinct words."""
-        # Words of bytes that are no UTF-8 may share a text with others.
-        keys = sorted({bloom_key(word) for word in _tokens(values)})
-        return [key.encode() for key in keys]
+    def pieces(self, values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+        """The words."""
+        return _tokens(values)
 
 
-def _tokens(values: pa.LargeBinaryArray) -> list[bytes]:
-    """The distinct words."""
+def _tokens(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """The words, as often as they are there."""
     ends, data = text_layout(values)
     inside = _IN_TOKEN[data]
     if not inside.any():
-        return []
+        return values.slice(0, 0)
     begins = inside.copy()
     begins[1:] &= ~inside[:-1]
     # Two words meet where one value ends in a word and the next begins with one.
@@ -74,16 +74,14 @@ def _tokens(values: pa.LargeBinaryArray) -> list[bytes]:
     starts = before[begins] - 1
     offsets = np.append(starts, before[-1])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[inside])]
-    words = pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
-    distinct: list[bytes] = words.unique().to_pylist()
-    return distinct
+    return pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
 
 
-def _keys(fragment: Fragment) -> list[str]:
+def _keys(fragment: Fragment) -> list[bytes]:
     """The words that are surely whole in every value with the fragment."""
     text = fragment.text
     return [
-        bloom_key(word[0])
+        word[0]
         for word in _TOKEN.finditer(text)
         if (word.start() or fragment.begins)
         and (word.end() < len(text) or fragment.ends)
