@@ -153,10 +153,26 @@ TABLE: Final = (
     Mutant(
         "listed-by-upper-bound",
         "table.statistics.ends.IntegerEnds.among",
-        "first = np.searchsorted(wanted, low)",
-        "first = np.searchsorted(wanted, high)",
+        "first = search.places(low)",
+        "first = search.places(high)",
         "only listed values at the upper bound count",
         _ENDS,
+    ),
+    Mutant(
+        "place-of-a-mixed-bucket",
+        "table.statistics.sorted_search.SortedSearch.places",
+        "found != self._table[buckets + 1]",
+        "found > self._table[buckets + 1]",
+        "a key stands before all keys of its bucket",
+        ("tests/table/test_sorted_search.py",),
+    ),
+    Mutant(
+        "place-behind-the-list",
+        "table.statistics.sorted_search.SortedSearch.places",
+        "keys > most",
+        "keys >= most",
+        "the last key of a list stands behind it",
+        ("tests/table/test_sorted_search.py",),
     ),
     Mutant(
         "zone-by-low",
@@ -204,7 +220,7 @@ TABLE: Final = (
         "names.equals(known)",
         "len(names) == len(known)",
         "as many files as were indexed are taken for those files",
-        ("tests/table/test_table.py", *_STALE),
+        ("tests/table/test_matched.py",),
     ),
     Mutant(
         "every-row-by-number",
@@ -212,7 +228,7 @@ TABLE: Final = (
         "return np.array_equal(rows, np.arange(n_rows))",
         "return True",
         "rows in another order are taken for those of the manifest",
-        ("tests/table/test_table.py",),
+        ("tests/table/test_matched.py",),
     ),
     Mutant(
         "bounds-of-another-file",

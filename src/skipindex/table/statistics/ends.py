@@ -28,6 +28,7 @@ from skipindex.expressions.arrays import Ints, Mask, Words
 from skipindex.expressions.atoms import Value, Values
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.indexes.encoding.words import ByteStrings, WordKeys, compare
+from skipindex.table.statistics.sorted_search import SortedSearch
 
 Keys: TypeAlias = Ints | Words
 """Numbers in the order of the values that they stand for; equal values have one key."""
@@ -207,11 +208,11 @@ class IntegerEnds(Ends):
     def among(self, values: Values) -> tuple[Mask, Mask]:
         """As ``Ends.among``: all integers of a dense file may be among the values."""
         wanted = np.asarray(values, np.int64)
-        last = len(wanted) - 1
+        last, search = len(wanted) - 1, SortedSearch(wanted)
         only, some = np.zeros(len(self), bool), np.zeros(len(self), bool)
         for block in self._blocks_with(wanted):
             low, high = self.low[block], self.high[block]
-            first = np.searchsorted(wanted, low)
+            first = search.places(low)
             met = (first <= last) & (wanted[np.minimum(first, last)] <= high)
             some[block] = met
             # Between two integers there is only what lies between them.  As unsigned
@@ -262,8 +263,9 @@ class TextEnds(Ends):
         begin, end = bisect_left(values, least), bisect_right(values, most)
         texts = ByteStrings.of(values[begin:end])  # type: ignore[arg-type]
         last, wanted = len(texts) - 1, self._word_keys.keys(texts)
+        search = SortedSearch(wanted)
         for block in self._blocks_with(wanted):
-            first = self._first(block, wanted, texts)
+            first = self._first(block, search, wanted, texts)
             key, high = wanted[np.minimum(first, last)], self.keys[_HIGH][block]
             met = key < high
             tied = np.flatnonzero((key == high) & (first <= last))
@@ -272,10 +274,12 @@ class TextEnds(Ends):
             some[block] = met & (first <= last)
         return only, some
 
-    def _first(self, block: slice, wanted: Words, texts: ByteStrings) -> Ints:
+    def _first(
+        self, block: slice, search: SortedSearch, wanted: Words, texts: ByteStrings
+    ) -> Ints:
         """The place of the first value that is no less than each file's least."""
         low = self.keys[_LOW][block]
-        first = np.searchsorted(wanted, low)
+        first = search.places(low)
         at = np.flatnonzero(wanted[np.minimum(first, len(wanted) - 1)] == low)
         # Among the values with the key of the bound: [begin, end) halves each time.
         begin, end = first[at], np.searchsorted(wanted, low[at], "right")
