@@ -179,17 +179,13 @@ def _age(pack: PackInfo) -> tuple[bool, int]:
     return pack.order is None, pack.order or 0
 
 
-def entries_in_use(uses: Sequence[BlobUse], refs: Refs, n_files: int) -> set[int]:
+def entries_in_use(uses: Sequence[BlobUse], n_files: int) -> set[int]:
     """Which blobs are the newest of their index for a file, by place in ``uses``.
 
     Args:
         uses: all blobs, newest pack last.
-        refs: of all files.
         n_files: in the manifest.
     """
-    several = refs.counts(n_files) > 1
-    if not several.any():  # nothing is superseded
-        return {at for at, use in enumerate(uses) if len(use.rows)}
     covered: dict[tuple[str, str], np.ndarray] = {}
     found = set()
     for at in reversed(range(len(uses))):

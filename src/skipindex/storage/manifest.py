@@ -243,9 +243,14 @@ class Manifest:
 
     def without_unused_packs(self) -> Manifest:
         """Drop superseded blobs' files, then packs that serve no file."""
+        refs = self.refs()
+        if not (refs.counts(len(self)) > 1).any():  # nothing is superseded
+            has_blobs = np.array([bool(pack.blobs) for pack in self.packs], np.bool_)
+            serves = np.isin(np.arange(len(self.packs)), refs.packs)
+            return _with_packs(self, serves & has_blobs)
         uses = self.blobs()
         blobs: list[list[BlobEntry]] = [[] for _ in self.packs]
-        for at in sorted(entries_in_use(uses, self.refs(), len(self))):
+        for at in sorted(entries_in_use(uses, len(self))):
             blobs[uses[at].number].append(uses[at].entry)
         packs = [
             pack if len(mine) == len(pack.blobs) else replace(pack, blobs=tuple(mine))
