@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from skipindex.errors import CommitConflictError
-from skipindex.storage.file_system.location import FileInfo
+from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.names import published
 from skipindex.storage.manifest import Manifest, with_column
 from skipindex.storage.properties import TableProperties
@@ -52,9 +52,17 @@ class Replacement:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Replacement:
         """The inverse of ``to_json``; ``properties`` has checked the record."""
+        tags = record.get("tags", {})
+
+        def files(side: str) -> tuple[FileInfo, ...]:
+            return tuple(
+                FileInfo(path, size, mtime, tags.get(path))
+                for path, size, mtime in record[side]
+            )
+
         return cls(
-            tuple(FileInfo(*file) for file in record["old"]),
-            tuple(FileInfo(*file) for file in record["new"]),
+            files("old"),
+            files("new"),
             record["since"],
             record["publishing"],
             record.get("publication"),
@@ -69,6 +77,9 @@ class Replacement:
             "since": self.since,
             "publishing": self.publishing,
         }
+        tags = {f.path: f.tag for f in (*self.old, *self.new) if f.tag is not None}
+        if tags:
+            record["tags"] = tags
         if self.publication is not None:
             record["publication"] = self.publication
         if self.arrival:
@@ -81,7 +92,7 @@ class Replacement:
         The files that an arrival replaces are not looked at.
         """
         files = self.new if self.arrival else (*self.old, *self.new)
-        return next((f.path for f in files if there.get(f.path) != f), None)
+        return next((f.path for f in files if not f.is_same(there.get(f.path))), None)
 
 
 def _no_record(_: Replacement) -> None:
@@ -149,7 +160,7 @@ class Rewrites:
                 )
                 continue
             _remove(replacement.old, found)
-            found.update({file.path: file for file in replacement.new})
+            found.update({file.path: there[file.path] for file in replacement.new})
         return [found[path] for path in sorted(found)], notes
 
     def with_replaced(
@@ -212,7 +223,7 @@ class Rewrites:
 def _remove(files: Sequence[FileInfo], found: dict[str, FileInfo]) -> None:
     """Remove the files that are unchanged."""
     for file in files:
-        if found.get(file.path) == file:
+        if file.is_same(found.get(file.path)):
             del found[file.path]
 
 
@@ -222,9 +233,10 @@ def _by_hidden_names(
     """Let visible copies count by their hidden names, which the manifest knows."""
     for file in replacement.new:
         target = found.get(published(file.path))
-        if there.get(file.path) == file and target and target.size == file.size:
+        hidden = there.get(file.path)
+        if hidden and file.is_same(hidden) and target and target.size == file.size:
             del found[target.path]
-            found[file.path] = file
+            found[file.path] = hidden
 
 
 def _take_over(
@@ -234,14 +246,14 @@ def _take_over(
 
     An earlier version of this library published without a record.
     """
-    hidden = [file for file in replacement.new if there.get(file.path) == file]
+    hidden = [file for file in replacement.new if file.is_same(there.get(file.path))]
     others = [published(f.path) for f in replacement.new if f not in hidden]
     if not all(path in found for path in others):
         return False
     _remove(replacement.old, found)
     for file in hidden:
         found.pop(published(file.path), None)
-        found[file.path] = file
+        found[file.path] = there[file.path]
     return True
 
 
@@ -257,7 +269,7 @@ def with_moved(manifest: Manifest, moved: Mapping[str, FileInfo]) -> Manifest:
     """
     files = manifest.files
     places = [moved.get(path) for path in manifest.paths]
-    for name in ("path", "mtime"):
+    for name in ("path", "mtime", "tag"):
         values = files[name].to_pylist()
         there = [
             getattr(place, name) if place else value

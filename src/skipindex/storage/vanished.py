@@ -7,6 +7,7 @@ are forgotten and packs without a file are no longer named.
 
 from __future__ import annotations
 
+from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.manifest import Manifest
 
@@ -19,10 +20,10 @@ def without_vanished(manifest: Manifest, location: Location) -> Manifest:
     """
     if not len(manifest):
         return manifest
-    there = {(f.path, f.size, f.mtime) for f in location.list()}
-    names = ("path", "size", "mtime")
+    there = {file.path: file for file in location.list()}
+    names = ("path", "size", "mtime", "tag")
     marks = zip(*(manifest.files[name].to_pylist() for name in names), strict=True)
-    mask = [mark in there for mark in marks]
+    mask = [FileInfo(*mark).is_same(there.get(mark[0])) for mark in marks]
     if all(mask):
         return manifest
     left = manifest.only(mask)

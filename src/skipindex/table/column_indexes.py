@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.storage.blobs import BlobUse
+from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table.partitions.hive import PartitionColumn
 from skipindex.table.schema import ColumnInfo, Columns
@@ -162,7 +163,10 @@ def _is_of(stats: StatsColumn, domain: Domain) -> bool:
 
 
 def match(
-    manifest: Manifest, paths: Sequence[str], marks: Mapping[str, np.ndarray]
+    manifest: Manifest,
+    paths: Sequence[str],
+    marks: Mapping[str, np.ndarray],
+    tags: Sequence[str | None] = (),
 ) -> tuple[np.ndarray, list[str]]:
     """For every file its row in the manifest or -1, and why there is none.
 
@@ -170,14 +174,26 @@ def match(
         manifest: what was committed.
         paths: of the files as they are listed.
         marks: ``size`` and ``mtime`` of the files, which must be those committed.
+        tags: of the files, if they have any.  One that is committed must be the same,
+            and then the time to the second is enough (``FileInfo.is_same``).
     """
     known = {path: i for i, path in enumerate(manifest.paths)}
     rows = np.array([known.get(path, -1) for path in paths], np.int64)
     there = rows >= 0
     same = there.copy()
+    tagged = np.zeros(len(paths), np.bool_)
+    if any(tags):
+        now = pa.array(tags, pa.string())
+        then = take(manifest.files["tag"].combine_chunks(), rows)
+        tagged = np.asarray(pc.and_(now.is_valid(), then.is_valid()))
+        same &= np.asarray(pc.equal(now, then).fill_null(True))
     for name, now in marks.items():
-        then = manifest.files[name].to_numpy()
-        same[there] &= then[rows[there]] == now[there]
+        then = manifest.files[name].to_numpy()[rows[there]]
+        equal = then == now[there]
+        if name == "mtime" and tagged.any():
+            close = then // SECOND == now[there] // SECOND
+            equal |= close & tagged[there]
+        same[there] &= equal
     never = "never indexed" if len(manifest) else "the table has no index"
     changed = "changed since it was indexed"
     reasons = np.select([same, there], ["", changed], default=never)

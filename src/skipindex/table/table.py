@@ -107,7 +107,8 @@ class TableState:
         self._columns = self._columns_of(self.schema, observed.refused)
         marks = {"size": self.sizes, "mtime": self.mtimes}
         manifest = self.snapshot.manifest
-        self.rows, self.freshness = match(manifest, self.paths, marks)
+        tags = [found.tag for found in self.listing]
+        self.rows, self.freshness = match(manifest, self.paths, marks, tags)
         counts = manifest.files["n_rows"].combine_chunks()
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
         self._indexes = ColumnIndexes(

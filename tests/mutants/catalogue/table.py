@@ -87,8 +87,8 @@ TABLE: Final = (
     Mutant(
         "stale-files",
         "table.column_indexes.match",
-        "same[there] &= then[rows[there]] == now[there]",
-        "same[there] &= then[rows[there]] >= 0",
+        "same[there] &= equal",
+        "same[there] &= then >= 0",
         "a file that changed keeps its index: traps C-42 to C-45",
         _STALE,
     ),
@@ -196,5 +196,13 @@ TABLE: Final = (
         "column",
         "a plan asks indexes of a former state of a joined table",
         _ASSOCIATED,
+    ),
+    Mutant(
+        "tags-not-compared",
+        "table.column_indexes.match",
+        "pc.equal(now, then).fill_null(True)",
+        "now.is_valid()",
+        "an object that was overwritten within a second is skipped by its old index",
+        ("tests/storage/test_tags.py", "tests/storage/test_object_stores.py"),
     ),
 )
