@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.storage.moto_server import S3, moto_server
+from benchmarks.moto_server import S3, moto_server
 
 
 @pytest.fixture(scope="session")

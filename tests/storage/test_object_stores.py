@@ -16,15 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
+from benchmarks.moto_server import S3, SERVER_KEY, SERVER_SECRET
 from skipindex.build import task
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.storage.file_system import object_store
-from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.log import commit, newest_snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES
-from tests.storage.moto_server import S3, SERVER_KEY, SERVER_SECRET
+from skipindex.table import listing
 from tests.storage.test_log import add
 
 
@@ -313,3 +314,23 @@ def test_a_file_that_is_another_one_only_while_it_is_read_is_not_indexed(
     report = sx.build_indexes(place, {"x": "bitmap"}, workers=1)
     assert "recondition" in str(report)
     assert report.table.plan("x = 49999").paths == ["f.parquet"]
+
+
+def test_a_listing_that_a_commit_interrupts_is_made_again(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files and commit of one moment: else rewritten rows could count twice."""
+    place.write("f.parquet", parquet([1]))
+    commit(place, add("f.parquet"), operation="test")
+    whole = listing._listed_at_once(place)
+    assert whole is not None
+    assert whole[2].version == 0
+    original = Location.list
+
+    def interrupted(location: Location, folder: str = "") -> Iterator[FileInfo]:
+        found = list(original(location, folder))
+        commit(location, add("g"), operation="test")
+        return iter(found)
+
+    monkeypatch.setattr(Location, "list", interrupted)
+    assert listing._listed_at_once(place) is None

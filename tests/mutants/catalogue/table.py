@@ -205,4 +205,12 @@ TABLE: Final = (
         "an object that was overwritten within a second is skipped by its old index",
         ("tests/storage/test_tags.py", "tests/storage/test_object_stores.py"),
     ),
+    Mutant(
+        "listing-of-two-moments",
+        "table.listing._listed_at_once",
+        "len(versions) > 1",
+        "len(versions) > 3",
+        "files and commit of two moments go together",
+        ("tests/storage/test_object_stores.py",),
+    ),
 )

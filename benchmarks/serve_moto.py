@@ -10,8 +10,11 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    create_backend_app,
+)
 from moto.s3 import models
-from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 CLOCK = "-clock"
@@ -30,8 +33,10 @@ def main() -> None:
     """Serve; the first line of the output is the port."""
     app = DomainDispatcherApplication(create_backend_app)
     lock = threading.Lock()
-    time, stopped = models.utcnow, list[Any]()
-    models.utcnow = lambda: stopped[0] if stopped else time()
+    time, stopped = models.utcnow, list[Any]()  # type: ignore[attr-defined]
+    models.utcnow = (  # type: ignore[attr-defined]
+        lambda: stopped[0] if stopped else time()
+    )
 
     def one_at_a_time(environ: Any, start: Any) -> Iterable[bytes]:
         if environ["PATH_INFO"].startswith(f"/{CLOCK}/"):
