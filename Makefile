@@ -8,6 +8,8 @@ OUT ?= data/ssb
 SEED ?= 1
 ROUNDS ?= 200
 COUNT ?= 2000
+# Processes that share the tests; one of them has all those with Spark.
+JOBS ?= 2
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
 # Options of the matrix, such as MATRIX="--cell spark-3.5 --write".
@@ -18,7 +20,8 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout bench-spark test test-all test-matrix
+.PHONY: help setup ssb bench bench-layout bench-scale bench-spark test test-all
+.PHONY: test-matrix
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
 .DEFAULT_GOAL := help
@@ -46,8 +49,12 @@ bench-spark: $(STAMP)  ## time queries through Spark, plain and pruned (OUT=data
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
 		--scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
 
+bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside delta-rs (minutes)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	@$(BIN)/python -m benchmarks.scale
+
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
-	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow"
+	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadgroup
 
 test-all: $(STAMP)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest

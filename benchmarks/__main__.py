@@ -15,8 +15,8 @@ import benchmarks
 from benchmarks import _report
 
 _NO_BASELINE: Final = "no baseline on this machine yet (--save-baseline keeps one)"
-_ALONE: Final = frozenset({"layout", "spark"})
-"""What ``make bench-layout`` and ``make bench-spark`` run, as each takes long."""
+_ALONE: Final = frozenset({"layout", "scale", "spark"})
+"""What ``make bench-layout`` and its like run, as each takes long."""
 
 
 def names() -> list[str]:

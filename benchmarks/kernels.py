@@ -30,7 +30,7 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import domain_of
 from skipindex.indexes import EncodedColumn, Index, IndexSpec, index_type
 from skipindex.indexes.bit_slices.digits import Shape, pack_slices
-from skipindex.indexes.filters.hashing import fill
+from skipindex.indexes.filters.pybloom import fill
 from skipindex.storage.parts import MemoryParts
 from skipindex.table.summaries import summarize
 

@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -52,9 +53,15 @@ from ssb.star import (
 COUNTS: Final = (100, 1_000, 10_000, 50_000)
 MOST_MORE: Final = 1.1
 """Times of plain Spark that a query may take which can skip nothing."""
-WARM_UP: Final = 3
+WARM_UP: Final = 4
 """Rounds that are not counted, as the JVM compiles what runs often."""
-CONDITIONS: Final = {"skips nothing": "key >= 0", "skips all but one": "key = 1000"}
+FIRST: Final = 40
+"""Rounds on a table that is not told of: the JVM compiles for the first minute."""
+CONDITIONS: Final = {
+    "skips nothing": "key > -{}",
+    "skips all but one": "key >= 1000 AND key < 1000 + {}",
+}
+"""With a number that is another one for each query, so that no verdict is known."""
 _SCHEMA: Final = "key BIGINT, value DOUBLE"
 
 Ways = Mapping[str, Callable[[], DataFrame]]
@@ -105,9 +112,15 @@ def seconds_to_first_task(make: Callable[[], DataFrame]) -> float:
 
 
 def ways_of(spark: SparkSession, table: sx.Table, condition: str) -> dict[str, Ways]:
-    """The ways to define one query, on a new table and on one that is known."""
+    """The ways to define one query, on a new table and on one that is known.
+
+    Args:
+        spark: the session.
+        table: as ``make_table`` makes it.
+        condition: with a place for a number.
+    """
     path = table.location.spark_path()
-    text = f"SELECT value FROM many WHERE {condition}"  # noqa: S608 (ours)
+    numbers = count(1)
 
     def listed() -> DataFrame:
         return spark.read.schema(_SCHEMA).parquet(path)
@@ -117,14 +130,16 @@ def ways_of(spark: SparkSession, table: sx.Table, condition: str) -> dict[str, W
             spark.conf.set(SWITCH, on)
             if fresh:
                 listed().createOrReplaceTempView("many")
-            return spark.sql(text)
+            where = condition.format(next(numbers))
+            return spark.sql(f"SELECT value FROM many WHERE {where}")  # noqa: S608
 
         return make
 
     def read(*, fresh: bool) -> Callable[[], DataFrame]:
         def make() -> DataFrame:
             opened = sx.open_table(path) if fresh else table
-            return opened.plan(condition).read(spark).select("value")
+            where = condition.format(next(numbers))
+            return opened.plan(where).read(spark).select("value")
 
         return make
 
@@ -225,7 +240,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--files", type=int, nargs="*", default=list(COUNTS))
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--scale", type=float, default=1.0, help="of SSB; 0 for none")
     parser.add_argument("--out", type=Path, default=Path("data/ssb1"))
     options = parser.parse_args(arguments)
@@ -234,6 +249,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     spark = local_session("benchmarks", conf=conf)
     sx.enable(spark)
     with tempfile.TemporaryDirectory() as work:
+        first_task(spark, Path(work, "first"), 100, FIRST)
         for n_files in options.files:
             log(f"{n_files:,} files")
             folder = Path(work, f"many{n_files}")

@@ -49,6 +49,17 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if name in NEED_PYSPARK and find_spec("pyspark") is None else None
 
 
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Where processes share the tests, one of them has Spark and its session."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for the whole run, set up to start and stop quickly."""

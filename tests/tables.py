@@ -77,9 +77,9 @@ def newest_commit(folder: Path) -> Path:
 
 
 def newest_manifest(folder: Path) -> Path:
-    """The manifest of the newest commit."""
+    """The newest segment of the newest commit's manifest."""
     commit = json.loads(newest_commit(folder).read_bytes())["commit"]
-    return folder / MANIFESTS / str(commit["manifest"]["name"])
+    return folder / MANIFESTS / str(commit["segments"][-1]["name"])
 
 
 def rewrite_commit(folder: Path, **changes: Any) -> None:

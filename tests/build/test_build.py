@@ -29,7 +29,7 @@ from skipindex.errors import (
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, PACKS
-from skipindex.storage.log import latest_version, read_snapshot
+from skipindex.storage.log import FORMAT, latest_version, read_snapshot
 from skipindex.storage.manifest import Manifest
 from tests.tables import (
     build,
@@ -405,7 +405,7 @@ def test_an_index_on_a_type_that_has_none_is_one_sentence(tmp_path: Path) -> Non
 
 def test_a_builder_does_not_touch_a_newer_format(folder: Path) -> None:
     build(folder)
-    rewrite_commit(folder, format=2)
+    rewrite_commit(folder, format=FORMAT + 1)
     with pytest.raises(IndexVersionError, match="newer than ours"):
         sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
     assert version(folder) == 0

@@ -71,6 +71,9 @@ SPECS: list[IndexSpec] = [
     NGramBloom(n=2, error_rate=0.3),
     NGramBloom(n=5),
     TokenBloom(),
+    Bloom(hashing="pybloom"),
+    NGramBloom(hashing="pybloom"),
+    TokenBloom(hashing="pybloom"),
     KeySet(),
 ]
 

@@ -1,6 +1,6 @@
 """What is of all files of a pack, written once and read for ever.
 
-As ``test_golden``, for file maps and transposed filters: ``tests/golden/pack/v1``.
+As ``test_golden``, for file maps and transposed filters: ``tests/golden/pack``.
 """
 
 from __future__ import annotations
@@ -28,20 +28,24 @@ from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
 from tests.indexes.test_golden import GOLDEN, read_golden
 
-PACKS = GOLDEN / "pack" / "v1"
+PACKS = GOLDEN / "pack"
 WRITE = os.environ.get("SKIPINDEX_WRITE_GOLDEN") == "1"
 N_FILES = 12
 INT, STRING = Domain("int", bits=64), Domain("string")
 FILTERS: dict[str, tuple[IndexSpec, Domain]] = {
-    "bloom_int": (Bloom(), INT),
-    "bloom_string": (Bloom(error_rate=0.001), STRING),
-    "ngram_bloom": (NGramBloom(), STRING),
-    "token_bloom": (TokenBloom(), STRING),
+    "v1/bloom_int": (Bloom(hashing="pybloom"), INT),
+    "v1/bloom_string": (Bloom(error_rate=0.001, hashing="pybloom"), STRING),
+    "v1/ngram_bloom": (NGramBloom(hashing="pybloom"), STRING),
+    "v1/token_bloom": (TokenBloom(hashing="pybloom"), STRING),
+    "v2/bloom_int": (Bloom(), INT),
+    "v2/bloom_string": (Bloom(error_rate=0.001), STRING),
+    "v2/ngram_bloom": (NGramBloom(), STRING),
+    "v2/token_bloom": (TokenBloom(), STRING),
 }
 MAPS: dict[str, tuple[int, Domain]] = {
-    "map_int": (20, INT),
-    "map_bins": (4500, INT),
-    "map_string": (20, STRING),
+    "v1/map_int": (20, INT),
+    "v1/map_bins": (4500, INT),
+    "v1/map_string": (20, STRING),
 }
 CASES = [*FILTERS, *MAPS]
 
@@ -121,7 +125,7 @@ def write(path: Path, case: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     sizes = struct.pack(f"<{len(parts) + 1}I", len(parts), *map(len, parts))
     path.with_suffix(".bin").write_bytes(sizes + b"".join(parts))
-    record = {"case": case, "answers": answers(case, parts)}
+    record = {"case": path.name, "answers": answers(case, parts)}
     path.with_suffix(".json").write_text(json.dumps(record) + "\n")
 
 

@@ -15,6 +15,7 @@ A new writer is one more entry of ``WRITERS``.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -202,6 +203,18 @@ def _cut_newest(folder: Path) -> None:
         path.write_bytes(path.read_bytes()[:100])
 
 
+def _spoil_segment(at: int, spoil: Callable[[Path], None]) -> Damage:
+    """Spoil one segment that the newest commit names."""
+
+    def damage(folder: Path) -> None:
+        for path in _commits(folder)[-1:]:
+            segments = json.loads(path.read_text())["commit"]["segments"]
+            if segments:
+                spoil(folder / MANIFESTS / segments[at]["name"])
+
+    return damage
+
+
 def _lose(name: str) -> Damage:
     def damage(folder: Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -228,6 +241,8 @@ DAMAGES: Final[dict[str, Damage]] = {
     "all garbage": _all_garbage,
     "log lost": _lose(LOG),
     "manifests lost": _lose(MANIFESTS),
+    "first segment lost": _spoil_segment(0, Path.unlink),
+    "last segment flipped": _spoil_segment(-1, lambda path: flip(path, 300)),
     "packs lost": _lose(PACKS),
     "newest lost": _lose_newest(1),
     "newest two lost": _lose_newest(2),

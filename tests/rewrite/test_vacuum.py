@@ -17,7 +17,7 @@ from skipindex.errors import TableError
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from skipindex.storage.log import Snapshot, commit, latest_version
+from skipindex.storage.log import Snapshot, commit, latest_version, read_snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import Rewrites
@@ -28,6 +28,8 @@ from tests.rewrite.arrow_writer import (
     rows_of,
     seen_by_both,
 )
+from tests.rewrite.killing import Killed, killed_at
+from tests.storage.pieces import piece
 from tests.tables import build, put, set_mtime
 
 NOW = timedelta(0)
@@ -343,3 +345,73 @@ def test_a_file_that_changes_while_it_is_published_is_a_new_one(
     assert seen_by_both(folder) == (before, before)
     vacuum(folder, retention=NOW)
     assert seen_by_both(folder) == (before, before)
+
+
+def test_segments_that_a_commit_names_stay_and_the_others_go(tmp_path: Path) -> None:
+    """Each append names the segments of those before it."""
+    for i in range(30):
+        put(tmp_path / f"{i}.parquet", {"x": [i, i + 100]})
+        table = build(tmp_path, {"x": "bitmap"})
+    named = {segment.name for segment in table.snapshot.segments}
+    assert 1 < len(named) < 30
+    everything_there = {path.name for path in (tmp_path / MANIFESTS).iterdir()}
+    assert named < everything_there
+    assert not vacuum(tmp_path).deleted
+    assert {path.name for path in (tmp_path / MANIFESTS).iterdir()} == everything_there
+    vacuum(tmp_path, retention=NOW)
+    assert {path.name for path in (tmp_path / MANIFESTS).iterdir()} == named
+    for i in range(30):
+        assert sx.plan_files(f"x = {i}", table=tmp_path).paths == [f"{i}.parquet"]
+    age(tmp_path / "_skipindex", days=10)
+    (tmp_path / "7.parquet").unlink()
+    dead = build(tmp_path, {"x": "bitmap"}).snapshot
+    vacuum(tmp_path, retention=WEEK)
+    left = {path.name for path in (tmp_path / MANIFESTS).iterdir()}
+    assert {segment.name for segment in dead.segments} <= left
+    assert named <= left, "the newest of before the retention"
+
+
+def test_a_segment_that_no_commit_got_to_name_goes(tmp_path: Path) -> None:
+    put(tmp_path / "0.parquet", {"x": [1]})
+    build(tmp_path, {"x": "bitmap"})
+    put(tmp_path / "1.parquet", {"x": [2]})
+    named = {path.name for path in (tmp_path / MANIFESTS).iterdir()}
+    for step in range(10):
+        with pytest.raises(Killed), killed_at(step, after=False) as calls:
+            build(tmp_path, {"x": "bitmap"})
+        if calls[-1] == "write_new":
+            break
+    assert {path.name for path in (tmp_path / MANIFESTS).iterdir()} > named
+    assert sx.plan_files("x = 1", table=tmp_path).paths == ["0.parquet", "1.parquet"]
+    vacuum(tmp_path, retention=NOW)
+    assert {path.name for path in (tmp_path / MANIFESTS).iterdir()} == named
+    assert sx.plan_files("x = 7", table=tmp_path).paths == ["1.parquet"]
+
+
+def test_a_tiny_table_of_many_commits_takes_little_space(tmp_path: Path) -> None:
+    """Without a vacuum in proportion to what was done, after one to what is there."""
+    location = Location(str(tmp_path))
+
+    def space() -> int:
+        ours = (tmp_path / "_skipindex").rglob("*")
+        return sum(path.stat().st_size for path in ours if path.is_file())
+
+    spaces = []
+    for i in range(201):
+        fresh = piece({f"f{i % 50}": i + 1}, {"x": [0]}, low=i)
+
+        def change(
+            base: Snapshot, fresh: Manifest = fresh
+        ) -> tuple[Manifest, TableProperties]:
+            return base.manifest.merge(fresh), base.properties
+
+        newest = commit(location, change, operation="test")
+        spaces.append(space())
+    assert spaces[200] - spaces[100] < 1.5 * (spaces[100] - spaces[0])
+    assert len(newest.manifest) == 50
+    whole = len(newest.manifest.to_bytes())
+    for path in (tmp_path / "_skipindex").rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    vacuum(location, retention=NOW)
+    assert space() < 4 * whole
+    assert read_snapshot(location).manifest.files.equals(newest.manifest.files)

@@ -11,8 +11,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import BuildError
-from skipindex.storage.file_system.clock import Clock
-from skipindex.storage.file_system.file_info import SECOND, FileInfo
+from skipindex.storage.file_system.file_info import SECOND, Clock, FileInfo
 from skipindex.storage.file_system.location import Location
 from tests.tables import put
 
@@ -27,15 +26,14 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return pauses
 
 
-def clock(monkeypatch: pytest.MonkeyPatch, times: Sequence[int]) -> Clock:
+def clock(times: Sequence[int]) -> Clock:
     """A clock that shows these times, in seconds, the last one for ever."""
     left = list(times)
 
-    def now(_: Location) -> int:
+    def now() -> int:
         return (left.pop(0) if len(left) > 1 else left[0]) * SECOND
 
-    monkeypatch.setattr(Location, "now", now)
-    return Clock(Location("/nowhere"))
+    return Clock(now)
 
 
 @pytest.mark.parametrize(
@@ -50,26 +48,23 @@ def clock(monkeypatch: pytest.MonkeyPatch, times: Sequence[int]) -> Clock:
     ],
 )
 def test_a_tick_that_goes_on_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
     paused: list[float],
     times: Sequence[int],
     has_passed: bool,
     n_pauses: int,
 ) -> None:
     """The same tick is not enough: another write would have the same time."""
-    assert clock(monkeypatch, times).has_passed(FILE) is has_passed
+    assert clock(times).has_passed(FILE) is has_passed
     assert len(paused) == n_pauses
 
 
-def test_a_tag_needs_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tag_needs_no_time() -> None:
     tagged = FileInfo("f", 1, 5 * SECOND, "tag")
-    assert clock(monkeypatch, [5]).has_passed(tagged)
+    assert clock([5]).has_passed(tagged)
 
 
-def test_one_look_serves_many_files(
-    monkeypatch: pytest.MonkeyPatch, paused: list[float]
-) -> None:
-    one = clock(monkeypatch, [9, 1])
+def test_one_look_serves_many_files(paused: list[float]) -> None:
+    one = clock([9, 1])
     assert all(one.has_passed(FileInfo("f", 1, i * SECOND)) for i in range(9))
     assert not paused
 

@@ -87,7 +87,8 @@ def test_a_commit_is_small_json_that_people_can_read(tmp_path: Path) -> None:
     record = json.loads(newest_commit(tmp_path).read_text())["commit"]
     assert record["operation"] == "build"
     assert record["format"] == FORMAT
-    assert record["manifest"]["size"] == newest_manifest(tmp_path).stat().st_size
+    (segment,) = record["segments"]
+    assert segment["size"] == newest_manifest(tmp_path).stat().st_size
 
 
 def test_writers_at_the_same_time_lose_nothing(location: Location) -> None:
@@ -159,7 +160,9 @@ def test_who_is_always_slower_gives_up_with_one_sentence(
         return False
 
     monkeypatch.setattr(Location, "write_new", taken)
-    monkeypatch.setattr("skipindex.storage.log.time.sleep", lambda seconds: None)
+    monkeypatch.setattr(
+        "skipindex.storage.log.commits.time.sleep", lambda seconds: None
+    )
     with pytest.raises(CommitConflictError, match="build: other writers") as error:
         commit(location, add("f"), operation="build")
     assert len(tried) == 50
@@ -234,7 +237,7 @@ def test_a_commit_that_was_cut_off_is_corrupt(tmp_path: Path, length: int) -> No
 def test_a_commit_whose_keys_are_missing_is_corrupt(tmp_path: Path) -> None:
     location = Location(str(tmp_path))
     commit(location, add("f"), operation="test")
-    rewrite_commit(tmp_path, manifest={"name": "nowhere.arrow"})
+    rewrite_commit(tmp_path, segments=[{"name": "nowhere.arrow"}])
     with pytest.raises(CorruptIndexError, match="commit 0 cannot be read"):
         read_snapshot(location)
 
@@ -251,7 +254,7 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     location = Location(str(tmp_path))
     commit(location, add("f"), operation="test")
     rewrite_commit(tmp_path, format=FORMAT + 1)
-    with pytest.raises(IndexVersionError, match=r"format 2.*newer than ours \(1\)"):
+    with pytest.raises(IndexVersionError, match=r"format 3.*newer than ours \(2\)"):
         read_snapshot(location)
 
 

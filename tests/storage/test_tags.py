@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.associated import fingerprint_of
 from skipindex.storage.file_system.file_info import FileInfo
+from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.manifest import Manifest, with_column
 from skipindex.storage.properties import check_replacements
 from skipindex.storage.replacements import Replacement, with_moved
@@ -65,9 +65,9 @@ def manifest_of(*files: FileInfo) -> Manifest:
 
 def match_one(then: FileInfo, now: FileInfo) -> bool:
     """Whether a plan finds ``then`` in a manifest for a file that is listed ``now``."""
-    marks = {"size": np.array([now.size]), "mtime": np.array([now.mtime])}
-    rows, reasons = match(manifest_of(then), [now.path], marks, [now.tag])
-    assert bool(rows[0] < 0) is bool(reasons[0])
+    listing = FileList.of([now])
+    rows, is_known = match(manifest_of(then), listing.names, listing.marks)
+    assert bool(is_known[0]) is (then.path == now.path)
     return bool(rows[0] >= 0)
 
 

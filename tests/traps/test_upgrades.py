@@ -4,15 +4,21 @@
 top slices and no hidden copies of files.  Its files 0 to 2 are indexed on ``n``, ``s``
 and ``x``, nothing is known of ``unasked``, and file 3 came after the build.  The bytes
 are never written anew; only the modification marks are, as git does not keep them.
+
+``tests/golden/table/segments`` is of format 2.  Files 0 to 8 were built on ``x`` and
+``s``, then 9 was appended, 0 overwritten and 5 deleted, with a build after each.  File
+10 came last.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,9 +33,16 @@ from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from tests.oracle import matching
-from tests.tables import build, kept, put_all, rewrite_commit, set_mtime
+from tests.tables import (
+    build,
+    kept,
+    newest_commit,
+    put_all,
+    rewrite_commit,
+    set_mtime,
+)
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "table" / "without_file_maps"
+TABLES = Path(__file__).parents[1] / "golden" / "table"
 WRITTEN = 1_600_000_000.0
 """Seconds since 1970: the modification mark of all its files."""
 
@@ -65,7 +78,12 @@ BUILDS = ("a kind of today", "an older kind", "statistics of another column")
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    folder = shutil.copytree(GOLDEN, tmp_path / "table")
+    return written("without_file_maps", tmp_path / "table")
+
+
+def written(name: str, folder: Path) -> Path:
+    """A copy of a golden table, with the marks that its files had."""
+    shutil.copytree(TABLES / name, folder)
     for path in folder.glob("*.parquet"):
         set_mtime(path, WRITTEN)
     return folder
@@ -193,9 +211,86 @@ def forget(folder: Path, name: str) -> None:
 
 
 def test_trap_c48_a_table_of_a_newer_version_is_not_empty(older: Path) -> None:
-    rewrite_commit(older, format=2)
+    rewrite_commit(older, format=3)
     for condition in (*ANSWERS, *UNASKED):
         plan = check(older, condition)
         assert plan.paths == EVERY, condition
         assert plan.count_bounds == (0, None), condition
-        assert "format 2, newer than ours (1)" in plan.notes[0]
+        assert "format 3, newer than ours (2)" in plan.notes[0]
+
+
+@pytest.mark.parametrize(
+    "upgrade", [name for name in UPGRADES if name != "nothing is done"]
+)
+def test_a_table_of_format_1_is_upgraded_by_the_next_commit(
+    older: Path, upgrade: str
+) -> None:
+    """An old library refuses it from then on, by its number."""
+    then = json.loads(newest_commit(older).read_text())["commit"]
+    assert (then["format"], "segments" in then) == (1, False)
+    before = sx.open_table(older)
+    assert len(before.snapshot.segments) == 1
+    UPGRADES[upgrade](older)
+    now = json.loads(newest_commit(older).read_text())["commit"]
+    assert (now["format"], "manifest" in now) == (2, False)
+    for condition in ANSWERS:
+        check(older, condition)
+
+
+def test_the_manifest_of_format_1_is_the_first_segment_of_format_2(older: Path) -> None:
+    """An append does not write again what the old version wrote."""
+    entry = json.loads(newest_commit(older).read_text())["commit"]["manifest"]
+    before = sx.open_table(older).snapshot.manifest
+
+    def unread(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        rows = [
+            {**base.manifest.files.to_pylist()[0], "path": f"{i}"} for i in range(4)
+        ]
+        bare = [{**row, "packs": [], "slots": []} for row in rows]
+        return base.manifest.merge(Manifest.of_files(bare, {}, ())), base.properties
+
+    commit(location_of(older), unread, operation="test")
+    snapshot = sx.open_table(older).snapshot
+    first, second = snapshot.segments
+    assert (first.name, first.size, first.crc) == (
+        entry["name"], entry["size"], entry["crc32c"],
+    )  # fmt: skip
+    assert (first.n_rows, first.n_live, second.n_rows) == (len(before), 3, 4)
+    assert snapshot.manifest.take(np.arange(3)).files.equals(before.files)
+
+
+SEGMENTS = {
+    "x = 502": ["0.parquet", "10.parquet"],
+    "x = 53": ["10.parquet"],
+    "x = 91": ["10.parquet", "9.parquet"],
+    "x >= 500": ["0.parquet", "10.parquet"],
+    "s = 'v3' AND x < 12": ["1.parquet", "10.parquet"],
+    "x = 0": ["10.parquet"],
+    "x IN (1, 21, 88)": ["10.parquet", "2.parquet"],
+    "s IS NULL": ["10.parquet"],
+}
+"""The files that the version which wrote the table of segments kept."""
+
+
+@pytest.mark.parametrize("upgrade", UPGRADES)
+def test_a_table_of_segments_answers_as_it_did(tmp_path: Path, upgrade: str) -> None:
+    folder = written("segments", tmp_path / "table")
+    if upgrade == "nothing is done":
+        segments = sx.open_table(folder).snapshot.segments
+        assert [(one.n_rows, one.n_live) for one in segments] == [
+            (9, 7),
+            (1, 1),
+            (1, 1),
+        ]
+    elif upgrade in BUILDS:
+        build(folder, {"x": "bitmap", "s": "ngram_bloom"})
+    else:
+        UPGRADES[upgrade](folder)
+    for condition, kept_then in SEGMENTS.items():
+        plan = check(folder, condition)
+        is_new = upgrade in BUILDS  # the last file is indexed now
+        files = [path for path in kept_then if not (is_new and path == "10.parquet")]
+        if upgrade == "an index is dropped" and "s" in condition:
+            assert set(files) <= set(plan.paths), condition
+        else:
+            assert plan.paths == files, condition

@@ -61,9 +61,9 @@ def planned(table: sx.Table, spark: SparkSession) -> int:
         table.plan(sf.col("city") == 7, without="bloom", workers=1),
     ]
     for plan in plans:
-        paths: list[str] = plan.paths
-        tasks: list[FileTask] = plan.tasks
-        skipped: list[SkippedFile] = plan.skipped
+        paths: Sequence[str] = plan.paths
+        tasks: Sequence[FileTask] = plan.tasks
+        skipped: Sequence[SkippedFile] = plan.skipped
         proofs: list[Sequence[Evidence]] = [file.evidence for file in skipped]
         verdicts: list[Verdict] = [task.verdict for task in tasks]
         report: VerifyReport = plan.verify(sample=0.5, spark=spark)

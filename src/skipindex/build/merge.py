@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from skipindex.build.merged_packs import Merger, Move
 from skipindex.build.tiers import (
     MAX_BYTES,
@@ -19,7 +21,7 @@ from skipindex.build.tiers import (
     small,
     worn,
 )
-from skipindex.storage.blobs import spec_key
+from skipindex.storage.blobs import Refs, spec_key
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -110,8 +112,10 @@ def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
     A file that has changed since, or whose packs have, stays as it is.  An index that
     was dropped since does not come back.
     """
-    names = [pack.name for pack in base.packs]
-    refs, identities, packs = base.refs(), base.identities(), list(base.packs)
+    packs, refs = list(base.packs), base.refs()
+    names = np.array([pack.name for pack in packs], object)
+    replaced: np.ndarray = np.zeros(len(refs), np.bool_)
+    fresh = []
     for move in moves:
         alive = {
             (blob.meta.column, spec_key(blob.meta.spec))
@@ -125,12 +129,21 @@ def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
             if (blob.meta.column, spec_key(blob.meta.spec)) in alive
         )
         packs.append(replace(move.pack, blobs=blobs))
-        for row, identity in enumerate(identities):
-            slot = move.slots.get(identity)
-            if slot is None:
-                continue
-            old = {(names[p], s) for p, s in refs[row] if names[p] in move.old}
-            if old and old <= move.refs[identity]:
-                left = [(p, s) for p, s in refs[row] if names[p] not in move.old]
-                refs[row] = [*left, (len(packs) - 1, slot)]
-    return base.with_refs(tuple(packs), refs)
+        rows = base.rows_of([path for path, *_ in move.slots])
+        is_old = np.isin(names, list(move.old))[refs.packs] & np.isin(refs.rows, rows)
+        old: dict[int, set[tuple[str, int]]] = {}
+        for at in np.flatnonzero(is_old).tolist():
+            place = names[refs.packs[at]], int(refs.slots[at])
+            old.setdefault(int(refs.rows[at]), set()).add(place)
+        there = list(old)
+        identity_of = dict(zip(there, base.identities(there), strict=True))
+        moved = [
+            row
+            for row, places in old.items()
+            if places <= move.refs.get(identity_of[row], set())
+        ]
+        replaced |= is_old & np.isin(refs.rows, moved)
+        slots = [move.slots[identity_of[row]] for row in moved]
+        numbers = [len(packs) - 1] * len(moved)
+        fresh.append(Refs(*(np.array(c, np.int64) for c in (moved, numbers, slots))))
+    return base.with_refs(tuple(packs), Refs.concat([refs.where(~replaced), *fresh]))

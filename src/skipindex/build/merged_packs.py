@@ -33,7 +33,7 @@ from skipindex.indexes.interface import UNUSABLE
 from skipindex.storage.blobs import BlobUse, PackInfo
 from skipindex.storage.damage import damage_of_blob
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.manifest import Identity, Manifest, Ref
+from skipindex.storage.manifest import Identity, Manifest
 from skipindex.storage.pack import BlobBuilder, BlobMeta, PackWriter
 from skipindex.table import TableState
 
@@ -69,7 +69,7 @@ class _File:
 
     identity: Identity
     n_rows: int
-    refs: Sequence[Ref]
+    refs: Sequence[tuple[int, int]]
 
     @property
     def footer_crc(self) -> int:
@@ -150,16 +150,25 @@ class Merger:
         files and not of another, the other's in an older pack would look superseded.
         """
         alike: dict[frozenset[IndexKey], list[_File]] = {}
-        counts = np.maximum(self.manifest.files["n_rows"].to_numpy(), 0).tolist()
-        rows = zip(
-            self.manifest.identities(), counts, self.manifest.refs(), strict=True
+        refs = self.manifest.refs()
+        refs = refs.where(np.isin(refs.packs, list(chosen)))
+        rows, first = np.unique(refs.rows, return_index=True)
+        pairs = list(zip(refs.packs.tolist(), refs.slots.tolist(), strict=True))
+        stops = [*first.tolist(), len(pairs)][1:]
+        counts = np.maximum(self.manifest.files["n_rows"].to_numpy()[rows], 0)
+        keys_of = {number: index_keys(self.manifest.packs[number]) for number in chosen}
+        files = zip(
+            self.manifest.identities(rows.tolist()),
+            counts.tolist(),
+            first.tolist(),
+            stops,
+            strict=True,
         )
-        for identity, n_rows, refs in rows:
-            mine = [(p, slot) for p, slot in refs if p in chosen]
-            if mine:
-                keys = [index_keys(self.manifest.packs[p]) for p, _ in mine]
-                file = _File(identity, n_rows, mine)
-                alike.setdefault(frozenset().union(*keys), []).append(file)
+        for identity, n_rows, start, stop in files:
+            mine = pairs[start:stop]
+            keys = [keys_of[number] for number, _ in mine]
+            file = _File(identity, n_rows, mine)
+            alike.setdefault(frozenset().union(*keys), []).append(file)
         return [
             self._write_one(files)
             for every in alike.values()

@@ -105,9 +105,8 @@ def without_packs(
     manifest: Manifest, left: Callable[[Identity], Collection[str]]
 ) -> Manifest:
     """The manifest once each data file has left the packs that ``left`` names."""
-    names = [pack.name for pack in manifest.packs]
-    refs = [
-        [ref for ref in mine if names[ref[0]] not in left(identity)]
-        for identity, mine in zip(manifest.identities(), manifest.refs(), strict=True)
-    ]
-    return manifest.with_refs(manifest.packs, refs)
+    refs, names = manifest.refs(), [pack.name for pack in manifest.packs]
+    leaves = [left(identity) for identity in manifest.identities()]
+    pairs = zip(refs.rows.tolist(), refs.packs.tolist(), strict=True)
+    stay = np.array([names[p] not in leaves[row] for row, p in pairs], np.bool_)
+    return manifest.with_refs(manifest.packs, refs.where(stay))

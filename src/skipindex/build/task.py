@@ -19,7 +19,7 @@ from skipindex.errors import StorageError, TableError, UnsupportedTypeError, fir
 from skipindex.indexes import spec_to_json
 from skipindex.indexes.file_map import ValueSpans
 from skipindex.storage.blobs import PackInfo, spec_key
-from skipindex.storage.file_system.clock import Clock
+from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import UNREADABLE, DataFile, column_reader
@@ -57,7 +57,7 @@ def run_task(task: BuildTask) -> bytes:
     domains = {column.name: column.domain for column in task.columns}
     packs: list[PackInfo] = []
     dimensions = Dimensions()
-    clock = Clock(task.location)
+    clock = Clock(task.location.now)
 
     def close_pack() -> None:
         nonlocal pack

@@ -12,6 +12,7 @@ from skipindex.planner.evidence import ConditionReport, Evidence, SkippedFile
 from skipindex.planner.file_tasks import FileTask
 from skipindex.planner.sql.moment import Moment
 from skipindex.planner.stages.evaluation import Evaluation
+from skipindex.planner.stages.lazy_list import LazyList
 from skipindex.planner.stages.limit import RowLimit
 from skipindex.planner.stages.planning_stages import STAGES
 from skipindex.planner.stages.records import Stage
@@ -33,9 +34,9 @@ class Explainable(Protocol):
     @property
     def paths(self) -> Sequence[str]: ...
     @property
-    def tasks(self) -> Sequence[FileTask]: ...
+    def tasks(self) -> LazyList[FileTask]: ...
     @property
-    def skipped(self) -> Sequence[SkippedFile]: ...
+    def skipped(self) -> LazyList[SkippedFile]: ...
     @property
     def conditions(self) -> Sequence[ConditionReport]: ...
     @property
@@ -86,7 +87,7 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         "limit": plan.row_limit.limit,
         "order_by": list(map(str, plan.row_limit.order_by)),
         "count_bounds": plan.count_bounds,
-        "files": plan.paths,
+        "files": list(plan.paths),
         "tasks": [task.to_dict() for task in plan.tasks],
         "skipped": [skipped.to_dict() for skipped in plan.skipped],
         "conditions": [condition.to_dict() for condition in plan.conditions],
@@ -196,12 +197,12 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         )
     i = table.paths.index(path)
     against: tuple[Evidence, ...] = ()
-    task = next((task for task in plan.tasks if task.path == path), None)
+    task, skipped = plan.tasks.of_file(i), plan.skipped.of_file(i)
     if task is not None:
         verdict = f"read, {task.verdict.value}"
         reason = f"still to be checked: {task.residual}"
     else:
-        (skipped,) = (one for one in plan.skipped if one.path == path)
+        assert skipped is not None
         verdict, reason = f"skipped by {skipped.stage}", skipped.reason
         against = skipped.evidence
 

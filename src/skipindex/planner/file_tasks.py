@@ -5,10 +5,11 @@ A residual is TRUE for the same rows of its file as the whole predicate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+import numpy as np
 
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
@@ -56,9 +57,7 @@ class FileTask:
         return {**plain, "verdict": self.verdict.value}
 
 
-def tasks_of(
-    found: Evaluation, counts: RowCounts, files: Iterable[int]
-) -> list[FileTask]:
+def tasks_of(found: Evaluation, counts: RowCounts, files: np.ndarray) -> list[FileTask]:
     """The tasks of reading ``files``, by their positions in the table.
 
     Args:
@@ -67,7 +66,7 @@ def tasks_of(
         files: those that are read.
     """
     texts: dict[BoundPredicate, str] = {}
-    return [_task_of(found, counts, file, texts) for file in files]
+    return [_task_of(found, counts, file, texts) for file in files.tolist()]
 
 
 def _task_of(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.moment import Moment, MomentConstant, at_moment
 from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.evaluation import Evaluation
+from skipindex.planner.stages.lazy_list import LazyList
 from skipindex.planner.stages.limit import (
     EVERYTHING,
     Needed,
@@ -124,7 +125,8 @@ class Plan:
         self.columns = columns
 
     def __repr__(self) -> str:
-        return f"Plan({len(self.paths)} of {len(self.table)} files, {self.where!r})"
+        n_read = np.count_nonzero(self._is_read)
+        return f"Plan({n_read} of {len(self.table)} files, {self.where!r})"
 
     @property
     def table(self) -> TableState:
@@ -137,14 +139,19 @@ class Plan:
         return self.evaluation.tree
 
     @property
-    def paths(self) -> list[str]:
+    def paths(self) -> LazyList[str]:
         """The files to read, relative to the table, without duplicates."""
-        return [self.table.paths[i] for i in np.flatnonzero(self._is_read)]
+        return LazyList(np.flatnonzero(self._is_read), self.table.paths_at)
 
     @property
-    def files(self) -> list[str]:
+    def files(self) -> LazyList[str]:
         """The files to read, as full paths for ``spark.read``."""
-        return [self.table.location.spark_path(path) for path in self.paths]
+        table = self.table
+
+        def full(files: np.ndarray) -> list[str]:
+            return list(map(table.location.spark_path, table.paths_at(files)))
+
+        return LazyList(np.flatnonzero(self._is_read), full)
 
     @property
     def stages(self) -> list[Stage]:
@@ -167,20 +174,22 @@ class Plan:
         declared = self.evaluation.problems
         return [*table.notes, *declared, *gaps, *unused]
 
-    @cached_property
-    def tasks(self) -> list[FileTask]:
+    @property
+    def tasks(self) -> LazyList[FileTask]:
         """The files to read, with what is known of them."""
-        files = np.flatnonzero(self._is_read).tolist()
-        return tasks_of(self.evaluation, self.row_counts, files)
+        make = partial(tasks_of, self.evaluation, self.row_counts)
+        return LazyList(np.flatnonzero(self._is_read), make)
 
-    @cached_property
-    def skipped(self) -> list[SkippedFile]:
+    @property
+    def skipped(self) -> LazyList[SkippedFile]:
         """The files that are not read, each with its proof."""
         beyond = "" if self.row_limit.limit is None else self._limit[0].reason
-        return [
-            skipped_file(self.evaluation, int(i), limit=beyond)
-            for i in np.flatnonzero(~self._is_read)
-        ]
+
+        def proofs(files: np.ndarray) -> list[SkippedFile]:
+            found = self.evaluation
+            return [skipped_file(found, i, limit=beyond) for i in files.tolist()]
+
+        return LazyList(np.flatnonzero(~self._is_read), proofs)
 
     @property
     def conditions(self) -> list[ConditionReport]:

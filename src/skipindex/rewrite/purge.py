@@ -42,6 +42,18 @@ def forget(location: Location, opened: Callable[[], TableState]) -> list[str]:
         Packs that could not be read, and so were dropped.
     """
     _commit_live(location)
+    notes = _forget_packs(location, opened)
+    if any(segment.dead for segment in newest_for_writer(location).segments):
+        commit(location, _as_it_is, operation="purge", forget=True)
+    return notes
+
+
+def _as_it_is(base: Snapshot) -> tuple[Manifest, TableProperties]:
+    return base.manifest, base.properties
+
+
+def _forget_packs(location: Location, opened: Callable[[], TableState]) -> list[str]:
+    """Write packs anew that hold more than what is in use, or give them up."""
     impure = _impure(location)
     if not impure:
         return []
@@ -85,6 +97,7 @@ def _commit_live(location: Location) -> None:
     manifest, properties = live(base)
     if (
         base.damaged is not None
+        or base.lost
         or len(manifest) < len(base.manifest)
         or properties != base.properties
     ):

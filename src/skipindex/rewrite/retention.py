@@ -11,8 +11,14 @@ from typing import Final
 
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import MANIFESTS, PACKS, is_commit, version_of
-from skipindex.storage.log import Snapshot, read_snapshot
+from skipindex.storage.file_system.names import PACKS, is_commit, version_of
+from skipindex.storage.log import (
+    Segment,
+    Snapshot,
+    read_file,
+    read_snapshot,
+    segments_of,
+)
 
 NS: Final = 1_000_000_000
 """Nanoseconds of a second, in which modification marks count."""
@@ -36,6 +42,7 @@ def referenced(
         since: when the retention began, in seconds since 1970.
     """
     needed = hidden_files(newest)
+    seen: set[str] = set()
     commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)
     recent = [f for f in commits if f.mtime > since * NS]
     older = [f for f in commits if f.mtime <= since * NS]
@@ -43,10 +50,27 @@ def referenced(
         recent.append(older[-1])
     for file in {*commits[-1:], *(recent if keep else ())}:
         needed.add(file.path)
+        version = version_of(file.path.rpartition("/")[2])
+        assert version is not None
         with contextlib.suppress(CorruptIndexError):
-            version = version_of(file.path.rpartition("/")[2])
-            needed |= parts_of(read_snapshot(location, version))
+            if file in commits[-1:]:
+                needed |= parts_of(read_snapshot(location, version))
+            else:
+                for segment in segments_of(location, version):
+                    needed |= _parts_of_segment(location, segment, seen)
     return needed
+
+
+def _parts_of_segment(location: Location, segment: Segment, seen: set[str]) -> set[str]:
+    """Paths of a segment and of all packs that it names, unless it was ``seen``."""
+    if segment.name in seen:
+        return set()
+    seen.add(segment.name)
+    found = {segment.path}
+    with contextlib.suppress(CorruptIndexError):
+        packs = read_file(location, segment).packs
+        found |= {f"{PACKS}/{pack.name}" for pack in packs}
+    return found
 
 
 def hidden_files(snapshot: Snapshot) -> set[str]:
@@ -57,6 +81,7 @@ def hidden_files(snapshot: Snapshot) -> set[str]:
 
 
 def parts_of(snapshot: Snapshot) -> set[str]:
-    """Paths of the manifest and the packs of a commit."""
+    """Paths of the segments and the packs of a commit."""
+    segments = (*snapshot.segments, *(one.segment for one in snapshot.lost))
     packs = {f"{PACKS}/{pack.name}" for pack in snapshot.manifest.packs}
-    return {f"{MANIFESTS}/{snapshot.manifest_name}", *packs}
+    return {*(segment.path for segment in segments), *packs}

@@ -162,11 +162,11 @@ class _Run:
     def sweep(self, *, dry_run: bool, purge: bool) -> None:
         """Delete what no commit refers to.
 
-        While the newest commit is damaged it is not known what it refers to: then all
-        is left until another is committed.
+        While the newest commit or one of its segments is damaged it is not known what
+        it refers to: then all is left until another is committed.
         """
         self._snapshot = _newest(self._location)
-        if self._snapshot.damaged is not None:
+        if self._snapshot.damaged is not None or self._snapshot.lost:
             return
         cutoff = time.time() - self._keep
         young = time.time() - max(self._keep, _LOG_AGE)

@@ -25,7 +25,7 @@ from skipindex.storage.file_system.names import (
     is_hidden_copy,
     version_of,
 )
-from skipindex.storage.log import read_snapshot
+from skipindex.storage.log import Snapshot, read_snapshot
 from skipindex.table import TableState, open_state, status_of
 
 
@@ -98,13 +98,14 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
     """What is damaged of the log, and all that its commits refer to."""
     damaged = list(table.notes)
     needed: set[str] = set()
+    snapshot: Snapshot | None = None
     for file in (file for file in listing if is_commit(file.path)):
         needed.add(file.path)
         try:
             if table.location.read(file.path) == BLANK:
                 continue
             version = version_of(file.path.rpartition("/")[2])
-            snapshot = read_snapshot(table.location, version)
+            snapshot = read_snapshot(table.location, version, known=snapshot)
         except (OSError, SkipIndexError) as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 continue  # vacuum takes the manifests of older commits
@@ -112,6 +113,12 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
                 damaged.append(f"{file.path}: {error}")
             continue
         needed |= parts_of(snapshot) | hidden_files(snapshot)
+        damaged += [
+            str(one)
+            for one in snapshot.lost
+            if not isinstance(one.error.__cause__, FileNotFoundError)
+            and not any(one.segment.name in note for note in damaged)
+        ]
     return damaged, needed
 
 

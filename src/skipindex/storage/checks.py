@@ -7,6 +7,7 @@ table's properties, where one that fails leaves the others as they are.
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,8 @@ _MAX_BATCHES: Final = 64
 _MAX_DEPTH: Final = 64
 MAX_INT: Final = (1 << 63) - 1
 """The greatest int64."""
+MAX_ORDER: Final = 1 << 53
+"""The greatest number that says how new a pack is."""
 _MAX_ROWS: Final = 1 << 40
 """Of one data file; the sum over millions of them is still an int64."""
 
@@ -120,14 +123,30 @@ def whole(value: Any, low: int = 0, high: int = MAX_INT) -> int:
     return int(value)
 
 
-def check_pack(record: Any) -> None:
-    """Check a pack and its blobs, as the metadata of a manifest have them.
+def check_packs(records: Any) -> None:
+    """Check packs and their blobs, as the metadata of a manifest have them.
+
+    Raises:
+        CorruptIndexError: this library would not write them.
+    """
+    for record in records:
+        _check_pack(record)
+    orders = [record["order"] for record in records if "order" in record]
+    require(len(orders) in {0, len(records)}, "some packs have no order")
+    for earlier, later in itertools.pairwise(orders):
+        require(earlier <= later, "the packs are not in their order")
+
+
+def _check_pack(record: Any) -> None:
+    """Check one pack and its blobs.
 
     Raises:
         CorruptIndexError: this library would not write it.
     """
     require(is_pack_name(record["name"]), "a pack has a name that is not ours")
     whole(record["size"])
+    if "order" in record:
+        whole(record["order"], 0, MAX_ORDER)
     for blob in record["blobs"]:
         texts = [blob["kind"], blob["column"], blob["domain"]]
         require(all(isinstance(text, str) for text in texts), "a blob has no name")

@@ -23,18 +23,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import CorruptIndexError
-from skipindex.storage.blobs import BlobUse, PackInfo, spec_key
+from skipindex.storage.blobs import (
+    BlobUse,
+    PackInfo,
+    Refs,
+    entries_in_use,
+    spec_key,
+    united,
+)
 from skipindex.storage.checks import (
     READING,
     check_files,
-    check_pack,
+    check_packs,
     check_stats,
     check_unpacked,
     reason,
@@ -58,8 +65,7 @@ _FILE_FIELDS: Final = pa.schema(
 
 _IDENTITY: Final = ["size", "mtime", "tag", "footer_crc"]
 
-Ref: TypeAlias = tuple[int, int]
-"""Where payloads of a data file are: the number of a pack, and a slot in it."""
+Rows = TypeVar("Rows", pa.Table, pa.Array)
 
 Identity: TypeAlias = tuple[str, int, int, str | None, int]
 """What tells a data file from all others: path, size, mtime, tag and footer_crc."""
@@ -110,60 +116,72 @@ class Manifest:
         return int(self.files.num_rows)
 
     @property
+    def n_bytes(self) -> int:
+        """The size of the columns in memory."""
+        columns = (column.values for column in self.stats.values())
+        return int(sum((c.nbytes for c in columns), start=self.files.nbytes))
+
+    @property
     def paths(self) -> list[str]:
         """The relative paths, in the order of the rows."""
         paths: list[str] = self.files["path"].to_pylist()
         return paths
 
-    def identities(self) -> list[Identity]:
-        """The identity of every file."""
-        columns = (self.files[name].to_pylist() for name in ("path", *_IDENTITY))
+    def rows_of(self, paths: Sequence[str]) -> np.ndarray:
+        """The row of the file at each path, or -1."""
+        return positions(pa.array(paths, pa.string()), self.files["path"])
+
+    def identities(self, rows: Sequence[int] | None = None) -> list[Identity]:
+        """The identity of the files in ``rows``, by default of every file."""
+        files = self.files
+        if rows is not None:
+            files = files.take(pa.array(rows, pa.int64()))
+        columns = (files[name].to_pylist() for name in ("path", *_IDENTITY))
         return list(zip(*columns, strict=True))
 
-    def refs(self) -> list[list[Ref]]:
+    def refs(self) -> Refs:
         """Where the payloads of every file are, newest pack last."""
-        columns = (self.files[name].to_pylist() for name in ("packs", "slots"))
-        return [list(zip(*one, strict=True)) for one in zip(*columns, strict=True)]
+        return Refs.of(self.files)
 
     def blobs(self) -> list[BlobUse]:
         """Every blob, newest pack last, with the files that it serves."""
-        packs = self.files["packs"].combine_chunks()
-        slots = pc.list_flatten(self.files["slots"].combine_chunks()).to_numpy()
-        rows = pc.list_parent_indices(packs).to_numpy()
-        numbers = pc.list_flatten(packs).to_numpy()
-        order = np.argsort(numbers, kind="stable")
-        cuts = np.searchsorted(numbers[order], np.arange(len(self.packs) + 1))
+        refs = self.refs()
+        order = np.argsort(refs.packs, kind="stable")
+        cuts = np.searchsorted(refs.packs[order], np.arange(len(self.packs) + 1))
         uses = []
         for i, pack in enumerate(self.packs):
             mine = order[cuts[i] : cuts[i + 1]]
-            uses += [BlobUse(i, pack, b, rows[mine], slots[mine]) for b in pack.blobs]
+            rows, slots = refs.rows[mine], refs.slots[mine]
+            uses += [BlobUse(i, pack, b, rows, slots) for b in pack.blobs]
         return uses
 
     @classmethod
     def concat(cls, pieces: Sequence[Manifest]) -> Manifest:
-        """All files of ``pieces``, which have no path in common."""
+        """All files of ``pieces``, which have no path in common.
+
+        Packs that are committed come in their order and once each; others follow as
+        they stand.
+        """
         if not pieces:
             return cls.empty()
-        tables: list[pa.Table] = []
-        packs: list[PackInfo] = []
-        for piece in pieces:
-            lists = piece.files["packs"].combine_chunks()
-            shift = pa.scalar(len(packs), pa.int32())
-            numbers = pc.add(pc.list_flatten(lists), shift)
-            shifted = pa.ListArray.from_arrays(lists.offsets, numbers)
-            tables.append(with_column(piece.files, "packs", shifted))
-            packs += piece.packs
+        packs, numbers = united([piece.packs for piece in pieces])
+        tables = [
+            piece.files
+            if np.array_equal(number_of, np.arange(len(number_of)))
+            else with_refs(piece.files, piece.refs().in_packs(number_of))
+            for piece, number_of in zip(pieces, numbers, strict=True)
+        ]
         stats = {}
         for name, column in {n: c for p in pieces for n, c in p.stats.items()}.items():
             values = [
-                piece.stats[name].values
-                if name in piece.stats
+                theirs.values
+                if (theirs := piece.stats.get(name)) and theirs.is_like(column)
                 else pa.nulls(len(piece), column.values.type)
                 for piece in pieces
             ]
             stats[name] = replace(column, values=pa.concat_arrays(values))
         files = pa.concat_tables(tables).combine_chunks()
-        return cls(files, stats, tuple(packs))
+        return cls(files, stats, packs)
 
     def merge(self, newer: Manifest) -> Manifest:
         """Both, where ``newer`` wins.
@@ -171,9 +189,11 @@ class Manifest:
         A file with the same identity in both keeps the statistics and payloads
         that only the older one has; with another identity it keeps nothing.
         """
-        row_of = {path: row for row, path in enumerate(self.paths)}
-        before = np.array([row_of.get(path, -1) for path in newer.paths], np.int64)
-        left = np.delete(np.arange(len(self)), before[before >= 0])
+        found = positions(self.files["path"], newer.files["path"])
+        old = np.flatnonzero(found >= 0)
+        left = np.flatnonzero(found < 0)
+        before: np.ndarray = np.full(len(newer), -1, np.int64)
+        before[found[old]] = old
         for name in _IDENTITY:
             mine, theirs = self.files[name].to_numpy(), newer.files[name].to_numpy()
             known = np.flatnonzero(before >= 0)
@@ -184,12 +204,16 @@ class Manifest:
             before[known[differs]] = -1
 
         # Rows of the result: the old ones that are left, then all of the newer ones.
-        files = pa.concat_tables([self.files.take(left), newer.files])
-        refs, n_packs = self.refs(), len(self.packs)
-        merged_refs = [refs[row] for row in left]
-        for row, mine in zip(before.tolist(), newer.refs(), strict=True):
-            theirs = refs[row] if row >= 0 else []
-            merged_refs.append([*theirs, *((n_packs + p, slot) for p, slot in mine)])
+        files = pa.concat_tables([taken(self.files, left), newer.files])
+        row_of: np.ndarray = np.full(len(self), -1, np.int64)
+        row_of[left] = np.arange(len(left))
+        same = np.flatnonzero(before >= 0)
+        row_of[before[same]] = len(left) + same
+        later = newer.refs()
+        later = replace(
+            later, rows=later.rows + len(left), packs=later.packs + len(self.packs)
+        )
+        refs = Refs.concat([self.refs().at_rows(row_of), later])
         merged_stats = {
             name: _merged_stats(
                 self.stats.get(name), newer.stats.get(name), left, before
@@ -197,7 +221,7 @@ class Manifest:
             for name in {**self.stats, **newer.stats}
         }
         merged = Manifest(files, merged_stats, ())
-        return merged.with_refs((*self.packs, *newer.packs), merged_refs)
+        return merged.with_refs((*self.packs, *newer.packs), refs)
 
     def without_blobs(self, drop: set[tuple[str, str]]) -> Manifest:
         """Without the blobs whose (column, spec as JSON) is in ``drop``."""
@@ -219,75 +243,56 @@ class Manifest:
         stats = {name: s for name, s in self.stats.items() if name not in columns}
         return replace(self, stats=stats)
 
+    def blank_stats(self) -> set[str]:
+        """The columns of which nothing is known in any file."""
+        columns = self.stats.items()
+        return {name for name, c in columns if c.values.null_count == len(c.values)}
+
     def without_unused_packs(self) -> Manifest:
         """Drop superseded blobs' files, then packs that serve no file."""
-        in_use = self._entries_in_use()
-        number_of: dict[int, int] = {}
-        packs: list[PackInfo] = []
-        for i, pack in enumerate(self.packs):
-            blobs = tuple(blob for blob in pack.blobs if blob in in_use[i])
-            if blobs:
-                number_of[i] = len(packs)
-                packs.append(replace(pack, blobs=blobs))
-        if len(packs) == len(self.packs):
-            return replace(self, packs=tuple(packs))
-        refs = [
-            [(number_of[p], slot) for p, slot in mine if p in number_of]
-            for mine in self.refs()
+        uses = self.blobs()
+        blobs: list[list[BlobEntry]] = [[] for _ in self.packs]
+        for at in sorted(entries_in_use(uses, self.refs(), len(self))):
+            blobs[uses[at].number].append(uses[at].entry)
+        packs = [
+            pack if len(mine) == len(pack.blobs) else replace(pack, blobs=tuple(mine))
+            for pack, mine in zip(self.packs, blobs, strict=True)
         ]
-        return self._with_refs(tuple(packs), refs)
+        in_use = np.array(list(map(bool, blobs)), np.bool_)
+        return _with_packs(replace(self, packs=tuple(packs)), in_use)
 
-    def _entries_in_use(self) -> list[list[BlobEntry]]:
-        """For every pack, the blobs that are the newest of their index for a file."""
-        newest: set[tuple[int, str, str]] = set()
-        in_use: list[list[BlobEntry]] = [[] for _ in self.packs]
-        for use in reversed(self.blobs()):
-            key = _index_of(use.entry)
-            fresh = {(int(row), *key) for row in use.rows} - newest
-            newest |= fresh
-            if fresh:
-                in_use[use.number].append(use.entry)
-        return in_use
+    def referenced(self) -> Manifest:
+        """Without the packs that no file refers to; the others stay as they are."""
+        return _with_packs(self, np.isin(np.arange(len(self.packs)), self.refs().packs))
 
-    def with_refs(
-        self, packs: tuple[PackInfo, ...], refs: Sequence[Sequence[Ref]]
-    ) -> Manifest:
+    def with_refs(self, packs: tuple[PackInfo, ...], refs: Refs) -> Manifest:
         """With other packs, and for every file where its payloads are in them."""
-        return self._with_refs(packs, refs).without_unused_packs()
+        files = with_refs(self.files, refs)
+        return Manifest(files, self.stats, packs).without_unused_packs()
 
-    def _with_refs(
-        self, packs: tuple[PackInfo, ...], refs: Sequence[Sequence[Ref]]
-    ) -> Manifest:
-        files = self.files
-        for i, name in enumerate(("packs", "slots")):
-            values = [[ref[i] for ref in mine] for mine in refs]
-            column = pa.array(values, pa.list_(pa.int32()))
-            files = with_column(files, name, column)
-        return Manifest(files, self.stats, packs)
-
-    def only(self, mask: Sequence[bool]) -> Manifest:
-        """The files where ``mask`` is True, and the packs that serve them."""
-        keep = pa.array(mask, pa.bool_())
+    def take(self, rows: np.ndarray) -> Manifest:
+        """The files in ``rows``, in that order, with all packs."""
         stats = {
-            name: replace(column, values=column.values.filter(keep))
+            name: replace(column, values=taken(column.values, rows))
             for name, column in self.stats.items()
         }
-        left = replace(self, files=self.files.filter(keep), stats=stats)
-        return left.without_unused_packs()
+        return replace(self, files=taken(self.files, rows), stats=stats)
+
+    def only(self, mask: Sequence[bool] | np.ndarray) -> Manifest:
+        """The files where ``mask`` is True, and the packs that serve them."""
+        return self.take(np.flatnonzero(mask)).without_unused_packs()
 
     def of_packs(self, groups: Sequence[Sequence[int]]) -> list[Manifest]:
         """For each group of packs, the files that they serve, without statistics."""
         refs, made = self.refs(), []
         for group in groups:
-            number_of = {number: i for i, number in enumerate(group)}
-            left = [
-                [(number_of[p], slot) for p, slot in mine if p in number_of]
-                for mine in refs
-            ]
-            files = self.files.filter(pa.array(list(map(bool, left)), pa.bool_()))
+            number_of: np.ndarray = np.full(len(self.packs), -1, np.int32)
+            number_of[list(group)] = np.arange(len(group))
+            mine = refs.in_packs(number_of)
+            rows, at = np.unique(mine.rows, return_inverse=True)
+            files = with_refs(taken(self.files, rows), replace(mine, rows=at))
             packs = tuple(self.packs[number] for number in group)
-            bare = Manifest(files, {}, ())
-            made.append(bare._with_refs(packs, [mine for mine in left if mine]))
+            made.append(Manifest(files, {}, packs))
         return made
 
     def to_bytes(self) -> bytes:
@@ -327,8 +332,7 @@ class Manifest:
         check_unpacked(data)
         table = pa.ipc.open_stream(stream_of(data)).read_all()
         packs = json.loads(table.schema.metadata[b"packs"])
-        for record in packs:
-            check_pack(record)
+        check_packs(packs)
         n_fields = len(_FILE_FIELDS)
         if "tag" not in table.schema.names:
             nothing = pa.nulls(len(table), pa.string())
@@ -355,11 +359,46 @@ def _index_of(blob: BlobEntry) -> tuple[str, str]:
     return blob.meta.column, spec_key(blob.meta.spec)
 
 
+def _with_packs(manifest: Manifest, mask: np.ndarray) -> Manifest:
+    """The manifest with those packs alone where ``mask`` is True."""
+    if mask.all():
+        return manifest
+    keep = np.flatnonzero(mask)
+    number_of: np.ndarray = np.full(len(mask), -1, np.int32)
+    number_of[keep] = np.arange(len(keep))
+    files = with_refs(manifest.files, manifest.refs().in_packs(number_of))
+    packs = tuple(manifest.packs[number] for number in keep.tolist())
+    return replace(manifest, files=files, packs=packs)
+
+
 def with_column(files: pa.Table, name: str, values: pa.Array) -> pa.Table:
     """``Manifest.files`` with other values in the column ``name``."""
     field_ = _FILE_FIELDS.field(name)
     at = files.schema.get_field_index(name)
     return files.set_column(at, field_, values.cast(field_.type))
+
+
+def with_refs(files: pa.Table, refs: Refs) -> pa.Table:
+    """``Manifest.files`` where these payloads serve the files."""
+    for name, values in refs.to_lists(len(files)).items():
+        files = with_column(files, name, values)
+    return files
+
+
+def positions(values: pa.ChunkedArray, among: pa.ChunkedArray) -> np.ndarray:
+    """Where each value stands in ``among``, or -1."""
+    if isinstance(among, pa.ChunkedArray):
+        among = among.combine_chunks()
+    found = pc.index_in(values, value_set=among).fill_null(-1)
+    return np.asarray(found.to_numpy(), np.int64)
+
+
+def taken(values: Rows, rows: np.ndarray) -> Rows:
+    """The rows of a table or an array; nothing is copied if they follow each other."""
+    n = len(rows)
+    if n and rows[0] + n - 1 == rows[-1] and (np.diff(rows) == 1).all():
+        return values.slice(int(rows[0]), n)
+    return values.take(pa.array(rows))
 
 
 def _merged_stats(
@@ -384,7 +423,7 @@ def _merged_stats(
     values = old.values.take(pa.array(before, mask=before < 0))
     if new is not None:
         values = _first_known(new.values, values)
-    both = [old.values.take(left), values]
+    both = [taken(old.values, left), values]
     return replace(old if new is None else new, values=pa.concat_arrays(both))
 
 

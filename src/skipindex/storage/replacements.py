@@ -14,11 +14,13 @@ meanwhile, even if the log is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skipindex.errors import CommitConflictError
 from skipindex.storage.file_system.file_info import FileInfo
@@ -257,9 +259,12 @@ def _take_over(
     return True
 
 
-def without_files(manifest: Manifest, paths: set[str]) -> Manifest:
+def without_files(manifest: Manifest, paths: Collection[str]) -> Manifest:
     """The manifest without the files at these paths."""
-    return manifest.only([path not in paths for path in manifest.paths])
+    found = manifest.rows_of(list(paths))
+    mask: np.ndarray = np.ones(len(manifest), np.bool_)
+    mask[found[found >= 0]] = False
+    return manifest if mask.all() else manifest.only(mask)
 
 
 def with_moved(manifest: Manifest, moved: Mapping[str, FileInfo]) -> Manifest:
@@ -267,13 +272,17 @@ def with_moved(manifest: Manifest, moved: Mapping[str, FileInfo]) -> Manifest:
 
     The rows are in the same order; the content of the files is the same.
     """
+    rows = manifest.rows_of(list(moved))
+    places = list(moved.values())
+    place_of: np.ndarray = np.full(len(manifest), -1, np.int64)
+    place_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
     files = manifest.files
-    places = [moved.get(path) for path in manifest.paths]
     for name in ("path", "mtime", "tag"):
-        values = files[name].to_pylist()
-        there = [
-            getattr(place, name) if place else value
-            for place, value in zip(places, values, strict=True)
-        ]
-        files = with_column(files, name, pa.array(there))
+        there = pa.array([getattr(place, name) for place in places], files[name].type)
+        fresh = there.take(pa.array(place_of, mask=place_of < 0))
+        if name != "tag":  # a new place has its own, or none
+            fresh = pc.coalesce(fresh, files[name])
+        else:
+            fresh = pc.if_else(pa.array(place_of < 0), files[name], fresh)
+        files = with_column(files, name, fresh)
     return replace(manifest, files=files)

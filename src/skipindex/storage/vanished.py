@@ -7,9 +7,13 @@ are forgotten and packs without a file are no longer named.
 
 from __future__ import annotations
 
-from skipindex.storage.file_system.file_info import FileInfo
+import numpy as np
+import pyarrow as pa
+
+from skipindex.storage.file_system.file_info import Marks
+from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.manifest import Manifest
+from skipindex.storage.manifest import Manifest, positions
 
 
 def without_vanished(manifest: Manifest, location: Location) -> Manifest:
@@ -20,13 +24,24 @@ def without_vanished(manifest: Manifest, location: Location) -> Manifest:
     """
     if not len(manifest):
         return manifest
-    there = {file.path: file for file in location.list()}
-    names = ("path", "size", "mtime", "tag")
-    marks = zip(*(manifest.files[name].to_pylist() for name in names), strict=True)
-    mask = [FileInfo(*mark).is_same(there.get(mark[0])) for mark in marks]
-    if all(mask):
+    listing = [file for file in location.list() if _is_text(file.path)]
+    paths = pa.array([file.path for file in listing], pa.string())
+    found = positions(manifest.files["path"], paths)
+    mask = found >= 0
+    now = FileList.of(listing).marks.at(found[mask])
+    then = Marks.of_table(manifest.files).at(np.flatnonzero(mask))
+    mask[mask] = then.are_same(now)
+    if mask.all():
         return manifest
     left = manifest.only(mask)
     # A column that no file has any more has no statistics either.
-    gone = {n for n, s in left.stats.items() if s.values.null_count == len(s.values)}
-    return left.without_stats(gone)
+    return left.without_stats(left.blank_stats())
+
+
+def _is_text(path: str) -> bool:
+    """Whether a manifest can name the path."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -6,7 +6,7 @@ mark, has no index.  Of the others there are statistics, index blobs and file ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.storage.blobs import BlobUse
-from skipindex.storage.file_system.file_info import SECOND
+from skipindex.storage.file_system.file_info import Marks
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table.partitions.hive import PartitionColumn
 from skipindex.table.schema import ColumnInfo, Columns
@@ -164,45 +165,42 @@ def _is_of(stats: StatsColumn, domain: Domain) -> bool:
 
 def match(
     manifest: Manifest,
-    paths: Sequence[str],
-    marks: Mapping[str, np.ndarray],
-    tags: Sequence[str | None] = (),
-) -> tuple[np.ndarray, list[str]]:
-    """For every file its row in the manifest or -1, and why there is none.
+    names: pa.BinaryArray,
+    marks: Marks,
+) -> tuple[Ints, Mask]:
+    """For every file its row in the manifest or -1, and whether its path is known.
 
     Args:
         manifest: what was committed.
-        paths: of the files as they are listed.
-        marks: ``size`` and ``mtime`` of the files, which must be those committed.
-        tags: of the files, if they have any.  One that is committed must be the same,
-            and then the time to the second is enough (``FileInfo.is_same``).
+        names: the paths of the files as they are listed, as bytes.
+        marks: of the files, which must be those committed.
     """
-    known = {path: i for i, path in enumerate(manifest.paths)}
-    rows = np.array([known.get(path, -1) for path in paths], np.int64)
+    known = manifest.files["path"].combine_chunks().cast(names.type)
+    if names.equals(known):
+        rows = np.arange(len(names))
+    else:
+        places = pc.index_in(names, value_set=known).fill_null(-1)
+        rows = places.to_numpy().astype(np.int64)
     there = rows >= 0
     same = there.copy()
-    tagged = np.zeros(len(paths), np.bool_)
-    if any(tags):
-        now = pa.array(tags, pa.string())
-        then = take(manifest.files["tag"].combine_chunks(), rows)
-        tagged = np.asarray(pc.and_(now.is_valid(), then.is_valid()))
-        same &= np.asarray(pc.equal(now, then).fill_null(True))
-    for name, now in marks.items():
-        then = manifest.files[name].to_numpy()[rows[there]]
-        equal = then == now[there]
-        if name == "mtime" and tagged.any():
-            close = then // SECOND == now[there] // SECOND
-            equal |= close & tagged[there]
-        same[there] &= equal
-    never = "never indexed" if len(manifest) else "the table has no index"
-    changed = "changed since it was indexed"
-    reasons = np.select([same, there], ["", changed], default=never)
-    return np.where(same, rows, -1), [str(reason) for reason in reasons]
+    then = Marks.of_table(manifest.files).at(rows[there])
+    same[there] = marks.at(np.flatnonzero(there)).are_same(then)
+    return np.where(same, rows, -1), there
 
 
 def take(values: pa.Array, rows: np.ndarray) -> pa.Array:
     """``values`` at ``rows``; null where the row is -1."""
+    if is_every_row(rows, len(values)):
+        return values
     return values.take(pa.array(rows, mask=rows < 0))
+
+
+def is_every_row(rows: np.ndarray, n_rows: int) -> bool:
+    """Whether ``rows`` are all rows of a manifest in their order."""
+    # The ends tell almost always that they are not.
+    if len(rows) != n_rows or (n_rows and (rows[0] != 0 or rows[-1] != n_rows - 1)):
+        return False
+    return np.array_equal(rows, np.arange(n_rows))
 
 
 def first_counted(columns: Sequence[pa.StructArray]) -> pa.StructArray:

@@ -67,7 +67,7 @@ class Observed:
         notes: warnings about parts of the commit that were ignored.
     """
 
-    listing: list[FileInfo]
+    listing: Sequence[FileInfo]
     schema: pa.Schema
     refused: Mapping[str, str]
     schema_path: str
@@ -77,7 +77,11 @@ class Observed:
 
 
 def observe(
-    location: Location, *, schema: pa.Schema | None = None, plain: bool = False
+    location: Location,
+    *,
+    schema: pa.Schema | None = None,
+    plain: bool = False,
+    known: Snapshot | None = None,
 ) -> Observed:
     """The table below ``location`` as it is now.
 
@@ -85,13 +89,14 @@ def observe(
         location: of the table.
         schema: the columns of the files; None takes them from a footer.
         plain: whether to take a table of another format for a plain folder.
+        known: an earlier snapshot, whose segments are not read again.
 
     Raises:
         TableError: there is no such folder, or no Parquet file in it, or it is a
             table of another format.
     """
     for _ in range(_LOOKS):
-        everything, publications, snapshot = _listed(location)
+        everything, publications, snapshot = _listed(location, known)
         if not plain:
             require_plain(location, (file.path for file in everything), insist=True)
         shown, listing, remarks = _live(everything, publications, snapshot)
@@ -190,7 +195,7 @@ def _live(
 
 
 def _listed(
-    location: Location,
+    location: Location, known: Snapshot | None
 ) -> tuple[Sequence[FileInfo], Publications, Snapshot]:
     """All files and the newest commit, in a state that goes together.
 
@@ -201,7 +206,7 @@ def _listed(
     if found is not None:
         return found
     check_folder(location)
-    snapshot = _newest(location)
+    snapshot = _newest(location, known)
     for _ in range(_LOOKS):
         try:
             everything, publications = stable_listing(location, lambda: _list(location))
@@ -209,7 +214,7 @@ def _listed(
             raise TableError(f"cannot list {location.full('')!r}: {error}") from error
         before = snapshot.rewrites
         if _latest(location) != snapshot.newest:
-            snapshot = _newest(location)
+            snapshot = _newest(location, snapshot)
         if snapshot.rewrites == before:
             if snapshot.version >= 0:
                 warn_of_damage(snapshot)
@@ -272,10 +277,10 @@ def _latest(location: Location) -> int:
         return -1
 
 
-def _newest(location: Location) -> Snapshot:
+def _newest(location: Location, known: Snapshot | None) -> Snapshot:
     """The newest whole commit; the empty one, with a note, if it cannot be used."""
     try:
-        return newest_snapshot(location)
+        return newest_snapshot(location, known=known)
     except (IndexVersionError, OSError) as error:
         newest, notes = _latest(location), (f"indexes ignored: {error}",)
         return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,15 +15,18 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skipindex.errors import TableError
 from skipindex.storage.associated import Association, associations_of
 from skipindex.storage.blobs import BlobUse
+from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
+from skipindex.storage.log import Snapshot
 from skipindex.table.column_indexes import ColumnIndexes, Instants, match, take
 from skipindex.table.listing import Observed, no_snapshot, observe, read_schema
 from skipindex.table.partitions.derived import Derived
-from skipindex.table.partitions.hive import partition_columns
+from skipindex.table.partitions.hive import PartitionColumn, partition_columns
 from skipindex.table.partitions.inference import INSTANT
 from skipindex.table.schema import ColumnInfo, Columns, columns_of
 from skipindex.table.statistics import FileStats
@@ -65,6 +67,7 @@ class Options:
 
 
 NO_OPTIONS: Final = Options()
+_CHANGED: Final = "changed since it was indexed"
 
 
 class TableState:
@@ -88,16 +91,12 @@ class TableState:
         self.snapshot = observed.snapshot
         self.schema_path = observed.schema_path
         self.notes = observed.notes
-        self.listing = observed.listing
-        self.paths = [found.path for found in self.listing]
-        self.sizes = np.array([found.size for found in self.listing], np.int64)
-        self.mtimes = np.array([found.mtime for found in self.listing], np.int64)
+        self.listing = FileList.of(observed.listing)
+        self.sizes, self.mtimes = self.listing.sizes, self.listing.mtimes
         self.derived = options.derived or Derived.from_json(
             self.snapshot.properties.derived
         )
-        self.partitions = partition_columns(
-            self.paths, self.partition_types, observed.folders
-        )
+        self.partitions = self._partitions_of(observed.folders)
         self.schema = observed.schema
         if options.declared is not None:
             names = {name.lower() for p in self.partitions for name in p.names}
@@ -105,10 +104,9 @@ class TableState:
             self.schema = pa.schema(own)
         self.associations = associations_of(self.snapshot.properties.associated)
         self._columns = self._columns_of(self.schema, observed.refused)
-        marks = {"size": self.sizes, "mtime": self.mtimes}
         manifest = self.snapshot.manifest
-        tags = [found.tag for found in self.listing]
-        self.rows, self.freshness = match(manifest, self.paths, marks, tags)
+        names, marks = self.listing.names, self.listing.marks
+        self.rows, self._known = match(manifest, names, marks)
         counts = manifest.files["n_rows"].combine_chunks()
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
         self._indexes = ColumnIndexes(
@@ -117,10 +115,19 @@ class TableState:
 
     def __repr__(self) -> str:
         kind = type(self).__name__
-        return f"{kind}({self.folder!r}, {len(self.paths)} files)"
+        return f"{kind}({self.folder!r}, {len(self)} files)"
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.listing)
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the data files, relative to the table."""
+        return self.listing.paths
+
+    def paths_at(self, files: np.ndarray) -> list[str]:
+        """The paths of some files, by their positions in the table."""
+        return self.listing.paths_at(files)
 
     @property
     def folder(self) -> str:
@@ -153,16 +160,39 @@ class TableState:
     @property
     def index_gaps(self) -> dict[str, int]:
         """Why files have no index, or not all of it, with the number of files."""
-        return dict(Counter(filter(None, self.gaps)))
+        is_fresh = self.rows >= 0
+        gaps = {
+            self._never: int((~self._known).sum()),
+            _CHANGED: int((self._known & ~is_fresh).sum()),
+        }
+        counted = pc.value_counts(self._notes(self.rows[is_fresh]).drop_null())
+        for note, n in zip(*counted.flatten(), strict=True):
+            gaps[note.as_py()] = gaps.get(note.as_py(), 0) + n.as_py()
+        return {reason: n for reason, n in gaps.items() if n and reason}
+
+    @property
+    def freshness(self) -> list[str]:
+        """Why each file has no index; empty if it has."""
+        reasons = np.array([self._never, _CHANGED, ""], object)
+        found: list[str] = reasons[self._known * 1 + (self.rows >= 0)].tolist()
+        return found
 
     @cached_property
     def gaps(self) -> list[str]:
         """Why each file has no index, or not all of it; empty if it has."""
-        notes = take(self.snapshot.manifest.files["note"].combine_chunks(), self.rows)
+        notes = self._notes(self.rows).to_pylist()
         return [
             reason or note or ""
-            for reason, note in zip(self.freshness, notes.to_pylist(), strict=True)
+            for reason, note in zip(self.freshness, notes, strict=True)
         ]
+
+    def _notes(self, rows: np.ndarray) -> pa.Array:
+        return take(self.snapshot.manifest.files["note"].combine_chunks(), rows)
+
+    @property
+    def _never(self) -> str:
+        has_any = len(self.snapshot.manifest) > 0
+        return "never indexed" if has_any else "the table has no index"
 
     @cached_property
     def n_bytes(self) -> int:
@@ -222,6 +252,11 @@ class TableState:
             _indexes=replace(self._indexes, columns=columns),
         )
 
+    def _partitions_of(self, folders: Sequence[str]) -> list[PartitionColumn]:
+        is_flat = not folders and not self.listing.has_folders
+        paths = [] if is_flat else self.paths
+        return partition_columns(paths, self.partition_types, folders)
+
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
         found = columns_of(schema, refused, self.partitions)
         return Columns(found, self.folder, self.associations)
@@ -231,8 +266,8 @@ class TableState:
         return self._copy(notes=(*self.notes, *notes))
 
     def refresh(self) -> TableState:
-        """The table as it is now."""
-        return _open(self.location, self.options)
+        """The table as it is now; what is known of its log is not read again."""
+        return _open(self.location, self.options, self.snapshot)
 
     def with_partition_types(self, types: Mapping[str, pa.DataType]) -> TableState:
         """The table as it is now, with partition columns of these types."""
@@ -351,13 +386,17 @@ def open_state(
         TableError: there is no such table.
     """
     if isinstance(table, TableState):
-        return table.refresh() if fresh else table
+        return _open(table.location, table.options) if fresh else table
     options = Options(schema, partition_types or {}, derived, plain)
     return _open(location_of(table), options)
 
 
-def _open(location: Location, options: Options) -> TableState:
-    observed = observe(location, schema=options.declared, plain=options.plain)
+def _open(
+    location: Location, options: Options, known: Snapshot | None = None
+) -> TableState:
+    observed = observe(
+        location, schema=options.declared, plain=options.plain, known=known
+    )
     return TableState(location, observed, options)
 
 

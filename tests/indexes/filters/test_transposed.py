@@ -24,8 +24,9 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import IndexSpec, index_type
 from skipindex.indexes.encoding.bit_matrix import transpose
-from skipindex.indexes.filters.hashing import scheme_of
 from skipindex.indexes.filters.payload import capacity_for
+from skipindex.indexes.filters.pybloom import scheme_of
+from skipindex.indexes.filters.transposed import TransposedFilters
 from skipindex.indexes.interface import PackableType
 from skipindex.indexes.kinds.bloom import Bloom
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
@@ -34,7 +35,18 @@ from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
 
 STRING, INT = Domain("string"), Domain("int", bits=64)
-SPECS = [Bloom(), Bloom(error_rate=1e-6), NGramBloom(), NGramBloom(n=5), TokenBloom()]
+PYBLOOM = Bloom(hashing="pybloom")
+SPECS = [
+    Bloom(),
+    Bloom(error_rate=1e-6),
+    NGramBloom(),
+    NGramBloom(n=5),
+    TokenBloom(),
+    PYBLOOM,
+    NGramBloom(hashing="pybloom"),
+    TokenBloom(hashing="pybloom"),
+]
+each_hashing = pytest.mark.parametrize("hashing", [None, "pybloom"])
 Payloads = list[list[bytes]]
 
 
@@ -102,8 +114,9 @@ def test_they_answer_as_each_filter_does(spec: IndexSpec, n_files: int) -> None:
     assert ruled_out
 
 
+@each_hashing
 @given(data=st.data())
-def test_no_value_is_lost(data: st.DataObject) -> None:
+def test_no_value_is_lost(hashing: str | None, data: st.DataObject) -> None:
     columns = data.draw(
         st.lists(
             st.lists(st.integers(-5, 60), min_size=1, max_size=40),
@@ -111,7 +124,8 @@ def test_no_value_is_lost(data: st.DataObject) -> None:
             max_size=30,
         )
     )
-    payloads = [Bloom().build(encoded(column, pa.int64())) for column in columns]
+    spec = Bloom(hashing=hashing)
+    payloads = [spec.build(encoded(column, pa.int64())) for column in columns]
     shared, slots = kind_of(Bloom()).pack_together(payloads, INT)
     if not slots:
         return
@@ -207,7 +221,7 @@ def test_capacities_have_room_and_few_sizes() -> None:
     assert len({capacity_for(n) for n in range(58_000, 62_000)}) <= 2
 
 
-@pytest.mark.parametrize("spec", [Bloom(), NGramBloom(), TokenBloom()], ids=repr)
+@pytest.mark.parametrize("spec", SPECS[-3:], ids=repr)
 def test_a_foreign_scheme_is_no_index(spec: IndexSpec) -> None:
     payloads = filters_of(spec, [texts_of(i, 10) for i in range(16)])
     kind = kind_of(spec)
@@ -224,7 +238,7 @@ def test_a_foreign_scheme_is_no_index(spec: IndexSpec) -> None:
     assert 4 not in slots
 
 
-@pytest.mark.parametrize("spec", [Bloom(), NGramBloom()], ids=repr)
+@pytest.mark.parametrize("spec", [Bloom(), NGramBloom(), PYBLOOM], ids=repr)
 def test_a_header_that_makes_no_sense_is_no_index(spec: IndexSpec) -> None:
     payloads = filters_of(spec, [texts_of(i, 10) for i in range(16)])
     kind = kind_of(spec)
@@ -237,8 +251,8 @@ def test_a_header_that_makes_no_sense_is_no_index(spec: IndexSpec) -> None:
         kind.open_pack(MemoryParts(shared), STRING, 17)
     with pytest.raises(CorruptIndexError, match="domain"):
         kind.open_pack(MemoryParts(shared), INT, 16)
-    with pytest.raises(IndexVersionError, match="version 2"):
-        kind.open_pack(MemoryParts([b"\2" + shared[0][1:], *shared[1:]]), STRING, 16)
+    with pytest.raises(IndexVersionError, match="version 3"):
+        kind.open_pack(MemoryParts([b"\3" + shared[0][1:], *shared[1:]]), STRING, 16)
     with pytest.raises(CorruptIndexError, match="parts"):
         kind.open_pack(MemoryParts(shared[:-1]), STRING, 16)
     chooser = random.Random(1)
@@ -268,3 +282,37 @@ def test_rows_of_a_wrong_length_are_no_index() -> None:
         transposed.ask(OneOf("c", (b"x",)))
     with pytest.raises(CorruptIndexError, match="cut off"):
         kind.unpack(MemoryParts(cut), STRING, 16)
+
+
+def test_two_hashings_are_never_in_one_block() -> None:
+    """As in a pack that a later version of the library has merged."""
+    columns = [texts_of(i, 200) for i in range(48)]
+    specs = [Bloom() if i % 3 else PYBLOOM for i in range(48)]
+    payloads = [
+        spec.build(encoded(column, pa.string()))
+        for spec, column in zip(specs, columns, strict=True)
+    ]
+    kind = kind_of(Bloom())
+    shared, slots = kind.pack_together(payloads, STRING)
+    assert slots == set(range(48))
+    assert kind.unpack(MemoryParts(shared), STRING, 48) == dict(enumerate(payloads))
+    transposed = kind.open_pack(MemoryParts(shared), STRING, 48)
+    assert isinstance(transposed, TransposedFilters)
+    assert len({block.size.scheme for block, _, _ in transposed.blocks}) == 2
+    for block, _, _ in transposed.blocks:
+        assert len({specs[slot] for slot in block.slots}) == 1
+    for slot, column in enumerate(columns):
+        found = transposed.ask(OneOf("c", (str(column[9]).encode(),)))
+        assert found is not None
+        assert found[0][slot]
+        assert np.count_nonzero(found[0]) < 8
+
+
+def test_an_older_library_refuses_the_new_filters_by_their_version() -> None:
+    columns = [texts_of(i, 10) for i in range(8)]
+    for spec, version in (PYBLOOM, 1), (Bloom(), 2):
+        shared, _ = kind_of(spec).pack_together(filters_of(spec, columns), STRING)
+        assert shared[0][0] == version
+    older = [b"\1" + shared[0][1:], *shared[1:]]
+    with pytest.raises(CorruptIndexError, match="version 1 have scheme"):
+        kind_of(Bloom()).open_pack(MemoryParts(older), STRING, 8)

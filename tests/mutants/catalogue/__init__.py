@@ -14,6 +14,7 @@ from tests.mutants.catalogue.expressions import EXPRESSIONS
 from tests.mutants.catalogue.indexes import INDEXES
 from tests.mutants.catalogue.planner import PLANNER
 from tests.mutants.catalogue.pruning import PRUNING
+from tests.mutants.catalogue.segments import SEGMENTS
 from tests.mutants.catalogue.stages import STAGES
 from tests.mutants.catalogue.storage import STORAGE
 from tests.mutants.catalogue.table import TABLE
@@ -21,6 +22,7 @@ from tests.mutants.catalogue.table import TABLE
 MUTANTS: Final = (
     *EXPRESSIONS,
     *STORAGE,
+    *SEGMENTS,
     *INDEXES,
     *TABLE,
     *BUILD,

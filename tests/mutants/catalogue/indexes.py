@@ -7,6 +7,8 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _KINDS: Final = ("tests/indexes/test_contract.py", "tests/planner/test_soundness.py")
+_BLOCKED: Final = "tests/indexes/filters/test_blocked.py"
+_SPLITMIX: Final = "tests/indexes/filters/test_splitmix.py"
 
 INDEXES: Final = (
     Mutant(
@@ -20,8 +22,8 @@ INDEXES: Final = (
     Mutant(
         "bloom-any",
         "indexes.filters.filter_type.FilterIndex.probe",
-        "any(all(may_hold(bits, head, key) for key in keys) for keys in alternatives)",
-        "all(all(may_hold(bits, head, key) for key in keys) for keys in alternatives)",
+        "any(all(may_hold(bits, shape, k) for k in keys) for keys in alternatives)",
+        "all(all(may_hold(bits, shape, k) for k in keys) for keys in alternatives)",
         "one absent value of a list is enough to skip: OAP 764",
         ("tests/indexes/kinds/test_bloom.py", *_KINDS),
     ),
@@ -62,6 +64,70 @@ INDEXES: Final = (
             "tests/indexes/filters/test_transposed.py",
             "tests/planner/stages/test_transposed_filters.py",
         ),
+    ),
+    Mutant(
+        "blocked-batches",
+        "indexes.filters.blocked.Blocks.filled",
+        'found[mine] |= np.packbits(bits, bitorder="little")',
+        'found[mine] = np.packbits(bits, bitorder="little")',
+        "keys that share a block with those of the next batch are lost",
+        (_BLOCKED,),
+    ),
+    Mutant(
+        "blocked-more-bits",
+        "indexes.filters.blocked.Blocks.filled",
+        "range(-(-self.k // 4))",
+        "range(self.k // 4)",
+        "the last bits of a key are looked for and were never set",
+        (_BLOCKED,),
+    ),
+    Mutant(
+        "blocked-place",
+        "indexes.filters.blocked.Blocks.places",
+        "(seed >> 32) * self.n >> 32",
+        "seed % self.n",
+        "a key is looked for in another block than it was put into",
+        (_BLOCKED, "tests/indexes/kinds/test_bloom.py"),
+    ),
+    Mutant(
+        "splitmix-last-word",
+        "indexes.filters.splitmix._add_words",
+        "words &= _LOW_BYTES[np.minimum(left, 8)]",
+        "words &= _LOW_BYTES[8]",
+        "the bytes of the next value are hashed too",
+        (_SPLITMIX,),
+    ),
+    Mutant(
+        "splitmix-end-of-data",
+        "indexes.filters.splitmix._words",
+        "words[beyond] >>= (8 * (at[beyond] - last)).view(np.uint64)",
+        "words[beyond] >>= np.uint64(0)",
+        "the last value of a column is hashed by the bytes before it",
+        (_SPLITMIX,),
+    ),
+    Mutant(
+        "splitmix-few-texts",
+        "indexes.filters.splitmix._rest",
+        "np.arange(at // 8 + 1, at // 8 + 1 + len(words), dtype=np.uint64)",
+        "np.arange(1, 1 + len(words), dtype=np.uint64)",
+        "a long text has one hash among many texts, and another among few",
+        (_SPLITMIX,),
+    ),
+    Mutant(
+        "filter-of-another-version",
+        "indexes.filters.payload.FilterHead.read",
+        "(version == Blocks.version) != isinstance(head.shape, Blocks)",
+        "False",
+        "a filter is written as one that an older library reads otherwise",
+        ("tests/indexes/kinds/test_bloom.py",),
+    ),
+    Mutant(
+        "transposed-foreign",
+        "indexes.filters.transposed.TransposedFilters.open",
+        "check_scheme(block.size, kind)",
+        "pass",
+        "filters of another hash are asked as if they were ours",
+        ("tests/indexes/filters/test_transposed.py",),
     ),
     Mutant(
         "complement-with-nulls",

@@ -17,7 +17,25 @@ _BIND: Final = (
 _SIMPLIFY: Final = ("tests/planner/test_simplify.py",)
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
 
+_SQL: Final = ("tests/planner/sql/test_parser.py",)
+
 PLANNER: Final = (
+    Mutant(
+        "listed-as-written",
+        "planner.sql.literals.is_plain",
+        "'\\\\' not in text",
+        "True",
+        "a listed string is taken for what is written, escapes and all",
+        _SQL,
+    ),
+    Mutant(
+        "listed-without-commas",
+        "planner.sql.cursor.Cursor.plain_list",
+        "any(token.key != ',' for token in inside[1::2])",
+        "False",
+        "what stands between two members of a list is left out",
+        _SQL,
+    ),
     Mutant(
         "not-null-safe",
         "planner.binding.comparison.ColumnBinding.comparison",

@@ -70,7 +70,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "same-tick",
-        "storage.file_system.clock.Clock.has_passed",
+        "storage.file_system.file_info.Clock.has_passed",
         "return found.mtime < now",
         "return found.mtime <= now",
         "a file is trusted in the tick in which it was modified: Git's racy entries",

@@ -255,7 +255,11 @@ def test_a_tree_written_and_read_again_means_the_same(data: st.DataObject) -> No
         assert ours is theirs, ex.to_sql(tree)
 
 
-@given(st.text(), st.text(min_size=1), st.booleans())
+NAMES = st.text(min_size=1).filter(lambda name: "${" not in name)
+"""Spark substitutes variables in names too, where nothing can escape them."""
+
+
+@given(st.text(), NAMES, st.booleans())
 def test_any_text_and_any_name_survive(text: str, name: str, negated: bool) -> None:
     reference = ex.Reference((name, "b"))
     for tree in (
@@ -303,3 +307,46 @@ def test_a_keyword_can_be_the_name_of_a_function(text: str) -> None:
 def test_a_keyword_in_a_wrong_place_is_a_mistake(text: str) -> None:
     with pytest.raises(PredicateError, match="line 1"):
         parse(text)
+
+
+LISTED = st.one_of(
+    st.integers(0, 999_999_999), st.integers(), st.text(max_size=4), st.none()
+)
+
+
+@given(
+    st.one_of(
+        st.lists(st.integers(0, 999_999_999), min_size=1, max_size=5),
+        st.lists(st.text(max_size=4), min_size=1, max_size=5),
+        st.lists(LISTED, min_size=1, max_size=5),
+    ),
+    st.sampled_from([", ", ",", " ,\n", ", /* , */ "]),
+)
+def test_a_list_is_read_as_its_members_are(values: list[Any], comma: str) -> None:
+    """All at once, if they are ints or strings without escapes; else one by one."""
+    text = comma.join(map(ex.literals.literal_sql, values))
+    assert parse(f"a IN ({text})") == ex.In(ex.Reference(("a",)), tuple(values))
+    one_by_one = parse(f"a IN ({text}, 0.5D)")
+    assert isinstance(one_by_one, ex.In)
+    assert one_by_one.values == (*values, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("('a' 'b')", ("ab",)),
+        ("('a', 'b' 'c')", ("a", "bc")),
+        (r"('\n', 'a')", ("\n", "a")),
+        (r"(r'\n', 'a')", (r"\n", "a")),
+        ("(\"a\", 'b')", ("a", "b")),
+        ("(0123456789, 1)", (123456789, 1)),
+        ("(1L, 2)", (1, 2)),
+        ("(-1, 2)", (-1, 2)),
+    ],
+)
+def test_members_that_are_more_than_their_text(
+    text: str, values: tuple[Any, ...]
+) -> None:
+    found = parse(f"a IN {text}")
+    assert isinstance(found, ex.In)
+    assert found.values == values

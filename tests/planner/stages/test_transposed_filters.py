@@ -60,10 +60,10 @@ def test_a_point_query_reads_a_few_rows_of_bits(folder: Path) -> None:
     assert "11.parquet" in plan.paths
     assert len(plan.paths) <= 4
     read = values_stage(plan).read
-    assert read.parts <= 8, "the header, and one part a slice of bits"
+    assert read.parts <= 3, "the header, and a block of bits in one part or two"
     assert read.n_bytes < 70_000 < pack.stat().st_size
     warm = values_stage(table.plan(f"id = {wanted}")).read
-    assert warm.parts == 7
+    assert 1 <= warm.parts <= 2
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ def asked(
     options: Mapping[str, str] | None = None,
     keys: Sequence[Any] = (),
     more: Mapping[str, Any] | None = None,
+    purpose: str = "read",
     unlisted: Sequence[str] = (),
 ) -> Reply | None:
     """What the planner replies to a question about a scan.
@@ -103,13 +104,13 @@ def asked(
         options: of the scan.
         keys: of joins.
         more: members of a question that names the files which Spark lists.
+        purpose: what the answer is for.
         unlisted: files that it does not list.
     """
     question = {
         "root": str(table),
         "scheme": "file",
         "authority": None,
-        "is_estimate": False,
         "is_catalog_table": is_catalog_table,
         "data": schema(data),
         "partitions": schema(partitions),
@@ -119,16 +120,16 @@ def asked(
         "keys": list(keys),
     }
     if more is not None:
-        told = planner.answer(f"{json.dumps(question | {'listing': 0})}\n[]")
+        told = planner.answer(f"read\n{json.dumps(question | {'listing': 0})}\n[]")
         assert told is not None
         (number,) = struct.unpack("<q", told)
         paths, *_ = listing(planner, number)
         listed = "".join("01"[path not in unlisted] for path in paths)
         question |= {"listing": number, "listed": listed, **more}
-    text = f"{json.dumps(question)}\n{json.dumps(conjuncts)}"
+    text = f"{purpose}\n{json.dumps(question)}\n{json.dumps(conjuncts)}"
     answer = planner.answer(text)
-    if answer is None:
-        return None
+    if not answer:
+        return None if answer is None else Reply([], "")
     (number,) = struct.unpack_from("<q", answer)
     paths, sizes, millis = listing(planner, number)
     end = 8 + (len(paths) + 7) // 8

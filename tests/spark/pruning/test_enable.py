@@ -281,7 +281,7 @@ def test_a_planner_that_fails_or_is_slow_reads_all(
 
     pruned.conf.set("skipindex.timeLimit", "0.05")
     for judged, problem in ((broken, "broken"), (slow, "skipindex.timeLimit")):
-        monkeypatch.setattr(QueryPlanner, "_judged", judged)
+        monkeypatch.setattr(QueryPlanner, "_answer", judged)
         assert pruned.read.parquet(folder).where("id = 77").count() == 1
         assert problem in sx.last_plans(pruned)[-1].problem
     pruned.conf.unset("skipindex.timeLimit")

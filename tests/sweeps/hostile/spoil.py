@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import functools
 import json
@@ -9,6 +10,7 @@ import os
 import random
 import shutil
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -241,34 +243,66 @@ def publication(table: Path, rng: random.Random) -> None:
             (folder / file).write_text(json.dumps(outer))
 
 
-def _with_manifest(table: Path, data: bytes) -> None:
-    """Let the newest commit name a manifest of these bytes."""
+def _with_segment(table: Path, data: bytes, n_rows: int | None = None) -> None:
+    """Let the newest segment of the newest commit be these bytes, of so many rows."""
     (table / MANIFESTS / "abc.arrow").write_bytes(data)
 
     def change(body: Any) -> None:
-        body["manifest"] = {
-            "name": "abc.arrow",
-            "size": len(data),
-            "crc32c": crc32c(data),
-        }
+        named = {"name": "abc.arrow", "size": len(data), "crc32c": crc32c(data)}
+        segment = body["segments"][-1]
+        segment.update(named)
+        if n_rows is not None:
+            segment["rows"] = n_rows
+            segment.pop("dead", None)
 
     for path in _commits(table)[-1:]:
         _reseal(path, "commit", change)
 
 
-def _manifest(table: Path) -> bytes | None:
+def _segment(table: Path) -> bytes | None:
     for path in _commits(table)[-1:]:
         try:
-            name = json.loads(path.read_text())["commit"]["manifest"]["name"]
+            name = json.loads(path.read_text())["commit"]["segments"][-1]["name"]
             return (table / MANIFESTS / name).read_bytes()
         except _UNREADABLE:
             pass
     return None
 
 
+def segments(table: Path, rng: random.Random) -> None:
+    """Change which segments the newest commit names, and which rows are dead."""
+
+    def packed(bitmap: bytes) -> str:
+        return base64.b64encode(zlib.compress(bitmap)).decode()
+
+    def change(body: Any) -> None:
+        every = body["segments"]
+        one, other = rng.choice(every), rng.choice(every)
+        match rng.randrange(8):
+            case 0:
+                one["dead"] = packed(rng.randbytes(-(-one["rows"] // 8)))
+            case 1:
+                one["dead"] = packed(rng.randbytes(rng.choice([0, 1, 2, 50])))
+            case 2:
+                one["dead"] = packed(bytes(rng.choice([1 << 20, 1 << 26])))
+            case 3:
+                one.pop("dead", None)
+            case 4:
+                every.append({**one, "dead": other.get("dead", "")})
+            case 5:
+                one.update({key: other[key] for key in ("name", "size", "crc32c")})
+            case 6:
+                every.remove(one)
+            case _:
+                one["rows"] = rng.choice([0, 1, 7, 2**31 - 1, 2**31, one["rows"] + 1])
+
+    for path in _commits(table)[-1:]:
+        _reseal(path, "commit", change)
+
+
 def manifest_bytes(table: Path, rng: random.Random) -> None:
     """Change bytes of the manifest, its metadata more often than its rows."""
-    data = _manifest(table)
+    data = _segment(table)
     if data is None:
         return
     found = bytearray(data)
@@ -282,12 +316,12 @@ def manifest_bytes(table: Path, rng: random.Random) -> None:
             case _:
                 number = rng.choice([-1, 2**62, 2**40, 2**33, 1])
                 found[at : at + 8] = struct.pack("<q", number)
-    _with_manifest(table, bytes(found))
+    _with_segment(table, bytes(found))
 
 
 def manifest_rows(table: Path, rng: random.Random) -> None:
     """Change columns of the manifest, or what its metadata say of packs."""
-    data = _manifest(table)
+    data = _segment(table)
     if data is None:
         return
     try:
@@ -303,7 +337,7 @@ def manifest_rows(table: Path, rng: random.Random) -> None:
     rows = rows.replace_schema_metadata({"packs": text})
     with pa.ipc.new_file(sink, rows.schema, options=options) as writer:
         writer.write_table(rows)
-    _with_manifest(table, sink.getvalue().to_pybytes())
+    _with_segment(table, sink.getvalue().to_pybytes(), len(rows))
 
 
 def _spoiled(rows: pa.Table, packs: Any, rng: random.Random) -> tuple[pa.Table, Any]:
@@ -359,12 +393,12 @@ def _bomb(n: int, packs: bytes) -> bytes:
 
 def bomb(table: Path, rng: random.Random) -> None:
     """A manifest of kilobytes that takes a quarter of a gigabyte in memory."""
-    _with_manifest(table, _bomb(rng.choice([1, 2]), b"[]"))
+    _with_segment(table, _bomb(rng.choice([1, 2]), b"[]"))
 
 
 def pack(table: Path, rng: random.Random) -> None:
     """Change a blob, and mend its checksums up to the manifest's."""
-    data = _manifest(table)
+    data = _segment(table)
     if data is None:
         return
     try:
@@ -394,7 +428,7 @@ def pack(table: Path, rng: random.Random) -> None:
     changed = rows.replace_schema_metadata({"packs": json.dumps(packs)})
     with pa.ipc.new_file(sink, changed.schema) as writer:
         writer.write_table(changed)
-    _with_manifest(table, sink.getvalue().to_pybytes())
+    _with_segment(table, sink.getvalue().to_pybytes())
 
 
 def _ours(table: Path) -> list[Path]:
@@ -501,6 +535,7 @@ SPOILS: Final[dict[str, Spoil]] = {
         properties,
         rewrites,
         publication,
+        segments,
         manifest_bytes,
         manifest_rows,
         bomb,

@@ -53,6 +53,20 @@ def _plain(folder: Path) -> None:
     make_own(folder, {"cluster_by": ["x"], "rows_per_file": 10})
 
 
+def _grown(folder: Path) -> None:
+    """By appends, and a file that came and went: several segments, and dead rows."""
+    for i in range(5):
+        x = [(7 * i + 5 * j) % 40 for j in range(12)]
+        rows = {"x": x, "s": [f"v{n % 9}" for n in x], "i": [i] * 12}
+        put(folder / f"day={i % 2}" / f"{i}.parquet", rows)
+        if i in {1, 4}:
+            build(folder, {"x": "bitmap", "s": "bloom"} if i == 1 else None)
+    (folder / "day=0" / "4.parquet").unlink()
+    put(folder / "day=0" / "0.parquet", rows)
+    build(folder)
+    make_own(folder, {"cluster_by": ["x"], "rows_per_file": 10})
+
+
 def _optimized(folder: Path) -> None:
     _plain(folder)
     optimized(folder, cluster_by=["x"], rows_per_file=10)
@@ -90,6 +104,7 @@ def _published(folder: Path) -> None:
 
 TEMPLATES: Final[dict[str, Callable[[Path], None]]] = {
     "plain": _plain,
+    "grown": _grown,
     "optimized": _optimized,
     "published": _published,
     "killed before the copies are shown": _dead_at("_show_file"),

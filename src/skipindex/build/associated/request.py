@@ -31,7 +31,7 @@ from skipindex.storage.associated import (
     path_from,
 )
 from skipindex.storage.blobs import spec_key
-from skipindex.storage.file_system.clock import Clock
+from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.names import is_hidden_copy
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -191,7 +191,7 @@ def associated(
     specs = [spec for spec in _specs(found) if not isinstance(spec, MinMax)]
     check_specs(name, attribute.domain, specs)
     Dimension.read(Source(found, found.location(table.location)))
-    clock = Clock(table.location)
+    clock = Clock(table.location.now)
     for file in dimension.listing:
         if not clock.has_passed(file):
             raise BuildError(

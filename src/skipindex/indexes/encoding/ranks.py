@@ -179,7 +179,7 @@ def _byte_order(values: pa.LargeBinaryArray) -> tuple[Ints, Mask]:
         rows = order[tied]
         if not tied.size or int(lengths[rows].max()) <= at:
             break
-        words = _words(data, begins[rows] + at, lengths[rows] - at) >> _32
+        words = words_at(data, begins[rows] + at, lengths[rows] - at) >> _32
         tied = _refine(order, fresh, tied, words)
         at += 4
     else:
@@ -194,7 +194,7 @@ def _first_words(begins: Ints, lengths: Ints, data: Bits) -> tuple[int, Words]:
     """The length of a prefix that all strings share, and the words after it."""
     skip, longest = 0, int(lengths.max())
     while True:
-        words = _words(data, begins + skip, lengths - skip)
+        words = words_at(data, begins + skip, lengths - skip)
         differing = int(np.bitwise_or.reduce(words ^ words[0]))
         if differing or skip >= longest:
             break
@@ -202,11 +202,11 @@ def _first_words(begins: Ints, lengths: Ints, data: Bits) -> tuple[int, Words]:
     shared = (64 - differing.bit_length()) // 8
     if 0 < shared < 8:
         skip += shared
-        words = _words(data, begins + skip, lengths - skip)
+        words = words_at(data, begins + skip, lengths - skip)
     return skip, words
 
 
-def _words(data: Bits, at: Ints, left: Ints) -> Words:
+def words_at(data: Bits, at: Ints, left: Ints) -> Words:
     """The 8 bytes at ``at`` as a big-endian number; only ``left`` of them count."""
     last = len(data) - 8
     windows = np.ndarray((last + 1,), ">u8", data, 0, (1,))

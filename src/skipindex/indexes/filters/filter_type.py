@@ -1,7 +1,7 @@
 """The base of the kinds that are Bloom filters.
 
-A kind names the texts, its *keys*, that every value which makes an atom TRUE has put
-into the filter.  A value may make it TRUE in several ways, so a kind gives
+A kind names the numbers or texts, its *keys*, that every value which makes an atom TRUE
+has put into the filter.  A value may make it TRUE in several ways, so a kind gives
 *alternatives*: lists of keys, and all keys of one list must be in the filter.
 """
 
@@ -25,12 +25,14 @@ from skipindex.indexes.filters.payload import (
     FilterHead,
     RequiredKeys,
     check_error_rate,
+    check_hashing,
     check_scheme,
     may_hold,
     pack_filter,
     saturates,
     split_bits,
 )
+from skipindex.indexes.filters.splitmix import Keys
 from skipindex.indexes.filters.transposed import (
     TransposedFilters,
     pack_together,
@@ -43,9 +45,9 @@ ROWS: Final = struct.Struct("<Q")
 
 
 class FilterSpec(ABC):
-    """What asks for a filter: a frozen dataclass with an ``error_rate``.
+    """What asks for a filter: a frozen dataclass with ``error_rate`` and ``hashing``.
 
-    The field is each spec's own, because the order of fields is that of its parameters.
+    The fields are each spec's own, because their order is that of its parameters.
 
     Attributes:
         kind: the name of the kind.
@@ -59,9 +61,11 @@ class FilterSpec(ABC):
     n_own: ClassVar[int] = 0
     has_rows: ClassVar[bool] = False
     error_rate: float
+    hashing: str | None
 
     def __post_init__(self) -> None:
         check_error_rate(self.error_rate, self.kind)
+        check_hashing(self.hashing, self.kind)
 
     @classmethod
     @abstractmethod
@@ -78,8 +82,8 @@ class FilterSpec(ABC):
         """
 
     @abstractmethod
-    def keys(self, column: EncodedColumn) -> list[bytes]:
-        """The distinct keys of the column's values, as UTF-8.
+    def keys(self, column: EncodedColumn) -> Keys:
+        """The keys of the column's values; integers are distinct.
 
         Raises:
             UnsupportedTypeError: this kind cannot hold the column.
@@ -96,7 +100,11 @@ class FilterSpec(ABC):
             UnsupportedTypeError: this kind cannot hold the column.
         """
         return pack_filter(
-            self.keys(column), self.error_rate, column.domain, own=self.own(column)
+            self.keys(column),
+            self.error_rate,
+            column.domain,
+            own=self.own(column),
+            hashing=self.hashing,
         )
 
 
@@ -115,8 +123,8 @@ class FilterIndex:
         alternatives = self.wanted(atom)
         if alternatives is None:
             return None
-        head, (_, bits) = self.head, split_bits(self.parts[1], self.head)
-        if any(all(may_hold(bits, head, key) for key in keys) for keys in alternatives):
+        shape, (_, bits) = self.head.shape, split_bits(self.parts[1], self.head)
+        if any(all(may_hold(bits, shape, k) for k in keys) for keys in alternatives):
             return None
         return Bounds(BitMap(), BitMap())
 

@@ -1,59 +1,74 @@
-"""The bits of a Bloom filter of texts, as pybloom-live has them, in a payload.
+"""The payload of a Bloom filter, whichever way its keys become bits.
 
-The payload, version 2, of all kinds that are filters::
+The payload, version 3, of all kinds that are filters::
 
     part 0    u8   version
               u8   t, length of the domain's tag
               u8   s, length of the scheme
               u8   0
               u64  n, the number of keys, which are distinct
-              u32  k, slices
-              u32  crc32c of the bits (k times u64) of the witness key
-              u64  m, bits of a slice
+              u32  k, bits of a key
+              u32  crc32c of the places (k times u64) of the key "skipindex", the
+                   witness
+              u64  m, blocks
               t    the domain's tag
-              s    the scheme: hash / word width / k / byte order
+              s    the scheme: splitmix64 / b and the width of a block / k and k
               ..   what the kind adds
-    part 1    what ``BloomFilter.tofile`` writes: f64 error rate, u64 k, u64 m,
-              u64 capacity, u64 n, then the bits
+    part 1    f64  error rate that was asked for
+              u64  k
+              u64  m
+              u64  capacity: n, rounded up, so that the filters of most files of a
+                   table have one size (``transposed``)
+              u64  n
+              ..   the bits (``blocked``)
 
-In version 1 the capacity was the number of keys; since version 2 it is rounded up, so
-that the filters of most files of a table have one size (``transposed``).
+Version 2 is of filters of pybloom-live (``pybloom``), and is written for
+``hashing="pybloom"``: ``m`` is the bits of a slice, the scheme is hash / word width / k
+/ byte order, the witness has the places within slices, and part 1 is what
+``BloomFilter.tofile`` writes.  In version 1, which is otherwise the same, the capacity
+was the number of keys.
 
-The bits depend on the version of pybloom-live and on the byte order of the machine.
-So a filter is probed only if the installed library gives the scheme and the bits of
-the witness that the filter was built with; otherwise it is no index.
+The bits of pybloom-live depend on its version and on the byte order of the machine.
+So a filter is probed only if this library gives the scheme and the bits of the witness
+that the filter was built with; otherwise it is no index.
 """
 
 from __future__ import annotations
 
 import functools
-import io
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from crc32c import crc32c
-from pybloom_live import BloomFilter
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.expressions.atoms import Atom, OneOf, Value
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.header import Cursor, check_tag, check_version
-from skipindex.indexes.filters.hashing import fill, hashes, scheme_of
+from skipindex.indexes.filters.blocked import Blocks, distinct_hashes
+from skipindex.indexes.filters.pybloom import Slices, filled, texts_of
+from skipindex.indexes.filters.splitmix import Keys
 
-VERSION: Final = 2
+VERSION: Final = 3
 FILE_HEAD: Final = struct.Struct("<dQQQQ")
-"""What ``BloomFilter.tofile`` writes before the bits."""
+"""What stands before the bits."""
+
+PYBLOOM: Final = "pybloom"
+"""The hashing of pybloom-live, as a spec asks for it."""
 
 _MAX_SLICES: Final = 64
 _MOST_VALUES: Final = 8
-_WITNESS: Final = "skipindex"
+_WITNESS: Final = b"skipindex"
 _HEAD: Final = struct.Struct("<BBBBQIIQ")
 _CAPACITY_BITS: Final = 4
+_SPLITMIX: Final = b"splitmix64/"
 
+Shape: TypeAlias = Slices | Blocks
+"""How large a filter is, and which bits a key has in it."""
 
-KeyAlternatives: TypeAlias = Sequence[Sequence[str]]
+KeyAlternatives: TypeAlias = Sequence[Sequence[Value]]
 """Lists of keys: a value has all keys of at least one of them."""
 
 RequiredKeys: TypeAlias = Callable[[Atom], KeyAlternatives | None]
@@ -61,26 +76,11 @@ RequiredKeys: TypeAlias = Callable[[Atom], KeyAlternatives | None]
 
 
 def saturates(atom: Atom, k: int) -> bool:
-    """Whether an atom has so many values that a filter of ``k`` slices rules out none.
+    """Whether an atom has so many values that a filter of ``k`` bits rules out none.
 
     Half of the bits are set, so one absent value in ``2 ** k`` seems to be present.
     """
     return isinstance(atom, OneOf) and len(atom.values) > _MOST_VALUES << k
-
-
-def bloom_key(value: Value) -> str:
-    """The text that stands for a value in a filter, for building and for probing.
-
-    Integers are written in decimal; byte strings are the text that they encode, or
-    Latin-1 where they are not UTF-8.  Two values may share a text, which keeps too many
-    files, never too few.
-    """
-    if isinstance(value, int):
-        return str(value)
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
 
 
 def check_error_rate(error_rate: float, kind: str) -> None:
@@ -91,17 +91,45 @@ def check_error_rate(error_rate: float, kind: str) -> None:
         )
 
 
+def check_hashing(hashing: str | None, kind: str) -> None:
+    """Raise ``UnknownIndexError`` if no filter is hashed so."""
+    if hashing not in {None, PYBLOOM}:
+        raise UnknownIndexError(
+            f"no {kind} index has hashing {hashing!r} (accepted: {PYBLOOM!r}, or None "
+            "for SplitMix64)"
+        )
+
+
 def pack_filter(
-    keys: Sequence[bytes], error_rate: float, domain: Domain, *, own: bytes = b""
+    keys: Keys,
+    error_rate: float,
+    domain: Domain,
+    *,
+    own: bytes = b"",
+    hashing: str | None = None,
 ) -> list[bytes]:
-    """The parts of a filter of distinct UTF-8 keys; ``own`` ends the header."""
-    bloom = BloomFilter(capacity_for(len(keys)), error_rate)
-    fill(bloom, keys)
-    k, m = bloom.num_slices, bloom.bits_per_slice
-    head = FilterHead(len(keys), k, m, scheme_of(k, m).encode(), witness_of(k, m), own)
-    file = io.BytesIO()
-    bloom.tofile(file)
-    return [head.to_bytes(domain), file.getvalue()]
+    """The parts of a filter of some keys.
+
+    Args:
+        keys: integers, which are distinct, or byte strings, which may repeat.
+        error_rate: the share of absent keys that are taken for present ones.
+        domain: of the column.
+        own: what ends the header.
+        hashing: ``PYBLOOM``, or None for blocks.
+    """
+    shape: Shape
+    if hashing == PYBLOOM:
+        texts = texts_of(keys)
+        n_keys, capacity = len(texts), capacity_for(len(texts))
+        shape, bits = filled(texts, capacity, error_rate)
+    else:
+        hashes = distinct_hashes(keys)
+        n_keys, capacity = len(hashes), capacity_for(len(hashes))
+        shape = Blocks.for_keys(capacity, error_rate)
+        bits = shape.filled(hashes)
+    head = FilterHead(n_keys, shape.k, shape.n, shape.text, witness_of(shape), own)
+    fixed = FILE_HEAD.pack(error_rate, shape.k, shape.n, capacity, n_keys)
+    return [head.to_bytes(domain), fixed + bits]
 
 
 def capacity_for(n_keys: int) -> int:
@@ -111,10 +139,17 @@ def capacity_for(n_keys: int) -> int:
 
 
 @functools.lru_cache(maxsize=4096)
-def witness_of(k: int, m: int) -> int:
-    """What the installed library makes of one key that never changes."""
-    bits = struct.pack(f"<{k}Q", *hashes(k, m)[0](_WITNESS))
-    return int(crc32c(bits))
+def witness_of(shape: Shape) -> int:
+    """What this library, or pybloom-live, makes of one key that never changes."""
+    return int(crc32c(struct.pack(f"<{shape.k}Q", *shape.bits_of(_WITNESS))))
+
+
+@functools.lru_cache(maxsize=4096)
+def _shape_of(scheme: bytes, k: int, m: int) -> Shape | None:
+    """The shape that a header describes; None if no filter has it."""
+    if scheme.startswith(_SPLITMIX):
+        return Blocks.parse(scheme, k, m)
+    return Slices(k, m) if 0 < k <= _MAX_SLICES and 0 < m < 1 << 48 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +158,8 @@ class FilterHead:
 
     Args:
         n_keys: that are in it.
-        k: slices.
-        m: bits of a slice.
+        k: bits of a key.
+        m: blocks, or bits of a slice.
         scheme: how a key becomes bits.
         witness: a sample of that.
         own: what the kind adds.
@@ -149,20 +184,37 @@ class FilterHead:
         """
         cursor = Cursor(raw)
         check_version(raw, VERSION, kind)
-        _, n_tag, n_scheme, _, n_keys, k, witness, m = cursor.unpack(_HEAD)
+        version, n_tag, n_scheme, _, n_keys, k, witness, m = cursor.unpack(_HEAD)
         check_tag(cursor.bytes(n_tag), domain, kind)
         scheme = bytes(cursor.bytes(n_scheme))
         own = bytes(cursor.bytes(n_own))
         cursor.end()
         head = cls(n_keys, k, m, scheme, witness, own)
-        check_size(head, kind)
+        if (version == Blocks.version) != isinstance(head.shape, Blocks):
+            raise CorruptIndexError(
+                f"a {kind} payload of version {version} has scheme {scheme!r}"
+            )
         return head
+
+    @property
+    def shape(self) -> Shape:
+        """What the header says of the bits.
+
+        Raises:
+            CorruptIndexError: no filter has this shape.
+        """
+        shape = _shape_of(self.scheme, self.k, self.m)
+        if shape is None:
+            raise CorruptIndexError(
+                f"no filter of scheme {self.scheme!r} has k = {self.k} and m = {self.m}"
+            )
+        return shape
 
     def to_bytes(self, domain: Domain) -> bytes:
         """Part 0."""
         tag = domain.tag.encode()
         fixed = _HEAD.pack(
-            VERSION,
+            self.shape.version,
             len(tag),
             len(self.scheme),
             0,
@@ -174,35 +226,19 @@ class FilterHead:
         return fixed + tag + self.scheme + self.own
 
 
-def check_size(head: FilterHead, kind: str) -> None:
-    """Raise ``CorruptIndexError`` for slices that no filter has."""
-    if not (0 < head.k <= _MAX_SLICES and 0 < head.m < 1 << 48):
-        raise CorruptIndexError(
-            f"no {kind} filter has {head.k} slices of {head.m} bits"
-        )
-
-
 def check_scheme(head: FilterHead, kind: str) -> None:
-    """Raise ``CorruptIndexError`` unless the installed library has that scheme."""
-    scheme = scheme_of(head.k, head.m)
-    if head.scheme != scheme.encode() or head.witness != witness_of(head.k, head.m):
+    """Raise ``CorruptIndexError`` unless this library makes the same bits of a key."""
+    shape = head.shape
+    if head.scheme != shape.text or head.witness != witness_of(shape):
         raise CorruptIndexError(
             f"a {kind} filter was built with scheme {head.scheme!r}, and the "
-            f"installed pybloom-live has {scheme!r}"
+            f"installed pybloom-live has {shape.text!r}"
         )
 
 
-def places_of(key: str, k: int, m: int) -> list[int]:
-    """The bits that ``key`` sets, one in each slice, of a filter of this shape."""
-    bits = hashes(k, m)[0](key)
-    return [i * m + bit for i, bit in enumerate(bits)]
-
-
-def may_hold(bits: memoryview, head: FilterHead, key: str) -> bool:
+def may_hold(bits: memoryview, shape: Shape, key: Value) -> bool:
     """Whether ``key`` may be in the filter of these bits; if not, it surely is not."""
-    return all(
-        bits[bit >> 3] >> (bit & 7) & 1 for bit in places_of(key, head.k, head.m)
-    )
+    return all(bits[bit >> 3] >> (bit & 7) & 1 for bit in shape.places(key))
 
 
 def split_bits(
@@ -215,11 +251,11 @@ def split_bits(
     """
     cursor = Cursor(raw)
     error_rate, k, m, capacity, count = cursor.unpack(FILE_HEAD)
-    bits = cursor.bytes((head.k * head.m + 7) // 8)
+    bits = cursor.bytes((head.shape.n_bits + 7) // 8)
     cursor.end()
     if (k, m, count) != (head.k, head.m, head.n_keys) or count > capacity:
         raise CorruptIndexError(
-            f"a bloom filter of {count} keys, {k} slices of {m} bits and capacity "
+            f"a bloom filter of {count} keys, k = {k}, m = {m} and capacity "
             f"{capacity} is not the one that its header describes"
         )
     return (error_rate, capacity), bits

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions.arrays import Bits, Ints
-from skipindex.expressions.atoms import Atom
+from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import Fragment, required
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.ranks import layout_of
 from skipindex.indexes.filters.filter_type import ROWS, FilterSpec
 from skipindex.indexes.filters.payload import KeyAlternatives, RequiredKeys
+from skipindex.indexes.filters.splitmix import Keys
 
 
 class TextFilterSpec(FilterSpec):
@@ -27,12 +28,12 @@ class TextFilterSpec(FilterSpec):
     has_rows = True
 
     @abstractmethod
-    def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
-        """The distinct keys of some values, as UTF-8."""
+    def pieces(self, values: pa.LargeBinaryArray) -> Keys:
+        """The keys of some values; integers are distinct."""
 
     @classmethod
     @abstractmethod
-    def keys_by(cls, own: bytes) -> Callable[[Fragment], list[str]]:
+    def keys_by(cls, own: bytes) -> Callable[[Fragment], Sequence[Value]]:
         """The keys of every value that has a fragment; see ``wanted_by``."""
 
     @classmethod
@@ -63,8 +64,8 @@ class TextFilterSpec(FilterSpec):
 
         return wanted
 
-    def keys(self, column: EncodedColumn) -> list[bytes]:
-        """The distinct keys of the column's values, as UTF-8.
+    def keys(self, column: EncodedColumn) -> Keys:
+        """The keys of the column's values; integers are distinct.
 
         Raises:
             UnsupportedTypeError: the column holds no text.

@@ -8,7 +8,7 @@ Filters of the same size and hashing are transposed, in eights, so that no bit i
 wasted; an incomplete eight is taken too where it costs little.  The other filters stay
 payloads of their own.
 
-The parts, version 1, which are of all data files of the blob together::
+The parts, version 2, which are of all data files of the blob together::
 
     part 0    u8   version
               u8   t, length of the domain's tag
@@ -17,8 +17,8 @@ The parts, version 1, which are of all data files of the blob together::
               t    the domain's tag
               ..   for every block
                    u32  n, its filters
-                   u32  k, slices
-                   u64  m, bits of a slice
+                   u32  k, bits of a key
+                   u64  m, blocks, or bits of a slice of pybloom-live
                    u32  crc32c of the bits of the witness key
                    u32  r, rows in a part
                    f64  error rate
@@ -30,8 +30,10 @@ The parts, version 1, which are of all data files of the blob together::
                    n    times u32, the slots, ascending
     part 1    for every block n times u64, the keys, then n times u64, the rows of the
               file or zero: what only taking filters apart again needs
-    then      the k * m rows of every block, r to a part, each of one bit a filter, the
-              lowest of a byte first
+    then      a row for every bit of a filter of every block, r to a part, each of one
+              bit a filter, the lowest of a byte first
+
+Version 1 has filters of pybloom-live alone, and is written where there are no others.
 """
 
 from __future__ import annotations
@@ -57,15 +59,13 @@ from skipindex.indexes.filters.payload import (
     KeyAlternatives,
     RequiredKeys,
     check_scheme,
-    check_size,
-    places_of,
     saturates,
     split_bits,
 )
 from skipindex.indexes.positional import Reading, intervals_of
 from skipindex.storage.parts import Parts
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _HEAD: Final = struct.Struct("<BBHI")
 _BLOCK: Final = struct.Struct("<IIQIIdQHH")
 _PART_BYTES: Final = 1 << 13
@@ -98,9 +98,14 @@ class Block:
         return _width(len(self.slots))
 
     @property
+    def n_rows(self) -> int:
+        """One for every bit of a filter."""
+        return self.size.shape.n_bits
+
+    @property
     def n_parts(self) -> int:
         """How many parts its rows take."""
-        return -(-self.size.k * self.size.m // self.rows_per_part)
+        return -(-self.n_rows // self.rows_per_part)
 
     def to_bytes(self) -> bytes:
         """Its place in part 0."""
@@ -170,13 +175,14 @@ def pack_together(
         tails += [head.own[n_own:].ljust(_TAIL, b"\0") for head in heads]
         rows += pack_rows(
             [filters[slot][1] for slot in slots],
-            n_bits=size.k * size.m,
+            n_bits=block.n_rows,
             rows_per_part=per_part,
         )
     if not blocks:
         return [], set()
     tag = domain.tag.encode()
-    fixed = _HEAD.pack(_VERSION, len(tag), len(blocks), len(payloads))
+    version = max(block.size.shape.version for block in blocks) - 1
+    fixed = _HEAD.pack(version, len(tag), len(blocks), len(payloads))
     header = fixed + tag + b"".join(block.to_bytes() for block in blocks)
     together = {int(slot) for block in blocks for slot in block.slots}
     return [header, b"".join(tails), *rows], together
@@ -198,11 +204,11 @@ def unpack(
         own = [size.own + bytes(tails.bytes(_TAIL))[:n_tail] for _ in range(n)]
         raw = b"".join(shared.read(first, first + block.n_parts))
         first += block.n_parts
-        if len(raw) != size.k * size.m * block.width:
+        if len(raw) != block.n_rows * block.width:
             raise CorruptIndexError(
                 f"the rows of transposed {kind} filters are cut off"
             )
-        columns = unpack_columns(raw, n_bits=size.k * size.m, n_columns=n)
+        columns = unpack_columns(raw, n_bits=block.n_rows, n_columns=n)
         for slot, n_keys, ends, bits in zip(
             block.slots.tolist(), counts, own, columns, strict=True
         ):
@@ -220,7 +226,7 @@ def _read_blocks(
     raw = shared[0]
     check_version(raw, _VERSION, f"transposed {kind}")
     cursor = Cursor(raw)
-    _, n_tag, n_blocks, found = cursor.unpack(_HEAD)
+    version, n_tag, n_blocks, found = cursor.unpack(_HEAD)
     check_tag(cursor.bytes(n_tag), domain, kind)
     if found != n_files:
         raise CorruptIndexError(
@@ -234,7 +240,10 @@ def _read_blocks(
         scheme, own = bytes(cursor.bytes(n_scheme)), bytes(cursor.bytes(n_own))
         slots = np.frombuffer(cursor.bytes(4 * n), "<u4").astype(np.int64)
         size = FilterHead(0, k, m, scheme, witness, own)
-        check_size(size, kind)
+        if size.shape.version - 1 > version:
+            raise CorruptIndexError(
+                f"transposed {kind} filters of version {version} have scheme {scheme!r}"
+            )
         if not n or not ascend(slots.tolist()) or slots[-1] >= n_files:
             raise CorruptIndexError(
                 f"the slots of transposed {kind} filters do not ascend"
@@ -314,9 +323,9 @@ class TransposedFilters:
 
     def _among(self, block: Block, first: int, alternatives: KeyAlternatives) -> Mask:
         """Of a block's filters, those that may have all keys of an alternative."""
-        k, m = block.size.k, block.size.m
+        shape = block.size.shape
         keys = {key for alternative in alternatives for key in alternative}
-        places = {key: places_of(key, k, m) for key in keys}
+        places = {key: shape.places(key) for key in keys}
         rows = self._rows(
             block, first, sorted({p for own in places.values() for p in own})
         )
@@ -344,7 +353,7 @@ class TransposedFilters:
         for start, stop in intervals_of(list(by_part)):
             parts = self.parts.read(first + start, first + stop)
             for number, raw in enumerate(parts, start):
-                n_rows = min(per_part, block.size.k * block.size.m - number * per_part)
+                n_rows = min(per_part, block.n_rows - number * per_part)
                 if len(raw) != n_rows * width:
                     raise CorruptIndexError("a part of transposed filters is cut off")
                 for place in by_part[number]:

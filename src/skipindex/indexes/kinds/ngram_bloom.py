@@ -7,13 +7,13 @@ of a negation, nor of a text of fewer than ``n`` bytes.  Letters are told from c
 as LIKE does.
 
 ``filters.payload`` has the layout, with u64 ``n`` and u64 rows of the file at the end
-of part 0.  A key is the decimal number whose bytes, the highest first, are the piece.
+of part 0.  A key is the number whose bytes, the highest first, are the piece.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -22,7 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
-from skipindex.expressions.arrays import starts
+from skipindex.expressions.arrays import Words, starts
+from skipindex.expressions.atoms import Value
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.filters.filter_type import FilterSpec, FilterType
@@ -46,6 +47,7 @@ class NGramBloom(TextFilterSpec):
         n: bytes of UTF-8 in a piece, 2 to 8.  A longer piece rules out more, and a
             text that is asked for must be as long.
         error_rate: the share of absent pieces that are taken for present ones.
+        hashing: see ``Bloom``.
 
     >>> report = table.build_indexes({"city": sx.NGramBloom(n=2)}, workers=1)
     >>> report.table.plan("city LIKE '%ari%'").paths
@@ -54,6 +56,7 @@ class NGramBloom(TextFilterSpec):
 
     n: int = 3
     error_rate: float = 0.01
+    hashing: str | None = None
     kind: ClassVar[str] = "ngram_bloom"
     n_own: ClassVar[int] = _OWN.size
 
@@ -66,7 +69,7 @@ class NGramBloom(TextFilterSpec):
         FilterSpec.__post_init__(self)  # super() does not know a class with slots
 
     @classmethod
-    def keys_by(cls, own: bytes) -> Callable[[Fragment], list[str]]:
+    def keys_by(cls, own: bytes) -> Callable[[Fragment], Sequence[Value]]:
         """All pieces of a fragment; the own bytes have their length.
 
         Raises:
@@ -76,16 +79,16 @@ class NGramBloom(TextFilterSpec):
         if n not in _LENGTHS:
             raise CorruptIndexError(f"an ngram_bloom has pieces of {n} bytes")
 
-        def keys_of(fragment: Fragment) -> list[str]:
+        def keys_of(fragment: Fragment) -> list[int]:
             text = fragment.text
             pieces = {text[i : i + n] for i in range(len(text) - n + 1)}
-            return [str(int.from_bytes(piece, "big")) for piece in sorted(pieces)]
+            return [int.from_bytes(piece, "big") for piece in sorted(pieces)]
 
         return keys_of
 
-    def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
-        """The distinct pieces, as decimal numbers."""
-        return [b"%d" % number for number in _pieces(values, self.n).tolist()]
+    def pieces(self, values: pa.LargeBinaryArray) -> Words:
+        """The distinct pieces, as numbers."""
+        return _pieces(values, self.n).astype(np.uint64, copy=False)
 
     def own(self, column: EncodedColumn) -> bytes:
         """The length of a piece, and how many rows the file has."""

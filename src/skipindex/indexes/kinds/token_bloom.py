@@ -14,22 +14,21 @@ The words are the keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
 
+from skipindex.expressions.arrays import Bits, Mask
+from skipindex.expressions.atoms import Value
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.filters.filter_type import FilterType
-from skipindex.indexes.filters.payload import bloom_key
+from skipindex.indexes.filters.splitmix import Pieces
 from skipindex.indexes.filters.text_keys import TextFilterSpec, text_layout
 
 _TOKEN: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
-_IN_TOKEN: Final = np.array(
-    [_TOKEN.fullmatch(bytes([byte])) is not None for byte in range(256)]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +37,7 @@ class TokenBloom(TextFilterSpec):
 
     Args:
         error_rate: the share of absent words that are taken for present ones.
+        hashing: see ``Bloom``.
 
     >>> report = table.build_indexes({"city": sx.TokenBloom()}, workers=1)
     >>> report.table.plan("city = 'Oslo'").paths
@@ -45,45 +45,42 @@ class TokenBloom(TextFilterSpec):
     """
 
     error_rate: float = 0.01
+    hashing: str | None = None
     kind: ClassVar[str] = "token_bloom"
 
     @classmethod
-    def keys_by(cls, own: bytes) -> Callable[[Fragment], list[str]]:  # noqa: ARG003
+    def keys_by(cls, own: bytes) -> Callable[[Fragment], Sequence[Value]]:  # noqa: ARG003
         """The words that are surely whole in every value with a fragment."""
         return _keys
 
-    def pieces(self, values: pa.LargeBinaryArray) -> list[bytes]:
-        """The distinct words."""
-        # Words of bytes that are no UTF-8 may share a text with others.
-        keys = sorted({bloom_key(word) for word in _tokens(values)})
-        return [key.encode() for key in keys]
+    def pieces(self, values: pa.LargeBinaryArray) -> Pieces:
+        """The words, as often as they are there."""
+        ends, data = text_layout(values)
+        inside = _in_token(data)
+        begins, lasts = inside.copy(), inside.copy()
+        begins[1:] &= ~inside[:-1]
+        lasts[:-1] &= ~inside[1:]
+        # Two words meet where one value ends in a word and the next begins with one.
+        firsts = ends[(ends > 0) & (ends < len(data))]
+        begins[firsts] = inside[firsts]
+        lasts[firsts - 1] = inside[firsts - 1]
+        starts = np.flatnonzero(begins)
+        return Pieces(starts, np.flatnonzero(lasts) + 1 - starts, data)
 
 
-def _tokens(values: pa.LargeBinaryArray) -> list[bytes]:
-    """The distinct words."""
-    ends, data = text_layout(values)
-    inside = _IN_TOKEN[data]
-    if not inside.any():
-        return []
-    begins = inside.copy()
-    begins[1:] &= ~inside[:-1]
-    # Two words meet where one value ends in a word and the next begins with one.
-    firsts = ends[ends < len(data)]
-    begins[firsts] = inside[firsts]
-    before = np.cumsum(inside)
-    starts = before[begins] - 1
-    offsets = np.append(starts, before[-1])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[inside])]
-    words = pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
-    distinct: list[bytes] = words.unique().to_pylist()
-    return distinct
+def _in_token(data: Bits) -> Mask:
+    """Which bytes are of words."""
+    letters = (data | np.uint8(0x20)) - np.uint8(ord("a")) < 26
+    digits = data - np.uint8(ord("0")) < 10
+    found: Mask = letters | digits | (data >= 0x80)
+    return found
 
 
-def _keys(fragment: Fragment) -> list[str]:
+def _keys(fragment: Fragment) -> list[bytes]:
     """The words that are surely whole in every value with the fragment."""
     text = fragment.text
     return [
-        bloom_key(word[0])
+        word[0]
         for word in _TOKEN.finditer(text)
         if (word.start() or fragment.begins)
         and (word.end() < len(text) or fragment.ends)

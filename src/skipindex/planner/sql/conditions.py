@@ -98,12 +98,12 @@ def _between(cursor: Cursor, value: Operand) -> ex.Predicate:
 
 
 def _in(cursor: Cursor, left: Operand) -> ex.Predicate:
-    values = list(_listed(cursor, _literal))
+    values = cursor.plain_list() or tuple(_listed(cursor, _literal))
     if isinstance(left, LiteralOperand):
         return ex.Constant(listed(left.value, values))
     if isinstance(left, BooleanOperand):
         raise NotJudgedError("no column is compared with a literal")
-    return ex.In(left, tuple(values))
+    return ex.In(left, values)
 
 
 def _is_row(cursor: Cursor) -> bool:

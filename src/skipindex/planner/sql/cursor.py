@@ -13,7 +13,13 @@ from typing import Final, NamedTuple
 from skipindex.errors import PredicateError
 from skipindex.expressions import Call, Literal, Predicate, Reference
 from skipindex.expressions.not_judged import NotJudgedError
-from skipindex.planner.sql.literals import has_doubled_quote, number, string, typed
+from skipindex.planner.sql.literals import (
+    has_doubled_quote,
+    is_plain,
+    number,
+    string,
+    typed,
+)
 from skipindex.planner.sql.operands import (
     SUFFIX_TYPES,
     TOLD_TYPES,
@@ -164,11 +170,32 @@ class Cursor:
         if after.key not in {",", ")"}:
             return None
         if token.kind is Kind.NUMBER:
-            if token.text.isdecimal() and len(token.text) < _SAFE_DIGITS:
+            if _is_int(token.text):
                 self.at += 1
                 return LiteralOperand(int(token.text))
             return self.number(negative=False)
         return self.strings() if token.kind is Kind.STRING else None
+
+    def plain_list(self) -> tuple[Literal, ...] | None:
+        """The literals that are listed in parentheses next, all read at once.
+
+        None, and nothing is read, unless they are ints or strings without escapes.
+        """
+        end = self.closing.get(self.at, self.at)
+        inside = self.tokens[self.at + 1 : end]
+        texts = [token.text for token in inside[::2]]
+        kinds = {token.kind for token in inside[::2]}
+        found: tuple[Literal, ...]
+        if len(inside) % 2 == 0 or any(token.key != "," for token in inside[1::2]):
+            return None
+        if kinds == {Kind.NUMBER} and all(map(_is_int, texts)):
+            found = tuple(map(int, texts))
+        elif kinds == {Kind.STRING} and all(map(is_plain, texts)):
+            found = tuple(text[1:-1] for text in texts)
+        else:
+            return None
+        self.at = end + 1
+        return found
 
     def column(self) -> Reference:
         """A column's name, with the fields of a struct after dots."""
@@ -258,3 +285,8 @@ class Cursor:
         if self.next.kind in {Kind.NUMBER, Kind.STRING} or self.next.key == "TO":
             raise NotJudgedError("an interval")
         return interval
+
+
+def _is_int(text: str) -> bool:
+    """Whether a number, as it is written, is surely an int."""
+    return text.isdecimal() and len(text) < _SAFE_DIGITS

@@ -109,6 +109,11 @@ def has_doubled_quote(text: str) -> bool:
     return quote not in "rR" and quote * 2 in _ESCAPE.sub("", text[1:-1])
 
 
+def is_plain(text: str) -> bool:
+    """Whether the value of a quoted string is what stands between its quotes."""
+    return text[0] == "'" and "\\" not in text and text.find("'", 1) == len(text) - 1
+
+
 def typed(type_name: str, text: str) -> Literal:
     """The value of ``DATE '...'``, ``TIMESTAMP '...'`` or ``X'...'``.
 

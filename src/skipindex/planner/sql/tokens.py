@@ -8,6 +8,7 @@ The text of a token is left as written; ``literals`` gives it its value.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
@@ -57,6 +58,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_KINDS: Final[Mapping[str | None, Kind]] = {kind.name: kind for kind in Kind}
 _COMMENT_EDGE: Final = re.compile(r"/\*|\*/")
 _NO_CLOSING: Final = {"'": "a string", '"': "a string", "`": "a quoted name"}
 
@@ -70,22 +72,25 @@ def tokenize(text: str) -> list[Token]:
     tokens: list[Token] = []
     position = 0
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        assert found is not None, "the last alternative takes any character"
-        position, end = found.span()
-        name = found.lastgroup
-        if name == "COMMENT":
-            end = _comment_end(text, position)
-        elif name != "SPACE":
-            kind = Kind[str(name)]
-            word = found[0]
-            if kind is Kind.SYMBOL and word in _NO_CLOSING:
+        # The last alternative takes any character, so no match leaves one out.
+        for found in _TOKEN.finditer(text, position):
+            name = found.lastgroup
+            if name == "SPACE":
+                continue
+            if name == "COMMENT":
+                position = _comment_end(text, found.start())
+                break
+            word = key = found[0]
+            if name == "WORD":
+                key = word.upper()
+            elif name != "SYMBOL":
+                key = ""
+            elif word in _NO_CLOSING:
                 problem = f"{_NO_CLOSING[word]} is not closed"
-                raise error_at(text, position, problem)
-            key = word.upper() if kind is Kind.WORD else ""
-            key = word if kind is Kind.SYMBOL else key
-            tokens.append(Token(kind, key, word, position, end))
-        position = end
+                raise error_at(text, found.start(), problem)
+            tokens.append(Token(_KINDS[name], key, word, *found.span()))
+        else:
+            break
     end = tokens[-1].end if tokens else 0
     return [*tokens, Token(Kind.END, "", "", end, end)]
 

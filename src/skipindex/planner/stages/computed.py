@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from skipindex.expressions.arrays import Mask
+from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.atoms import NullAtom, OneOf, Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import Dictionary, Index
@@ -75,24 +74,42 @@ def probe_stats(stats: FileStats, leaf: Leaf | Computed) -> Bounds[Mask]:
     if isinstance(leaf, Leaf):
         return stats.probe(leaf.atom)
     n = len(stats.bounded)
+    few = stats.single
     if isinstance(stats.low, np.ndarray):
         width = stats.high.view(np.uint64) - stats.low.view(np.uint64)
         few = stats.bounded & (width < MAX_RANGE)
-    else:
-        single = np.asarray(pc.equal(stats.low, stats.high).fill_null(False))
-        few = stats.bounded & stats.exact & single
     possible, certain = np.ones(n, bool), np.zeros(n, bool)
-    known: dict[tuple[Value, Value], tuple[bool, bool]] = {}
-    for file in np.flatnonzero(few & stats.can_value).tolist():
-        bounds = bound_of(stats.low, file), bound_of(stats.high, file)
-        if bounds not in known:
-            known[bounds] = _tested(leaf, *bounds)
-        certain[file], possible[file] = known[bounds]
+    files = np.flatnonzero(few & stats.can_value)
+    bounds, codes = _distinct_bounds(stats, files)
+    tested = np.array([_tested(leaf, *pair) for pair in bounds], bool).reshape(-1, 2)
+    certain[files], possible[files] = tested[codes].T
     null = leaf.test(None)
     # Every value passes, and so does NULL; or some value may, or NULL.
     lower = (certain | ~stats.can_value) & (~stats.can_null | (null is True))
     upper = (possible & stats.can_value) | (stats.can_null & (null is not False))
     return Bounds(lower, upper)
+
+
+def _distinct_bounds(
+    stats: FileStats, files: Ints
+) -> tuple[list[tuple[Value, Value]], Ints]:
+    """The distinct pairs of bounds of some files, and the number of each file's pair.
+
+    The bounds of each file are equal, or integers that are less than ``MAX_RANGE``
+    apart.
+    """
+    if not isinstance(stats.low, np.ndarray):
+        values = stats.low.take(pa.array(files)).dictionary_encode()
+        texts = values.dictionary.to_pylist()
+        return list(zip(texts, texts, strict=True)), values.indices.to_numpy()
+    low = stats.low[files]
+    lows = pa.array(low).dictionary_encode()
+    keys = lows.indices.to_numpy() * np.int64(MAX_RANGE) + (stats.high[files] - low)
+    pairs = pa.array(keys).dictionary_encode()
+    number, width = np.divmod(pairs.dictionary.to_numpy(), MAX_RANGE)
+    least = lows.dictionary.to_numpy()[number]
+    both = zip(least.tolist(), (least + width).tolist(), strict=True)
+    return list(both), pairs.indices.to_numpy()
 
 
 def _tested(leaf: Computed, low: Value, high: Value) -> tuple[bool, bool]:

@@ -21,7 +21,8 @@ from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _CLASSES: Final = (
-    *("PlannerCalls", "Dimension", "JoinKeys", "TopRows", "Answers"),
+    *("Question", "Listing", "PlannerCalls"),
+    *("Dimension", "JoinKeys", "TopRows", "Answers"),
     *("SkippingFileIndex", "SkipRule", "Sessions"),
 )
 _SESSION: Final = (

@@ -102,11 +102,11 @@ class Answers extends scala.runtime.AbstractPartialFunction {
     }
 
     /** The answer to a question about all that Spark lists; null if there is none. */
-    private static PlannerCalls.Covered ask(
+    private static Listing.Covered ask(
             SkippingFileIndex index, SEQ all, SEQ conjuncts, String json) {
         index.setAsked();
-        PlannerCalls.Answer answer = all.isEmpty() ? null : index.ask(all, json, conjuncts);
-        return answer == null ? null : new PlannerCalls.Covered(answer, index.root);
+        Listing.Answer answer = all.isEmpty() ? null : index.ask(all, json, conjuncts);
+        return answer == null ? null : new Listing.Covered(answer, index.root);
     }
 
     static LogicalPlan above(LogicalPlan node, LogicalPlan child) {
@@ -182,13 +182,13 @@ class Answers extends scala.runtime.AbstractPartialFunction {
             SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(
                 TO_SEQ(split), scan.output());
             SEQ all = index.base.listFiles(NOTHING, NOTHING);
-            PlannerCalls.Covered covered = ask(index, all, conjuncts, asked);
+            Listing.Covered covered = ask(index, all, conjuncts, asked);
             if (covered == null) return null;
             LogicalPlan changed = changed(covered, isWhole(covered, all));
             return changed.output().equals(aggregate.output()) ? changed : null;
         }
 
-        private static boolean isWhole(PlannerCalls.Covered covered, SEQ all) {
+        private static boolean isWhole(Listing.Covered covered, SEQ all) {
             scala.collection.Iterator i = all.iterator();
             while (i.hasNext()) {
                 scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
@@ -234,12 +234,12 @@ class Answers extends scala.runtime.AbstractPartialFunction {
             if (own == null || isResult && !isExact(own.dataType())) return false;
             ArrayList only = new ArrayList();
             only.add(own);
-            PlannerCalls.quote(text, ExpressionJson.json(TO_SEQ(only)));
+            Question.quote(text, ExpressionJson.json(TO_SEQ(only)));
             return true;
         }
 
         /** The aggregate of the known rows and, unless they are all, of the other files. */
-        private LogicalPlan changed(PlannerCalls.Covered covered, boolean isWhole) {
+        private LogicalPlan changed(Listing.Covered covered, boolean isWhole) {
             ArrayList made = new ArrayList();
             ArrayList parts = new ArrayList();
             if (group != null) {

@@ -48,20 +48,20 @@ class Dimension {
         String column = JoinKeys.nameIn(scan, key);
         if (column == null || location.rootPaths().size() != 1) return null;
         Path root = (Path) location.rootPaths().apply(0);
-        StringBuilder text = PlannerCalls.place(root);
+        StringBuilder text = Question.place(root);
         if (!addFiles(text, location, root.toUri().getPath() + "/")) return null;
         text.append(",\"key\":");
-        PlannerCalls.quote(text, column);
+        Question.quote(text, column);
         text.append(",\"data\":");
-        PlannerCalls.quote(text, relation.dataSchema().json());
+        Question.quote(text, relation.dataSchema().json());
         text.append(",\"partitions\":");
-        PlannerCalls.quote(text, relation.partitionSchema().json());
+        Question.quote(text, relation.partitionSchema().json());
         text.append(",\"reader\":{");
-        planner.addOthers(text, relation.sparkSession().sessionState().conf());
+        Question.addOthers(text, planner.settings, relation.sparkSession().sessionState().conf());
         text.append('}');
-        PlannerCalls.addOptions(text, relation.options());
+        Question.addOptions(text, relation.options());
         text.append(",\"conjuncts\":");
-        PlannerCalls.quote(text, ExpressionJson.json(DataSourceStrategy$.MODULE$.normalizeExprs(
+        Question.quote(text, ExpressionJson.json(DataSourceStrategy$.MODULE$.normalizeExprs(
             TO_SEQ(asked(conjuncts, key, scan)), scan.output())));
         return text.append('}').toString();
     }
@@ -105,7 +105,7 @@ class Dimension {
                 String path = file.getPath().toUri().getPath();
                 if (!path.startsWith(below) || n++ >= MAX_FILES) return false;
                 String comma = n > 1 ? "," : "";
-                PlannerCalls.quote(paths.append(comma), path.substring(below.length()));
+                Question.quote(paths.append(comma), path.substring(below.length()));
                 sizes.append(comma).append(file.getLen());
                 times.append(comma).append(file.getModificationTime());
             }

@@ -254,7 +254,7 @@ class JoinKeys {
             }
             if (!seen.add(value)) continue;
             if (seen.size() > 1) text.append(',');
-            if (type instanceof StringType) PlannerCalls.quote(text, (String) value);
+            if (type instanceof StringType) Question.quote(text, (String) value);
             else text.append(value);
         }
         return text.append(']').toString();

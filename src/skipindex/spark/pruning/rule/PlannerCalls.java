@@ -3,16 +3,17 @@ package skipindex;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.util.HashMap;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ThreadFactory;
 import java.util.function.Function;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * The planner, which runs in Python: what it is asked, and which files it rules out.
@@ -22,6 +23,16 @@ import org.apache.spark.sql.types.StructType;
 public class PlannerCalls {
     static final String ENABLED = "skipindex.enabled";
     static final long MEMORY_MS = 30000L;
+
+    /** Those that call Python: Py4J has a socket for each thread, also when it has ended. */
+    private static final ExecutorService THREADS =
+        Executors.newFixedThreadPool(8, new ThreadFactory() {
+            public Thread newThread(Runnable work) {
+                Thread thread = new Thread(work, "skipindex");
+                thread.setDaemon(true);
+                return thread;
+            }
+        });
 
     final Function plan;
     final Function files;
@@ -33,11 +44,13 @@ public class PlannerCalls {
     final ConcurrentHashMap registered = new ConcurrentHashMap();
     final ConcurrentHashMap elsewhere = new ConcurrentHashMap();
     volatile boolean isOn = true;
+    /** Milliseconds for which it counts that nothing is ruled out. */
+    public volatile long aheadMillis = 10000L;
 
     /**
-     * plan: a question as JSON to the number of a listing (8 bytes) and one bit for each
-     *     of its files, set if the file is ruled out; or to null, where none is. Asked for
-     *     listing 0, it gives the number alone.
+     * plan: a question, after a line that says what it is for, to the number of a listing
+     *     (8 bytes) and one bit for each of its files, set if the file is ruled out; or to
+     *     null, where none is. Asked for listing 0, it gives the number alone.
      * files: the number of a listing, as text, to its files.
      * usesOf: a folder, a column and the side that it is joined with, as JSON, to letters
      *     that say what leaves out files; or to null, if nothing does.
@@ -73,99 +86,71 @@ public class PlannerCalls {
         return isOn && "true".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED, "true"));
     }
 
-    /** The files of a table as Python listed them, by path below the root. */
-    static class Listing {
-        final HashMap positions = new HashMap();
-        final long[] sizes;
-        final long[] millis;
+    /** A question that is asked while Spark goes on planning. */
+    static class Ahead {
+        private final String question;
+        private final Future bits;
+        private final long end;
 
-        Listing(byte[] packed) {
-            ByteBuffer buffer = ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN);
-            int n = (int) buffer.getLong();
-            sizes = new long[n];
-            millis = new long[n];
-            for (int i = 0; i < n; i++) sizes[i] = buffer.getLong();
-            for (int i = 0; i < n; i++) millis[i] = buffer.getLong();
-            int start = buffer.position();
-            int next = 0;
-            for (int end = start; end < packed.length; end++) {
-                if (packed[end] != 0) continue;
-                String path = new String(packed, start, end - start, StandardCharsets.UTF_8);
-                positions.put(path, Integer.valueOf(next++));
-                start = end + 1;
+        Ahead(String question, Future bits, long millis) {
+            this.question = question;
+            this.bits = bits;
+            this.end = System.nanoTime() + millis * 1000000L;
+        }
+
+        /**
+         * Whether the answer to this question is that no file is ruled out.
+         *
+         * Any other answer is asked for again, as files may have changed since.
+         */
+        boolean rulesOutNothing(String asked) {
+            if (!asked.equals(question) || System.nanoTime() - end > 0L) return false;
+            try {
+                return result(bits) == null;
+            } catch (RuntimeException problem) {
+                return false; // it is met again when the question is asked now
             }
         }
-
-        /** The position of a file of the same size and time; negative if there is none. */
-        int find(FileStatus file, String below) {
-            int i = position(file, below);
-            if (i < 0) return -1;
-            boolean isSame = sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
-            return isSame ? i : -1;
-        }
-
-        /** The position of a file, whatever it holds; negative if there is none. */
-        int position(FileStatus file, String below) {
-            String path = file.getPath().toUri().getPath();
-            if (!path.startsWith(below)) return -1;
-            Integer found = (Integer) positions.get(path.substring(below.length()));
-            return found == null ? -1 : found.intValue();
-        }
     }
 
-    /** Which files of a listing are ruled out. */
-    static class Answer {
-        final Listing listing;
-        final byte[] bits;
-        final String below;
-
-        Answer(Listing listing, byte[] bits, Path root) {
-            this.listing = listing;
-            this.bits = bits;
-            this.below = prefix(root);
-        }
-
-        /** Whether this is the very file that was judged, and none of its rows is needed. */
-        boolean rulesOut(FileStatus file) {
-            int i = listing.find(file, below);
-            return i >= 0 && isMarked(i);
-        }
-
-        boolean isMarked(int i) {
-            return (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
-        }
+    Ahead askAhead(String question) {
+        return new Ahead(question, later(plan, "ahead\n" + question), aheadMillis);
     }
 
-    /** Files whose rows a plan has otherwise; they stay what they were when it was made. */
-    static class Covered extends Answer {
-        Covered(Answer answer, Path root) {
-            super(answer.listing, answer.bits, root);
-        }
-
-        /** Even if it has changed: its former rows are in the plan. */
-        boolean rulesOut(FileStatus file) {
-            int i = listing.position(file, below);
-            return i >= 0 && isMarked(i);
-        }
-
-        /** What follows the marks. */
-        String text() {
-            int start = 8 + (listing.sizes.length + 7) / 8;
-            return new String(bits, start, bits.length - start, StandardCharsets.US_ASCII);
-        }
+    private static Future later(final Function function, final String argument) {
+        return THREADS.submit(new Callable() {
+            public Object call() {
+                return function.apply(argument);
+            }
+        });
     }
 
-    private static String prefix(Path root) {
-        return root.toUri().getPath() + "/";
+    private static byte[] call(Function function, String argument) {
+        return result(later(function, argument));
     }
 
-    /** The answer to a question; null if no file is ruled out. */
-    Answer ask(String question, Path root) {
+    private static byte[] result(Future future) {
         try {
-            byte[] bits = (byte[]) plan.apply(question);
+            return (byte[]) future.get();
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt(); // Spark looks at it
+            throw new IllegalStateException(stopped);
+        } catch (ExecutionException failed) {
+            throw new IllegalStateException(failed.getCause());
+        }
+    }
+
+    /**
+     * The answer to a question; null if no file is ruled out.
+     *
+     * purpose: "read", or "estimate" where only the size of what remains is asked for.
+     */
+    Listing.Answer ask(String purpose, String question, Path root) {
+        try {
+            byte[] bits = call(plan, purpose + "\n" + question);
             if (bits == null) return null;
             long number = ByteBuffer.wrap(bits).order(ByteOrder.LITTLE_ENDIAN).getLong();
-            return new Answer(listing(root.toString(), number), bits, root);
+            return new Listing.Answer(listing(root.toString(), number), bits, root);
         } catch (Throwable problem) {
             report(problem);
             return null;
@@ -179,21 +164,10 @@ public class PlannerCalls {
      * question: the one to which the planner answers with the number of a listing alone.
      */
     String listed(String question, Path root, SEQ directories) {
-        byte[] told = (byte[]) plan.apply(question);
+        byte[] told = call(plan, "read\n" + question);
         if (told == null) return null;
         long number = ByteBuffer.wrap(told).order(ByteOrder.LITTLE_ENDIAN).getLong();
-        Listing listing = listing(root.toString(), number);
-        byte[] seen = new byte[listing.sizes.length];
-        String below = prefix(root);
-        scala.collection.Iterator i = directories.iterator();
-        while (i.hasNext()) {
-            scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
-            while (j.hasNext()) {
-                FileStatus file = ((FileStatusWithMetadata) j.next()).fileStatus();
-                int found = listing.find(file, below);
-                if (found >= 0) seen[found] += seen[found] < 2 ? 1 : 0;
-            }
-        }
+        byte[] seen = listing(root.toString(), number).seen(root, directories);
         StringBuilder text = new StringBuilder(",\"listing\":").append(number);
         text.append(",\"listed\":\"");
         for (int k = 0; k < seen.length; k++) text.append(seen[k] == 1 ? '1' : '0');
@@ -204,14 +178,14 @@ public class PlannerCalls {
     private Listing listing(String root, long number) {
         Object[] known = (Object[]) listings.get(root);
         if (known != null && ((Long) known[0]).longValue() == number) return (Listing) known[1];
-        Listing listing = new Listing((byte[]) files.apply(Long.toString(number)));
+        Listing listing = new Listing(call(files, Long.toString(number)));
         listings.put(root, new Object[] {Long.valueOf(number), listing});
         return listing;
     }
 
     void report(Throwable problem) {
         try {
-            failed.apply(problem.toString());
+            call(failed, problem.toString());
         } catch (Throwable gone) {
             // Python has ended, or is about to: no file is ruled out any more.
         }
@@ -256,118 +230,11 @@ public class PlannerCalls {
      * "a" for its conditions, "ak" for both, and nothing.
      */
     String usesOf(Path root, JoinKeys join) {
-        StringBuilder text = place(root);
+        StringBuilder text = Question.place(root);
         text.append(",\"column\":");
-        quote(text, join.column);
+        Question.quote(text, join.column);
         text.append(",\"dimension\":").append(join.dimension);
-        byte[] uses = (byte[]) usesOf.apply(text.append('}').toString());
+        byte[] uses = call(usesOf, text.append('}').toString());
         return uses == null ? "" : new String(uses, StandardCharsets.US_ASCII);
-    }
-
-    /** The first members of an object that tells a folder. */
-    static StringBuilder place(Path root) {
-        StringBuilder text = new StringBuilder("{\"root\":");
-        quote(text, root.toUri().getPath());
-        text.append(",\"scheme\":");
-        quote(text, root.toUri().getScheme());
-        text.append(",\"authority\":");
-        quote(text, root.toUri().getAuthority());
-        return text;
-    }
-
-    /**
-     * All that an answer depends on: a line of JSON, and then the conjuncts as JSON.
-     *
-     * more: members of the object, each after a comma.
-     */
-    String question(
-            Path root,
-            boolean isEstimate,
-            boolean isCatalogTable,
-            StructType data,
-            StructType partitions,
-            scala.collection.immutable.Map options,
-            SQLConf reader,
-            String keys,
-            String more,
-            String conjuncts) {
-        StringBuilder text = place(root);
-        text.append(",\"is_estimate\":").append(isEstimate);
-        text.append(",\"is_catalog_table\":").append(isCatalogTable);
-        text.append(",\"data\":");
-        quote(text, data.json());
-        text.append(",\"partitions\":");
-        quote(text, partitions.json());
-        text.append(",\"settings\":{");
-        SQLConf conf = SQLConf.get();
-        for (int i = 0; i < settings.length; i++) {
-            if (i > 0) text.append(',');
-            quote(text, settings[i]);
-            text.append(':');
-            quote(text, setting(conf, settings[i]));
-        }
-        text.append("},\"reader\":{");
-        addOthers(text, reader);
-        text.append('}');
-        addOptions(text, options);
-        text.append(",\"keys\":[").append(keys).append(']').append(more);
-        return text.append("}\n").append(conjuncts).toString();
-    }
-
-    /** The settings of the session that defined a relation, where it has others. */
-    void addOthers(StringBuilder text, SQLConf reader) {
-        SQLConf conf = SQLConf.get();
-        boolean isFirst = true;
-        for (int i = 0; i < settings.length; i++) {
-            String value = setting(reader, settings[i]);
-            if (java.util.Objects.equals(value, setting(conf, settings[i]))) continue;
-            if (!isFirst) text.append(',');
-            isFirst = false;
-            quote(text, settings[i]);
-            text.append(':');
-            quote(text, value);
-        }
-    }
-
-    /** The options that say how times are read. */
-    static void addOptions(StringBuilder text, scala.collection.immutable.Map options) {
-        text.append(",\"options\":{");
-        boolean isFirst = true;
-        scala.collection.Iterator pairs = options.iterator();
-        while (pairs.hasNext()) {
-            scala.Tuple2 pair = (scala.Tuple2) pairs.next();
-            String name = ((String) pair._1()).toLowerCase(java.util.Locale.ROOT);
-            if (!name.endsWith("rebasemode")) continue;
-            if (!isFirst) text.append(',');
-            isFirst = false;
-            quote(text, name);
-            text.append(':');
-            quote(text, (String) pair._2());
-        }
-        text.append('}');
-    }
-
-    /** The value, or Spark's default; null if Spark does not know the setting. */
-    private static String setting(SQLConf conf, String name) {
-        try {
-            return conf.getConfString(name);
-        } catch (java.util.NoSuchElementException unknown) {
-            return null;
-        }
-    }
-
-    static void quote(StringBuilder text, String value) {
-        if (value == null) {
-            text.append("null");
-            return;
-        }
-        text.append('"');
-        for (int i = 0; i < value.length(); i++) {
-            char c = value.charAt(i);
-            if (c == '"' || c == '\\') text.append('\\');
-            if (c < ' ') text.append(String.format("\\u%04x", new Object[] {Integer.valueOf(c)}));
-            else text.append(c);
-        }
-        text.append('"');
     }
 }

@@ -40,10 +40,15 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         try {
             LogicalPlan logical = (LogicalPlan) plan;
             boolean isJoined = hasJoin(logical);
-            LogicalPlan skipping = (LogicalPlan) logical.transform(new Scans(this, isJoined));
+            Scans scans = new Scans(this, isJoined);
+            LogicalPlan skipping = (LogicalPlan) logical.transform(scans);
             if (isJoined) JoinKeys.attach(skipping, session);
             // A subquery comes here twice: by itself, and then as a part of the query.
-            return logical instanceof Subquery ? skipping : answered(skipping);
+            LogicalPlan result = logical instanceof Subquery ? skipping : answered(skipping);
+            for (int i = 0; i < scans.found.size(); i++) {
+                index((LogicalRelation) scans.found.get(i)).askAhead();
+            }
+            return result;
         } catch (Throwable problem) {
             planner.report(problem);
             return plan;
@@ -73,6 +78,8 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     static class Scans extends scala.runtime.AbstractPartialFunction {
         final SkipRule rule;
         final boolean withSizes;
+        /** Those that have got an index and stand below a condition. */
+        final ArrayList found = new ArrayList();
 
         Scans(SkipRule rule, boolean withSizes) {
             this.rule = rule;
@@ -85,7 +92,7 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
         public Object applyOrElse(Object node, scala.Function1 otherwise) {
             try {
-                LogicalPlan changed = rule.changed(node, withSizes);
+                LogicalPlan changed = rule.changed(node, this);
                 if (changed != null) return changed;
             } catch (Throwable problem) {
                 rule.planner.report(problem);
@@ -95,7 +102,7 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
 
     /** The plan in which files are skipped; null if there is nothing to change. */
-    LogicalPlan changed(Object node, boolean withSizes) throws java.io.IOException {
+    LogicalPlan changed(Object node, Scans scans) throws java.io.IOException {
         if (node instanceof LogicalRelation) return skipping((LogicalRelation) node);
         if (!(node instanceof Filter)) return null;
         Filter filter = (Filter) node;
@@ -105,7 +112,8 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         ArrayList split = new ArrayList();
         split(filter.condition(), split);
         SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(TO_SEQ(split), scan.output());
-        index(scan).setCondition(conjuncts, withSizes);
+        index(scan).setCondition(conjuncts, scans.withSizes);
+        scans.found.add(scan);
         return new Filter(filter.condition(), scan);
     }
 

@@ -35,8 +35,15 @@ public class SkippingFileIndex implements FileIndex {
     private volatile ArrayList keys = new ArrayList();
     private volatile TopRows first;
     private volatile boolean isAsked;
+    /** The conjuncts of the condition right above the scan. */
+    private volatile SEQ condition = NOTHING;
+    private volatile PlannerCalls.Ahead ahead;
+    /** The schemas, and the conjuncts that were written last, as questions have them. */
+    private String schemas;
+    private SEQ written;
+    private String writtenJson;
     /** Files whose rows the plan has otherwise; null if there are none. */
-    private final PlannerCalls.Covered covered;
+    private final Listing.Covered covered;
 
     SkippingFileIndex(
             HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable) {
@@ -50,7 +57,7 @@ public class SkippingFileIndex implements FileIndex {
         this.covered = null;
     }
 
-    private SkippingFileIndex(SkippingFileIndex other, PlannerCalls.Covered covered) {
+    private SkippingFileIndex(SkippingFileIndex other, Listing.Covered covered) {
         this.base = other.base;
         this.planner = other.planner;
         this.root = other.root;
@@ -65,7 +72,7 @@ public class SkippingFileIndex implements FileIndex {
     }
 
     /** The same index without files whose rows the plan has otherwise. */
-    SkippingFileIndex without(PlannerCalls.Covered covered) {
+    SkippingFileIndex without(Listing.Covered covered) {
         return new SkippingFileIndex(this, covered);
     }
 
@@ -93,12 +100,13 @@ public class SkippingFileIndex implements FileIndex {
         boolean asksAll = isEstimate || first == null || !keys.isEmpty();
         boolean asksNothing = dataFilters.isEmpty() && mixed == null && keys.isEmpty();
         if (asksAll && asksNothing || all.isEmpty() || !planner.isEnabled()) return all;
-        PlannerCalls.Answer answer;
+        Listing.Answer answer;
         try {
             if (asksAll) {
                 String keysJson = isEstimate ? "" : keysJson();
-                String asked = question(isEstimate, keysJson, "", withMixed(dataFilters));
-                answer = planner.ask(asked, root);
+                String asked = question(keysJson, "", withMixed(dataFilters));
+                if (ahead != null && ahead.rulesOutNothing(asked)) return all;
+                answer = planner.ask(isEstimate ? "estimate" : "read", asked, root);
             } else {
                 answer = ask(all, first.json(), first.conjuncts);
             }
@@ -110,20 +118,35 @@ public class SkippingFileIndex implements FileIndex {
     }
 
     /** The answer to a question about those of the planner's files that Spark lists. */
-    PlannerCalls.Answer ask(SEQ all, String more, SEQ conjuncts) {
-        String number = question(false, "", ",\"listing\":0", NOTHING);
+    Listing.Answer ask(SEQ all, String more, SEQ conjuncts) {
+        String number = question("", ",\"listing\":0", NOTHING);
         String listed = planner.listed(number, root, all);
         if (listed == null) return null;
-        return planner.ask(question(false, "", listed + more, conjuncts), root);
+        return planner.ask("read", question("", listed + more, conjuncts), root);
     }
 
-    private String question(boolean isEstimate, String keysJson, String more, SEQ conjuncts) {
-        return planner.question(
-            root, isEstimate, isCatalogTable, data, base.partitionSchema(), options,
-            reader, keysJson, more, ExpressionJson.json(conjuncts));
+    /**
+     * Ask what Spark will ask when it lists the files, in the time that it plans the rest.
+     *
+     * Only for conditions that Spark passes on as they are.
+     */
+    void askAhead() {
+        boolean isOther = first != null || covered != null || isAsked || !keys.isEmpty();
+        if (isOther || condition.isEmpty() || base.partitionSchema().nonEmpty()) return;
+        ahead = planner.askAhead(question("", "", condition));
     }
 
-    private static SEQ without(SEQ all, PlannerCalls.Answer answer) {
+    private synchronized String question(String keysJson, String more, SEQ conjuncts) {
+        if (schemas == null) schemas = Question.schemas(data, base.partitionSchema());
+        if (written == null || !written.equals(conjuncts)) {
+            writtenJson = ExpressionJson.json(conjuncts);
+            written = conjuncts;
+        }
+        return Question.text(
+            planner.settings, root, isCatalogTable, schemas, options, reader, keysJson, more, writtenJson);
+    }
+
+    private static SEQ without(SEQ all, Listing.Answer answer) {
         ArrayList directories = new ArrayList();
         scala.collection.Iterator i = all.iterator();
         while (i.hasNext()) {
@@ -180,7 +203,7 @@ public class SkippingFileIndex implements FileIndex {
     private static void add(StringBuilder text, String column, String json) {
         if (text.length() > 0) text.append(',');
         text.append('[');
-        PlannerCalls.quote(text, column);
+        Question.quote(text, column);
         text.append(',').append(json).append(']');
     }
 
@@ -200,6 +223,7 @@ public class SkippingFileIndex implements FileIndex {
 
     /** Tell the condition right above the scan. */
     void setCondition(SEQ conjuncts, boolean withSize) {
+        condition = conjuncts;
         ArrayList both = new ArrayList();
         scala.collection.Iterator each = conjuncts.iterator();
         while (each.hasNext()) {

@@ -196,11 +196,11 @@ class TopRows {
         ArrayList only = new ArrayList();
         only.add(column);
         text.append("{\"column\":");
-        PlannerCalls.quote(text, ExpressionJson.json(TO_SEQ(only)));
+        Question.quote(text, ExpressionJson.json(TO_SEQ(only)));
         text.append(",\"direction\":");
-        PlannerCalls.quote(text, order.direction().sql());
+        Question.quote(text, order.direction().sql());
         text.append(",\"nulls\":");
-        PlannerCalls.quote(text, order.nullOrdering().sql());
+        Question.quote(text, order.nullOrdering().sql());
         return text.append("}}").toString();
     }
 }

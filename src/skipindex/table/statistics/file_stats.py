@@ -1,14 +1,14 @@
-"""Min/max: the statistics of every file, answered for all files at once.
+"""The statistics of every file, and the atoms that they answer.
 
-``summaries`` has what a manifest stores of each file.
+``summaries`` has what a manifest stores of each file, ``ends`` compares its bounds.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, assert_never
+from functools import cached_property
+from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -24,36 +24,41 @@ from skipindex.expressions.atoms import (
     OneOf,
     Range,
     Value,
-    Values,
 )
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import select
+from skipindex.table.statistics.ends import Ends
 from skipindex.table.summaries import bound_type
 
-_BLOCK: Final = 1 << 15
-"""So many files are compared at a time, which the processor's cache holds."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileStats:
     """What is known of one column in every file of a table.
 
     Args:
         can_null: the file may hold a NULL.
         can_value: the file may hold a value that is not NULL.
-        bounded: ``low`` and ``high`` are bounds of the file's values.
-        low: numpy int64 or Arrow large_binary; arbitrary where not ``bounded``.
-        high: likewise.
+        bounded: ``ends`` are bounds of the file's values.
+        ends: the bounds; arbitrary where not ``bounded``.
         exact: both bounds are values of the file.
     """
 
     can_null: Mask
     can_value: Mask
     bounded: Mask
-    low: Any
-    high: Any
+    ends: Ends
     exact: Mask
+
+    @property
+    def low(self) -> Any:
+        """The lower bounds: numpy int64 or Arrow large_binary."""
+        return self.ends.low
+
+    @property
+    def high(self) -> Any:
+        """The upper bounds, likewise."""
+        return self.ends.high
 
     @classmethod
     def unknown(cls, n_files: int, domain: Domain) -> FileStats:
@@ -130,14 +135,13 @@ class FileStats:
         high: pa.Array,
         exact: Mask,
     ) -> FileStats:
-        if low.type == pa.int64():
-            low, high = np.asarray(low.fill_null(0)), np.asarray(high.fill_null(0))
-        return cls(can_null, can_value, bounded, low, high, exact)
+        ends = Ends.of(low, high, bounded)
+        return cls(can_null, can_value, bounded, ends, exact)
 
     def within(self, least: Value, stop: Value) -> Mask:
         """Files where every value surely is at least ``least`` and below ``stop``."""
-        inside = _at_least(self.low, least) & _below(self.high, stop) & self.bounded
-        return np.asarray(inside | ~self.can_value)
+        inside, _ = self.ends.between(least, stop)
+        return np.asarray(inside & self.bounded | ~self.can_value)
 
     def only(self, files: Mask) -> FileStats:
         """The statistics of these files; nothing is known of the others."""
@@ -145,8 +149,7 @@ class FileStats:
             self.can_null | ~files,
             self.can_value | ~files,
             self.bounded & files,
-            self.low,
-            self.high,
+            self.ends,
             self.exact & files,
         )
 
@@ -158,22 +161,24 @@ class FileStats:
             case NotNullAtom():
                 return Bounds(~self.can_null, self.can_value)
             case Range(_, low, high):
-                inside, touched = self._range(low, high)
+                inside, touched = self.ends.between(low, high)
             case OneOf(_, values):
-                inside, touched = self._one_of(values)
+                only, some = self.ends.among(values)
+                inside, touched = only | some & self.single, some
             case NoneOf(_, values):
-                inside, touched = self._none_of(values)
+                only, some = self.ends.among(values)
+                inside, touched = ~some, ~(only | some & self.single)
             case Matches():
                 inside, touched = self._matching(atom)
             case _:
                 assert_never(atom)
         # A file without a value has no row that is TRUE, but all of its no rows.
-        if not self.bounded.all():
+        if not self._all_bounded:
             touched |= ~self.bounded
             inside &= self.bounded
-        if self.can_null.any():
+        if self._some_null:
             inside &= ~self.can_null
-        if not self.can_value.all():
+        if not self._all_value:
             touched &= self.can_value
         return Bounds(inside, touched)
 
@@ -190,88 +195,32 @@ class FileStats:
                 found |= inside
         return found
 
-    def _range(self, low: Value | None, high: Value | None) -> tuple[Mask, Mask]:
-        """Whether ``[low, high)`` encloses, and whether it touches, each file."""
-        n = len(self.bounded)
-        touched, inside = np.ones(n, bool), np.ones(n, bool)
-        # Blocks of files whose bounds stay in the cache while they are compared.
-        for start in range(0, n, _BLOCK) if low is not None or high is not None else ():
-            block = slice(start, start + _BLOCK)
-            lows, highs = self.low[block], self.high[block]
-            # [ min ... max ]--- low --->  is missed, and so is  --- high ---[ min ...
-            if low is not None:
-                touched[block] = _at_least(highs, low)
-            if high is not None:
-                touched[block] &= _below(lows, high)
-            if not touched[block].any():
-                inside[block] = False
-                continue
-            if low is not None:
-                inside[block] = _at_least(lows, low)
-            if high is not None:
-                inside[block] &= _below(highs, high)
-        return inside, touched
+    @cached_property
+    def single(self) -> Mask:
+        """Files whose values are surely all the same."""
+        return np.asarray(self.ends.equal & self.bounded & self.exact)
 
-    def _positions(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        """The half-open interval of ``values`` within each file's bounds."""
-        if isinstance(self.low, np.ndarray):
-            among = np.asarray(values, np.int64)
-            first = np.searchsorted(among, self.low, side="left")
-            return first, np.searchsorted(among, self.high, side="right")
-        lows, highs = self.low.to_pylist(), self.high.to_pylist()
-        first = np.array([bisect_left(values, v or b"") for v in lows], np.int64)
-        stop = np.array([bisect_right(values, v or b"") for v in highs], np.int64)
-        return first, stop
+    @cached_property
+    def _all_bounded(self) -> bool:
+        return bool(self.bounded.all())
 
-    def _one_of(self, values: Values) -> tuple[Mask, Mask]:
-        first, stop = self._positions(values)
-        return self._only_among(values, first, stop), stop > first
+    @cached_property
+    def _some_null(self) -> bool:
+        return bool(self.can_null.any())
 
-    def _none_of(self, values: Values) -> tuple[Mask, Mask]:
-        first, stop = self._positions(values)
-        return stop <= first, ~self._only_among(values, first, stop)
+    @cached_property
+    def _all_value(self) -> bool:
+        return bool(self.can_value.all())
 
     def _matching(self, atom: Matches) -> tuple[Mask, Mask]:
         """Decided where a file has one value alone: bounds say nothing of patterns."""
-        known = np.flatnonzero(self._is_single())
+        known = np.flatnonzero(self.single)
         inside = np.zeros(len(self.bounded), bool)
         touched = np.ones(len(self.bounded), bool)
-        certain, possible = select(atom.pattern, self.low.take(pa.array(known)))
+        values = self.low.take(pa.array(known)).dictionary_encode()
+        certain, possible = select(atom.pattern, values.dictionary)
         if atom.negated:
             certain, possible = ~possible, ~certain
-        inside[known], touched[known] = certain, possible
+        codes = values.indices.to_numpy()
+        inside[known], touched[known] = certain[codes], possible[codes]
         return inside, touched
-
-    def _only_among(self, values: Values, first: np.ndarray, stop: np.ndarray) -> Mask:
-        """Files whose every value is surely one of ``values``."""
-        hit = stop > first
-        if isinstance(self.low, np.ndarray):
-            # Between two integers there is only what lies between them.
-            among = np.asarray(values, np.int64)
-            begins = among[np.minimum(first, len(among) - 1)] == self.low
-            ends = among[np.maximum(stop - 1, 0)] == self.high
-            # As unsigned numbers: the width of a file may exceed int64.
-            width = self.high.view(np.uint64) - self.low.view(np.uint64)
-            dense = (stop - first).astype(np.uint64) - np.uint64(1) == width
-            return np.asarray(hit & begins & ends & dense)
-        return np.asarray(hit & self._is_single())
-
-    def _is_single(self) -> Mask:
-        """Files whose values are surely all the same."""
-        single = np.asarray(pc.equal(self.low, self.high).fill_null(False))
-        return np.asarray(single & self.exact)
-
-
-def _at_least(bounds: Any, value: Value) -> Mask:
-    """``bound >= value`` for every file; arbitrary where there is no bound."""
-    if isinstance(bounds, np.ndarray):
-        return np.asarray(bounds >= value)
-    scalar = pa.scalar(value, pa.large_binary())
-    return np.asarray(pc.greater_equal(bounds, scalar).fill_null(False))
-
-
-def _below(bounds: Any, value: Value) -> Mask:
-    """``bound < value`` for every file; arbitrary where there is no bound."""
-    if isinstance(bounds, np.ndarray):
-        return np.asarray(bounds < value)
-    return ~_at_least(bounds, value)

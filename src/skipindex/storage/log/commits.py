@@ -3,27 +3,27 @@
 ::
 
     _skipindex/log/00000000000000000007.json    one commit
-    _skipindex/manifests/<hash>.arrow           the manifest that it names
+    _skipindex/manifests/<hash>.arrow           the segments of the manifest it names
     _skipindex/packs/<hash>.puffin              the packs that the manifest names
 
 A commit file is ``{"commit": {…}, "crc32c": n}``, where the number is the crc32c
-of the commit as compact JSON with sorted keys.  The commit names its manifest by
-name, size and crc32c.  Manifests and packs are written first and never changed,
-so a reader sees a commit whole or not at all.
+of the commit as compact JSON with sorted keys.  The commit names the segments of its
+manifest by name, size and crc32c.  Segments and packs are written first and never
+changed, so a reader sees a commit whole or not at all.  A commit writes what is new
+in it, and names the segments of the commit before for the rest.
+
+A segment that is damaged takes the indexes of its own files with it, and no others.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import random
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
-
-from crc32c import crc32c
 
 from skipindex.errors import (
     CommitConflictError,
@@ -34,7 +34,6 @@ from skipindex.errors import (
 )
 from skipindex.storage.checks import (
     MAX_COMMIT,
-    MAX_MANIFEST,
     READING,
     reason,
     sealed,
@@ -44,17 +43,27 @@ from skipindex.storage.checks import (
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
     LOG,
-    MANIFESTS,
     MAX_VERSION,
     commit_path,
     is_manifest_name,
     version_of,
 )
+from skipindex.storage.log.segments import (
+    NOTHING,
+    Loaded,
+    Lost,
+    Segment,
+    check_segments,
+    load,
+    write_changed,
+)
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.replacements import Rewrites
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+_FIRST_OF_SEGMENTS: Final = 2
+"""Before this format a commit named one manifest."""
 _TRIES: Final = 50
 _IS_NO_FILE: Final = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
@@ -72,7 +81,9 @@ class Snapshot:
         version: the number of the commit; -1 before the first one.
         manifest: the data files that are known.
         properties: of the table.
-        manifest_name: the file that the manifest was read from.
+        segments: the files of the manifest, whose live rows are its rows, one after
+            another.
+        lost: segments that cannot be read; nothing is known of their files.
         damaged: the number of the newest commit, if this is an older one because
             those after it cannot be read.
         notes: what of the log is ignored, and why.
@@ -82,7 +93,8 @@ class Snapshot:
     version: int
     manifest: Manifest
     properties: TableProperties = NO_PROPERTIES
-    manifest_name: str = ""
+    segments: tuple[Segment, ...] = ()
+    lost: tuple[Lost, ...] = ()
     damaged: int | None = None
     notes: tuple[str, ...] = ()
     refused: bool = False
@@ -91,6 +103,13 @@ class Snapshot:
     def newest(self) -> int:
         """The number of the newest commit, whole or damaged."""
         return self.version if self.damaged is None else self.damaged
+
+    @property
+    def loaded(self) -> Loaded:
+        """What another commit need not read again."""
+        n_rows = sum(segment.n_live or 0 for segment in self.segments)
+        same = n_rows == len(self.manifest)
+        return Loaded(self.manifest, self.segments) if same else NOTHING
 
     @property
     def rewrites(self) -> Rewrites:
@@ -112,11 +131,19 @@ def _versions(location: Location) -> set[int]:
     return {version for version in found if version is not None}
 
 
-def read_snapshot(location: Location, version: int | None = None) -> Snapshot:
+def read_snapshot(
+    location: Location, version: int | None = None, *, known: Snapshot | None = None
+) -> Snapshot:
     """The snapshot of one commit, by default the newest; empty before the first.
 
+    Args:
+        location: of the table.
+        version: the number of the commit.
+        known: another snapshot, whose segments are not read again.
+
     Raises:
-        CorruptIndexError: a file is missing, fails its crc32c, or is not ours.
+        CorruptIndexError: the commit or all of its segments are missing, fail their
+            crc32c, or are not ours.
         IndexVersionError: a newer library wrote it.
     """
     if version is None:
@@ -125,41 +152,75 @@ def read_snapshot(location: Location, version: int | None = None) -> Snapshot:
         return Snapshot(-1, Manifest.empty())
     name = f"commit {version}"
     try:
-        body = unsealed("commit", location.read(commit_path(version), MAX_COMMIT))
-        _check_format(body["format"], name)
-        manifest, manifest_name = _manifest(location, body["manifest"])
+        body = _body(location, version)
+        segments = _segments(body)
+        found = load(location, segments, known.loaded if known else NOTHING)
+        errors = [one.error for one in found.lost]
+        if errors and not found.segments:
+            raise next((e for e in errors if _is_refused(e)), errors[0])
         properties, notes = TableProperties.from_json(body["properties"])
     except IndexVersionError:
         raise
     except READING as error:
-        raise CorruptIndexError(f"{name} cannot be read: {reason(error)}") from error
-    return Snapshot(version, manifest, properties, manifest_name, notes=notes)
+        cause = error.__cause__ or error
+        raise CorruptIndexError(f"{name} cannot be read: {reason(error)}") from cause
+    return Snapshot(
+        version,
+        found.manifest,
+        properties,
+        found.segments,
+        found.lost,
+        notes=(*map(str, found.lost), *notes),
+        refused=any(map(_is_refused, errors)),
+    )
 
 
-def _check_format(number: Any, name: str) -> None:
-    if whole(number) > FORMAT:
+def segments_of(location: Location, version: int) -> tuple[Segment, ...]:
+    """The segments that a commit names, which may be missing or damaged.
+
+    Raises:
+        CorruptIndexError: the commit cannot be read.
+        IndexVersionError: a newer library wrote it.
+    """
+    try:
+        return _segments(_body(location, version))
+    except IndexVersionError:
+        raise
+    except READING as error:
+        raise CorruptIndexError(f"commit {version}: {reason(error)}") from error
+
+
+def _body(location: Location, version: int) -> dict[str, Any]:
+    body = unsealed("commit", location.read(commit_path(version), MAX_COMMIT))
+    if whole(body["format"]) > FORMAT:
         raise IndexVersionError(
-            f"{name} has format {number}, newer than ours ({FORMAT})"
+            f"commit {version} has format {body['format']}, newer than ours ({FORMAT})"
         )
+    return body
 
 
-def _manifest(location: Location, entry: Any) -> tuple[Manifest, str]:
-    """The manifest that a commit names, and the name of its file."""
-    name = entry["name"]
-    if not is_manifest_name(name):
-        raise CorruptIndexError(f"{name!r} is no name of a manifest")
-    data = location.read(f"{MANIFESTS}/{name}", MAX_MANIFEST)
-    if crc32c(data) != entry["crc32c"]:
-        raise CorruptIndexError("its manifest fails its crc32c")
-    return Manifest.from_bytes(data), name
+def _segments(body: dict[str, Any]) -> tuple[Segment, ...]:
+    """The segments of a commit; its one manifest, before format 2."""
+    if body["format"] >= _FIRST_OF_SEGMENTS:
+        return check_segments(body["segments"])
+    entry = body["manifest"]
+    if not is_manifest_name(entry["name"]):
+        raise CorruptIndexError(f"{entry['name']!r} is no name of a manifest")
+    size, crc = whole(entry["size"]), whole(entry["crc32c"])
+    return (Segment(entry["name"], size, crc, None),)
 
 
-def newest_snapshot(location: Location) -> Snapshot:
+def newest_snapshot(location: Location, *, known: Snapshot | None = None) -> Snapshot:
     """The newest commit that is whole; the empty snapshot if none is.
 
     Where newer ones are damaged, ``notes`` says so: every file that they knew and
     this one does not is read, and what it says of files that have changed since
-    counts for nothing.
+    counts for nothing.  Where segments are damaged, ``lost`` has them, and their files
+    are read.
+
+    Args:
+        location: of the table.
+        known: an earlier snapshot, whose segments are not read again.
 
     Raises:
         IndexVersionError: a newer library wrote the newest one that can be read.
@@ -171,7 +232,7 @@ def newest_snapshot(location: Location) -> Snapshot:
         refused = False
         for version in sorted(versions, reverse=True)[:_LOOKS_BACK]:
             try:
-                found = _read_or_try_again(location, version)
+                found = _read_or_try_again(location, version, known)
             except IndexVersionError:
                 raise
             except CorruptIndexError as error:
@@ -181,26 +242,33 @@ def newest_snapshot(location: Location) -> Snapshot:
                 break
         else:
             found = Snapshot(-1, Manifest.empty())
-        if not problems:
+        if not (problems or found.lost):
             return found
         if latest_version(location) == newest:  # else it was superseded and deleted
             break
+    if not problems:
+        return found
     notes = [f"indexes ignored: {problem}" for problem in problems[:1]]
     if found.version >= 0:
         notes = [f"commit {found.version} is used instead: {problems[0]}"]
     notes += found.notes
+    refused |= found.refused
     return replace(found, damaged=newest, notes=tuple(notes), refused=refused)
 
 
-def newest_for_writer(location: Location) -> Snapshot:
+def newest_for_writer(location: Location, *, known: Snapshot | None = None) -> Snapshot:
     """The newest commit that is whole, for a caller that commits or deletes after it.
+
+    Args:
+        location: of the table.
+        known: an earlier snapshot, whose segments are not read again.
 
     Raises:
         IndexVersionError: a newer library wrote the newest one that can be read.
         StorageError: a newer one may be whole, but the file system refuses to read
             it, perhaps only now: the rows that it names could be lost.
     """
-    found = newest_snapshot(location)
+    found = newest_snapshot(location, known=known)
     if found.refused:
         raise StorageError(
             f"cannot read {location.full(commit_path(found.newest))!r}, so nothing was "
@@ -209,13 +277,18 @@ def newest_for_writer(location: Location) -> Snapshot:
     return found
 
 
-def _read_or_try_again(location: Location, version: int) -> Snapshot:
+def _read_or_try_again(
+    location: Location, version: int, known: Snapshot | None
+) -> Snapshot:
     try:
-        return read_snapshot(location, version)
+        found = read_snapshot(location, version, known=known)
     except CorruptIndexError as error:
         if not _is_refused(error):
             raise
-    return read_snapshot(location, version)
+    else:
+        if not found.refused:
+            return found
+    return read_snapshot(location, version, known=known)
 
 
 def _is_refused(error: CorruptIndexError) -> bool:
@@ -228,13 +301,30 @@ def _is_refused(error: CorruptIndexError) -> bool:
     )
 
 
-def commit(location: Location, change: Change, *, operation: str) -> Snapshot:
+def commit(
+    location: Location,
+    change: Change,
+    *,
+    operation: str,
+    known: Snapshot | None = None,
+    forget: bool = False,
+) -> Snapshot:
     """Apply ``change`` to the newest snapshot and commit the result.
+
+    What differs from the newest snapshot is written, and now and then rows of small
+    segments again.
 
     Two writers: one of them finds its number taken, applies its change to what
     the other committed, and tries again.  Nothing of either is lost.  A newest
     commit that is damaged is passed over with a warning: the change is applied to
     the newest one that is whole, and its properties and indexes stay.
+
+    Args:
+        location: of the table.
+        change: what is to be committed.
+        operation: its name in the log.
+        known: an earlier snapshot, whose segments are not read again.
+        forget: what the next snapshot does not say stands in none of its segments.
 
     Raises:
         CommitConflictError: others were faster, 50 times in a row.
@@ -243,25 +333,23 @@ def commit(location: Location, change: Change, *, operation: str) -> Snapshot:
         TableError: the log has no more numbers.
     """
     for attempt in range(_TRIES):
-        base = newest_for_writer(location)
-        version = base.newest + 1
+        base = newest_for_writer(location, known=known)
+        known, version = base, base.newest + 1
         if not attempt:
             warn_of_damage(base)
         if version >= MAX_VERSION:
             raise TableError(f"{location.full(commit_path(base.newest))!r} is the last")
         manifest, properties = change(base)
-        data = manifest.to_bytes()
-        name = hashlib.sha256(data).hexdigest()[:32] + ".arrow"
-        location.write(f"{MANIFESTS}/{name}", data)
+        stored = write_changed(location, base.loaded, manifest, forget=forget)
         body = {
             "format": FORMAT,
             "operation": operation,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "manifest": {"name": name, "size": len(data), "crc32c": crc32c(data)},
+            "segments": [segment.to_json() for segment in stored.segments],
             "properties": properties.to_json(),
         }
         if location.write_new(commit_path(version), sealed("commit", body)):
-            return Snapshot(version, manifest, properties, name)
+            return Snapshot(version, stored.manifest, properties, stored.segments)
         time.sleep(random.uniform(0, 0.02 * min(attempt + 1, 10)))
     raise CommitConflictError(
         f"{operation}: other writers committed first {_TRIES} times at "
@@ -270,9 +358,9 @@ def commit(location: Location, change: Change, *, operation: str) -> Snapshot:
 
 
 def warn_of_damage(snapshot: Snapshot) -> None:
-    """Warn if newer commits than this one are damaged."""
-    if snapshot.damaged is not None:
+    """Warn if newer commits than this one, or segments of it, are damaged."""
+    if snapshot.damaged is not None or snapshot.lost:
         warnings.warn(
-            f"commit {snapshot.damaged} of the table is damaged: {snapshot.notes[0]}",
+            f"commit {snapshot.newest} of the table is damaged: {snapshot.notes[0]}",
             stacklevel=3,
         )

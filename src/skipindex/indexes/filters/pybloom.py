@@ -17,19 +17,91 @@ import importlib
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import xxhash
 from bitarray import bitarray
 from pybloom_live import BloomFilter
 from pybloom_live.pybloom import make_hashfuncs
 
+from skipindex.expressions.atoms import Value
+from skipindex.indexes.filters.splitmix import Keys, Pieces
+
 _WIDE: Final = 1 << 31
 _MIDDLE: Final = 1 << 15
 _BATCH: Final = 1 << 16
 _CHECKED_KEYS: Final = tuple(f"key {i} \u00e9".encode() for i in range(20))
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """The shape of a filter of pybloom-live.
+
+    Args:
+        k: slices, of which every key has one bit.
+        n: bits of a slice.
+    """
+
+    k: int
+    n: int
+    version: ClassVar[int] = 2
+
+    @property
+    def text(self) -> bytes:
+        """What the bits depend on besides ``n``; part of the payload."""
+        return scheme_of(self.k, self.n).encode()
+
+    @property
+    def n_bits(self) -> int:
+        """Of the whole filter."""
+        return self.k * self.n
+
+    def bits_of(self, key: Value) -> list[int]:
+        """The bit of ``key`` in each slice."""
+        return list(hashes(self.k, self.n)[0](bloom_key(key)))
+
+    def places(self, key: Value) -> list[int]:
+        """The bits of ``key`` in the whole filter."""
+        return [i * self.n + bit for i, bit in enumerate(self.bits_of(key))]
+
+
+def bloom_key(value: Value) -> str:
+    """The text that stands for a key in a filter of pybloom-live.
+
+    Integers are written in decimal; byte strings are the text that they encode, or
+    Latin-1 where they are not UTF-8.  Two keys may share a text, which keeps too many
+    files, never too few.
+    """
+    if isinstance(value, int):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def texts_of(keys: Keys) -> list[bytes]:
+    """The distinct texts of keys, as UTF-8; integers are distinct already."""
+    if isinstance(keys, np.ndarray):
+        return [b"%d" % key for key in keys.tolist()]
+    if isinstance(keys, Pieces):
+        ends = (keys.begins + keys.lengths).tolist()
+        data = keys.data.tobytes()
+        pieces = {
+            data[at:end] for at, end in zip(keys.begins.tolist(), ends, strict=True)
+        }
+        keys = pa.array(sorted(pieces), pa.large_binary())
+    distinct = keys.unique()
+    texts: list[bytes] = distinct.to_pylist()
+    try:
+        distinct.cast(pa.large_string())  # checks that all are UTF-8, and faster
+    except pa.ArrowInvalid:
+        return sorted({bloom_key(text).encode() for text in texts})
+    return texts
 
 
 def word_bytes(m: int) -> int:
@@ -48,6 +120,15 @@ def hashes(k: int, m: int) -> tuple[Callable[[str], Any], Callable[[], Any]]:
     """The installed pybloom-live's own: a key to its bits, and the hash it uses."""
     maker, hashfn = make_hashfuncs(k, m)
     return maker, hashfn
+
+
+def filled(
+    texts: Sequence[bytes], capacity: int, error_rate: float
+) -> tuple[Slices, bytes]:
+    """The filter of distinct UTF-8 texts: its shape, and its bits."""
+    bloom = BloomFilter(capacity, error_rate)
+    fill(bloom, texts)
+    return Slices(bloom.num_slices, bloom.bits_per_slice), bloom.bitarray.tobytes()
 
 
 def fill(bloom: Any, keys: Sequence[bytes]) -> None:

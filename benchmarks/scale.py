@@ -1,0 +1,317 @@
+"""Plans over very many files: ``python -m benchmarks.scale [--files N …]``.
+
+Tables of statistics alone, ten columns of each type, half of them clustered.  Opening
+is from the log, so no file is listed; every plan is the whole call.  ``deltalake``,
+where it is installed, reads a log of the same statistics (``--peer-files`` at most, as
+it is written line by line).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import skipindex as sx
+from benchmarks._report import Measure, best_seconds, show
+from skipindex.expressions.domain import domain_of
+from skipindex.storage.file_system.file_list import FileList
+from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.log import commit, newest_snapshot
+from skipindex.storage.manifest import Manifest, StatsColumn
+from skipindex.storage.properties import NO_PROPERTIES
+from skipindex.table import Observed
+from skipindex.table.summaries import summary_type
+
+SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
+LIMIT_MS: Final = {10_000: 1.0, 100_000: 5.0, 1_000_000: 30.0}
+"""Of a warm plan with one condition; an AND of three may take twice as long."""
+LIMIT_OPEN_MS: Final = {1_000_000: 1_000.0}
+"""Of opening, and the first plan."""
+LIMIT_BYTES: Final = 300.0
+"""In memory, for a file with statistics of all ten columns."""
+N_LISTED: Final = 1_000
+
+Bounds = Mapping[str, tuple[pa.Array, pa.Array]]
+"""The least and the greatest values of every file, by column."""
+
+
+def bounds_of(n_files: int) -> Bounds:
+    """Ten columns of statistics; ``id``, ``day``, ``user``, ``seen`` are clustered."""
+    rng = np.random.default_rng(1)
+    place = np.arange(n_files)
+    spread = rng.integers(0, 1 << 20, n_files)
+    city = rng.integers(0, 240, n_files)
+    key = np.sort(rng.integers(0, 1 << 62, (2, n_files)), axis=0)
+
+    def numbers(dtype: pa.DataType, low: npt.NDArray[Any], width: int) -> Any:
+        wide = pa.decimal128(38, 4) if pa.types.is_decimal(dtype) else dtype
+        ends = (pa.array(end) for end in (low, low + width))
+        return tuple(end.cast(wide).cast(dtype) for end in ends)
+
+    def texts(form: str, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Any:
+        return tuple(pa.array([form % n for n in end.tolist()]) for end in (low, high))
+
+    day = 10_000 + place * 5_000 // max(1, n_files)
+    return {
+        "id": numbers(pa.int64(), place * 1_000, 1_200),
+        "n": numbers(pa.int64(), spread, 10_000),
+        "day": tuple(end.cast(pa.date32()) for end in numbers(pa.int32(), day, 1)),
+        "price": numbers(pa.decimal128(12, 2), spread, 500),
+        "total": numbers(pa.decimal128(38, 4), spread - (1 << 19), 500),
+        "user": texts("user-%010d", place * 1_000, place * 1_000 + 1_200),
+        "city": texts("CITY %03d", city, city + 9),
+        "key": texts("%016x", key[0], key[1]),
+        "seen": numbers(pa.int64(), place * 60_000_000, 90_000_000),
+        "amount": numbers(pa.float64(), spread / 7, 100),
+    }
+
+
+def conditions(n_files: int) -> dict[str, str]:
+    """One condition of every kind, by what it is."""
+    at = n_files // 2 * 1_000
+    listed = range(at, at + N_LISTED * 1_500, 1_500)
+    users = ", ".join(f"'user-{n:010}'" for n in listed)
+    far = ", ".join(map(str, range(0, 1 << 20, (1 << 20) // N_LISTED)))
+    return {
+        "number =": f"id = {at}",
+        "number range": "n BETWEEN 500000 AND 520000",
+        "date =": "day = DATE'2004-01-01'",
+        "decimal <": "price < 1000.50",
+        "long decimal range": "total BETWEEN -200 AND 200",
+        "double >": "amount > 149000",
+        "string =": f"user = 'user-{at:010}'",
+        "string <> ": "city <> 'CITY 100'",
+        "string range": "key BETWEEN '2' AND '21'",
+        "LIKE 'x%'": "city LIKE 'CITY 01%'",
+        "IN of 1,000 numbers": f"id IN ({', '.join(map(str, listed))})",
+        "IN of 1,000 far numbers": f"n IN ({far})",
+        "IN of 1,000 strings": f"user IN ({users})",
+        "OR": f"id = {at} OR city = 'CITY 007'",
+        "NOT": "NOT (n < 1000000 OR price > 900000)",
+        "AND of three": "n > 500000 AND city = 'CITY 100' AND total < 0",
+    }
+
+
+def manifest_of(bounds: Bounds, n_files: int) -> Manifest:
+    """The manifest of files with these statistics, and no index."""
+    constant = {
+        "size": 1_000_000,
+        "mtime": 1,
+        "footer_crc": 1,
+        "n_rows": 60_000,
+        "note": None,
+    }
+    schema = Manifest.empty().files.schema
+    nothing = pa.ListArray.from_arrays(
+        pa.array(np.zeros(n_files + 1, np.int32)), pa.array([], pa.int32())
+    )
+    columns = {
+        "path": pa.array([f"part-{i:07}.parquet" for i in range(n_files)]),
+        **{name: pa.repeat(value, n_files) for name, value in constant.items()},
+        "packs": nothing,
+        "slots": nothing,
+    }
+    arrays = [columns[field.name].cast(field.type) for field in schema]
+    stats = {}
+    for name, (low, high) in bounds.items():
+        domain = domain_of(low.type)
+        values = [
+            pa.array(np.zeros(n_files, np.int64)),
+            pa.nulls(n_files, pa.int64()),
+            *(domain.encode(low), domain.encode(high)),
+            *(pa.repeat(True, n_files), pa.repeat(True, n_files)),
+        ]
+        fields = list(summary_type(domain))
+        struct = pa.StructArray.from_arrays(values, fields=fields)
+        stats[name] = StatsColumn(domain.tag, struct)
+    return Manifest(pa.table(arrays, schema=schema), stats, ())
+
+
+def opened(location: Location, schema: pa.Schema) -> sx.Table:
+    """The table as its log has it."""
+    snapshot = newest_snapshot(location)
+    files = snapshot.manifest.files
+    listing = FileList(
+        files["path"].combine_chunks().cast(pa.binary()),
+        files["size"].to_numpy(),
+        files["mtime"].to_numpy(),
+    )
+    return sx.Table(location, Observed(listing, schema, {}, "", snapshot))
+
+
+def once(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Milliseconds of one call, and what it returns."""
+    began = time.perf_counter()
+    found = call()
+    return (time.perf_counter() - began) * 1e3, found
+
+
+def written(location: Location, manifest: Manifest) -> float:
+    """Milliseconds of a commit."""
+    whole = manifest, NO_PROPERTIES
+    return once(lambda: commit(location, lambda _: whole, operation="benchmark"))[0]
+
+
+def bytes_per_file(location: Location, schema: pa.Schema) -> float:
+    """What is in memory after a plan with a condition on every column."""
+    gc.collect()
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    table = opened(location, schema)
+    for column in table.columns:
+        ends = table.stats(column)
+        table.plan(f"{column.name} = {column.name} AND {column.name} IS NOT NULL")
+        assert column.domain is not None
+        ends.ends.between(b"" if column.domain.is_bytes else 0, None)
+    arrow: int = pa.total_allocated_bytes() - before
+    python, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return (arrow + python) / len(table)
+
+
+def measures(n_files: int, folder: Path, rounds: int) -> Iterator[Measure]:
+    """Opening, first and warm plans, and memory, of a table of so many files."""
+    bounds = bounds_of(n_files)
+    schema = pa.schema([(name, ends[0].type) for name, ends in bounds.items()])
+    location = location_of(folder)
+    wrote = written(location, manifest_of(bounds, n_files))
+    del bounds
+    asked = conditions(n_files)
+
+    def measure(what: str, figure: float, limit: float | None, note: str = "") -> Any:
+        return Measure(what=what, figure=figure, unit="ms", limit=limit, note=note)
+
+    yield measure("a commit of all files", wrote, None)
+    opening, table = once(lambda: opened(location, schema))
+    first, _ = once(lambda: table.plan(asked["string ="]))
+    limit = LIMIT_OPEN_MS.get(n_files)
+    yield measure("open from the log, first plan", opening + first, limit)
+    for what, condition in asked.items():
+        ask = partial(table.plan, condition)
+        first, plan = once(ask)
+        ms = 1e3 * best_seconds(ask, rounds=rounds)
+        limit = LIMIT_MS.get(n_files)
+        if limit and what == "AND of three":
+            limit *= 2
+        note = f"{len(plan.files):,} files kept, first {first:.3g} ms"
+        yield measure(what, ms, limit, note)
+    what = "a plan of all files, and their paths"
+    yield measure(what, once(lambda: list(table.plan("n >= 0").files))[0], None)
+    memory = bytes_per_file(location, schema)
+    limit = LIMIT_BYTES if n_files >= 10_000 else None
+    yield Measure(what="memory of a file", figure=memory, unit="B", limit=limit)
+
+
+def write_delta_log(folder: Path, n_files: int) -> None:
+    """A table of delta-rs with the same statistics."""
+    bounds = bounds_of(n_files)
+    types = {"int64": "long", "date32[day]": "date", "double": "double"}
+    fields = []
+    for name, (low, _) in bounds.items():
+        kind = types.get(str(low.type), "string")
+        if pa.types.is_decimal(low.type):
+            kind = f"decimal({low.type.precision},{low.type.scale})"
+        fields.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
+    meta = {
+        "id": "00000000-0000-0000-0000-000000000000",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": [],
+        "configuration": {},
+        "createdTime": 0,
+    }
+    plain = {
+        name: [_plain(end).to_pylist() for end in ends] for name, ends in bounds.items()
+    }
+    (folder / "_delta_log").mkdir(parents=True)
+    with (folder / "_delta_log" / f"{0:020}.json").open("w") as log:
+        protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
+        print(json.dumps({"protocol": protocol}), file=log)
+        print(json.dumps({"metaData": meta}), file=log)
+        for i in range(n_files):
+            stats = {
+                "numRecords": 60_000,
+                "minValues": {name: ends[0][i] for name, ends in plain.items()},
+                "maxValues": {name: ends[1][i] for name, ends in plain.items()},
+                "nullCount": dict.fromkeys(plain, 0),
+            }
+            add = {
+                "path": f"part-{i:07}.parquet",
+                "partitionValues": {},
+                "size": 1_000_000,
+                "modificationTime": 0,
+                "dataChange": True,
+                "stats": json.dumps(stats),
+            }
+            print(json.dumps({"add": add}), file=log)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Values as JSON has them."""
+    if pa.types.is_decimal(values.type):
+        return values.cast(pa.float64())
+    return values.cast(pa.string()) if pa.types.is_date(values.type) else values
+
+
+def peer_measures(n_files: int, folder: Path, rounds: int) -> Iterator[Measure]:
+    """The same conditions, asked of delta-rs."""
+    from deltalake import DeltaTable  # noqa: PLC0415
+
+    write_delta_log(folder, n_files)
+    opening, table = once(lambda: DeltaTable(str(folder)))
+    yield Measure(what="delta-rs: open", figure=opening, unit="ms")
+    for what, condition in conditions(n_files).items():
+
+        def plan(text: str = condition) -> list[str]:
+            kept: list[str] = table.file_uris(file_pruning_predicate=text)
+            return kept
+
+        try:
+            kept = plan()
+        except Exception as error:  # noqa: BLE001 (whatever the peer raises is its answer)
+            note = str(error).splitlines()[0][:60]
+            yield Measure(what=f"delta-rs: {what}", figure=float("nan"), note=note)
+            continue
+        ms = 1e3 * best_seconds(plan, rounds=rounds)
+        note = f"{len(kept):,} files kept"
+        yield Measure(what=f"delta-rs: {what}", figure=ms, unit="ms", note=note)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scale", description=__doc__
+    )
+    parser.add_argument("--files", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--peer-files", type=int, default=100_000, metavar="N")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--folder", type=Path, help="where to write (temporary)")
+    options = parser.parse_args(arguments)
+    if not find_spec("deltalake"):
+        print(
+            "no deltalake here: pip install 'skipindex[bench]' compares with delta-rs"
+        )
+    for n_files in options.files:
+        with tempfile.TemporaryDirectory(dir=options.folder) as name:
+            found = list(measures(n_files, Path(name), options.rounds))
+            if find_spec("deltalake") and n_files <= options.peer_files:
+                found += peer_measures(n_files, Path(name) / "delta", options.rounds)
+        show(f"scale: {n_files:,} files, warm, best of {options.rounds}", found)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,186 @@
+"""The verdict on the files of a scan: which hold no row that a query needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from skipindex.errors import PlanError, SkipIndexError
+from skipindex.expressions import In, Predicate, Reference, conjunction
+from skipindex.expressions.atoms import IntegerSet
+from skipindex.planner.plan import Plan, plan_files
+from skipindex.planner.sql.parser import parse
+from skipindex.spark.catalyst.conditions import Conditions, conditions
+from skipindex.spark.pruning.answers import answer
+from skipindex.spark.pruning.dimensions import JoinedConditions, joined_conditions
+from skipindex.spark.pruning.first_rows import FirstRows, needed_files
+from skipindex.spark.pruning.tables import ScannedTable, types_of
+from skipindex.spark.settings import CASE
+from skipindex.table import TableState
+
+ZONE: Final = "spark.sql.session.timeZone"
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
+_PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+}
+"""Types under which a folder's name has one value, whatever the session's settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an answer is made of.
+
+    Args:
+        files: that need not be read, unless they have changed.
+        condition: of the scan, in SQL, with the first rows that are asked for.
+        plan: says why.
+        answered: the results that are asked for.
+        results: over these files.
+    """
+
+    files: np.ndarray
+    condition: str
+    plan: Plan | None = None
+    answered: str = ""
+    results: str = ""
+
+
+def verdict(
+    table: ScannedTable, question: Mapping[str, Any], conjuncts: str
+) -> Verdict | None:
+    """The files that need not be read; None where no result is known without them."""
+    judged = _judged_columns(table, question)
+    asked = conditions(conjuncts, judged)
+    joined = _all_joined(table, asked, question)
+    text = " AND ".join([asked.text, *_other_texts(asked, joined, question)])
+    plan_of = partial(_plan, table, asked, joined, question, judged)
+    listed = np.frombuffer(question.get("listed", "").encode(), np.uint8) == ord("1")
+    if "answer" in question:
+        known = answer(question["answer"], judged, plan_of, table, listed)
+        if known is None:
+            return None
+        return Verdict(known.files, text, known.plan, known.asked, known.text)
+    first = FirstRows.of(question.get("first"), judged)
+    if first is None and not (asked.texts or asked.lists or _keys(question) or joined):
+        return Verdict(np.zeros(0, np.int64), text)
+    plan = plan_of((), first)
+    kept = plan.evaluation.possible
+    if first is not None:
+        kept = needed_files(plan, table, listed)
+        text = f"{text} {first}"
+    return Verdict(np.flatnonzero(~kept), text, plan)
+
+
+def _judged_columns(
+    table: ScannedTable, question: Mapping[str, Any]
+) -> Mapping[str, str]:
+    """The columns whose values are those that the table's indexes tell of.
+
+    A partition column counts if Spark takes its values from the folders' names, as
+    the table does: a catalog may say otherwise.
+    """
+    data, partitions = types_of(question["data"]), types_of(question["partitions"])
+    taken = table.partition_names | {name.lower() for name in partitions}
+    judged = {name: kind for name, kind in data.items() if name.lower() not in taken}
+    if question["is_catalog_table"]:
+        return judged
+    for column in table.state.partitions:
+        kind = partitions.get(column.name, "")
+        is_same = (
+            column.dtype is not None and _PARTITION_TYPES.get(kind) == column.dtype
+        )
+        if is_same and len(column.names) == 1:
+            judged[column.name] = kind
+    return judged
+
+
+def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] | None:
+    """The keys of a join for a column of this type; None if it is no type of keys."""
+    if kind in _INTEGERS:
+        return IntegerSet(np.array(values, np.int64))
+    return tuple(values) if kind == "string" else None
+
+
+def _keys(question: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
+    """By column, the keys that a join leaves."""
+    return [(name, side) for name, side in question["keys"] if isinstance(side, list)]
+
+
+def _all_joined(
+    table: ScannedTable, asked: Conditions, question: Mapping[str, Any]
+) -> list[JoinedConditions]:
+    """The conditions of dimensions that the table's indexes can judge."""
+    state = table.typed(question["data"])
+    found: list[JoinedConditions] = []
+    zone = asked.zone
+    for name, side in question["keys"]:
+        one = joined_by(state, name, side, zone) if isinstance(side, dict) else None
+        if one is not None:
+            found.append(one)
+            zone = one.zone
+    return found
+
+
+def joined_by(
+    state: TableState, column: str, side: Any, zone: str | None
+) -> JoinedConditions | None:
+    """As ``joined_conditions``; None too if the dimension cannot be looked at."""
+    if side is None:
+        return None
+    try:
+        return joined_conditions(state, column, side, zone)
+    except (SkipIndexError, OSError):
+        return None
+
+
+def _other_texts(
+    asked: Conditions, joined: Sequence[JoinedConditions], question: Mapping[str, Any]
+) -> list[str]:
+    """Conditions of dimensions, and lists and keys that may be too many to be shown."""
+    lists = [*asked.lists, *_keys(question)]
+    texts = [f"{name} IN ({len(keys)} keys)" for name, keys in lists]
+    return [*(one.text for one in joined), *texts]
+
+
+def _plan(
+    table: ScannedTable,
+    asked: Conditions,
+    joined: Sequence[JoinedConditions],
+    question: Mapping[str, Any],
+    judged: Mapping[str, str],
+    more: Sequence[Predicate],
+    first: FirstRows | None = None,
+) -> Plan:
+    """The plan for what was understood of the conditions, and for some more.
+
+    Raises:
+        PlanError: rows are counted, and not all conditions of them are understood.
+    """
+    lists = [*asked.lists, *_keys(question)]
+    keys = [
+        In(Reference((name,)), key_set)
+        for name, values in lists
+        if (key_set := _key_set(values, judged.get(name, ""))) is not None
+    ]
+    is_counted = first is not None or "answer" in question
+    if is_counted and (question["keys"] or len(keys) < len(lists)):
+        raise PlanError("rows of a join, or of a list of unknown type, are not counted")
+    settings = question["settings"]
+    zones = [asked.zone, *(one.zone for one in joined), settings[ZONE]]
+    others = (one.predicate for one in joined)
+    return plan_files(
+        conjunction([parse(asked.text), *others, *keys, *more]),
+        table=table.typed(question["data"]),
+        timezone=next(filter(None, zones), None),
+        case_sensitive=(settings[CASE] or "").lower() == "true",
+        limit=None if first is None else first.n,
+        order_by=None if first is None else first.order_by,
+    )

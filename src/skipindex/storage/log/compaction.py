@@ -1,0 +1,56 @@
+"""Which segments a commit writes again together with what is new.
+
+The tier of a segment is the number of octal digits of its rows.  Once a tier would have
+more than eight segments, they become one, which is of a higher tier.  So a manifest
+of ``n`` files has at most eight segments for each octal digit of ``n``, and a row is
+written again once for each of them.  (O'Neil et al., *The log-structured merge-tree*,
+Acta Informatica 1996; the tiers are those of Apache Cassandra's size-tiered
+compaction.)
+
+A segment is worn if more than a quarter of its rows count no more.  It is written
+again, so that three rows at most are written for one that went.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+FANOUT: Final = 8
+"""So many segments may be of one tier."""
+_BITS: Final = 3
+"""Of an octal digit."""
+
+
+def tier(n_rows: int) -> int:
+    """The tier of a segment of so many rows."""
+    return -(-n_rows.bit_length() // _BITS)
+
+
+def to_rewrite(
+    left: Sequence[int], n_rows: Sequence[int], n_new: int, *, forget: bool
+) -> set[int]:
+    """The numbers of the segments whose rows are written again.
+
+    Args:
+        left: of each segment, the rows that still count; of none without such rows
+            is anything written.
+        n_rows: of each segment, all rows.
+        n_new: rows that are written in any case.
+        forget: no row that does not count may stay stored.
+    """
+    alive = {i for i, n in enumerate(left) if n}
+    worn = {
+        i
+        for i in alive
+        if left[i] * 4 < n_rows[i] * 3 or (forget and left[i] < n_rows[i])
+    }
+    while True:
+        written = n_new + sum(left[i] for i in worn)
+        tiers = Counter(tier(left[i]) for i in alive - worn)
+        tiers[tier(written)] += written > 0
+        crowded = {one for one, n in tiers.items() if n > FANOUT}
+        if not crowded:
+            return worn
+        worn |= {i for i in alive - worn if tier(left[i]) == min(crowded)}

@@ -1,0 +1,5 @@
+"""Min/max: the statistics of every file, answered for all files at once."""
+
+from __future__ import annotations
+
+from skipindex.table.statistics.file_stats import FileStats as FileStats

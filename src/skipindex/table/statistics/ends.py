@@ -1,0 +1,342 @@
+"""The least and the greatest value of every file, compared for all files at once.
+
+Numpy compares *keys*, one number for each value.  An integer is its own key.  That of a
+byte string is made of the first bytes in which the bounds differ (``WordKeys``): keys
+that differ have the order of their values.  Only where two keys tie are the strings
+compared.
+
+Files are taken in blocks that the processor's cache holds.  Of each block the least and
+the greatest key are known, so a block that a question misses is not looked at.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skipindex.expressions.arrays import Ints, Mask, Words
+from skipindex.expressions.atoms import Value, Values
+from skipindex.expressions.domain import INT64_MAX, INT64_MIN
+from skipindex.indexes.encoding.words import ByteStrings, WordKeys, compare
+from skipindex.table.statistics.sorted_search import SortedSearch
+
+Keys: TypeAlias = Ints | Words
+"""Numbers in the order of the values that they stand for; equal values have one key."""
+
+_BLOCK: Final = 1 << 14
+_LOW: Final = 0
+_HIGH: Final = 1
+
+
+class Beyond(Enum):
+    """A place where no bound lies."""
+
+    BELOW = "below all bounds"
+    ABOVE = "above all bounds"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A value that bounds are compared with.
+
+    Args:
+        key: of the value.
+        text: the value alone, where values of one key differ.
+    """
+
+    key: Any
+    text: ByteStrings | None = None
+
+
+class Ends(ABC):
+    """The bounds of the values of every file.
+
+    Every answer is arbitrary for files whose bounds are not known.
+
+    Args:
+        low: the least value of every file, or less.
+        high: the greatest one, or more.
+        known: files whose bounds are known, and in order.
+    """
+
+    def __init__(self, low: Any, high: Any, known: Mask) -> None:
+        self.low = low
+        self.high = high
+        self._known = known
+
+    @classmethod
+    def of(cls, low: pa.Array, high: pa.Array, known: Mask) -> Ends:
+        """Bounds as Arrow has them: int64 or large_binary, null where not known."""
+        if low.type == pa.int64():
+            lows, highs = (np.asarray(end.fill_null(0)) for end in (low, high))
+            return IntegerEnds(lows, highs, known)
+        return TextEnds(low, high, known)
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    @abstractmethod
+    def keys(self) -> tuple[Keys, Keys]:
+        """The keys of the least values, and those of the greatest ones."""
+
+    @property
+    @abstractmethod
+    def equal(self) -> Mask:
+        """Files whose least value and greatest value are the same."""
+
+    @abstractmethod
+    def among(self, values: Values) -> tuple[Mask, Mask]:
+        """Files that hold nothing but ``values``, and those that may hold one.
+
+        The first mask errs to fewer files.  It has no text, because between two
+        strings there are always others.
+        """
+
+    @abstractmethod
+    def _cut(self, value: Value) -> Cut | Beyond:
+        """Where a value lies among the bounds."""
+
+    @abstractmethod
+    def _at_least(self, side: int, block: slice, cut: Cut) -> Mask:
+        """``bound >= value`` for every file of a block."""
+
+    def between(self, low: Value | None, high: Value | None) -> tuple[Mask, Mask]:
+        """Whether ``[low, high)`` encloses, and whether it touches, each file."""
+        n = len(self)
+        inside, touched = np.zeros(n, bool), np.zeros(n, bool)
+        first = Beyond.BELOW if low is None else self._cut(low)
+        stop = Beyond.ABOVE if high is None else self._cut(high)
+        if first is Beyond.ABOVE or stop is Beyond.BELOW:
+            return inside, touched
+        begin = first if isinstance(first, Cut) else None
+        end = stop if isinstance(stop, Cut) else None
+        missed, enclosed = self._zones_between(begin, end)
+        for block, is_missed, is_enclosed in zip(
+            self._blocks(), missed.tolist(), enclosed.tolist(), strict=True
+        ):
+            if is_missed:
+                continue
+            if is_enclosed:
+                inside[block] = touched[block] = True
+                continue
+            # [ min ... max ]--- low --->  is missed, and so is  --- high ---[ min ...
+            touches: Any = True
+            if begin is not None:
+                touches = self._at_least(_HIGH, block, begin)
+            if end is not None:
+                touches = touches & ~self._at_least(_LOW, block, end)
+            touched[block] = touches
+            if not np.any(touches):
+                continue
+            encloses = touches
+            if begin is not None:
+                encloses = encloses & self._at_least(_LOW, block, begin)
+            if end is not None:
+                encloses = encloses & ~self._at_least(_HIGH, block, end)
+            inside[block] = encloses
+        return inside, touched
+
+    def _blocks(self) -> Iterator[slice]:
+        return (slice(at, at + _BLOCK) for at in range(0, len(self), _BLOCK))
+
+    @cached_property
+    def _zones(self) -> tuple[Keys, Keys]:
+        """The least and the greatest key of the known bounds of every block.
+
+        The least one is above the greatest one where a block has none.
+        """
+        lows, highs = self.keys
+        limits = np.iinfo(lows.dtype)
+        starts = np.arange(0, len(self), _BLOCK)
+        if not len(starts):
+            return lows, highs
+        if not self._known.all():
+            lows = np.where(self._known, lows, lows.dtype.type(limits.max))
+            highs = np.where(self._known, highs, highs.dtype.type(limits.min))
+        least: Keys = np.minimum.reduceat(lows, starts)
+        most: Keys = np.maximum.reduceat(highs, starts)
+        return least, most
+
+    def _zones_between(self, begin: Cut | None, end: Cut | None) -> tuple[Mask, Mask]:
+        """Blocks that a range misses, and those that it encloses; errs to fewer."""
+        least, most = self._zones
+        missed, enclosed = np.zeros(len(least), bool), np.ones(len(least), bool)
+        if begin is not None:
+            missed |= most < begin.key
+            enclosed &= least > begin.key
+        if end is not None:
+            missed |= least > end.key
+            enclosed &= most < end.key
+        return missed, enclosed
+
+    def _blocks_with(self, wanted: Keys) -> Iterator[slice]:
+        """Blocks that may hold a value with one of the keys, which ascend."""
+        least, most = self._zones
+        found = np.searchsorted(wanted, least) < np.searchsorted(wanted, most, "right")
+        is_met = found.tolist()
+        return (block for i, block in enumerate(self._blocks()) if is_met[i])
+
+
+class IntegerEnds(Ends):
+    """Bounds that are integers, and their own keys."""
+
+    low: Ints
+    high: Ints
+
+    @property
+    def keys(self) -> tuple[Ints, Ints]:
+        """The bounds themselves."""
+        return self.low, self.high
+
+    @cached_property
+    def equal(self) -> Mask:
+        """Files whose least value and greatest value are the same."""
+        same: Mask = self.low == self.high
+        return same
+
+    def among(self, values: Values) -> tuple[Mask, Mask]:
+        """As ``Ends.among``: all integers of a dense file may be among the values."""
+        wanted = np.asarray(values, np.int64)
+        last, search = len(wanted) - 1, SortedSearch(wanted)
+        only, some = np.zeros(len(self), bool), np.zeros(len(self), bool)
+        for block in self._blocks_with(wanted):
+            low, high = self.low[block], self.high[block]
+            first = search.places(low)
+            met = (first <= last) & (wanted[np.minimum(first, last)] <= high)
+            some[block] = met
+            # Between two integers there is only what lies between them.  As unsigned
+            # numbers: the width of a file may exceed int64.
+            width = high.view(np.uint64) - low.view(np.uint64)
+            at = np.flatnonzero(met & (width <= np.uint64(last)))
+            begin = first[at]
+            end = begin + width[at].view(np.int64)
+            dense = (wanted[begin] == low[at]) & (end <= last)
+            only[at + block.start] = dense & (wanted[np.minimum(end, last)] == high[at])
+        return only, some
+
+    def _cut(self, value: Value) -> Cut | Beyond:
+        assert isinstance(value, int)
+        if value > INT64_MAX:
+            return Beyond.ABOVE
+        return Beyond.BELOW if value < INT64_MIN else Cut(np.int64(value))
+
+    def _at_least(self, side: int, block: slice, cut: Cut) -> Mask:
+        found: Mask = self.keys[side][block] >= cut.key
+        return found
+
+
+class TextEnds(Ends):
+    """Bounds that are byte strings; what is made of them is made when it is used."""
+
+    low: pa.LargeBinaryArray
+    high: pa.LargeBinaryArray
+
+    @cached_property
+    def keys(self) -> tuple[Words, Words]:
+        """Those of ``WordKeys``."""
+        low, high = map(self._word_keys.keys, self._texts)
+        return low, high
+
+    @cached_property
+    def equal(self) -> Mask:
+        """Files whose least value and greatest value are the same."""
+        found: Mask = self.keys[_LOW] == self.keys[_HIGH]
+        tied = np.flatnonzero(found)
+        found[tied] = self._compare(_LOW, tied, self._texts[_HIGH], tied) == 0
+        return found
+
+    def among(self, values: Values) -> tuple[Mask, Mask]:
+        """As ``Ends.among``."""
+        only, some = np.zeros(len(self), bool), np.zeros(len(self), bool)
+        least, most = self._limits
+        begin, end = bisect_left(values, least), bisect_right(values, most)
+        texts = ByteStrings.of(values[begin:end])  # type: ignore[arg-type]
+        last, wanted = len(texts) - 1, self._word_keys.keys(texts)
+        search = SortedSearch(wanted)
+        for block in self._blocks_with(wanted):
+            first = self._first(block, search, wanted, texts)
+            key, high = wanted[np.minimum(first, last)], self.keys[_HIGH][block]
+            met = key < high
+            tied = np.flatnonzero((key == high) & (first <= last))
+            order = self._compare(_HIGH, tied + block.start, texts, first[tied])
+            met[tied] = order >= 0
+            some[block] = met & (first <= last)
+        return only, some
+
+    def _first(
+        self, block: slice, search: SortedSearch, wanted: Words, texts: ByteStrings
+    ) -> Ints:
+        """The place of the first value that is no less than each file's least."""
+        low = self.keys[_LOW][block]
+        first = search.places(low)
+        at = np.flatnonzero(wanted[np.minimum(first, len(wanted) - 1)] == low)
+        # Among the values with the key of the bound: [begin, end) halves each time.
+        begin, end = first[at], np.searchsorted(wanted, low[at], "right")
+        while len(at):
+            middle = (begin + end) // 2
+            order = self._compare(_LOW, at + block.start, texts, middle)
+            begin, end = (
+                np.where(order > 0, middle + 1, begin),
+                np.where(order > 0, end, middle),
+            )
+            first[at] = begin
+            left = begin < end
+            at, begin, end = at[left], begin[left], end[left]
+        return first
+
+    @cached_property
+    def _texts(self) -> tuple[ByteStrings, ByteStrings]:
+        return ByteStrings(self.low), ByteStrings(self.high)
+
+    @cached_property
+    def _limits(self) -> tuple[bytes, bytes]:
+        """The least and the greatest of all known bounds."""
+        low, high = self.low, self.high
+        if not self._known.all():
+            known = pa.array(self._known)
+            low, high = low.filter(known), high.filter(known)
+        ends = low, high
+        found = [limit(end).as_py() for limit in (pc.min, pc.max) for end in ends]
+        return (b"", b"") if None in found else (min(found), max(found))
+
+    @cached_property
+    def _word_keys(self) -> WordKeys:
+        return WordKeys(*self._limits)
+
+    def _cut(self, value: Value) -> Cut | Beyond:
+        assert isinstance(value, bytes)
+        least, most = self._limits
+        if value < least:
+            return Beyond.BELOW
+        if value > most:
+            return Beyond.ABOVE
+        return Cut(self._word_keys.key(value), ByteStrings.of([value]))
+
+    def _at_least(self, side: int, block: slice, cut: Cut) -> Mask:
+        assert cut.text is not None
+        keys = self.keys[side][block]
+        found: Mask = keys > cut.key
+        tied = np.flatnonzero(keys == cut.key)
+        if len(tied):
+            places = np.zeros(len(tied), np.int64)
+            order = self._compare(side, tied + block.start, cut.text, places)
+            found[tied] = order >= 0
+        return found
+
+    def _compare(
+        self, side: int, files: Ints, texts: ByteStrings, places: Ints
+    ) -> npt.NDArray[np.int8]:
+        """The bounds of some files against some strings with the same keys."""
+        begin = self._word_keys.n_equal
+        return compare(self._texts[side], files, texts, places, begin=begin)
