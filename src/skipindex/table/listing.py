@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from operator import attrgetter
 from typing import Final
 
 import pyarrow as pa
@@ -100,7 +101,7 @@ def observe(
         candidates = shown.with_schema or [file.path for file in listing]
         if not candidates:
             raise TableError(_nothing_there(location, everything))
-        schema_path = _schema_path(location, candidates)
+        schema_path = _schema_path(location, candidates, shown.summaries)
         try:
             columns, refused = (
                 read_schema(location, schema_path)
@@ -224,7 +225,7 @@ def _never_still(location: Location) -> TableError:
 def _list(location: Location) -> list[FileInfo]:
     """All files below the folder, by path."""
     check_folder(location)
-    return sorted(location.list(), key=lambda found: found.path)
+    return sorted(location.list(), key=attrgetter("path"))
 
 
 def _latest(location: Location) -> int:
@@ -244,16 +245,20 @@ def _newest(location: Location, known: Snapshot | None) -> Snapshot:
         return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes)
 
 
-def _schema_path(location: Location, candidates: list[str]) -> str:
+def _schema_path(
+    location: Location, candidates: list[str], summaries: list[str]
+) -> str:
     """The file that Spark takes the schema from: a summary, else the first by path."""
 
     def java_order(path: str) -> bytes:
         return location.spark_path(path).encode("utf-16-be", "surrogatepass")
 
     for name in SUMMARIES:
-        summaries = [path for path in candidates if path.rpartition("/")[2] == name]
-        if summaries:
-            return min(summaries, key=java_order)
+        named = [path for path in summaries if path.rpartition("/")[2] == name]
+        if named:
+            return min(named, key=java_order)
+    if all(map(str.isascii, candidates)):  # their order in Python is Java's
+        return min(candidates)
     return min(candidates, key=java_order)
 
 
