@@ -322,7 +322,7 @@ def test_a_listing_that_a_commit_interrupts_is_made_again(
     """Files and commit of one moment: else rewritten rows could count twice."""
     place.write("f.parquet", parquet([1]))
     commit(place, add("f.parquet"), operation="test")
-    whole = listing._listed_at_once(place)
+    whole = listing._listed_at_once(place, None)
     assert whole is not None
     assert whole[2].version == 0
     original = Location.list
@@ -333,4 +333,4 @@ def test_a_listing_that_a_commit_interrupts_is_made_again(
         return iter(found)
 
     monkeypatch.setattr(Location, "list", interrupted)
-    assert listing._listed_at_once(place) is None
+    assert listing._listed_at_once(place, None) is None

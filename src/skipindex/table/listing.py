@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from operator import attrgetter
 from typing import Final
 
 import pyarrow as pa
@@ -103,17 +104,16 @@ def observe(
         candidates = shown.with_schema or [file.path for file in listing]
         if not candidates:
             raise TableError(_nothing_there(location, everything))
-        schema_path = _schema_path(location, candidates)
-        found = {file.path: file for file in everything}
+        schema_path = _schema_path(location, candidates, shown.summaries)
         try:
             columns, refused = (
-                read_schema(location, schema_path, found.get(schema_path))
+                read_schema(location, schema_path, _of_path(everything, schema_path))
                 if schema is None
                 else given_schema(schema)
             )
         except TableError:
             now = location.stat(schema_path)
-            if now is not None and now.is_same(found.get(schema_path)):
+            if now is not None and now.is_same(_of_path(everything, schema_path)):
                 raise
             continue  # deleted or written since it was listed, by a vacuum perhaps
         notes = (*snapshot.notes, *publications.notes, *remarks)
@@ -202,7 +202,7 @@ def _listed(
     Files that a rewrite replaces come and go with commits, so a listing is good
     only if the same rewrites were committed before it and after it.
     """
-    found = None if location.is_local else _listed_at_once(location)
+    found = None if location.is_local else _listed_at_once(location, known)
     if found is not None:
         return found
     check_folder(location)
@@ -223,7 +223,7 @@ def _listed(
 
 
 def _listed_at_once(
-    location: Location,
+    location: Location, known: Snapshot | None
 ) -> tuple[Sequence[FileInfo], Publications, Snapshot] | None:
     """The same by requests of which several are under way; None if that fails.
 
@@ -233,12 +233,12 @@ def _listed_at_once(
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         is_folder = pool.submit(check_folder, location)
         before = pool.submit(latest_version, location)
-        reading = pool.submit(newest_snapshot, location)
+        reading = pool.submit(newest_snapshot, location, known=known)
         after: list[Future[int]] = []
 
         def list_all() -> list[FileInfo]:
             before.result()
-            files = sorted(location.list(), key=lambda found: found.path)
+            files = sorted(location.list(), key=attrgetter("path"))
             after.append(pool.submit(latest_version, location))
             return files
 
@@ -256,6 +256,10 @@ def _listed_at_once(
     return everything, publications, snapshot
 
 
+def _of_path(files: Sequence[FileInfo], path: str) -> FileInfo | None:
+    return next((file for file in files if file.path == path), None)
+
+
 def _never_still(location: Location) -> TableError:
     return TableError(
         f"{location.full('')!r} was rewritten {_LOOKS} times while it was listed; try "
@@ -266,7 +270,7 @@ def _never_still(location: Location) -> TableError:
 def _list(location: Location) -> list[FileInfo]:
     """All files below the folder, by path."""
     check_folder(location)
-    return sorted(location.list(), key=lambda found: found.path)
+    return sorted(location.list(), key=attrgetter("path"))
 
 
 def _latest(location: Location) -> int:
@@ -286,16 +290,20 @@ def _newest(location: Location, known: Snapshot | None) -> Snapshot:
         return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes)
 
 
-def _schema_path(location: Location, candidates: list[str]) -> str:
+def _schema_path(
+    location: Location, candidates: list[str], summaries: list[str]
+) -> str:
     """The file that Spark takes the schema from: a summary, else the first by path."""
 
     def java_order(path: str) -> bytes:
         return location.spark_path(path).encode("utf-16-be", "surrogatepass")
 
     for name in SUMMARIES:
-        summaries = [path for path in candidates if path.rpartition("/")[2] == name]
-        if summaries:
-            return min(summaries, key=java_order)
+        named = [path for path in summaries if path.rpartition("/")[2] == name]
+        if named:
+            return min(named, key=java_order)
+    if all(map(str.isascii, candidates)):  # their order in Python is Java's
+        return min(candidates)
     return min(candidates, key=java_order)
 
 

@@ -47,8 +47,8 @@ STORAGE: Final = (
     Mutant(
         "hidden-files",
         "storage.file_system.names.is_shown",
-        'name.startswith(".")',
-        'name.startswith("\\0")',
+        'first == "."',
+        'first == "\\0"',
         "files that Spark does not read are files of the table: trap C-37",
         ("tests/table/test_table.py",),
     ),

@@ -43,18 +43,17 @@ _COPY: Final = re.compile(
 
 def is_shown(name: str) -> bool:
     """Whether Spark's listing shows a file or folder of this name."""
-    if name.startswith(SUMMARIES):
+    first = name[:1]
+    if first == "_" and name.startswith(SUMMARIES):
         return True
-    return not (
-        (name.startswith("_") and "=" not in name)
-        or name.startswith(".")
-        or name.endswith("._COPYING_")
-    )
+    is_hidden = first == "." or (first == "_" and "=" not in name)
+    return not (is_hidden or name.endswith("._COPYING_"))
 
 
 def is_data_name(name: str) -> bool:
     """Whether Spark reads a file of this name, if its listing shows it."""
-    return not ((name.startswith("_") and "=" not in name) or name.startswith("."))
+    first = name[:1]
+    return first != "." and (first != "_" or "=" in name)
 
 
 def is_data_file(path: str) -> bool:
