@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import resource
+import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import timedelta
@@ -203,7 +204,7 @@ def measure(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Measure a table of one size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=100_000)
@@ -217,4 +218,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -152,7 +152,8 @@ def check_swept(folder: Path) -> None:
     packs = {f"_skipindex/packs/{pack.name}" for pack in manifest.packs}
     others = {path for path in left - data if "/manifests/" not in path}
     assert others == packs
-    assert len(left - data - others) <= 1
+    segments = {segment.path for segment in table.snapshot.segments}
+    assert left - data - others == segments
     folders = {path.name for path in folder.rglob("*") if path.is_dir()}
     assert not any(name.startswith("_skipindex-") for name in folders)
 

@@ -4,7 +4,8 @@
 
 Files are appended, now and then deleted, overwritten or renamed, and each time the
 indexes are refreshed.  All the while every plan is compared with the values that the
-files have; the number of packs and descriptors and the bytes stored stay bounded.
+files have; the number of packs, of segments of the manifest and of descriptors, and the
+bytes stored stay bounded.
 The limit of descriptors is 256.
 """
 
@@ -26,6 +27,8 @@ import skipindex as sx
 from skipindex.build.tiers import CROWD
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.descriptors import MAX_OPEN
+from skipindex.storage.file_system.names import MANIFESTS
+from skipindex.storage.log.compaction import FANOUT
 from tests.tables import forget_open_packs, put
 
 LIMIT: Final = 256
@@ -48,6 +51,7 @@ class Life:
     files: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     n_written: int = 0
     most_packs: int = 0
+    most_segments: int = 0
     most_descriptors: int = 0
     n_plans: int = 0
 
@@ -84,6 +88,9 @@ class Life:
         assert sorted(manifest.paths) == sorted(self.files)
         self.most_packs = max(self.most_packs, len(manifest.packs))
         assert self.most_packs <= MAX_PACKS
+        n_segments = len(table.snapshot.segments)
+        assert n_segments <= FANOUT * len(f"{len(manifest):o}")
+        self.most_segments = max(self.most_segments, n_segments)
 
     def ask(self, table: sx.Table, x: int) -> None:
         """Two plans, exactly as the values say."""
@@ -162,6 +169,9 @@ def _live(folder: Path, n_builds: int, seed: int) -> None:
     assert report.ok, report
     packs = list((life.folder / "_skipindex" / "packs").iterdir())
     stored = sum(path.stat().st_size for path in packs)
+    manifests = list((life.folder / MANIFESTS).iterdir())
+    named = {segment.name for segment in table.snapshot.segments}
+    assert {path.name for path in manifests} == named
     once = folder / "once"
     shutil.copytree(life.folder, once, ignore=shutil.ignore_patterns("_skipindex"))
     fresh = sx.build_indexes(once, ASKED, workers=1).table
@@ -171,7 +181,9 @@ def _live(folder: Path, n_builds: int, seed: int) -> None:
         f"{n_builds} builds in {seconds:.0f} s, {life.n_plans} plans right; "
         f"{len(table)} files, {len(packs)} packs (never more than "
         f"{life.most_packs}), {stored:,} bytes of them (built at once: "
-        f"{index_bytes(fresh):,}); at most {life.most_descriptors} descriptors of "
+        f"{index_bytes(fresh):,}); {len(manifests)} segments (never more than "
+        f"{life.most_segments}), {sum(p.stat().st_size for p in manifests):,} bytes; "
+        f"at most {life.most_descriptors} descriptors of "
         f"{LIMIT}, {MAX_OPEN} of them ours"
     )
     for name, mine in (("as it lived", table), ("built at once", fresh)):

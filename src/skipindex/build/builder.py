@@ -138,7 +138,7 @@ def build(
         or dead_names(known.manifest, recorded, table)
         or _has_dead(known.manifest, table, dropped)
     ):
-        commit(table.location, change, operation="build")
+        commit(table.location, change, operation="build", known=known)
         table = table.refresh()
     table, unmerged = _merged(table, shrunk)
     notes: dict[str, list[str]] = {}
@@ -307,5 +307,5 @@ def drop(
         left = without_asked(base.properties, names, wanted)
         return manifest, without_associated(left, names, wanted)
 
-    commit(table.location, without, operation="drop")
+    commit(table.location, without, operation="drop", known=table.snapshot)
     return table.refresh()

@@ -99,7 +99,7 @@ def _merge(
             manifest = _moved(without_vanished(base.manifest, table.location), moves)
             return manifest, base.properties
 
-        commit(table.location, merged, operation="merge")
+        commit(table.location, merged, operation="merge", known=table.snapshot)
         table = table.refresh()
     packs = merger.manifest.packs
     notes = [f"pack {packs[n].name} not merged: {r}" for n, r in merger.refused.items()]

@@ -177,11 +177,6 @@ def _index_column(
     indexed.summaries[name] = summary
     if note := beyond(column):
         yield note
-    if request.has_map:
-        try:
-            indexed.spans[name] = ValueSpans.of(column)
-        except Exception as error:  # noqa: BLE001 (the file is then in no map)
-            yield f"column {name!r}: no file map: {reason(error)}"
     for spec in request.specs:
         try:
             parts = spec.build(column)
@@ -191,6 +186,11 @@ def _index_column(
             yield f"column {name!r}: no {spec.kind} index: {reason(error)}"
         else:
             indexed.payloads[name, spec_key(spec_to_json(spec))] = parts
+    if request.has_map:  # after the indexes, which may have ranked the values
+        try:
+            indexed.spans[name] = ValueSpans.of(column)
+        except Exception as error:  # noqa: BLE001 (the file is then in no map)
+            yield f"column {name!r}: no file map: {reason(error)}"
 
 
 def reason(error: Exception) -> str:

@@ -294,10 +294,14 @@ def _withdraw(
 
     with contextlib.suppress(Exception):
         try:
-            known = newest_for_writer(location).manifest.paths
+            newest = newest_for_writer(location)
         except CorruptIndexError:
-            known = []
-        if not set(known).isdisjoint(paths):
+            known = set[str]()
+        else:
+            arrivals = newest.rewrites.replacements
+            known = {file.path for arrival in arrivals for file in arrival.new}
+            known.update(newest.manifest.paths)
+        if not known.isdisjoint(paths):
             if mode is SaveMode.OVERWRITE:
                 return
             commit(location, without, operation="withdraw")

@@ -260,7 +260,10 @@ class Publisher:
         """Delete visible copies whose originals are still there."""
         there = self._there([replacement])
         is_all_there = all(there.get(file.path) == file for file in replacement.old)
-        named = set(newest_for_writer(self.location).manifest.paths)
+        newest = newest_for_writer(self.location)
+        if newest.lost:
+            return  # what they name is not known
+        named = set(newest.manifest.paths)
         for file in replacement.new:
             target = there.get(published(file.path))
             if target is None or target.size != file.size or target.path in named:

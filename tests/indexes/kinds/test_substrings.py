@@ -10,7 +10,12 @@ import pytest
 import skipindex as sx
 from skipindex.errors import UnknownIndexError, UnsupportedTypeError
 from skipindex.expressions.atoms import Matches, NoneOf, OneOf, Pattern, Range, Wildcard
-from skipindex.expressions.patterns import parse_pattern, select, shared_prefix
+from skipindex.expressions.patterns import (
+    Fragment,
+    parse_pattern,
+    select,
+    shared_prefix,
+)
 from skipindex.indexes import IndexSpec
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.token_bloom import TokenBloom
@@ -110,6 +115,27 @@ def test_pieces_and_words_end_with_their_value() -> None:
         assert rules_out(spec, like("% slowfast %"), ["a slow", "fast b"])
     assert rules_out(EXACT, like("%abc%"), ["a", "b", "c", "ab", "bc"])
     assert not rules_out(EXACT, like("%abc%"), ["a", "", "zabc"])
+
+
+def test_words_are_of_the_same_bytes_when_built_and_when_asked_for() -> None:
+    for byte in range(256):
+        fragment = Fragment(bytes([byte]), begins=True, ends=True)
+        asked = bool(TokenBloom.keys_by(b"")(fragment))
+        built = len(TokenBloom().pieces(pa.array([fragment.text], pa.large_binary())))
+        assert asked == bool(built), byte
+
+
+@pytest.mark.parametrize(
+    "spec", [WORDS, TokenBloom(error_rate=1e-9, hashing="pybloom")], ids=repr
+)
+def test_words_of_every_place_are_found(spec: IndexSpec) -> None:
+    """First, last and alone in a value; beside empty values, NULL and nothing."""
+    values = ["", "a b", "", "c", None, "d-e", "f", "", "g h i", " j ", "k", ""]
+    for cut in range(len(values)):
+        rest = values[cut:]
+        for word in "abcdefghijk":
+            there = any(value and word in value for value in rest)
+            assert rules_out(spec, like(f"% {word} %"), rest) == (not there), word
 
 
 def test_bytes_that_are_no_text_do_no_harm() -> None:

@@ -124,9 +124,17 @@ SEGMENTS: Final = (
     Mutant(
         "columns-come-back",
         "storage.log.segments._says_columns",
-        "not manifest.blank_stats()",
+        "then == now",
         "True",
-        "a column is not known any more that was asked for",
+        "a column that was dropped with its last value comes back",
+        _SEGMENTS,
+    ),
+    Mutant(
+        "columns-of-an-older-segment",
+        "storage.log.segments._says_columns",
+        "segments[-1].name == base.segments[-1].name",
+        "True",
+        "a column that was dropped comes back with the segment before the last",
         _SEGMENTS,
     ),
     Mutant(

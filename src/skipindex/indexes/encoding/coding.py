@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,11 @@ from skipindex.indexes.encoding.ranks import Distinct
 
 _BOUND_BYTES: Final = 64
 """Bounds of byte strings that are longer are cut, the upper one upwards."""
+
+_PACKED: Final[WeakKeyDictionary[EncodedColumn, tuple[int, bytes, list[bytes]]]] = (
+    WeakKeyDictionary()
+)
+"""The dictionaries of columns: kinds that are built on one column share it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,12 @@ class Coding:
 
 def rank_coding(column: EncodedColumn) -> Coding:
     """Code by rank, with a dictionary."""
-    form, head, chunks = dictionary(column.distinct)
-    return Coding(column.codes, column.n_distinct, form, head, chunks)
+    codes = column.codes  # first: the distinct values come with them
+    packed = _PACKED.get(column)
+    if packed is None:
+        packed = _PACKED[column] = dictionary(column.distinct)
+    form, head, chunks = packed
+    return Coding(codes, column.n_distinct, form, head, chunks)
 
 
 def dictionary(distinct: Distinct) -> tuple[int, bytes, list[bytes]]:

@@ -29,7 +29,7 @@ from pybloom_live import BloomFilter
 from pybloom_live.pybloom import make_hashfuncs
 
 from skipindex.expressions.atoms import Value
-from skipindex.indexes.filters.splitmix import Keys
+from skipindex.indexes.filters.splitmix import Keys, Pieces
 
 _WIDE: Final = 1 << 31
 _MIDDLE: Final = 1 << 15
@@ -88,6 +88,13 @@ def texts_of(keys: Keys) -> list[bytes]:
     """The distinct texts of keys, as UTF-8; integers are distinct already."""
     if isinstance(keys, np.ndarray):
         return [b"%d" % key for key in keys.tolist()]
+    if isinstance(keys, Pieces):
+        ends = (keys.begins + keys.lengths).tolist()
+        data = keys.data.tobytes()
+        pieces = {
+            data[at:end] for at, end in zip(keys.begins.tolist(), ends, strict=True)
+        }
+        keys = pa.array(sorted(pieces), pa.large_binary())
     distinct = keys.unique()
     texts: list[bytes] = distinct.to_pylist()
     try:

@@ -20,7 +20,8 @@ one-to-one, so two integers never share a hash.
 from __future__ import annotations
 
 import functools
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import Final, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,32 @@ from skipindex.expressions.arrays import Bits, Ints, Words
 from skipindex.expressions.atoms import Value
 from skipindex.indexes.encoding.ranks import layout_of
 
-Keys: TypeAlias = Ints | Words | pa.LargeBinaryArray
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Byte strings that lie anywhere in some bytes.
+
+    Args:
+        begins: where each begins.
+        lengths: of each.
+        data: the bytes.
+    """
+
+    begins: Ints
+    lengths: Ints
+    data: Bits
+
+    @classmethod
+    def of(cls, texts: pa.LargeBinaryArray) -> Self:
+        """The strings of an array without NULL."""
+        offsets, data = layout_of(texts)
+        return cls(offsets[:-1], np.diff(offsets), data)
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+
+Keys: TypeAlias = Ints | Words | pa.LargeBinaryArray | Pieces
 """Keys of one kind: integers, or byte strings without NULL."""
 
 _MASK: Final = (1 << 64) - 1
@@ -80,7 +106,10 @@ def outputs(seeds: Words, i: int) -> Words:
 
 def hashes_of(keys: Keys) -> Words:
     """The hash of every key."""
-    numbers = keys.view(np.uint64) if isinstance(keys, np.ndarray) else _numbers(keys)
+    if isinstance(keys, np.ndarray):
+        numbers = keys.view(np.uint64)
+    else:
+        numbers = _numbers(keys if isinstance(keys, Pieces) else Pieces.of(keys))
     found = np.empty(len(numbers), np.uint64)
     for at in range(0, len(numbers), _BATCH):
         found[at : at + _BATCH] = outputs(numbers[at : at + _BATCH], 1)
@@ -98,10 +127,9 @@ def _mix(x: Words) -> None:
     np.bitwise_xor(x, shifted, out=x)
 
 
-def _numbers(texts: pa.LargeBinaryArray) -> Words:
+def _numbers(texts: Pieces) -> Words:
     """The number of every byte string."""
-    offsets, data = layout_of(texts)
-    begins, lengths = offsets[:-1], np.diff(offsets)
+    begins, lengths, data = texts.begins, texts.lengths, texts.data
     if len(data) < 8:  # the bytes of a word
         data = np.append(data, np.zeros(8, np.uint8))
     numbers = lengths.astype(np.uint64)

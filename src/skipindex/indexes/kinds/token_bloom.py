@@ -21,15 +21,14 @@ from typing import ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
+from skipindex.expressions.arrays import Bits, Mask
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.patterns import Fragment
 from skipindex.indexes.filters.filter_type import FilterType
+from skipindex.indexes.filters.splitmix import Pieces
 from skipindex.indexes.filters.text_keys import TextFilterSpec, text_layout
 
 _TOKEN: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
-_IN_TOKEN: Final = np.array(
-    [_TOKEN.fullmatch(bytes([byte])) is not None for byte in range(256)]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,27 +53,27 @@ class TokenBloom(TextFilterSpec):
         """The words that are surely whole in every value with a fragment."""
         return _keys
 
-    def pieces(self, values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-        """The words."""
-        return _tokens(values)
+    def pieces(self, values: pa.LargeBinaryArray) -> Pieces:
+        """The words, as often as they are there."""
+        ends, data = text_layout(values)
+        inside = _in_token(data)
+        begins, lasts = inside.copy(), inside.copy()
+        begins[1:] &= ~inside[:-1]
+        lasts[:-1] &= ~inside[1:]
+        # Two words meet where one value ends in a word and the next begins with one.
+        firsts = ends[(ends > 0) & (ends < len(data))]
+        begins[firsts] = inside[firsts]
+        lasts[firsts - 1] = inside[firsts - 1]
+        starts = np.flatnonzero(begins)
+        return Pieces(starts, np.flatnonzero(lasts) + 1 - starts, data)
 
 
-def _tokens(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """The words, as often as they are there."""
-    ends, data = text_layout(values)
-    inside = _IN_TOKEN[data]
-    if not inside.any():
-        return values.slice(0, 0)
-    begins = inside.copy()
-    begins[1:] &= ~inside[:-1]
-    # Two words meet where one value ends in a word and the next begins with one.
-    firsts = ends[ends < len(data)]
-    begins[firsts] = inside[firsts]
-    before = np.cumsum(inside)
-    starts = before[begins] - 1
-    offsets = np.append(starts, before[-1])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[inside])]
-    return pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
+def _in_token(data: Bits) -> Mask:
+    """Which bytes are of words."""
+    letters = (data | np.uint8(0x20)) - np.uint8(ord("a")) < 26
+    digits = data - np.uint8(ord("0")) < 10
+    found: Mask = letters | digits | (data >= 0x80)
+    return found
 
 
 def _keys(fragment: Fragment) -> list[bytes]:

@@ -315,15 +315,17 @@ def write_changed(
 def _says_columns(
     base: Loaded, segments: Sequence[Segment], manifest: Manifest
 ) -> bool:
-    """Whether a reader of these segments of ``base`` finds the manifest's columns."""
+    """Whether a reader of these segments of ``base`` finds the manifest's columns.
+
+    The last segment has all of them, since it was written with all that were known.
+    """
     if not segments:
         return not manifest.stats
     then, now = (
         {name: column.domain for name, column in one.stats.items()}
         for one in (base.manifest, manifest)
     )
-    is_last = segments[-1].name == base.segments[-1].name
-    return is_last and then == now and not manifest.blank_stats()
+    return then == now and segments[-1].name == base.segments[-1].name
 
 
 def _written(location: Location, manifest: Manifest) -> Segment:
