@@ -147,9 +147,10 @@ class Plan:
     def files(self) -> LazyList[str]:
         """The files to read, as full paths for ``spark.read``."""
         table = self.table
+        folder = table.location.spark_path("file").removesuffix("file")
 
         def full(files: np.ndarray) -> list[str]:
-            return list(map(table.location.spark_path, table.paths_at(files)))
+            return [f"{folder}{path}" for path in table.paths_at(files)]
 
         return LazyList(np.flatnonzero(self._is_read), full)
 

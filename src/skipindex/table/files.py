@@ -42,17 +42,20 @@ class SparkListing:
         """
         hidden: dict[str, bool] = {"": False}
         shown: dict[str, list[FileInfo]] = {}
+        data: dict[str, list[FileInfo]] = {}
+        summaries: dict[str, list[FileInfo]] = {}
         for found in everything:
             folder, _, name = found.path.rpartition("/")
             if folder not in hidden:
                 hidden[folder] = not all(map(is_shown, folder.split("/")))
-            if not hidden[folder] and is_shown(name):
-                shown.setdefault(folder, []).append(found)
-        with_data = {
-            folder: files
-            for folder, files in shown.items()
-            if any(is_data_name(_name(file)) for file in files)
-        }
+            if hidden[folder] or not is_shown(name):
+                continue
+            shown.setdefault(folder, []).append(found)
+            if is_data_name(name):
+                data.setdefault(folder, []).append(found)
+            elif name in SUMMARIES:
+                summaries.setdefault(folder, []).append(found)
+        with_data = {folder: data[folder] for folder in shown if folder in data}
         partitioned = partition_folders(with_data)
         self.folders: list[str] = list(partitioned)
         """Those whose names are partition values; of empty files too."""
@@ -60,24 +63,21 @@ class SparkListing:
             file.path
             for folder in partitioned or with_data.keys() & {""}
             for file in with_data[folder]
-            if file.size and is_data_name(_name(file))
+            if file.size
         )
         own = shown if partitioned else {"": shown.get("", [])}
-        self.with_schema = [
-            file.path
-            for files in own.values()
-            for file in files
-            if file.size or _name(file) in SUMMARIES
+        self.summaries = [
+            file.path for folder in own for file in summaries.get(folder, [])
+        ]
+        """Paths of the files that Spark takes the schema from first."""
+        self.with_schema = self.summaries + [
+            file.path for files in own.values() for file in files if file.size
         ]
         """Paths of the files that Spark takes the schema from: summaries too."""
 
     def is_read(self, found: FileInfo) -> bool:
         """Whether Spark reads the file, which is one of them."""
         return found.path in self._read
-
-
-def _name(file: FileInfo) -> str:
-    return file.path.rpartition("/")[2]
 
 
 def check_folder(location: Location) -> None:
@@ -142,10 +142,17 @@ class DataFile:
 
 @contextmanager
 def column_reader(
-    location: Location, path: str, *, encoded: Collection[str] = ()
+    location: Location,
+    path: str,
+    *,
+    encoded: Collection[str] = (),
+    known: FileInfo | None = None,
 ) -> Iterator[DataFile]:
-    """The Parquet file at ``path``, open as long as the block runs."""
-    with location.open_input(path) as source:
+    """The Parquet file at ``path``, open as long as the block runs.
+
+    ``known`` is what was listed of it, if it must be that very content.
+    """
+    with location.open_input(path, known) as source:
         yield DataFile(source, encoded)
 
 

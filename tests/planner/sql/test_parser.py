@@ -336,6 +336,7 @@ def test_a_list_is_read_as_its_members_are(values: list[Any], comma: str) -> Non
     [
         ("('a' 'b')", ("ab",)),
         ("('a', 'b' 'c')", ("a", "bc")),
+        ("('a' 'b' 'c')", ("abc",)),
         (r"('\n', 'a')", ("\n", "a")),
         (r"(r'\n', 'a')", (r"\n", "a")),
         ("(\"a\", 'b')", ("a", "b")),

@@ -66,11 +66,12 @@ class Coding:
 
 def rank_coding(column: EncodedColumn) -> Coding:
     """Code by rank, with a dictionary."""
+    codes = column.codes  # first: the distinct values come with them
     packed = _PACKED.get(column)
     if packed is None:
         packed = _PACKED[column] = dictionary(column.distinct)
     form, head, chunks = packed
-    return Coding(column.codes, column.n_distinct, form, head, chunks)
+    return Coding(codes, column.n_distinct, form, head, chunks)
 
 
 def dictionary(distinct: Distinct) -> tuple[int, bytes, list[bytes]]:

@@ -17,6 +17,7 @@ bytes                                  sort by 8-byte words after the common
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -209,8 +210,11 @@ def _first_words(begins: Ints, lengths: Ints, data: Bits) -> tuple[int, Words]:
 def words_at(data: Bits, at: Ints, left: Ints) -> Words:
     """The 8 bytes at ``at`` as a big-endian number; only ``left`` of them count."""
     last = len(data) - 8
-    windows = np.ndarray((last + 1,), ">u8", data, 0, (1,))
-    words = windows[np.minimum(at, last)].astype(np.uint64)
+    # Gathered as they are and swapped afterwards: several times faster than together.
+    windows = np.ndarray((last + 1,), np.uint64, data, 0, (1,))
+    words = windows[np.minimum(at, last)]
+    if sys.byteorder == "little":
+        words.byteswap(inplace=True)
     beyond = np.flatnonzero(at > last)
     words[beyond] <<= (8 * np.minimum(at[beyond] - last, 7)).view(np.uint64)
     short = np.flatnonzero(left < 8)

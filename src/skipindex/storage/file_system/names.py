@@ -7,6 +7,7 @@ of the form that this library gives to such files.
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Final
 
 FOLDER: Final = "_skipindex"
@@ -42,24 +43,28 @@ _COPY: Final = re.compile(
 
 def is_shown(name: str) -> bool:
     """Whether Spark's listing shows a file or folder of this name."""
-    if name.startswith(SUMMARIES):
+    first = name[:1]
+    if first == "_" and name.startswith(SUMMARIES):
         return True
-    return not (
-        (name.startswith("_") and "=" not in name)
-        or name.startswith(".")
-        or name.endswith("._COPYING_")
-    )
+    is_hidden = first == "." or (first == "_" and "=" not in name)
+    return not (is_hidden or name.endswith("._COPYING_"))
 
 
 def is_data_name(name: str) -> bool:
     """Whether Spark reads a file of this name, if its listing shows it."""
-    return not ((name.startswith("_") and "=" not in name) or name.startswith("."))
+    first = name[:1]
+    return first != "." and (first != "_" or "=" in name)
 
 
 def is_data_file(path: str) -> bool:
     """Whether Spark reads the file at this relative path, if it reads its folder."""
     *folders, name = path.split("/")
     return is_data_name(name) and is_shown(name) and all(map(is_shown, folders))
+
+
+def temporary_name() -> str:
+    """A new name of a file that is being written."""
+    return f".skipindex-{uuid.uuid4().hex}.tmp"
 
 
 def is_temporary(path: str) -> bool:

@@ -78,7 +78,9 @@ class Ends(ABC):
     def of(cls, low: pa.Array, high: pa.Array, known: Mask) -> Ends:
         """Bounds as Arrow has them: int64 or large_binary, null where not known."""
         if low.type == pa.int64():
-            lows, highs = (np.asarray(end.fill_null(0)) for end in (low, high))
+            # Without a null, the numbers are read where Arrow has them.
+            filled = (e.fill_null(0) if e.null_count else e for e in (low, high))
+            lows, highs = map(np.asarray, filled)
             return IntegerEnds(lows, highs, known)
         return TextEnds(low, high, known)
 

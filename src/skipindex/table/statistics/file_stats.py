@@ -135,6 +135,8 @@ class FileStats:
         high: pa.Array,
         exact: Mask,
     ) -> FileStats:
+        masks = can_null, can_value, bounded, exact
+        can_null, can_value, bounded, exact = map(_compact, masks)
         ends = Ends.of(low, high, bounded)
         return cls(can_null, can_value, bounded, ends, exact)
 
@@ -224,3 +226,10 @@ class FileStats:
         codes = values.indices.to_numpy()
         inside[known], touched[known] = certain[codes], possible[codes]
         return inside, touched
+
+
+def _compact(mask: Mask) -> Mask:
+    """The same mask, in one byte if it is the same for all files."""
+    if len(mask) and bool(mask.all() if mask[0] else not mask.any()):
+        return np.broadcast_to(mask[:1].copy(), mask.shape)
+    return mask
