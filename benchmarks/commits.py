@@ -50,17 +50,21 @@ def files_of(first: int, n: int, *, per_pack: int = PER_PACK) -> Manifest:
         )
         for name, values in (("packs", number), ("slots", np.arange(n) % per_pack))
     }
+    known = {
+        "path": pa.array([f"day={i // 100}/part-{i:08}.parquet" for i in every]),
+        "size": rng.integers(10**6, 10**8, n),
+        "mtime": rng.integers(10**18, 2 * 10**18, n),
+        "footer_crc": rng.integers(0, 1 << 32, n).astype(np.uint32),
+        "n_rows": rng.integers(10**5, 10**6, n),
+        **lists,
+    }
+    schema = Manifest.empty().files.schema
     files = pa.table(
         {
-            "path": pa.array([f"day={i // 100}/part-{i:08}.parquet" for i in every]),
-            "size": rng.integers(10**6, 10**8, n),
-            "mtime": rng.integers(10**18, 2 * 10**18, n),
-            "footer_crc": rng.integers(0, 1 << 32, n).astype(np.uint32),
-            "n_rows": rng.integers(10**5, 10**6, n),
-            "note": pa.nulls(n, pa.string()),
-            **lists,
+            field.name: known.get(field.name, pa.nulls(n, field.type))
+            for field in schema
         },
-        schema=Manifest.empty().files.schema,
+        schema=schema,
     )
     columns = [*(f"n{i}" for i in range(N_NUMBERS)), *(f"s{i}" for i in range(N_TEXTS))]
     stats = {name: _statistics(name, rng, n) for name in columns}

@@ -229,6 +229,7 @@ CHANGES: dict[str, Step] = {
     },
     "path": lambda m: changed_file(m, "path", "other"),
     "note": lambda m: changed_file(m, "note", "why"),
+    "tag": lambda m: changed_file(m, "tag", "of a store"),
     "slots": lambda m: changed_file(m, "slots", [5]),
     "packs": lambda m: changed_file(m, "packs", [0]),
     "one more payload": lambda m: changed_file(
