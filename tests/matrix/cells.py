@@ -97,7 +97,7 @@ def requirements(cell: Cell, table: Mapping[str, Any]) -> list[str]:
         own.append(f"{pyspark},=={cell.spark}.*")
     return own + [
         one
-        for extra in ("ssb", "dev")
-        for one in extras[extra]
+        for extra in ("stores", "ssb", "dev")
+        for one in extras.get(extra, ())
         if name_of(one) not in _NO_TESTS
     ]

@@ -1,8 +1,10 @@
-"""A server with as much of S3 as pyarrow asks for; it takes one key alone."""
+"""A server with as much of S3 as obstore asks for; it takes one key alone."""
 
 from __future__ import annotations
 
+import hashlib
 import io
+import re
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -10,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 KEY = "THE-KEY"
 SECRET = "THE-SECRET"
@@ -20,14 +22,20 @@ _HTTP_DATE = "Fri, 02 Jan 2026 03:04:05 GMT"
 
 
 class _Store(ThreadingHTTPServer):
-    """Objects by ``bucket/key``, and the parts of uploads that are not complete."""
+    """Objects by ``bucket/key``, and the parts of uploads that are not complete.
+
+    Args:
+        conditional: heed ``If-None-Match``, as some servers do not.
+    """
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, conditional: bool = True) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.objects: dict[str, bytes] = {}
         self.parts: dict[str, dict[int, bytes]] = {}
+        self.conditional = conditional
+        self.lock = threading.Lock()
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -39,6 +47,10 @@ class _Store(ThreadingHTTPServer):
             "scheme": "http",
             "endpoint_override": f"127.0.0.1:{self.server_port}",
         }
+
+
+def _tag(data: bytes) -> str:
+    return f'"{hashlib.md5(data).hexdigest()}"'
 
 
 def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -84,7 +96,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif f"/{REGION}/s3/" not in self.headers["Authorization"]:
             self._answer(400)
         elif not name.partition("/")[2]:
-            self._bucket(name.rstrip("/"), query)
+            if self.command == "POST":
+                self._delete(name.rstrip("/"), body)
+            else:
+                self._bucket(name.rstrip("/"), query)
         elif self.command in {"PUT", "POST"}:
             self._store(name, query, body)
         elif self.command == "DELETE":
@@ -108,7 +123,8 @@ class _Handler(BaseHTTPRequestHandler):
                 continue
             rows.append(
                 f"<Contents><Key>{escape(key)}</Key><Size>{len(data)}</Size>"
-                f"<LastModified>{_DATE}</LastModified></Contents>"
+                f"<LastModified>{_DATE}</LastModified>"
+                f"<ETag>{escape(_tag(data))}</ETag></Contents>"
             )
         rows += [
             f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>"
@@ -117,6 +133,13 @@ class _Handler(BaseHTTPRequestHandler):
         found = f"<KeyCount>{len(rows)}</KeyCount><IsTruncated>false</IsTruncated>"
         text = f"<ListBucketResult>{found}{''.join(rows)}</ListBucketResult>"
         self._answer(200, text.encode())
+
+    def _delete(self, bucket: str, body: bytes) -> None:
+        keys = re.findall("<Key>(.*?)</Key>", body.decode())
+        for key in keys:
+            self.server.objects.pop(f"{bucket}/{unescape(key)}", None)
+        rows = [f"<Deleted><Key>{key}</Key></Deleted>" for key in keys]
+        self._answer(200, f"<DeleteResult>{''.join(rows)}</DeleteResult>".encode())
 
     def _store(self, name: str, query: Mapping[str, str], body: bytes) -> None:
         parts = self.server.parts
@@ -134,15 +157,23 @@ class _Handler(BaseHTTPRequestHandler):
             text = "<CompleteMultipartUploadResult><ETag>e</ETag>"
             text += "</CompleteMultipartUploadResult>"
         else:
-            self.server.objects[name] = body
-        self._answer(200, text.encode(), ETag='"e"')
+            once = self.server.conditional and self.headers.get("If-None-Match") == "*"
+            with self.server.lock:
+                if once and name in self.server.objects:
+                    self._answer(412)
+                    return
+                self.server.objects[name] = body
+        self._answer(200, text.encode(), ETag=_tag(body))
 
     def _fetch(self, name: str) -> None:
         data = self.server.objects.get(name)
         if data is None:
             self._answer(404)
             return
-        marks = {"Last_Modified": _HTTP_DATE, "ETag": '"e"'}
+        marks = {"Last_Modified": _HTTP_DATE, "ETag": _tag(data)}
+        if self.headers.get("If-Match") not in {None, marks["ETag"]}:
+            self._answer(412)
+            return
         if self.command == "HEAD":
             self._answer(200, length=str(len(data)), **marks)
             return
@@ -154,9 +185,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def s3_server() -> Iterator[_Store]:
+def s3_server(*, conditional: bool = True) -> Iterator[_Store]:
     """A server that runs until the end of the block."""
-    server = _Store()
+    server = _Store(conditional=conditional)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import pytest
 
 import skipindex as sx
 from skipindex.build.task import BuildTask
-from skipindex.errors import TableError
+from skipindex.errors import StorageError, TableError
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.file_system.object_store import StoreFiles
 from tests.storage.s3_server import KEY, SECRET, s3_server
 
 URI = "s3://bucket/t"
@@ -63,11 +66,25 @@ def test_no_text_has_the_options() -> None:
     assert location.full("f") == "bucket/t/f"
 
 
-def test_workers_open_the_file_system_with_the_options() -> None:
+def store_of(location: Location) -> StoreFiles:
+    files = location._files
+    assert isinstance(files, StoreFiles)
+    return files
+
+
+def test_workers_open_the_same_store() -> None:
     location = location_of(URI, {**KEYS, **PLACE})
     again = pickle.loads(pickle.dumps(location))
     assert again == location
-    assert again.filesystem == pafs.S3FileSystem(**KEYS, **PLACE)
+    store = store_of(again).store
+    assert store == store_of(location).store
+    assert store.config == {
+        "bucket": "bucket",
+        "access_key_id": KEY,
+        "secret_access_key": SECRET,
+        "region": "eu-test-1",
+        "endpoint": "https://127.0.0.1:1",
+    }
 
 
 def test_two_stores_with_buckets_of_one_name_share_no_pack(
@@ -84,28 +101,74 @@ def test_two_stores_with_buckets_of_one_name_share_no_pack(
 
 
 @pytest.mark.parametrize(
-    ("uri", "root", "options", "store"),
+    ("uri", "root", "options", "config"),
     [
         (
             "gs://bucket/a%20b/",
             "bucket/a b",
             {"anonymous": True, "project_id": "p"},
-            pafs.GcsFileSystem(anonymous=True, project_id="p"),
+            {"bucket": "bucket", "skip_signature": "true"},
+        ),
+        (
+            "gs://bucket/t",
+            "bucket/t",
+            {"access_token": "T", "retry_time_limit": timedelta(seconds=5)},
+            {"bucket": "bucket", "bearer_token": "T"},
         ),
         (
             "abfss://box@account.dfs.core.windows.net/t",
             "box/t",
             {"account_key": "c2VjcmV0"},
-            pafs.AzureFileSystem("account", account_key="c2VjcmV0"),
+            {
+                "container_name": "box",
+                "account_name": "account",
+                "account_key": "c2VjcmV0",
+            },
+        ),
+        (
+            "wasbs://box@account.blob.core.windows.net/t",
+            "box/t",
+            {"sas_token": "sv=1&sig=2"},
+            {
+                "container_name": "box",
+                "account_name": "account",
+                "sas_key": "sv=1&sig=2",
+            },
+        ),
+        (
+            "s3a://bucket/t",
+            "bucket/t",
+            {"region": "eu-west-1", "anonymous": True, "request_timeout": 3},
+            {"bucket": "bucket", "region": "eu-west-1", "skip_signature": "true"},
+        ),
+        (
+            "s3://bucket/t",
+            "bucket/t",
+            {"region": "eu-west-1", "skip_signature": "true", "allow_http": True},
+            {"bucket": "bucket", "region": "eu-west-1", "skip_signature": "true"},
+        ),
+        (
+            "s3://KEY:SECRET%2F@bucket/t?region=eu-west-1",
+            "bucket/t",
+            {},
+            {
+                "bucket": "bucket",
+                "region": "eu-west-1",
+                "access_key_id": "KEY",
+                "secret_access_key": "SECRET/",
+            },
         ),
     ],
 )
-def test_the_stores_of_other_schemes(
-    uri: str, root: str, options: Mapping[str, Any], store: pafs.FileSystem
+def test_what_a_store_is_opened_with(
+    uri: str, root: str, options: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
     location = location_of(uri, options)
     assert location.root == root
-    assert location.filesystem == store
+    assert store_of(location).store.config == config
+    spelled = uri.partition("?")[0].replace("KEY:SECRET%2F@", "").rstrip("/")
+    assert location.spark_path("f") == f"{spelled}/f"
+    assert "SECRET" not in repr(location) + location.uri
 
 
 def test_the_region_of_a_bucket_is_looked_up_once(
@@ -118,10 +181,36 @@ def test_the_region_of_a_bucket_is_looked_up_once(
         return "eu-west-3"
 
     monkeypatch.setattr(pafs, "resolve_s3_region", region_of)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
     location = location_of("s3://bucket/a%20b/c", KEYS)
     assert location.root == "bucket/a b/c"
-    assert location.filesystem.region == "eu-west-3"
+    assert store_of(location).store.config["region"] == "eu-west-3"
     assert asked == ["bucket"]
+    monkeypatch.setenv("AWS_REGION", "eu-west-2")
+    assert "region" not in store_of(location_of(URI, KEYS)).store.config
+    assert asked == ["bucket"]
+
+
+def test_a_store_that_takes_no_notice_of_conditions_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "f")
+    with s3_server(conditional=False) as server:
+        server.objects["bucket/t/f.parquet"] = (tmp_path / "f").read_bytes()
+        with pytest.raises(StorageError, match="only if absent") as raised:
+            sx.build_indexes(URI, {"x": "bitmap"}, storage_options=server.options)
+        assert "\n" not in str(raised.value)
+        assert not any("/log/" in key or ".tmp" in key for key in server.objects)
+        assert sx.plan_files("x = 7", table=URI, storage_options=server.options).paths
+
+
+def test_without_the_extra_the_command_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [n for n in sys.modules if n.partition(".")[0] == "obstore"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(TableError, match=r"pip install 'skipindex\[stores\]'"):
+        sx.open_table("s3://no-extra/t", storage_options=PLACE)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +218,10 @@ def test_the_region_of_a_bucket_is_looked_up_once(
     [
         (URI, {"key": "SECRET"}, r"unknown storage options \['key'\] .*access_key, "),
         (URI, {**PLACE, "access_key": "SECRET"}, "cannot open 's3://bucket/t' .*both"),
-        (URI, {**PLACE, "scheme": "SECRET"}, "scheme '\\*\\*\\*'.*S3FileSystem"),
-        (URI, {**PLACE, "request_timeout": "SECRET"}, "S3FileSystem takes"),
+        (URI, {**PLACE, "scheme": "SECRET"}, "scheme '\\*\\*\\*'.*S3Store"),
+        (URI, {**PLACE, "request_timeout": "SECRET"}, "S3Store takes"),
+        (URI, {"role_arn": "SECRET"}, "'role_arn' .* not taken .*access_key_id"),
+        ("gs://b/t", {"target_service_account": "SECRET"}, "use service_account"),
         ("/data/t", {"region": "SECRET"}, "'/data/t' takes no storage_options"),
         ("file:///t", {"region": "SECRET"}, "takes no storage_options"),
         ("hdfs://h/t", {"user": "SECRET"}, "'hdfs://h/t' takes no storage_options"),

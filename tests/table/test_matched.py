@@ -48,8 +48,7 @@ def test_a_row_is_that_of_the_same_path_size_and_time(
 ) -> None:
     manifest = manifest_of(committed)
     files = FileList.of(listed)
-    marks = {"size": files.sizes, "mtime": files.mtimes}
-    rows, is_known = match(manifest, files.names, marks)
+    rows, is_known = match(manifest, files.names, files.marks)
     row_of = {path: row for row, path in enumerate(manifest.paths)}
     expected = [
         row_of[file.path] if file.path in row_of and file in committed else -1

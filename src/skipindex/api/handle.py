@@ -223,10 +223,10 @@ def open_table(
             ``Table.declare_derived`` has committed.
         plain: take the folder for one of Parquet files, even if the log of Delta,
             Iceberg, Hudi or another format in it says which files count.
-        storage_options: arguments of the file system of an ``s3:``, ``gs:`` or
-            ``abfss:`` URI (``pyarrow.fs.S3FileSystem`` …), such as ``access_key``,
-            ``region`` and ``endpoint_override``.  By default they come from the
-            environment.  Workers get them; no message has their values.
+        storage_options: what the object store of an ``s3:``, ``gs:`` or ``abfss:`` URI
+            is opened with, as obstore calls it, such as ``access_key_id``, ``region``
+            and ``endpoint``.  By default they come from the environment.  Workers get
+            them; no message has their values.
 
     Raises:
         TableError: there is no such folder, or no Parquet file in it, or Spark refuses

@@ -15,10 +15,11 @@ from crc32c import crc32c
 
 from skipindex.build.associated.dimension import Dimensions
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
-from skipindex.errors import TableError, UnsupportedTypeError, first_line
+from skipindex.errors import StorageError, TableError, UnsupportedTypeError, first_line
 from skipindex.indexes import spec_to_json
 from skipindex.indexes.file_map import ValueSpans
 from skipindex.storage.blobs import PackInfo, spec_key
+from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import UNREADABLE, DataFile, column_reader
@@ -56,6 +57,7 @@ def run_task(task: BuildTask) -> bytes:
     domains = {column.name: column.domain for column in task.columns}
     packs: list[PackInfo] = []
     dimensions = Dimensions()
+    clock = Clock(task.location.now)
 
     def close_pack() -> None:
         nonlocal pack
@@ -65,7 +67,7 @@ def run_task(task: BuildTask) -> bytes:
             pack = PendingPack(task.columns)
 
     for path in task.paths:
-        indexed = _index_file(task.location, path, task.columns, dimensions)
+        indexed = _index_file(task, path, dimensions, clock)
         if indexed is None:  # deleted since it was listed
             continue
         places: dict[str, list[int]] = {"packs": [], "slots": []}
@@ -89,12 +91,10 @@ def run_task(task: BuildTask) -> bytes:
 
 
 def _index_file(
-    location: Location,
-    path: str,
-    columns: Sequence[ColumnRequest],
-    dimensions: Dimensions,
+    task: BuildTask, path: str, dimensions: Dimensions, clock: Clock
 ) -> IndexedFile | None:
     """Index one file; a column that cannot be indexed gets a note."""
+    location = task.location
     found = FileInfo(path, 0, 0)
     note = None
     try:
@@ -102,10 +102,15 @@ def _index_file(
         if now is None:
             return None
         found = now
-        indexed = _read_and_index(location, found, columns, dimensions)
-        if location.stat(path) == found:
+        if not clock.has_passed(now):
+            note = "modified too recently: a change would leave its time as it is"
+            return IndexedFile(_row(now, note=note))
+        indexed = _read_and_index(location, found, task.columns, dimensions)
+        if found.is_same(location.stat(path)):
             return indexed
         note = "changed while it was indexed"
+    except StorageError:
+        raise
     except Exception as error:  # noqa: BLE001 (one file never takes the build with it)
         note = f"not readable: {reason(error)}"
     return IndexedFile(_row(found, note=note))
@@ -119,6 +124,7 @@ def _row(
         "path": found.path,
         "size": found.size,
         "mtime": found.mtime,
+        "tag": found.tag,
         "footer_crc": footer_crc,
         "n_rows": n_rows,
         "note": note,
@@ -133,7 +139,7 @@ def _read_and_index(
 ) -> IndexedFile:
     crc = footer_crc(location, found)
     names = {request.stored_column for request in columns}
-    with column_reader(location, found.path, encoded=names) as file:
+    with column_reader(location, found.path, encoded=names, known=found) as file:
         n_rows = int(file.metadata.num_rows)
         indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
         notes = [
@@ -205,7 +211,7 @@ def footer_crc(location: Location, found: FileInfo) -> int:
     Raises:
         TableError: the file has no Parquet footer.
     """
-    with location.open_input(found.path) as source:
+    with location.open_input(found.path, found) as source:
         if found.size < 12:
             raise TableError(f"{found.size} bytes are too few for a Parquet file")
         tail = source.read_at(8, found.size - 8)

@@ -110,9 +110,7 @@ def verify_plan(
     unchecked: Counter[str] = Counter()
     same = []
     for i in chosen:
-        now = table.location.stat(table.paths[i])
-        then = int(table.sizes[i]), int(table.mtimes[i])
-        if now is None or (now.size, now.mtime) != then:
+        if not table.listing[i].is_same(table.location.stat(table.paths[i])):
             unchecked[_CHANGED] += 1
         else:
             same.append(i)

@@ -165,7 +165,7 @@ def _committed(
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         nonlocal arrival
         for file in files:
-            if location.stat(file.path) != file:
+            if not file.is_same(location.stat(file.path)):
                 raise CommitConflictError(
                     f"{mode.value}: {file.path!r} was deleted before it was committed "
                     "(a vacuum with a retention shorter than a write?); try again"
@@ -230,7 +230,7 @@ def _publish(location: Location, arrival: Replacement, mode: SaveMode) -> None:
         if read_publications(location).is_shown(arrival):
             if isinstance(error, CommitConflictError):
                 return  # a vacuum was faster
-        elif any(location.stat(file.path) != file for file in arrival.new):
+        elif any(not f.is_same(location.stat(f.path)) for f in arrival.new):
             raise TableError(
                 f"rows for {location.full('')!r} were deleted while they were written "
                 "(a vacuum with a retention shorter than a write?); try again"

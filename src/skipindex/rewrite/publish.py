@@ -190,7 +190,7 @@ class Publisher:
     def _end_without_record(self, replacement: Replacement) -> None:
         """Go on where an earlier version of this library has begun."""
         there = self._there([replacement])
-        hidden = [file for file in replacement.new if there.get(file.path) == file]
+        hidden = [f for f in replacement.new if f.is_same(there.get(f.path))]
         others = [published(f.path) for f in replacement.new if f not in hidden]
         if all(path in there for path in others):
             if all(self._show_file(file) for file in hidden):
@@ -237,7 +237,7 @@ class Publisher:
         """
         if replacement.arrival:
             return True
-        old = [f.path for f in replacement.old if there.get(f.path) == f]
+        old = [f.path for f in replacement.old if f.is_same(there.get(f.path))]
         new = [
             file.path if file.path in there else published(file.path)
             for file in replacement.new
@@ -252,14 +252,14 @@ class Publisher:
     def _remove_old(self, replacement: Replacement) -> None:
         """Delete what was replaced, unless it has changed meanwhile."""
         there = self._there([replacement])
-        old = [f for f in replacement.old if there.get(f.path) == f]
+        old = [f for f in replacement.old if f.is_same(there.get(f.path))]
         if old and self._has_rows_of(replacement, there):
             self.delete(old)
 
     def _take_back(self, replacement: Replacement) -> None:
         """Delete visible copies whose originals are still there."""
         there = self._there([replacement])
-        is_all_there = all(there.get(file.path) == file for file in replacement.old)
+        is_all_there = all(f.is_same(there.get(f.path)) for f in replacement.old)
         newest = newest_for_writer(self.location)
         if newest.lost:
             return  # what they name is not known
@@ -268,7 +268,7 @@ class Publisher:
             target = there.get(published(file.path))
             if target is None or target.size != file.size or target.path in named:
                 continue
-            is_copy = there.get(file.path) == file
+            is_copy = file.is_same(there.get(file.path))
             is_copy = is_copy and self.location.is_same(file.path, target.path)
             if is_copy or (is_all_there and target.mtime == file.mtime):
                 self.delete([target])

@@ -173,7 +173,7 @@ def _require_unchanged(
     files: Sequence[FileInfo], there: Mapping[str, FileInfo]
 ) -> None:
     for file in files:
-        if there.get(file.path) != file:
+        if not file.is_same(there.get(file.path)):
             raise CommitConflictError(
                 f"optimize: {file.path!r} was changed or rewritten by another writer "
                 "meanwhile; nothing was replaced, try again"

@@ -267,9 +267,7 @@ def _is_below_a_table(location: Location) -> bool:
     root = Path(location.root)
     parents = {*root.parents, *(root.resolve().parents if location.is_local else ())}
     if not location.is_local:
-        paths = [(parent / FOLDER).as_posix() for parent in parents]
-        found = location.filesystem.get_file_info(paths)
-        return any(info.type.name != "NotFound" for info in found)
+        return any(location.holds((parent / FOLDER).as_posix()) for parent in parents)
     for parent in parents:
         try:
             os.lstat(parent / FOLDER)

@@ -126,8 +126,10 @@ def is_stored_name(name: str) -> bool:
 
 
 def fingerprint_of(files: Sequence[FileInfo]) -> str:
-    """A hash of the files' paths, sizes and modification times."""
-    marks = sorted((file.path, file.size, file.mtime) for file in files)
+    """A hash of the files' paths, sizes and modification times, and of their tags."""
+    marks = sorted(
+        (file.path, file.size, file.mtime, *filter(None, [file.tag])) for file in files
+    )
     return hashlib.sha256(json.dumps(marks).encode()).hexdigest()
 
 

@@ -10,6 +10,8 @@ One Arrow IPC file, one row a data file::
     note        string         why an index is missing that was asked for, or null
     packs       list<int32>    positions in the list of packs
     slots       list<int32>    the file's slot in each of them
+    tag         string         its ETag where a store gives one; part of the identity.
+                               A manifest without any has no such column
     s0, s1, …   struct         statistics of one column (``table.summaries``); the
                                field's metadata holds the column and its domain
 
@@ -57,15 +59,16 @@ _FILE_FIELDS: Final = pa.schema(
         pa.field("note", pa.string()),
         pa.field("packs", pa.list_(pa.int32()), nullable=False),
         pa.field("slots", pa.list_(pa.int32()), nullable=False),
+        pa.field("tag", pa.string()),
     ]
 )
 
-_IDENTITY: Final = ["size", "mtime", "footer_crc"]
+_IDENTITY: Final = ["size", "mtime", "tag", "footer_crc"]
 
 Rows = TypeVar("Rows", pa.Table, pa.Array)
 
-Identity: TypeAlias = tuple[str, int, int, int]
-"""What tells a data file from all others: path, size, mtime and footer_crc."""
+Identity: TypeAlias = tuple[str, int, int, str | None, int]
+"""What tells a data file from all others: path, size, mtime, tag and footer_crc."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,11 @@ class Manifest:
         for name in _IDENTITY:
             mine, theirs = self.files[name].to_numpy(), newer.files[name].to_numpy()
             known = np.flatnonzero(before >= 0)
-            before[known[mine[before[known]] != theirs[known]]] = -1
+            differs = mine[before[known]] != theirs[known]
+            if name == "tag":  # that of an earlier version of this library is null
+                for tags in (mine[before[known]], theirs[known]):
+                    differs &= np.array([tag is not None for tag in tags], bool)
+            before[known[differs]] = -1
 
         # Rows of the result: the old ones that are left, then all of the newer ones.
         files = pa.concat_tables([taken(self.files, left), newer.files])
@@ -291,6 +298,8 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """The Arrow IPC file."""
         table = self.files
+        if table["tag"].null_count == len(table):
+            table = table.drop_columns("tag")
         for i, (name, column) in enumerate(self.stats.items()):
             metadata = {"column": name, "domain": column.domain}
             fresh = pa.field(f"s{i}", column.values.type, metadata=metadata)
@@ -325,6 +334,9 @@ class Manifest:
         packs = json.loads(table.schema.metadata[b"packs"])
         check_packs(packs)
         n_fields = len(_FILE_FIELDS)
+        if "tag" not in table.schema.names:
+            nothing = pa.nulls(len(table), pa.string())
+            table = table.add_column(n_fields - 1, _FILE_FIELDS.field("tag"), nothing)
         found = [(field.name, field.type) for field in table.schema][:n_fields]
         if found != [(field.name, field.type) for field in _FILE_FIELDS]:
             raise CorruptIndexError("it has other columns than a manifest")

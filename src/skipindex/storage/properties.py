@@ -124,6 +124,11 @@ def _files(
     return [entry[0] for entry in value]
 
 
+def _check_tags(value: Any) -> None:
+    good = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+    require(good, "the tags of files are no texts")
+
+
 def check_replacements(records: Any) -> None:
     """Check the replacements of a table, as ``Rewrites`` writes them.
 
@@ -139,6 +144,7 @@ def check_replacements(records: Any) -> None:
         require(isinstance(arrival, bool), "arrival is no bool")
         old += _files(record.get("old"), is_data_file, "visible", or_none=arrival)
         new += _files(record.get("new"), is_hidden_copy, "hidden")
+        _check_tags(record.get("tags", {}))
         _seconds(record.get("since"))
         require(isinstance(record.get("publishing"), bool), "publishing is no bool")
         publication = record.get("publication")

@@ -72,7 +72,7 @@ class Publication:
         for i, replacement in enumerate(self.replacements):
             if self.shown is not None and i in self.shown:
                 for file in replacement.old:
-                    if there.get(file.path) == file:
+                    if file.is_same(there.get(file.path)):
                         yield file.path
             else:
                 for file in replacement.new:

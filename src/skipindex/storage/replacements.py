@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import CommitConflictError
-from skipindex.storage.file_system.location import FileInfo
+from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.names import published
 from skipindex.storage.manifest import Manifest, with_column
 from skipindex.storage.properties import TableProperties
@@ -54,9 +54,17 @@ class Replacement:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Replacement:
         """The inverse of ``to_json``; ``properties`` has checked the record."""
+        tags = record.get("tags", {})
+
+        def files(side: str) -> tuple[FileInfo, ...]:
+            return tuple(
+                FileInfo(path, size, mtime, tags.get(path))
+                for path, size, mtime in record[side]
+            )
+
         return cls(
-            tuple(FileInfo(*file) for file in record["old"]),
-            tuple(FileInfo(*file) for file in record["new"]),
+            files("old"),
+            files("new"),
             record["since"],
             record["publishing"],
             record.get("publication"),
@@ -71,6 +79,9 @@ class Replacement:
             "since": self.since,
             "publishing": self.publishing,
         }
+        tags = {f.path: f.tag for f in (*self.old, *self.new) if f.tag is not None}
+        if tags:
+            record["tags"] = tags
         if self.publication is not None:
             record["publication"] = self.publication
         if self.arrival:
@@ -83,7 +94,7 @@ class Replacement:
         The files that an arrival replaces are not looked at.
         """
         files = self.new if self.arrival else (*self.old, *self.new)
-        return next((f.path for f in files if there.get(f.path) != f), None)
+        return next((f.path for f in files if not f.is_same(there.get(f.path))), None)
 
 
 def _no_record(_: Replacement) -> None:
@@ -151,7 +162,7 @@ class Rewrites:
                 )
                 continue
             _remove(replacement.old, found)
-            found.update({file.path: file for file in replacement.new})
+            found.update({file.path: there[file.path] for file in replacement.new})
         return [found[path] for path in sorted(found)], notes
 
     def with_replaced(
@@ -214,7 +225,7 @@ class Rewrites:
 def _remove(files: Sequence[FileInfo], found: dict[str, FileInfo]) -> None:
     """Remove the files that are unchanged."""
     for file in files:
-        if found.get(file.path) == file:
+        if file.is_same(found.get(file.path)):
             del found[file.path]
 
 
@@ -224,9 +235,10 @@ def _by_hidden_names(
     """Let visible copies count by their hidden names, which the manifest knows."""
     for file in replacement.new:
         target = found.get(published(file.path))
-        if there.get(file.path) == file and target and target.size == file.size:
+        hidden = there.get(file.path)
+        if hidden and file.is_same(hidden) and target and target.size == file.size:
             del found[target.path]
-            found[file.path] = file
+            found[file.path] = hidden
 
 
 def _take_over(
@@ -236,14 +248,14 @@ def _take_over(
 
     An earlier version of this library published without a record.
     """
-    hidden = [file for file in replacement.new if there.get(file.path) == file]
+    hidden = [file for file in replacement.new if file.is_same(there.get(file.path))]
     others = [published(f.path) for f in replacement.new if f not in hidden]
     if not all(path in found for path in others):
         return False
     _remove(replacement.old, found)
     for file in hidden:
         found.pop(published(file.path), None)
-        found[file.path] = file
+        found[file.path] = there[file.path]
     return True
 
 
@@ -265,8 +277,12 @@ def with_moved(manifest: Manifest, moved: Mapping[str, FileInfo]) -> Manifest:
     place_of: np.ndarray = np.full(len(manifest), -1, np.int64)
     place_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
     files = manifest.files
-    for name in ("path", "mtime"):
+    for name in ("path", "mtime", "tag"):
         there = pa.array([getattr(place, name) for place in places], files[name].type)
         fresh = there.take(pa.array(place_of, mask=place_of < 0))
-        files = with_column(files, name, pc.coalesce(fresh, files[name]))
+        if name != "tag":  # a new place has its own, or none
+            fresh = pc.coalesce(fresh, files[name])
+        else:
+            fresh = pc.if_else(pa.array(place_of < 0), files[name], fresh)
+        files = with_column(files, name, fresh)
     return replace(manifest, files=files)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from skipindex.storage.file_system.file_info import Marks
+from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.manifest import Manifest, positions
 
@@ -26,9 +28,9 @@ def without_vanished(manifest: Manifest, location: Location) -> Manifest:
     paths = pa.array([file.path for file in listing], pa.string())
     found = positions(manifest.files["path"], paths)
     mask = found >= 0
-    for name in ("size", "mtime"):
-        now = np.array([getattr(file, name) for file in listing], np.int64)
-        mask[mask] = manifest.files[name].to_numpy()[mask] == now[found[mask]]
+    now = FileList.of(listing).marks.at(found[mask])
+    then = Marks.of_table(manifest.files).at(np.flatnonzero(mask))
+    mask[mask] = then.are_same(now)
     if mask.all():
         return manifest
     left = manifest.only(mask)

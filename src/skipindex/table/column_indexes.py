@@ -6,7 +6,7 @@ mark, has no index.  Of the others there are statistics, index blobs and file ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -19,6 +19,7 @@ from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.storage.blobs import BlobUse
+from skipindex.storage.file_system.file_info import Marks
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table.partitions.hive import PartitionColumn
 from skipindex.table.schema import ColumnInfo, Columns
@@ -163,14 +164,16 @@ def _is_of(stats: StatsColumn, domain: Domain) -> bool:
 
 
 def match(
-    manifest: Manifest, names: pa.BinaryArray, marks: Mapping[str, np.ndarray]
+    manifest: Manifest,
+    names: pa.BinaryArray,
+    marks: Marks,
 ) -> tuple[Ints, Mask]:
     """For every file its row in the manifest or -1, and whether its path is known.
 
     Args:
         manifest: what was committed.
         names: the paths of the files as they are listed, as bytes.
-        marks: ``size`` and ``mtime`` of the files, which must be those committed.
+        marks: of the files, which must be those committed.
     """
     known = manifest.files["path"].combine_chunks().cast(names.type)
     if names.equals(known):
@@ -180,9 +183,8 @@ def match(
         rows = places.to_numpy().astype(np.int64)
     there = rows >= 0
     same = there.copy()
-    for name, now in marks.items():
-        then = manifest.files[name].to_numpy()
-        same[there] &= then[rows[there]] == now[there]
+    then = Marks.of_table(manifest.files).at(rows[there])
+    same[there] = marks.at(np.flatnonzero(there)).are_same(then)
     return np.where(same, rows, -1), there
 
 

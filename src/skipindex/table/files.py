@@ -142,10 +142,17 @@ class DataFile:
 
 @contextmanager
 def column_reader(
-    location: Location, path: str, *, encoded: Collection[str] = ()
+    location: Location,
+    path: str,
+    *,
+    encoded: Collection[str] = (),
+    known: FileInfo | None = None,
 ) -> Iterator[DataFile]:
-    """The Parquet file at ``path``, open as long as the block runs."""
-    with location.open_input(path) as source:
+    """The Parquet file at ``path``, open as long as the block runs.
+
+    ``known`` is what was listed of it, if it must be that very content.
+    """
+    with location.open_input(path, known) as source:
         yield DataFile(source, encoded)
 
 

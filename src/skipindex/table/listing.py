@@ -7,6 +7,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from operator import attrgetter
@@ -41,6 +42,8 @@ from skipindex.table.formats import require_plain
 from skipindex.table.spark_json import given_schema
 from skipindex.table.stored import footer_schema
 
+_AT_ONCE: Final = 4
+"""Requests that are under way while a table on a store is opened."""
 _LOOKS: Final = 20
 """How often a table is listed that others rewrite meanwhile."""
 
@@ -104,14 +107,15 @@ def observe(
         schema_path = _schema_path(location, candidates, shown.summaries)
         try:
             columns, refused = (
-                read_schema(location, schema_path)
+                read_schema(location, schema_path, _of_path(everything, schema_path))
                 if schema is None
                 else given_schema(schema)
             )
         except TableError:
-            if location.stat(schema_path) is not None:
+            now = location.stat(schema_path)
+            if now is not None and now.is_same(_of_path(everything, schema_path)):
                 raise
-            continue  # deleted since it was listed, by a vacuum perhaps
+            continue  # deleted or written since it was listed, by a vacuum perhaps
         notes = (*snapshot.notes, *publications.notes, *remarks)
         return Observed(
             listing, columns, refused, schema_path, snapshot, shown.folders, notes
@@ -198,6 +202,9 @@ def _listed(
     Files that a rewrite replaces come and go with commits, so a listing is good
     only if the same rewrites were committed before it and after it.
     """
+    found = None if location.is_local else _listed_at_once(location, known)
+    if found is not None:
+        return found
     check_folder(location)
     snapshot = _newest(location, known)
     for _ in range(_LOOKS):
@@ -213,6 +220,44 @@ def _listed(
                 warn_of_damage(snapshot)
             return everything, publications, snapshot
     raise _never_still(location)
+
+
+def _listed_at_once(
+    location: Location, known: Snapshot | None
+) -> tuple[Sequence[FileInfo], Publications, Snapshot] | None:
+    """The same by requests of which several are under way; None if that fails.
+
+    While the files are listed the newest commit is read.  The log is listed before
+    and after that: with the same number both times, no commit came meanwhile.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        is_folder = pool.submit(check_folder, location)
+        before = pool.submit(latest_version, location)
+        reading = pool.submit(newest_snapshot, location, known=known)
+        after: list[Future[int]] = []
+
+        def list_all() -> list[FileInfo]:
+            before.result()
+            files = sorted(location.list(), key=attrgetter("path"))
+            after.append(pool.submit(latest_version, location))
+            return files
+
+        try:
+            everything, publications = stable_listing(location, list_all)
+            is_folder.result()
+            snapshot = reading.result()
+            versions = {before.result(), after[-1].result(), snapshot.newest}
+        except (SkipIndexError, OSError):
+            return None
+    if len(versions) > 1:
+        return None
+    if snapshot.version >= 0:
+        warn_of_damage(snapshot)
+    return everything, publications, snapshot
+
+
+def _of_path(files: Sequence[FileInfo], path: str) -> FileInfo | None:
+    return next((file for file in files if file.path == path), None)
 
 
 def _never_still(location: Location) -> TableError:
@@ -262,10 +307,15 @@ def _schema_path(
     return min(candidates, key=java_order)
 
 
-def read_schema(location: Location, path: str) -> tuple[pa.Schema, Mapping[str, str]]:
-    """The columns of a file as Spark types them, and why some are not indexed."""
+def read_schema(
+    location: Location, path: str, known: FileInfo | None = None
+) -> tuple[pa.Schema, Mapping[str, str]]:
+    """The columns of a file as Spark types them, and why some are not indexed.
+
+    ``known`` is what was listed of it.
+    """
     try:
-        with column_reader(location, path) as file:
+        with column_reader(location, path, known=known) as file:
             return footer_schema(file)
     except UNREADABLE as error:
         reason = first_line(error)

@@ -104,9 +104,9 @@ class TableState:
             self.schema = pa.schema(own)
         self.associations = associations_of(self.snapshot.properties.associated)
         self._columns = self._columns_of(self.schema, observed.refused)
-        marks = {"size": self.sizes, "mtime": self.mtimes}
         manifest = self.snapshot.manifest
-        self.rows, self._known = match(manifest, self.listing.names, marks)
+        names, marks = self.listing.names, self.listing.marks
+        self.rows, self._known = match(manifest, names, marks)
         counts = manifest.files["n_rows"].combine_chunks()
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
         self._indexes = ColumnIndexes(

@@ -8,6 +8,9 @@ from tests.mutants.mutant import Mutant
 
 _DAMAGE: Final = ("tests/traps/test_damage.py", "tests/storage/test_pack.py")
 
+_TAGS: Final = ("tests/storage/test_tags.py",)
+_STORES: Final = ("tests/storage/test_object_stores.py",)
+
 STORAGE: Final = (
     Mutant(
         "part-crc",
@@ -48,5 +51,61 @@ STORAGE: Final = (
         'first == "\\0"',
         "files that Spark does not read are files of the table: trap C-37",
         ("tests/table/test_table.py",),
+    ),
+    Mutant(
+        "tag-of-another",
+        "storage.file_system.file_info.FileInfo.is_same",
+        "same_second and self.tag == other.tag",
+        "same_second",
+        "an object that was overwritten within a second is the old one",
+        _TAGS,
+    ),
+    Mutant(
+        "merge-without-tags",
+        "storage.manifest._IDENTITY",
+        '["size", "mtime", "tag", "footer_crc"]',
+        '["size", "mtime", "footer_crc"]',
+        "what was known of an overwritten object is taken to hold of the new one",
+        _TAGS,
+    ),
+    Mutant(
+        "same-tick",
+        "storage.file_system.file_info.Clock.has_passed",
+        "return found.mtime < now",
+        "return found.mtime <= now",
+        "a file is trusted in the tick in which it was modified: Git's racy entries",
+        ("tests/storage/test_clock.py",),
+    ),
+    Mutant(
+        "unconditional-commit",
+        "storage.file_system.object_store.StoreFiles._create",
+        '"create"',
+        '"overwrite"',
+        "a commit replaces another one",
+        _STORES,
+    ),
+    Mutant(
+        "commit-of-another",
+        "storage.file_system.object_store.StoreFiles._create",
+        "there.attributes.get(_WRITER) == mine",
+        "there.attributes.get(_WRITER) is not None",
+        "a commit of another writer is taken for one's own",
+        _STORES,
+    ),
+    Mutant(
+        "weak-tag",
+        "storage.file_system.object_store.strong_tag",
+        'tag.startswith("W/")',
+        'tag.startswith("w")',
+        "a tag that two contents may have decides",
+        _STORES,
+    ),
+    Mutant(
+        "reads-of-two",
+        "storage.file_system.store_input.StoreSource.read",
+        "self._tag is not None",
+        "self._tag is None",
+        "an index is built of two contents of an object",
+        _STORES,
     ),
 )

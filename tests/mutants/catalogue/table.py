@@ -241,8 +241,8 @@ TABLE: Final = (
     Mutant(
         "stale-files",
         "table.column_indexes.match",
-        "same[there] &= then[rows[there]] == now[there]",
-        "same[there] &= then[rows[there]] >= 0",
+        "marks.at(np.flatnonzero(there)).are_same(then)",
+        "then.sizes >= 0",
         "a file that changed keeps its index: traps C-42 to C-45",
         _STALE,
     ),
@@ -350,5 +350,21 @@ TABLE: Final = (
         "column",
         "a plan asks indexes of a former state of a joined table",
         _ASSOCIATED,
+    ),
+    Mutant(
+        "tags-not-compared",
+        "storage.file_system.file_info.Marks.are_same",
+        "pc.equal(self.tags, other.tags).fill_null(True)",
+        "pc.equal(self.tags, self.tags).fill_null(True)",
+        "an object that was overwritten within a second is skipped by its old index",
+        ("tests/storage/test_tags.py", "tests/storage/test_object_stores.py"),
+    ),
+    Mutant(
+        "listing-of-two-moments",
+        "table.listing._listed_at_once",
+        "len(versions) > 1",
+        "len(versions) > 3",
+        "files and commit of two moments go together",
+        ("tests/storage/test_object_stores.py",),
     ),
 )

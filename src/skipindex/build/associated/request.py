@@ -31,6 +31,7 @@ from skipindex.storage.associated import (
     path_from,
 )
 from skipindex.storage.blobs import spec_key
+from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.names import is_hidden_copy
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -190,6 +191,14 @@ def associated(
     specs = [spec for spec in _specs(found) if not isinstance(spec, MinMax)]
     check_specs(name, attribute.domain, specs)
     Dimension.read(Source(found, found.location(table.location)))
+    clock = Clock(table.location.now)
+    for file in dimension.listing:
+        if not clock.has_passed(file):
+            raise BuildError(
+                f"{dimension.location.full(file.path)!r} was modified just now, so a "
+                "change would leave its time as it is (accepted: a time that has "
+                "passed)"
+            )
     return found
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -21,9 +24,16 @@ from skipindex.indexes.interface import (
 )
 from skipindex.planner.stages.pack_cache import PackCache, PackReader
 from skipindex.storage.blobs import BlobUse
+from skipindex.storage.file_system.store_input import fetch_ahead
 from skipindex.storage.pack import Blob
-from skipindex.storage.parts import READS, Parts
+from skipindex.storage.parts import READS, Parts, ReadCount, add_reads, reads_so_far
 from skipindex.table import ColumnInfo, TableState
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AT_ONCE: Final = 32
+"""Packs of a store that are asked at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ class IndexOpener:
 
     def __init__(self, n_rows: np.ndarray, cache: PackCache) -> None:
         self.notes: dict[str, int] = {}
+        self._lock = threading.Lock()
         self.cache = cache
         self._n_rows = n_rows
 
@@ -78,7 +89,8 @@ class IndexOpener:
 
     def note(self, reason: str) -> None:
         """Count one more reason why an index was not used."""
-        self.notes[reason] = self.notes.get(reason, 0) + 1
+        with self._lock:
+            self.notes[reason] = self.notes.get(reason, 0) + 1
 
 
 class IndexReader(IndexOpener):
@@ -98,8 +110,80 @@ class IndexReader(IndexOpener):
         self._kinds = kinds
         self._packs: dict[str, PackReader | None] = {}
         self._blobs: dict[tuple[str, int], Blob | None] = {}
+        self._ahead: set[tuple[str, int]] = set()
         self._sources: dict[str, list[UsableBlob]] = {}
         self._footers = table.snapshot.manifest.files["footer_crc"].to_numpy()
+
+    def open_ahead(self, columns: Iterable[ColumnInfo]) -> None:
+        """Read what opens the blobs of these columns, all at once from a store."""
+        if self._table.location.is_local:
+            return
+        uses = [use for column in columns for use in self._uses(column)]
+        wanted = {(use.pack.name, use.entry.offset): use.entry for use in uses}
+        packs = [
+            (self._pack(key[0]), entry)
+            for key, entry in wanted.items()
+            if key not in self._ahead
+        ]
+        self._ahead |= wanted.keys()
+        fetch_ahead(
+            one
+            for pack, entry in packs
+            if pack is not None
+            for one in pack.unopened(entry)
+        )
+
+    def _uses(self, column: ColumnInfo) -> list[BlobUse]:
+        return [*self.maps(column), *(source.use for source in self._of(column))]
+
+    def shared_ahead(self, columns: Iterable[ColumnInfo]) -> None:
+        """Read the parts of all data files together, all at once from a store."""
+        if self._table.location.is_local:
+            return
+        columns = list(columns)
+        self.open_ahead(columns)
+        blobs = [
+            self.blob(use)
+            for column in columns
+            for use in self._uses(column)
+            if use.entry.meta.kind == FILE_MAP
+            or isinstance(index_type(use.entry.meta.kind), PackableType)
+        ]
+        fetch_ahead(
+            one
+            for blob in blobs
+            if blob is not None and self.cache.pack_index(blob) is None
+            for one in blob.shared_range()
+        )
+
+    def payloads_ahead(self, located: Iterable[Iterable[IndexLocation]]) -> None:
+        """Read the payloads at these places, all at once from a store."""
+        if self._table.location.is_local:
+            return
+        fetch_ahead(
+            one
+            for locations in located
+            for _, blob, slot in locations
+            if self.cache.index(blob, slot) is None
+            for one in blob.ranges_of([slot])
+        )
+
+    def each(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """What ``call`` makes of each item; of several at once where reads are slow."""
+        every = list(items)
+        if self._table.location.is_local or len(every) < 2:
+            return map(call, every)
+
+        def counted(item: T) -> tuple[R, ReadCount]:
+            before = reads_so_far()
+            made = call(item)
+            return made, reads_so_far().since(before)
+
+        with ThreadPoolExecutor(min(len(every), _AT_ONCE)) as pool:
+            done = list(pool.map(counted, every))
+        for _, reads in done:
+            add_reads(reads)
+        return (made for made, _ in done)
 
     def has(self, column: ColumnInfo, *, positional: bool) -> bool:
         """Whether any file has such an index on ``column``."""
@@ -156,18 +240,20 @@ class IndexReader(IndexOpener):
 
         Of the kinds that know no rows, where a pack has their payloads together.
         """
-        for source in self._of(column):
+
+        def probe(source: UsableBlob) -> tuple[IndexType, np.ndarray] | None:
             kind = source.kind
             if kind.positional or not isinstance(kind, PackableType):
-                continue
+                return None
             blob = self.blob(source.use)
             if blob is None or not blob.has_shared:
-                continue
+                return None
             found = self._probe_shared(
                 source.use, kind.open_pack, "index", atom, column, wanted
             )
-            if found is not None:
-                yield kind, found[0]
+            return None if found is None else (kind, found[0])
+
+        return filter(None, self.each(probe, self._of(column)))
 
     def _probe_shared(
         self,

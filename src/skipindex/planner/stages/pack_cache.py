@@ -13,6 +13,7 @@ import operator
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -21,6 +22,7 @@ from skipindex.indexes.interface import Index, PackIndex
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
+from skipindex.storage.file_system.store_input import Range
 from skipindex.storage.pack import Blob, BlobEntry
 from skipindex.storage.pack.part_cache import PartCache
 
@@ -46,6 +48,11 @@ class PackReader:
         self._source = source
         self._cache: PartCache | None = cache
         self._blobs: dict[int, Blob] = {}
+
+    def unopened(self, entry: BlobEntry) -> Iterator[tuple[ByteSource, Range]]:
+        """What is read to open a blob; nothing if it is open."""
+        if entry.offset not in self._blobs:
+            yield from ((self._source, one) for one in Blob.opening_ranges(entry))
 
     def blob(self, entry: BlobEntry) -> Blob:
         """The blob of ``entry``.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 import numpy as np
@@ -107,13 +107,19 @@ class FileMaps:
     def run(self, found: Evaluation) -> None:
         """Ask every map of a pack with undecided files."""
         undecided = found.undecided()
+        found.reader.shared_ahead(r.column for r in found.leaves.values())
         for leaf, record in found.leaves.items():
             if isinstance(leaf, Computed):
                 continue
             upper = found.every_file.copy()
             wanted = undecided & record.bounds.upper
-            for use in found.reader.maps(record.column):
-                answer = found.reader.probe_map(use, leaf.atom, record.column, wanted)
+            probe = partial(
+                found.reader.probe_map,
+                atom=leaf.atom,
+                column=record.column,
+                wanted=wanted,
+            )
+            for answer in found.reader.each(probe, found.reader.maps(record.column)):
                 if answer is not None:
                     upper[answer[0]] = False
                     record.holds[answer[1]] = True
@@ -133,6 +139,7 @@ class Filters:
     def run(self, found: Evaluation) -> None:
         """Ask the packs that hold payloads together, then one file after another."""
         undecided = found.undecided()
+        found.reader.shared_ahead(r.column for r in found.leaves.values())
         for leaf, record in found.leaves.items():
             if not found.reader.has(record.column, positional=False):
                 continue
@@ -157,9 +164,9 @@ class Filters:
     ) -> None:
         reader, column = found.reader, record.column
         absent: dict[str, Mask] = {}
-        for file, locations in reader.locations(
-            column, wanted, positional=False
-        ).items():
+        located = reader.locations(column, wanted, positional=False)
+        reader.payloads_ahead(located.values())
+        for file, locations in located.items():
             for location in locations:
                 index = reader.open(location, file, column)
                 if index is None:
@@ -241,6 +248,14 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
     wanted = found.no_file.copy()
     wanted[files] = True
     columns = {r.column.name: r.column for r in found.leaves.values()}
+    found.reader.open_ahead(columns.values())
+    located = {
+        name: found.reader.locations(column, wanted, positional=True)
+        for name, column in columns.items()
+    }
+    found.reader.payloads_ahead(
+        locations for by_file in located.values() for locations in by_file.values()
+    )
     looked = look_at_rows(
         files,
         in_order(
@@ -248,10 +263,7 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
         ),
         found.leaves,
         found.reader,
-        locations={
-            name: found.reader.locations(column, wanted, positional=True)
-            for name, column in columns.items()
-        },
+        locations=located,
         table=found.table,
         workers=found.workers,
     )

@@ -95,7 +95,7 @@ def _inferred(spark: SparkSession, table: TableState, path: str) -> StructType:
         return _read_schema(spark, spark.read, table, path)
     java = spark._jsparkSession  # noqa: SLF001 (no public name gives all settings)
     settings = java.sessionState().conf().getAllConfs().toString()
-    key = (table.location, path, file.size, file.mtime, settings)
+    key = (table.location, path, file.size, file.mtime, file.tag, settings)
     known = _footers.setdefault(spark, OrderedDict())
     if key not in known:
         known[key] = _read_schema(spark, spark.read, table, path)

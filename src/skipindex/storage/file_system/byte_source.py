@@ -1,17 +1,18 @@
-"""Files as sources of byte ranges."""
+"""What every file system offers, and files as sources of byte ranges."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
 
 from skipindex.storage.file_system.descriptors import OPEN, OpenFile
+from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.walk import open_regular
 
 _OWNERS = itertools.count()
@@ -25,6 +26,52 @@ class ByteSource(Protocol):
 
     def read(self, offset: int, length: int) -> memoryview:
         """Exactly ``length`` bytes, or fewer where the file ends before."""
+
+
+class Files(Protocol):
+    """A folder on some file system; paths are relative to it."""
+
+    def below(self, folder: str, *, links: bool) -> Iterator[FileInfo]:
+        """All files below a folder; those behind links too, or not."""
+
+    def folders(self) -> Iterator[FileInfo]:
+        """All folders, none through a link."""
+
+    def names(self, folder: str) -> Sequence[str]:
+        """The names of all entries of a folder."""
+
+    def stat(self, path: str) -> FileInfo | None:
+        """The file as it is now, or None if there is none."""
+
+    def holds(self, full: str) -> bool:
+        """Whether anything is at a path of the file system."""
+
+    def open_input(self, path: str, known: FileInfo | None) -> pa.NativeFile:
+        """The file, for random access."""
+
+    def view(self, path: str) -> ByteSource:
+        """The file as a source of byte ranges."""
+
+    def read(self, path: str, limit: int) -> bytes:
+        """The whole file."""
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        """Write a file; one that is there is replaced."""
+
+    def write_new(self, path: str, data: bytes) -> bool:
+        """Write a file unless there is one already; False if there is."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file another name."""
+
+    def copy(self, path: str, target: str) -> None:
+        """Make a file available at another path too."""
+
+    def delete_tree(self, folder: str) -> None:
+        """Delete a folder with all that is in it."""
 
 
 class _FileBytes:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.expressions.arrays import Ints
-from skipindex.storage.file_system.location import FileInfo
+from skipindex.storage.file_system.file_info import FileInfo, Marks
 
 
 class FileList(Sequence[FileInfo]):
@@ -44,6 +44,14 @@ class FileList(Sequence[FileInfo]):
         sizes = np.array([file.size for file in files], np.int64)
         mtimes = np.array([file.mtime for file in files], np.int64)
         return cls(_names([file.path for file in files]), sizes, mtimes, files)
+
+    @cached_property
+    def marks(self) -> Marks:
+        """What the files must have in common with those that were committed."""
+        tags = [file.tag for file in self._listed or ()]
+        has_tags = any(tag is not None for tag in tags)
+        found = pa.array(tags, pa.string()) if has_tags else None
+        return Marks(self.sizes, self.mtimes, found)
 
     def __len__(self) -> int:
         return len(self.names)

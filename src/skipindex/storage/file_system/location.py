@@ -3,59 +3,49 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
-from skipindex.errors import StorageError
-from skipindex.storage.file_system.byte_source import (
-    ByteSource,
-    local_source,
-    remote_source,
-)
+from skipindex.errors import StorageError, TableError
+from skipindex.storage.file_system.arrow_files import ArrowFiles
+from skipindex.storage.file_system.byte_source import ByteSource, Files
+from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.local import (
+    LocalFiles,
     denied_by,
     deny,
-    link_new,
-    link_or_copy,
     make_folder,
     sync_file,
     sync_folder,
-    written_beside,
+)
+from skipindex.storage.file_system.names import FOLDER, temporary_name
+from skipindex.storage.file_system.object_store import StoreFiles
+from skipindex.storage.file_system.store_options import (
+    checked_options,
+    has_own_endpoint,
+    opened_store,
+    secrets_of,
 )
 from skipindex.storage.file_system.uris import (
     StorageOptions,
-    checked_options,
-    open_store,
-    root_of,
+    arrow_root,
+    store_place,
     without_secrets,
 )
-from skipindex.storage.file_system.walk import is_plain, walk
+from skipindex.storage.file_system.walk import is_plain
+
+__all__ = ["FileInfo", "Location", "location_of", "without_secrets"]
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
-_NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-"""Errors of the system if there is no such folder."""
 _CHUNK = 1 << 20
 MAX_READ = 1 << 30
 """Bytes of a file that is read as a whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileInfo:
-    """One file of a listing; ``path`` is relative, ``mtime`` in nanoseconds."""
-
-    path: str
-    size: int
-    mtime: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +54,8 @@ class Location:
 
     Args:
         root: the folder in its file system, without a slash at the end.
-        uri: how pyarrow finds the file system again; empty for local paths.
-        options: of that file system, by name.  They may be secret, so no text has them.
+        uri: the folder as it was given, with nothing secret; empty for local paths.
+        options: of an object store, by name.  They may be secret, so no text has them.
     """
 
     root: str
@@ -81,13 +71,19 @@ class Location:
         return not self.uri
 
     @property
-    def filesystem(self) -> pafs.FileSystem:
-        """The file system, opened again at each call."""
+    def _files(self) -> Files:
         if self.is_local:
-            return pafs.LocalFileSystem()
-        if self.options:
-            return open_store(self.uri, dict(self.options))
-        return pafs.FileSystem.from_uri(self.uri)[0]
+            return LocalFiles(self.root)
+        place = store_place(self.uri)
+        if place is None:
+            return ArrowFiles(self.uri, self.root)
+        return StoreFiles(
+            opened_store(place.kind, place.bucket, place.account, self.options),
+            place.bucket,
+            self.root.partition("/")[2],
+            secrets_of(self.options),
+            place.kind != "s3" or not has_own_endpoint(place.kind, self.options),
+        )
 
     def full(self, path: str) -> str:
         """The path in the file system."""
@@ -102,15 +98,15 @@ class Location:
 
     def list(self, folder: str = "") -> Iterator[FileInfo]:
         """All files below ``folder``, in no order; links to data are followed."""
-        return self._below(folder, pafs.FileType.File, links=True)
+        return self._files.below(folder, links=True)
 
     def list_own(self) -> Iterator[FileInfo]:
         """All files that are in this very folder: nothing that a link leads to."""
-        return self._below("", pafs.FileType.File, links=False)
+        return self._files.below("", links=False)
 
     def list_folders(self) -> Iterator[FileInfo]:
         """All folders, none through a link; their size means nothing."""
-        return self._below("", pafs.FileType.Directory, links=False)
+        return self._files.folders()
 
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder.
@@ -118,35 +114,8 @@ class Location:
         Raises:
             StorageError: the file system refuses.
         """
-        if self.is_local:
-            with _storage_errors("list", self.full(folder)):
-                try:
-                    with os.scandir(self.full(folder)) as entries:
-                        return [entry.name for entry in entries]
-                except OSError as error:
-                    if error.errno in _NOTHING:
-                        return []
-                    raise
-        selector = pafs.FileSelector(self.full(folder), allow_not_found=True)
-        return [info.base_name for info in self.filesystem.get_file_info(selector)]
-
-    def _below(
-        self, folder: str, kind: pafs.FileType, *, links: bool
-    ) -> Iterator[FileInfo]:
-        if self.is_local:
-            is_folder = kind == pafs.FileType.Directory
-            for path, there in walk(self.root, folder, links=links):
-                if stat.S_ISDIR(there.st_mode) == is_folder:
-                    yield FileInfo(path, there.st_size, there.st_mtime_ns)
-            return
-        selector = pafs.FileSelector(
-            self.full(folder), recursive=True, allow_not_found=True
-        )
-        start = len(self.root) + 1
-        for info in self.filesystem.get_file_info(selector):
-            if info.type == kind:
-                mtime = info.mtime_ns or 0
-                yield FileInfo(info.path[start:], info.size or 0, mtime)
+        with _storage_errors("list", self.full(folder)):
+            return self._files.names(folder)
 
     def owns(self, path: str) -> bool:
         """Whether a file is there, in this very folder and not through a link."""
@@ -168,19 +137,42 @@ class Location:
 
     def stat(self, path: str) -> FileInfo | None:
         """The file as it is now, or None if there is none."""
-        info = self.filesystem.get_file_info(self.full(path))
-        if info.type != pafs.FileType.File:
-            return None
-        return FileInfo(path, info.size, info.mtime_ns or 0)
+        return self._files.stat(path)
 
     def exists(self) -> bool:
         """Whether there is anything at the root."""
-        info = self.filesystem.get_file_info(self.root)
-        return bool(info.type != pafs.FileType.NotFound)
+        return self.holds(self.root)
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """The file, for random access."""
-        return self.filesystem.open_input_file(self.full(path))
+    def holds(self, full: str) -> bool:
+        """Whether anything is at a full path of the file system."""
+        return self._files.holds(full)
+
+    def now(self) -> int:
+        """The modification time that a file gets which is written now.
+
+        So it counts in the ticks of the file system's own clock.  A hidden file is
+        written to learn it, and deleted.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        probe = f"{FOLDER}/{temporary_name()}"
+        self.write(probe, b"")
+        try:
+            written = self.stat(probe)
+        finally:
+            self.delete(probe)
+        return -1 if written is None else written.mtime
+
+    def open_input(self, path: str, known: FileInfo | None = None) -> pa.NativeFile:
+        """The file, for random access.
+
+        Args:
+            path: of the file.
+            known: what was listed of it.  If it has a tag, every read is of that
+                content, or an error.
+        """
+        return self._files.open_input(path, known)
 
     def read(self, path: str, limit: int = MAX_READ) -> bytes:
         """The whole file.
@@ -188,16 +180,11 @@ class Location:
         Raises:
             OSError: there is none, or it is larger than ``limit`` bytes.
         """
-        source = self.view(path)
-        if len(source) > limit:
-            raise OSError(f"{path!r} has {len(source)} bytes (at most {limit})")
-        return bytes(source.read(0, len(source)))
+        return self._files.read(path, limit)
 
     def view(self, path: str) -> ByteSource:
         """The file as a source of byte ranges."""
-        if self.is_local:
-            return local_source(self.full(path))
-        return remote_source(partial(self.open_input, path))
+        return self._files.view(path)
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that is invisible until it is whole and on the disk.
@@ -206,36 +193,25 @@ class Location:
             StorageError: the file system refuses.
         """
         with _storage_errors("write", self.full(path)):
-            if self.is_local:
-                with written_beside(Path(self.full(path)), data) as hidden:
-                    hidden.replace(self.full(path))
-                    sync_folder(hidden.parent)
-            else:
-                self._upload(path, data)
+            self._files.write(path, data)
 
     def write_new(self, path: str, data: bytes) -> bool:
         """Write a file unless there is one already; False if there is.
 
-        Atomic on local file systems, and the file is on the disk afterwards.  Where
-        a file system has no hard links, a reader may see the file before it is whole.
-        On an object store the check and the write are two steps, so there only one
-        process at a time may commit.
+        Atomic, and the file is on the disk afterwards.  Where a local file system has
+        no hard links, a reader may see the file before it is whole.  An object store
+        decides by one conditional request.
 
         Raises:
-            StorageError: the file system refuses.
+            StorageError: the file system refuses, or cannot do that.
         """
         with _storage_errors("write", self.full(path)):
-            if self.is_local:
-                return link_new(Path(self.full(path)), data)
-            if self.stat(path) is not None:
-                return False
-            self._upload(path, data)
-            return True
+            return self._files.write_new(path, data)
 
     def delete(self, path: str) -> None:
         """Delete a file; it may be gone already."""
         with contextlib.suppress(FileNotFoundError):
-            self.filesystem.delete_file(self.full(path))
+            self._files.delete(path)
 
     def move(self, path: str, target: str) -> None:
         """Give a file another name, and make the folder of it.
@@ -244,8 +220,7 @@ class Location:
             StorageError: the file system refuses.
         """
         with _storage_errors("move", self.full(path)):
-            self._make_folder_of(target)
-            self.filesystem.move(self.full(path), self.full(target))
+            self._files.move(path, target)
 
     def copy(self, path: str, target: str) -> None:
         """Make a file available at another path too; a file there is replaced.
@@ -257,11 +232,7 @@ class Location:
             StorageError: the file system refuses.
         """
         with _storage_errors("copy", self.full(path)):
-            self._make_folder_of(target)
-            if not self.is_local:
-                self.filesystem.copy_file(self.full(path), self.full(target))
-                return
-            link_or_copy(self.full(path), Path(self.full(target)))
+            self._files.copy(path, target)
 
     def sync(self, paths: Iterable[str]) -> None:
         """Write files and their names to the disk.
@@ -317,19 +288,7 @@ class Location:
     def delete_tree(self, folder: str) -> None:
         """Delete a folder with all that is in it; it may be gone already."""
         with contextlib.suppress(FileNotFoundError):
-            self.filesystem.delete_dir(self.full(folder))
-
-    def _upload(self, path: str, data: bytes | memoryview) -> None:
-        self._make_folder_of(path)
-        with self.filesystem.open_output_stream(self.full(path)) as sink:
-            sink.write(data)
-
-    def _make_folder_of(self, path: str) -> None:
-        folder = self.full(path).rpartition("/")[0]
-        if self.is_local:
-            make_folder(Path(folder))
-        else:
-            self.filesystem.create_dir(folder, recursive=True)
+            self._files.delete_tree(folder)
 
 
 @contextlib.contextmanager
@@ -353,19 +312,25 @@ def location_of(
 
     Args:
         path: the folder.
-        options: for the file system of a URI, such as credentials.
+        options: of an object store, such as credentials.
 
     Raises:
-        TableError: pyarrow has no file system for the URI, or refuses the options.
+        TableError: there is no file system for the URI, or an option is refused.
     """
     if isinstance(path, Location):
         return path
     text = os.fspath(path)
+    place = store_place(text)
+    if place is not None:
+        found = checked_options(place, options or {})
+        return Location(place.root, place.uri, found)
     if options:
-        root, checked = checked_options(text, options)
-        return Location(root, text, tuple(sorted(checked.items())))
+        raise TableError(
+            f"{without_secrets(text)!r} takes no storage_options (accepted: an s3:, "
+            "s3a:, gs:, abfss: or wasbs: URI)"
+        )
     scheme = _SCHEME.match(text)
     if scheme is None or scheme[1] == "file":
         local = re.sub(r"^file:(//(?=/))?", "", text)
         return Location(os.path.normpath(Path(local).absolute()))
-    return Location(root_of(text), text)
+    return Location(arrow_root(text), text)

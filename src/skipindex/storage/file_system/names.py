@@ -7,6 +7,7 @@ of the form that this library gives to such files.
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Final
 
 FOLDER: Final = "_skipindex"
@@ -59,6 +60,11 @@ def is_data_file(path: str) -> bool:
     """Whether Spark reads the file at this relative path, if it reads its folder."""
     *folders, name = path.split("/")
     return is_data_name(name) and is_shown(name) and all(map(is_shown, folders))
+
+
+def temporary_name() -> str:
+    """A new name of a file that is being written."""
+    return f".skipindex-{uuid.uuid4().hex}.tmp"
 
 
 def is_temporary(path: str) -> bool:

@@ -1,11 +1,12 @@
-"""URIs, and the file systems of pyarrow that they name."""
+"""URIs: what they name, and what of them may be shown."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -13,39 +14,26 @@ import pyarrow.fs as pafs
 from skipindex.errors import TableError
 
 StorageOptions: TypeAlias = Mapping[str, Any]
-"""Arguments of pyarrow's file system by name, such as ``access_key`` of S3."""
+"""What a store is opened with by name, such as ``access_key`` of S3."""
 
-_USER: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
-_S3: Final = frozenset(
-    [
-        *("access_key", "secret_key", "session_token", "anonymous", "role_arn"),
-        *("session_name", "external_id", "load_frequency", "region", "scheme"),
-        *("endpoint_override", "request_timeout", "connect_timeout"),
-        *("force_virtual_addressing", "tls_ca_file_path"),
-    ]
-)
-_GCS: Final = frozenset(
-    [
-        *("anonymous", "access_token", "credential_token_expiration", "scheme"),
-        *("target_service_account", "endpoint_override", "retry_time_limit"),
-        "project_id",
-    ]
-)
-_AZURE: Final = frozenset(
-    [
-        *("account_key", "sas_token", "tenant_id", "client_id", "client_secret"),
-        *("blob_storage_authority", "blob_storage_scheme"),
-        *("dfs_storage_authority", "dfs_storage_scheme"),
-    ]
-)
-_STORES: Final = {
-    "s3": ("S3FileSystem", _S3),
-    "gs": ("GcsFileSystem", _GCS),
-    "gcs": ("GcsFileSystem", _GCS),
-    "abfs": ("AzureFileSystem", _AZURE),
-    "abfss": ("AzureFileSystem", _AZURE),
+KINDS: Final[Mapping[str, str]] = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gcs",
+    "gcs": "gcs",
+    "abfs": "azure",
+    "abfss": "azure",
+    "wasb": "azure",
+    "wasbs": "azure",
 }
-"""By scheme: the class of ``pyarrow.fs``, and the options that are accepted."""
+"""By scheme, as Spark and Hadoop spell it, the sort of object store."""
+
+ACCEPTED: Final = (
+    "a local path, or a file:, s3:, s3a:, gs:, abfss:, wasbs: or hdfs: URI"
+)
+_USER: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/@]*)@")
+_AZURE_HOST: Final = re.compile(r"([^.]+)\.(blob|dfs)\.(.+)")
 
 
 def without_secrets(uri: str) -> str:
@@ -61,12 +49,80 @@ def without_secrets(uri: str) -> str:
     if user is None:
         return uri
     # Azure names the container there; a key of S3 is itself not to be shown.
-    name = user[2].partition(":")[0] if user[1].startswith("abfs") else ""
+    is_azure = user[1].startswith(("abfs", "wasb"))
+    name = user[2].partition(":")[0] if is_azure else ""
     return f"{user[1]}{name}{'@' if name else ''}{uri[user.end() :]}"
 
 
-def root_of(uri: str) -> str:
-    """The folder that a URI names, as a path in its file system.
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """A folder of an object store, as a URI names it.
+
+    Args:
+        kind: ``s3``, ``gcs`` or ``azure``.
+        uri: the URI, with nothing secret.
+        bucket: or container.
+        folder: in the bucket, without a slash at the ends.
+        account: of Azure; empty where the options or the environment name it.
+        options: that stood in the URI, a key for example.
+    """
+
+    kind: str
+    uri: str
+    bucket: str
+    folder: str
+    account: str
+    options: StorageOptions
+
+    @property
+    def root(self) -> str:
+        """The bucket and the folder."""
+        return f"{self.bucket}/{self.folder}".rstrip("/")
+
+
+def store_place(uri: str) -> StorePlace | None:
+    """The folder of an object store that a URI names; None if it names another one.
+
+    >>> store_place("s3a://bucket/a%20b/").root
+    'bucket/a b'
+
+    Raises:
+        TableError: it names no bucket, or an endpoint that is not known.
+    """
+    parts = urlsplit(uri)
+    kind = KINDS.get(parts.scheme)
+    if kind is None:
+        return None
+    shown = without_secrets(uri)
+    options: dict[str, Any] = dict(parse_qsl(parts.query))
+    host, folder, account = str(parts.hostname or ""), unquote(parts.path), ""
+    bucket = parts.netloc.rpartition("@")[2]
+    match kind:
+        case "azure":
+            found = _AZURE_HOST.fullmatch(host)
+            bucket = unquote(parts.username or "")
+            if found is None:
+                bucket = bucket or parts.netloc.rpartition("@")[2]
+            else:
+                account = found[1]
+                if not found[3].endswith(("core.windows.net", "fabric.microsoft.com")):
+                    options.setdefault("endpoint", f"https://{account}.blob.{found[3]}")
+            if parts.password is not None:
+                options["account_key"] = unquote(parts.password)
+            if not bucket:
+                bucket, _, folder = folder.lstrip("/").partition("/")
+        case "s3" if parts.username is not None:
+            options["access_key"] = unquote(parts.username)
+            options["secret_key"] = unquote(parts.password or "")
+        case _:
+            pass
+    if not bucket:
+        raise TableError(f"{shown!r} names no bucket (accepted: {ACCEPTED})")
+    return StorePlace(kind, shown, bucket, folder.strip("/"), account, options)
+
+
+def arrow_root(uri: str) -> str:
+    """The folder that a URI names, as a path in its file system of pyarrow.
 
     Raises:
         TableError: pyarrow has no file system for the URI.
@@ -77,59 +133,6 @@ def root_of(uri: str) -> str:
         shown = without_secrets(uri)
         reason = str(error).replace(uri, shown)
         raise TableError(
-            f"cannot open {shown!r}: {reason} (accepted: a local path, file:, s3:, "
-            "gs:, hdfs: or abfss: URI)"
+            f"cannot open {shown!r}: {reason} (accepted: {ACCEPTED})"
         ) from None  # its text has the URI as it was given
     return str(root).rstrip("/")
-
-
-def checked_options(uri: str, options: StorageOptions) -> tuple[str, StorageOptions]:
-    """The folder that a URI names, and options that open its file system.
-
-    The options have the region of an S3 bucket, so that it is looked up once.
-
-    Raises:
-        TableError: there are no options for the scheme, or an option is unknown, has a
-            value that pyarrow refuses, or the URI has options too.
-    """
-    shown = without_secrets(uri)
-    parts = urlsplit(uri)
-    if parts.scheme not in _STORES:
-        raise TableError(
-            f"{shown!r} takes no storage_options (accepted: an s3:, gs: or abfss: URI)"
-        )
-    name, known = _STORES[parts.scheme]
-    unknown = sorted(map(str, options.keys() - known))
-    if unknown:
-        raise TableError(
-            f"unknown storage options {unknown} for {shown!r} (known: "
-            f"{', '.join(sorted(known))})"
-        )
-    if uri != shown:
-        raise TableError(
-            f"the URI {shown!r} has a key or options too (accepted: all of them in "
-            "storage_options, or all in the URI)"
-        )
-    # A URI with a region is read without asking S3 for it.
-    root = root_of(f"{uri}?region=any" if known is _S3 else uri)
-    try:
-        if known is _S3 and not options.keys() & {"region", "endpoint_override"}:
-            options = {**options, "region": pafs.resolve_s3_region(parts.netloc)}
-        open_store(uri, options)
-    except (TypeError, ValueError, OSError) as error:
-        reason = str(error)
-        for value in filter(None, options.values()):
-            reason = reason.replace(str(value), "***")
-        raise TableError(
-            f"cannot open {shown!r} with the storage options {sorted(options)}: "
-            f"{reason} (accepted: what pyarrow.fs.{name} takes)"
-        ) from None  # its text may have the values
-    return root, options
-
-
-def open_store(uri: str, options: StorageOptions) -> pafs.FileSystem:
-    """The file system of a URI, with options that ``checked_options`` has passed."""
-    parts = urlsplit(uri)
-    name, known = _STORES[parts.scheme]
-    account = [str(parts.hostname).partition(".")[0]] if known is _AZURE else []
-    return getattr(pafs, name)(*account, **options)

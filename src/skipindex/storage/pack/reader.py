@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar, cast
 
@@ -14,6 +14,7 @@ from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
 from skipindex.storage.file_system.byte_source import ByteSource
+from skipindex.storage.file_system.store_input import Range
 from skipindex.storage.pack.format import (
     CONTAINER,
     COUNTS,
@@ -31,6 +32,8 @@ P = TypeVar("P", bound=Part)
 
 _GUESS: Final = 1 << 14
 """How much of a blob's end is read first; most directories fit."""
+_BEGIN: Final = 1 << 16
+"""How much of a blob's beginning is read ahead; most file maps fit."""
 
 
 def blob_offsets(source: ByteSource) -> set[int]:
@@ -115,6 +118,33 @@ class Blob:
         own = np.diff(ends[self._first])
         shared: np.ndarray = own + int(ends[self._first[0]]) // max(1, len(own))
         return shared
+
+    @staticmethod
+    def opening_ranges(entry: BlobEntry) -> list[tuple[int, int]]:
+        """Where in a pack is what opens a blob, as offsets and lengths.
+
+        What begins there too are the parts of all data files together.
+        """
+        n_begin, n_end = min(_BEGIN, entry.length), min(_GUESS, entry.length)
+        if n_begin + n_end >= entry.length:
+            return [(entry.offset, entry.length)]
+        end = entry.offset + entry.length
+        return [(entry.offset, n_begin), (end - n_end, n_end)]
+
+    def ranges_of(self, slots: Iterable[int]) -> Iterator[tuple[ByteSource, Range]]:
+        """Where the payloads of some data files are."""
+        for slot in slots:
+            if 0 <= slot < len(self.n_rows):
+                first, stop = self._first[slot], self._first[slot + 1]
+                if stop > first:
+                    start = self._base + self._start[first]
+                    yield self._source, (start, self._span(first, stop))
+
+    def shared_range(self) -> Iterator[tuple[ByteSource, Range]]:
+        """Where the parts of all data files together are."""
+        if self.has_shared:
+            start = self._base + self._start[0]
+            yield self._source, (start, self._span(0, self._first[0]))
 
     def payload(self, slot: int, count: ReadCount) -> BlobParts | None:
         """The payload of the data file in ``slot``; None if it has no index."""
@@ -226,9 +256,9 @@ class Blob:
         return parts
 
     def _check_header(self) -> None:
-        if len(self._source) < self._base + self.entry.length:
-            raise CorruptIndexError(f"{self._name}: the pack is cut off")
         raw = self._source.read(self._base, HEADER.size)
+        if len(raw) < HEADER.size:
+            raise CorruptIndexError(f"{self._name}: the pack is cut off")
         magic, container, version, _ = HEADER.unpack(raw)
         if magic != MAGIC:
             raise CorruptIndexError(f"{self._name}: no blob begins there")
@@ -244,6 +274,8 @@ class Blob:
         end = self._base + self.entry.length
         n_guess = min(_GUESS, self.entry.length - HEADER.size)
         guess = self._source.read(end - n_guess, n_guess)
+        if len(guess) < n_guess:
+            raise CorruptIndexError(f"{self._name}: the pack is cut off")
         if len(guess) < TAIL.size:
             raise CorruptIndexError(f"{self._name}: too short")
         start, length, crc = TAIL.unpack(guess[-TAIL.size :])

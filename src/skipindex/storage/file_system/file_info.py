@@ -1,0 +1,133 @@
+"""What a listing says of a file, and when two listings speak of one content.
+
+A file that is written twice within one tick of the file system's clock has the same
+modification time both times.  So a file that is read in the tick in which it was
+modified may hold something else a moment later, with the same size and time.  Git calls
+such entries racy (its documentation: ``technical/racy-git``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SECOND: Final = 1_000_000_000
+"""In nanoseconds."""
+_PAUSES: Final = (0.004, 0.02, 0.1, 0.4, 0.8, 1.2)
+"""Seconds between two looks at the clock; the sum is more than the longest tick that is
+in use, two seconds on FAT."""
+_AHEAD: Final = 3 * SECOND
+"""A file that is modified so much later than now was given its time by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One file of a listing.
+
+    Args:
+        path: relative to the folder.
+        size: in bytes.
+        mtime: when it was modified, in nanoseconds since 1970.
+        tag: the ETag of an object store, which another content never has; None where
+            there is none.
+    """
+
+    path: str
+    size: int
+    mtime: int
+    tag: str | None = None
+
+    def is_same(self, other: FileInfo | None) -> bool:
+        """Whether both are one file with one content.
+
+        Where both have a tag, it must be equal, and the time to the second: a store
+        says fractions of a second in a listing and not where it is asked for one
+        object.  Where one has no tag, because an earlier version of this library has
+        recorded it, the size and the exact time must be equal.
+        """
+        if other is None or (self.path, self.size) != (other.path, other.size):
+            return False
+        if self.tag is None or other.tag is None:
+            return self.mtime == other.mtime
+        same_second = self.mtime // SECOND == other.mtime // SECOND
+        return same_second and self.tag == other.tag
+
+
+class Marks(NamedTuple):
+    """The identity of many files, without their paths.
+
+    Args:
+        sizes: in bytes.
+        mtimes: in nanoseconds.
+        tags: null where a file has none; None if no file has one.
+    """
+
+    sizes: np.ndarray
+    mtimes: np.ndarray
+    tags: pa.StringArray | None = None
+
+    def at(self, rows: np.ndarray) -> Marks:
+        """Those of some of the files."""
+        tags = None if self.tags is None else self.tags.take(pa.array(rows))
+        return Marks(self.sizes[rows], self.mtimes[rows], tags)
+
+    @classmethod
+    def of_table(cls, files: pa.Table) -> Marks:
+        """Those in the columns ``size``, ``mtime`` and ``tag``."""
+        tags = files["tag"]
+        return cls(
+            files["size"].to_numpy(),
+            files["mtime"].to_numpy(),
+            None if tags.null_count == len(tags) else tags.combine_chunks(),
+        )
+
+    def are_same(self, other: Marks) -> np.ndarray:
+        """File by file, whether both are one content, as ``FileInfo.is_same``."""
+        same_time = np.asarray(self.mtimes == other.mtimes)
+        if self.tags is not None and other.tags is not None:
+            tagged = pc.and_(self.tags.is_valid(), other.tags.is_valid())
+            close = self.mtimes // SECOND == other.mtimes // SECOND
+            same_time |= np.asarray(tagged) & close
+            same_time &= np.asarray(pc.equal(self.tags, other.tags).fill_null(True))
+        return np.asarray(same_time & (self.sizes == other.sizes))
+
+
+class Clock:
+    """The clock of a file system, by the times that it gives to new files.
+
+    Args:
+        now: writes a file and returns its time, as ``Location.now``.
+    """
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._look = now
+        self._now: int | None = None
+
+    def has_passed(self, found: FileInfo) -> bool:
+        """Whether every write from now on gives the file another tag or time.
+
+        A file without a tag that was modified in the tick that it is now is waited
+        for, up to some seconds.
+
+        Raises:
+            StorageError: the file system takes no file by which its time is learned.
+        """
+        if found.tag is not None:
+            return True
+        now = self._learned() if self._now is None else self._now
+        for pause in _PAUSES:
+            if found.mtime < now or found.mtime - now > _AHEAD:
+                break
+            time.sleep(pause)
+            now = self._learned()
+        return found.mtime < now
+
+    def _learned(self) -> int:
+        self._now = self._look()
+        return self._now

@@ -1,0 +1,232 @@
+"""Reading one object of a store in ranges."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import threading
+from bisect import bisect_right, insort
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from skipindex.storage.file_system.byte_source import ByteSource
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_TAIL: Final = 1 << 16
+"""The bytes at the end of a file that come with the first read there; the footer of
+most Parquet files is among them."""
+_NEAR: Final = 1 << 16
+"""Ranges with fewer bytes between them come by one request."""
+MAX_AHEAD: Final = 64 << 20
+"""Bytes that are held for reads to come."""
+_MAX_RANGE: Final = 4 << 20
+"""Of a larger range only those bytes are read that are asked for."""
+_AT_ONCE: Final = 32
+"""Objects that are read at once."""
+_OVERLAPS: Final = 4
+"""So many ranges that begin before a place are looked at."""
+_NUMBERS: Final = itertools.count()
+
+Range: TypeAlias = tuple[int, int]
+"""Where bytes begin, and how many there are."""
+
+
+class StoreSource:
+    """The bytes of one object.
+
+    Args:
+        store: the bucket.
+        key: of the object.
+        errors: makes errors of obstore those of the system.
+        size: of the object, if it is known.
+        tag: the ETag that every read must find; None is any.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        key: str,
+        errors: Callable[[], AbstractContextManager[None]],
+        size: int | None = None,
+        tag: str | None = None,
+    ) -> None:
+        self.number = next(_NUMBERS)
+        self._store = store
+        self._key = key
+        self._errors = errors
+        self._size = size
+        self._tag = tag
+
+    def __len__(self) -> int:
+        if self._size is None:
+            import obstore  # noqa: PLC0415 (of the extra "stores")
+
+            with self._errors():
+                self._size = obstore.head(self._store, self._key)["size"]
+        return self._size
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Exactly ``length`` bytes, or fewer where the object ends before."""
+        if self._size is not None:
+            length = min(length, self._size - offset)
+        if length <= 0:
+            return memoryview(b"")
+        held = _AHEAD.find(self, offset, length)
+        if held is not None:
+            return held
+        try:
+            return self._fetch(offset, length)
+        except OSError:
+            if self._size is None and offset >= len(self):
+                return memoryview(b"")  # no store answers for what is beyond the end
+            raise
+
+    def _fetch(self, offset: int, length: int) -> memoryview:
+        import obstore  # noqa: PLC0415
+
+        options: Any = {"range": (offset, offset + length)}
+        if self._tag is not None:
+            options["if_match"] = f'"{self._tag}"'
+        with self._errors():
+            found = obstore.get(self._store, self._key, options=options)
+            self._size = found.meta["size"]
+            return memoryview(bytes(found.bytes()))
+
+    def fetch_ahead(self, ranges: Sequence[Range]) -> None:
+        """Hold some ranges for the reads to come; neighbours come by one request."""
+        import obstore  # noqa: PLC0415
+
+        starts = [start for start, length in ranges if length > 0]
+        lengths = [length for _, length in ranges if length > 0]
+        if not starts:
+            return
+        with self._errors():
+            found = obstore.get_ranges(
+                self._store, self._key, starts=starts, lengths=lengths, coalesce=_NEAR
+            )
+        for start, data in zip(starts, found, strict=True):
+            _AHEAD.hold(self, start, memoryview(bytes(data)))
+
+
+def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
+    """Read ranges of many objects at once, and hold them for the reads to come.
+
+    Other sources than objects of a store are left out, and ranges that are too large.
+    An error is left to the read that follows.
+    """
+    by_source: dict[StoreSource, list[Range]] = {}
+    room = MAX_AHEAD
+    for source, (start, length) in wanted:
+        if not isinstance(source, StoreSource):
+            continue
+        if not 0 < length <= min(room, _MAX_RANGE):
+            continue
+        if _AHEAD.find(source, start, length) is None:
+            room -= length
+            by_source.setdefault(source, []).append((start, length))
+    if not by_source:
+        return
+
+    def fetch(one: tuple[StoreSource, list[Range]]) -> None:
+        with contextlib.suppress(OSError):
+            one[0].fetch_ahead(sorted(one[1]))
+
+    with ThreadPoolExecutor(min(len(by_source), _AT_ONCE)) as pool:
+        list(pool.map(fetch, by_source.items()))
+
+
+class _Ahead:
+    """Ranges that were read before they were asked for, of all sources; bounded."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: OrderedDict[tuple[int, int], memoryview] = OrderedDict()
+        self._starts: dict[int, list[int]] = {}
+        self._n_bytes = 0
+
+    def hold(self, source: StoreSource, start: int, data: memoryview) -> None:
+        """Hold a range; the oldest ones go where there are too many bytes."""
+        with self._lock:
+            self._drop((source.number, start))
+            self._held[source.number, start] = data
+            insort(self._starts.setdefault(source.number, []), start)
+            self._n_bytes += len(data)
+            while self._n_bytes > MAX_AHEAD:
+                self._drop(next(iter(self._held)))
+
+    def find(self, source: StoreSource, offset: int, length: int) -> memoryview | None:
+        """The bytes, if one of the ranges has them all."""
+        with self._lock:
+            starts = self._starts.get(source.number, [])
+            for i in range(bisect_right(starts, offset) - 1, -1, -1)[:_OVERLAPS]:
+                at = offset - starts[i]
+                data = self._held[source.number, starts[i]]
+                if at + length <= len(data):
+                    return data[at : at + length]
+        return None
+
+    def _drop(self, key: tuple[int, int]) -> None:
+        data = self._held.pop(key, None)
+        if data is not None:
+            self._n_bytes -= len(data)
+            number, start = key
+            self._starts[number].remove(start)
+            if not self._starts[number]:
+                del self._starts[number]
+
+
+_AHEAD: Final = _Ahead()
+
+
+class StoreInput(io.RawIOBase):
+    """An object as a Python file, which Arrow reads; its end is read once.
+
+    Args:
+        source: the object.
+    """
+
+    def __init__(self, source: StoreSource) -> None:
+        super().__init__()
+        self._source = source
+        self._at = 0
+        self._tail: memoryview | None = None
+
+    def readable(self) -> bool:
+        """Whether it can be read: yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether any place can be read: yes."""
+        return True
+
+    def tell(self) -> int:
+        """The place of the next read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._source)}
+        self._at = max(0, base[whence] + offset)
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; fewer at the end."""
+        left = max(0, len(self._source) - self._at)
+        length = left if size < 0 else min(size, left)
+        data = self._read_at(self._at, length)
+        self._at += len(data)
+        return data
+
+    def _read_at(self, offset: int, length: int) -> bytes:
+        start = max(0, len(self._source) - _TAIL)
+        if offset < start:
+            return bytes(self._source.read(offset, length))
+        if self._tail is None:
+            self._tail = self._source.read(start, _TAIL)
+        return bytes(self._tail[offset - start : offset - start + length])

@@ -1,0 +1,107 @@
+"""A file that was modified in this very tick of the clock is not trusted."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import skipindex as sx
+from skipindex.errors import BuildError
+from skipindex.storage.file_system.file_info import SECOND, Clock, FileInfo
+from skipindex.storage.file_system.location import Location
+from tests.tables import put
+
+FILE = FileInfo("f", 1, 5 * SECOND)
+
+
+@pytest.fixture
+def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that were made, without making them."""
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    return pauses
+
+
+def clock(times: Sequence[int]) -> Clock:
+    """A clock that shows these times, in seconds, the last one for ever."""
+    left = list(times)
+
+    def now() -> int:
+        return (left.pop(0) if len(left) > 1 else left[0]) * SECOND
+
+    return Clock(now)
+
+
+@pytest.mark.parametrize(
+    ("times", "has_passed", "n_pauses"),
+    [
+        ([6], True, 0),
+        ([5, 6], True, 1),
+        ([4, 5, 5, 6], True, 3),
+        ([5], False, 6),
+        ([4], False, 6),
+        ([1], False, 0),
+    ],
+)
+def test_a_tick_that_goes_on_is_waited_for(
+    paused: list[float],
+    times: Sequence[int],
+    has_passed: bool,
+    n_pauses: int,
+) -> None:
+    """The same tick is not enough: another write would have the same time."""
+    assert clock(times).has_passed(FILE) is has_passed
+    assert len(paused) == n_pauses
+
+
+def test_a_tag_needs_no_time() -> None:
+    tagged = FileInfo("f", 1, 5 * SECOND, "tag")
+    assert clock([5]).has_passed(tagged)
+
+
+def test_one_look_serves_many_files(paused: list[float]) -> None:
+    one = clock([9, 1])
+    assert all(one.has_passed(FileInfo("f", 1, i * SECOND)) for i in range(9))
+    assert not paused
+
+
+def test_the_time_of_a_folder_is_learned_without_a_trace(tmp_path: Path) -> None:
+    before = time.time_ns() - SECOND
+    assert before < Location(str(tmp_path)).now() < time.time_ns() + SECOND
+    assert [path.name for path in tmp_path.rglob("*")] == ["_skipindex"]
+
+
+def test_a_file_of_the_future_is_read_until_its_time_has_passed(tmp_path: Path) -> None:
+    put(tmp_path / "f.parquet", {"x": [1]})
+    ahead = time.time() + 3600
+    os.utime(tmp_path / "f.parquet", (ahead, ahead))
+    report = sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1)
+    assert "modified too recently" in str(report)
+    assert sx.plan_files("x = 7", table=tmp_path).paths == ["f.parquet"]
+    os.utime(tmp_path / "f.parquet", (1, 1))
+    table = sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1).table
+    assert table.plan("x = 7").paths == []
+
+
+def test_a_dimension_of_the_future_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / "f" / "0.parquet", {"k": [1]})
+    put(tmp_path / "d" / "0.parquet", {"k": [1], "a": ["x"]})
+    ahead = time.time() + 3600
+    os.utime(tmp_path / "d" / "0.parquet", (ahead, ahead))
+    column = sx.via("k", tmp_path / "d", "k", "a")
+    with pytest.raises(BuildError, match=r"0\.parquet' was modified"):
+        sx.build_indexes(tmp_path / "f", {}, associated={"a": column}, workers=1)
+
+
+def test_files_that_are_overwritten_at_once_are_not_skipped(tmp_path: Path) -> None:
+    """On the clock of this machine, which counts in milliseconds."""
+    for i in range(5):
+        folder = tmp_path / str(i)
+        put(folder / "f.parquet", {"x": [1]})
+        sx.build_indexes(folder, {"x": "bitmap"}, workers=1)
+        put(folder / "f.parquet", {"x": [7]})
+        assert sx.plan_files("x = 7", table=folder).paths == ["f.parquet"]

@@ -1,0 +1,336 @@
+"""Object stores, on a real S3 server of this machine."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import obstore
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import skipindex as sx
+from benchmarks.moto_server import S3, SERVER_KEY, SERVER_SECRET
+from skipindex.build import task
+from skipindex.errors import CommitConflictError, TableError
+from skipindex.rewrite.arrival import SaveMode, arrive
+from skipindex.storage.file_system import object_store
+from skipindex.storage.file_system.location import FileInfo, Location, location_of
+from skipindex.storage.log import commit, newest_snapshot
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import NO_PROPERTIES
+from skipindex.table import listing
+from tests.storage.test_log import add
+
+
+@pytest.fixture
+def place(s3: S3) -> Location:
+    """An empty folder of a new bucket."""
+    return location_of(f"s3://{s3.new_bucket()}/a b/t", s3.options)
+
+
+@pytest.fixture
+def stopped(s3: S3) -> Iterator[None]:
+    """Everything is written at one moment of the server."""
+    s3.stop_clock(stopped=True)
+    yield
+    s3.stop_clock(stopped=False)
+
+
+def parquet(values: list[int]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": values}), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_file_that_is_overwritten_within_the_same_second_is_not_skipped(
+    s3: S3, place: Location
+) -> None:
+    before, after = parquet([1, 2, 3]), parquet([7, 8, 9])
+    assert len(before) == len(after)
+    place.write("f.parquet", before)
+    sx.build_indexes(place, {"x": "bitmap"}, workers=1)
+    assert sx.plan_files("x = 8", table=place).paths == []
+    then = place.stat("f.parquet")
+    place.write("f.parquet", after)
+    now = place.stat("f.parquet")
+    assert then is not None
+    assert now is not None
+    assert (then.size, then.mtime) == (now.size, now.mtime), "all that was known"
+    assert sx.plan_files("x = 8", table=place).paths == ["f.parquet"]
+    table = sx.open_table(place)
+    assert table.status().gaps == {"changed since it was indexed": 1}
+    report = table.refresh_indexes()
+    assert report.table.plan("x = 8").paths == ["f.parquet"]
+    assert report.table.plan("x = 2").paths == []
+
+
+def test_every_read_of_a_file_that_is_indexed_is_of_one_content(
+    place: Location,
+) -> None:
+    """The end of a large file comes from one object, and the rest from none other."""
+    place.write("f", bytes(100_000))
+    known = place.stat("f")
+    with place.open_input("f", known) as source:
+        assert source.read_at(10, 99_000) == bytes(10)
+        place.write("f", b"\1" * 100_000)
+        with pytest.raises(OSError, match="precondition"):
+            source.read_at(10, 0)
+    with place.open_input("f") as source:
+        assert source.read_at(2, 0) == b"\1\1"
+
+
+def test_what_an_earlier_version_indexed_is_still_used(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its manifests have no tags, so size and time decide."""
+    place.write("f.parquet", parquet([1, 2, 3]))
+    with monkeypatch.context() as patch:
+        patch.setattr(object_store, "strong_tag", lambda _: None)
+        sx.build_indexes(place, {"x": "bitmap"}, workers=1)
+    table = sx.open_table(place)
+    assert table.snapshot.manifest.files["tag"].to_pylist() == [None]
+    assert table.plan("x = 8").paths == []
+    table = table.build_indexes({"x": ["bitmap", "bloom"]}, workers=1).table
+    assert table.snapshot.manifest.files["tag"].null_count == 0
+    assert table.status().columns[0].indexes == {"bitmap": 1, "bloom": 1}
+
+
+@pytest.mark.usefixtures("stopped")
+def test_without_tags_a_file_that_was_modified_just_now_is_not_trusted(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "strong_tag", lambda _: None)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    place.write("f.parquet", parquet([1, 2, 3]))
+    report = sx.build_indexes(place, {"x": "bitmap"}, workers=1)
+    assert "modified too recently" in str(report)
+    place.write("f.parquet", parquet([7, 8, 9]))
+    assert sx.plan_files("x = 8", table=place).paths == ["f.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [('"a"', "a"), ("0x8D", "0x8D"), ('W/"a"', None), (None, None), ('""', None)],
+)
+def test_a_weak_tag_is_none(tag: str | None, expected: str | None) -> None:
+    assert object_store.strong_tag(tag) == expected
+
+
+def test_a_new_object_is_written_once(place: Location) -> None:
+    assert place.write_new("log/0", b"mine")
+    assert not place.write_new("log/0", b"yours")
+    assert place.read("log/0") == b"mine"
+    assert [f.path for f in place.list()] == ["log/0"], "nothing is left beside it"
+
+
+def test_of_many_writers_of_a_new_object_one_wins(place: Location) -> None:
+    barrier = threading.Barrier(8)
+
+    def write(i: int) -> bool:
+        barrier.wait()
+        return place.write_new("log/0", str(i).encode())
+
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(write, range(8)))
+    assert sum(won) == 1
+    assert place.read("log/0") == str(won.index(True)).encode()
+
+
+def test_a_writer_whose_answer_was_lost_has_written(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """obstore repeats a request without an answer, and finds the object there."""
+    assert place.write_new("warm", b"")
+    put = obstore.put
+
+    def repeated(*args: Any, **settings: Any) -> Any:
+        put(*args, **settings)
+        return put(*args, **settings)
+
+    monkeypatch.setattr(obstore, "put", repeated)
+    assert place.write_new("log/0", b"mine")
+    assert not place.write_new("log/0", b"mine")
+
+
+def _commits(place: Location, i: int, n: int, barrier: Any, results: Any) -> None:
+    barrier.wait()
+    refused = 0
+    for j in range(n):
+        try:
+            commit(place, add(f"{i}-{j}"), operation="test")
+        except CommitConflictError:
+            refused += 1
+    results.put(refused)
+
+
+@pytest.mark.parametrize(
+    ("writers", "commits"),
+    [(3, 6), pytest.param(8, 100, marks=pytest.mark.slow)],
+)
+def test_processes_that_commit_at_once_lose_nothing(
+    place: Location, writers: int, commits: int
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(writers), context.Queue()
+    workers = [
+        context.Process(target=_commits, args=(place, i, commits, barrier, results))
+        for i in range(writers)
+    ]
+    for worker in workers:
+        worker.start()
+    refused = sum(results.get() for _ in workers)
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * writers
+    done = newest_snapshot(place)
+    assert len(done.manifest) + refused == writers * commits
+    assert done.version == len(done.manifest) - 1, "numbers without gaps"
+
+
+def _append(place: Location, values: list[int]) -> None:
+    def write(folder: str) -> int:
+        place.write(f"{folder}/part-0.parquet", parquet(values))
+        return len(values)
+
+    arrive(
+        place,
+        SaveMode.APPEND,
+        write=write,
+        index=lambda _: (Manifest.empty(), NO_PROPERTIES),
+    )
+
+
+def test_rows_of_writers_at_once_all_arrive(place: Location) -> None:
+    place.write("f.parquet", parquet([-1]))
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(_append, place, [i]) for i in range(8)]:
+            done.result()
+    table = sx.open_table(place)
+    rows = [
+        pq.read_table(place.open_input(path))["x"].to_pylist() for path in table.paths
+    ]
+    assert sorted(x for some in rows for x in some) == list(range(-1, 8))
+    assert not any(path.startswith("_") for path in table.paths)
+    assert table.vacuum(retention=timedelta(0)).deleted
+    assert sx.open_table(place).paths == table.paths
+
+
+def test_marks_of_folders_are_no_files(s3: S3, place: Location) -> None:
+    """Hadoop writes an empty object ``k=1/`` where a folder is made."""
+    place.write("k=1/f.parquet", parquet([1]))
+    for mark in ("k=1/", "k=2/", "empty/"):
+        s3.put(f"{place.root}/{mark}")
+    place.write("_SUCCESS", b"")
+    assert sorted(f.path for f in place.list()) == ["_SUCCESS", "k=1/f.parquet"]
+    table = sx.open_table(place)
+    assert table.paths == ["k=1/f.parquet"]
+    assert [column.name for column in table.columns] == ["x", "k"]
+
+
+def test_names_are_keys_as_they_are(place: Location) -> None:
+    """None is a pattern or an escape."""
+    names = ["k=a%20b/x y.parquet", "k=a b/[1]*?.parquet", "k=é/~#.parquet"]
+    for name in names:
+        place.write(name, name.encode())
+    assert sorted(f.path for f in place.list()) == sorted(names)
+    assert [place.read(name) for name in names] == [name.encode() for name in names]
+    assert sorted(place.names("")) == ["k=a b", "k=a%20b", "k=é"]
+    for name in names:
+        place.copy(name, f"copy/{name}")
+        place.move(f"copy/{name}", f"moved/{name}")
+        assert place.stat(f"copy/{name}") is None
+        found = place.stat(f"moved/{name}")
+        assert found is not None
+        assert found.size == len(name.encode())
+    place.delete_tree("moved")
+    assert sorted(f.path for f in place.list()) == sorted(names)
+    place.delete(names[0])
+    place.delete(names[0])
+    assert place.stat(names[0]) is None
+
+
+def test_a_folder_that_is_not_there_has_nothing(place: Location) -> None:
+    assert list(place.list()) == []
+    assert place.names("log") == []
+    assert not place.exists()
+    assert place.stat("f") is None
+    for read in (place.read, place.open_input):
+        with pytest.raises(FileNotFoundError):
+            read("f")
+    place.write("f", b"")
+    assert place.exists()
+    assert place.read("f") == b""
+
+
+def test_ranges_of_an_object(place: Location) -> None:
+    place.write("f", bytes(range(100)))
+    source = place.view("f")
+    assert bytes(source.read(10, 3)) == b"\x0a\x0b\x0c"
+    assert len(source) == 100
+    assert bytes(source.read(98, 50)) == b"\x62\x63", "fewer where the object ends"
+    assert bytes(source.read(500, 5)) == b""
+    with place.open_input("f") as file:
+        assert file.size() == 100
+        assert file.read() == bytes(range(100))
+        file.seek(5)
+        assert file.read(2) == b"\x05\x06"
+
+
+def test_errors_show_no_secret(s3: S3) -> None:
+    wrong = location_of("s3://no-such-bucket-here/t", s3.options)
+    with pytest.raises(TableError) as raised:
+        sx.open_table(wrong)
+    assert "no-such-bucket-here" in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert SERVER_SECRET not in str(raised.value)
+    assert SERVER_KEY not in str(raised.value)
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_file_that_is_another_one_only_while_it_is_read_is_not_indexed(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after, size, time and tag are those of the first content."""
+    before = parquet(list(range(50_000)))
+    place.write("f.parquet", before)
+    read_column = task.read_column
+
+    def meanwhile(*args: Any, **settings: Any) -> Any:
+        place.write("f.parquet", bytes(len(before)))
+        try:
+            return read_column(*args, **settings)
+        finally:
+            place.write("f.parquet", before)
+
+    monkeypatch.setattr(task, "read_column", meanwhile)
+    report = sx.build_indexes(place, {"x": "bitmap"}, workers=1)
+    assert "recondition" in str(report)
+    assert report.table.plan("x = 49999").paths == ["f.parquet"]
+
+
+def test_a_listing_that_a_commit_interrupts_is_made_again(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files and commit of one moment: else rewritten rows could count twice."""
+    place.write("f.parquet", parquet([1]))
+    commit(place, add("f.parquet"), operation="test")
+    whole = listing._listed_at_once(place, None)
+    assert whole is not None
+    assert whole[2].version == 0
+    original = Location.list
+
+    def interrupted(location: Location, folder: str = "") -> Iterator[FileInfo]:
+        found = list(original(location, folder))
+        commit(location, add("g"), operation="test")
+        return iter(found)
+
+    monkeypatch.setattr(Location, "list", interrupted)
+    assert listing._listed_at_once(place, None) is None

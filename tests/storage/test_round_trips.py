@@ -1,0 +1,86 @@
+"""How many answers of a store a plan waits for, whatever the number of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import skipindex as sx
+from benchmarks.moto_server import S3
+from benchmarks.proxy import Proxy, Request, proxy, round_trips
+from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.storage.file_system.location import Location, location_of
+
+DELAY = 0.25
+"""Seconds: much longer than it takes to begin requests that do not wait for another."""
+
+
+def rows_of(file: int) -> list[dict[str, Any]]:
+    """Values that are in few files, and within the bounds of most."""
+    values = [(file * 37 + j * 109) % 1000 for j in range(20)]
+    both = zip(values, reversed(values), strict=True)
+    return [{"x": x, "y": y, "z": str(x)} for x, y in both]
+
+
+@pytest.fixture(scope="module")
+def slow(s3: S3) -> Iterator[Proxy]:
+    with proxy(s3.port, DELAY) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=[6, 60])
+def place(request: pytest.FixtureRequest, s3: S3, slow: Proxy) -> Location:
+    """A table with indexes, seen through the proxy."""
+    uri = f"s3://{s3.new_bucket()}/t"
+    direct = location_of(uri, s3.options)
+    for i in range(request.param):
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pylist(rows_of(i)), sink)
+        direct.write(f"{i:04d}.parquet", sink.getvalue().to_pybytes())
+    indexes = {"x": ["bitmap"], "y": ["bitmap"], "z": ["bloom"]}
+    sx.build_indexes(direct, indexes, workers=1)
+    return location_of(uri, {**s3.options, "endpoint": slow.endpoint})
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_match", "most"),
+    [
+        ("x < -5", lambda _: False, 4),
+        ("x = 37 AND y = 46", lambda row: (row["x"], row["y"]) == (37, 46), 8),
+        ("x = 37 OR y = 46", lambda row: row["x"] == 37 or row["y"] == 46, 8),
+        ("z = '37' AND x < 500", lambda row: row["z"] == "37", 8),
+    ],
+)
+def test_a_plan_waits_for_few_answers(
+    place: Location,
+    slow: Proxy,
+    condition: str,
+    is_match: Callable[[dict[str, Any]], bool],
+    most: int,
+) -> None:
+    slow.taken()
+    with CacheSession() as session:
+        table = sx.open_table(place)
+        plan = table.plan(condition, session=session)
+    requests = slow.taken()
+    assert round_trips(requests) <= most, [
+        (f"{one.began - requests[0].began:.2f}", one.method, one.path)
+        for one in requests
+    ]
+    assert plan.paths == [
+        path for i, path in enumerate(table.paths) if any(map(is_match, rows_of(i)))
+    ]
+
+
+def test_waiting_is_counted_by_what_is_under_way_at_once() -> None:
+    def one(began: float, ended: float, path: str = "/") -> Request:
+        return Request("GET", path, began, ended, 0)
+
+    assert round_trips([]) == 0
+    assert round_trips([one(0, 1), one(0, 1), one(0.5, 1.5)]) == 1
+    assert round_trips([one(0, 1), one(1, 2), one(1.5, 3), one(3, 4)]) == 3
+    assert round_trips([one(0, 1), one(1, 2, "/b?continuation-token=x&prefix=")]) == 1
