@@ -88,6 +88,7 @@ def statistics_table(n_files: int) -> sx.Table:
         "footer_crc": 1,
         "n_rows": 60_000,
         "note": None,
+        "tag": None,
     }
     empty = Manifest.empty().files
     nothing = pa.ListArray.from_arrays(

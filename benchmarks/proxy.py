@@ -40,14 +40,14 @@ class Request:
 def round_trips(requests: Sequence[Request]) -> int:
     """How many of the requests had to wait for another one's answer.
 
-    That is the most of them of which no two were under way at once.  Later pages of a
-    listing are left out, as their number is that of the files.
+    That is the most of them of which no two were under way at once, less the later
+    pages of a listing, as their number is that of the files.
     """
     n, free = 0, 0.0
     for one in sorted(requests, key=lambda one: one.ended):
-        if one.began >= free and not one.is_later_page:
+        if one.began >= free:
             n, free = n + 1, one.ended
-    return n
+    return n - sum(one.is_later_page for one in requests)
 
 
 class Proxy(ThreadingHTTPServer):

@@ -116,6 +116,7 @@ def manifest_of(bounds: Bounds, n_files: int) -> Manifest:
         "footer_crc": 1,
         "n_rows": 60_000,
         "note": None,
+        "tag": None,
     }
     schema = Manifest.empty().files.schema
     nothing = pa.ListArray.from_arrays(

@@ -130,6 +130,14 @@ INDEXES: Final = (
         ("tests/indexes/filters/test_transposed.py",),
     ),
     Mutant(
+        "words-of-two-values",
+        "indexes.kinds.token_bloom.TokenBloom.pieces",
+        "lasts[firsts - 1] = inside[firsts - 1]",
+        "pass",
+        "a word at the end of a value runs on into the next value",
+        ("tests/indexes/kinds/test_substrings.py",),
+    ),
+    Mutant(
         "complement-with-nulls",
         "indexes.positional.PositionalIndex._probe",
         "return Bounds(every - some.upper, every - some.lower)",

@@ -102,7 +102,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "reads-of-two",
-        "storage.file_system.store_input.StoreSource.read",
+        "storage.file_system.store_input.StoreSource._fetch",
         "self._tag is not None",
         "self._tag is None",
         "an index is built of two contents of an object",

@@ -80,8 +80,8 @@ TABLE: Final = (
     Mutant(
         "touch-by-low",
         "table.statistics.ends.Ends.between",
-        "touches = self._at_least(_HIGH, block, begin)",
-        "touches = self._at_least(_LOW, block, begin)",
+        "touches[:] = self._at_least(_HIGH, block, begin)",
+        "touches[:] = self._at_least(_LOW, block, begin)",
         "a range touches a file only where the file begins in it",
         _MINMAX,
     ),

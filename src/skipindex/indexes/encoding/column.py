@@ -127,7 +127,11 @@ class EncodedColumn:
         """Ranks of the values that are not NULL, and the sorted distinct values."""
         if isinstance(self.values, np.ndarray):
             return rank_ints(self.values)
-        return rank_bytes(self.values)
+        ranked = rank_bytes(self.values)
+        # From now on the values follow from their ranks, which take less memory.
+        self._encoded = None
+        del self.values
+        return ranked
 
     @cached_property
     def codes(self) -> Codes:

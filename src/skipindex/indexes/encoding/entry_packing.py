@@ -118,7 +118,8 @@ def _pack_by_mask(column: EncodedColumn, width: int) -> _Packing:
 
 def _packing_of(keys: npt.NDArray[Any], counts: Ints, width: int) -> _Packing:
     """Sorted keys, a value above a row in 16 or 32 bits each; ``counts`` by value."""
-    starts = np.concatenate(([0], np.cumsum(counts)))
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
     rows: Rows = keys.astype(np.uint32)
     if keys.itemsize == 4:  # the low half of a key
         rows = keys.astype(np.uint16)
@@ -146,9 +147,13 @@ def _may_be_shorter(counts: Ints, starts: Ints, rows: Rows, width: int) -> Mask:
     begins = np.empty(len(rows), np.bool_)
     np.not_equal(rows[1:], rows[:-1] + rows.dtype.type(1), out=begins[1:])
     begins[starts[:-1]] = True
-    n_runs = np.add.reduceat(begins, starts[:-1], dtype=np.int64)
-    least = np.minimum(8208, 11 + 2 * n_runs)
-    fewer: Mask = least < counts * width
+    least = np.add.reduceat(begins, starts[:-1], dtype=np.int64)  # runs
+    # In place: there may be as many values as rows.
+    least *= 2
+    least += 11
+    np.minimum(least, 8208, out=least)
+    least //= width
+    fewer: Mask = least < counts
     return fewer
 
 

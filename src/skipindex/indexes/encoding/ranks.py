@@ -35,6 +35,8 @@ _SMALL_SPAN: Final = 1 << 16
 _SAMPLE: Final = 4096
 _TIE_PASSES: Final = 16
 """Passes of 4 bytes before the rest of very long ties is left to Python's sort."""
+_BATCH: Final = 1 << 15
+"""Byte strings whose words are taken at once: what is needed meanwhile is small."""
 _32: Final = np.uint64(32)
 
 
@@ -180,7 +182,8 @@ def _byte_order(values: pa.LargeBinaryArray) -> tuple[Ints, Mask]:
         rows = order[tied]
         if not tied.size or int(lengths[rows].max()) <= at:
             break
-        words = words_at(data, begins[rows] + at, lengths[rows] - at) >> _32
+        words = _words(data, begins[rows], lengths[rows], at)
+        words >>= _32
         tied = _refine(order, fresh, tied, words)
         at += 4
     else:
@@ -195,16 +198,25 @@ def _first_words(begins: Ints, lengths: Ints, data: Bits) -> tuple[int, Words]:
     """The length of a prefix that all strings share, and the words after it."""
     skip, longest = 0, int(lengths.max())
     while True:
-        words = words_at(data, begins + skip, lengths - skip)
-        differing = int(np.bitwise_or.reduce(words ^ words[0]))
+        words = _words(data, begins, lengths, skip)
+        differing = int(np.bitwise_or.reduce(words) ^ np.bitwise_and.reduce(words))
         if differing or skip >= longest:
             break
         skip += 8
     shared = (64 - differing.bit_length()) // 8
     if 0 < shared < 8:
         skip += shared
-        words = words_at(data, begins + skip, lengths - skip)
+        words = _words(data, begins, lengths, skip)
     return skip, words
+
+
+def _words(data: Bits, begins: Ints, lengths: Ints, skip: int) -> Words:
+    """The 8 bytes of every string after ``skip`` bytes, as a big-endian number."""
+    found = np.empty(len(begins), np.uint64)
+    for at in range(0, len(begins), _BATCH):
+        some = slice(at, at + _BATCH)
+        found[some] = words_at(data, begins[some] + skip, lengths[some] - skip)
+    return found
 
 
 def words_at(data: Bits, at: Ints, left: Ints) -> Words:

@@ -31,7 +31,7 @@ class Bloom(FilterSpec):
 
     Args:
         error_rate: the share of absent values that are taken for present ones.
-        hashing: ``"pybloom"`` for the bits of pybloom-live, which take about fifty
+        hashing: ``"pybloom"`` for the bits of pybloom-live, which take over ten
             times as long to build; by default SplitMix64.
 
     >>> report = table.build_indexes({"price": sx.Bloom(error_rate=0.001)}, workers=1)

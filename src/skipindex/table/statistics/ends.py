@@ -33,7 +33,7 @@ from skipindex.table.statistics.sorted_search import SortedSearch
 Keys: TypeAlias = Ints | Words
 """Numbers in the order of the values that they stand for; equal values have one key."""
 
-_BLOCK: Final = 1 << 14
+_BLOCK: Final = 1 << 15
 _LOW: Final = 0
 _HIGH: Final = 1
 
@@ -113,6 +113,11 @@ class Ends(ABC):
     def _at_least(self, side: int, block: slice, cut: Cut) -> Mask:
         """``bound >= value`` for every file of a block."""
 
+    def _below(self, side: int, block: slice, cut: Cut) -> Mask:
+        """``bound < value`` for every file of a block."""
+        found: Mask = ~self._at_least(side, block, cut)
+        return found
+
     def between(self, low: Value | None, high: Value | None) -> tuple[Mask, Mask]:
         """Whether ``[low, high)`` encloses, and whether it touches, each file."""
         n = len(self)
@@ -133,20 +138,19 @@ class Ends(ABC):
                 inside[block] = touched[block] = True
                 continue
             # [ min ... max ]--- low --->  is missed, and so is  --- high ---[ min ...
-            touches: Any = True
+            touches, encloses = touched[block], inside[block]
+            touches[:] = True
             if begin is not None:
-                touches = self._at_least(_HIGH, block, begin)
+                touches[:] = self._at_least(_HIGH, block, begin)
             if end is not None:
-                touches = touches & ~self._at_least(_LOW, block, end)
-            touched[block] = touches
-            if not np.any(touches):
+                touches &= self._below(_LOW, block, end)
+            if not touches.any():
                 continue
-            encloses = touches
+            encloses[:] = touches
             if begin is not None:
-                encloses = encloses & self._at_least(_LOW, block, begin)
+                encloses &= self._at_least(_LOW, block, begin)
             if end is not None:
-                encloses = encloses & ~self._at_least(_HIGH, block, end)
-            inside[block] = encloses
+                encloses &= self._below(_HIGH, block, end)
         return inside, touched
 
     def _blocks(self) -> Iterator[slice]:
@@ -235,6 +239,10 @@ class IntegerEnds(Ends):
 
     def _at_least(self, side: int, block: slice, cut: Cut) -> Mask:
         found: Mask = self.keys[side][block] >= cut.key
+        return found
+
+    def _below(self, side: int, block: slice, cut: Cut) -> Mask:
+        found: Mask = self.keys[side][block] < cut.key
         return found
 
 
