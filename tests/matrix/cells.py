@@ -99,5 +99,5 @@ def requirements(cell: Cell, table: Mapping[str, Any]) -> list[str]:
         one
         for extra in ("stores", "ssb", "dev")
         for one in extras.get(extra, ())
-        if name_of(one) not in _NO_TESTS
+        if name_of(one) not in _NO_TESTS and (cell.spark or name_of(one) != "pyspark")
     ]

@@ -45,6 +45,13 @@ def test_what_is_one_content(other: FileInfo | None, is_same: bool) -> None:
         assert match_one(FILE, other) is is_same
 
 
+def test_a_tag_that_was_not_recorded_is_another() -> None:
+    """An earlier version took a file that is written twice in a second for one."""
+    assert not match_one(FileInfo("f", 5, 7 * SECOND), FILE)
+    before = FileInfo("f", 5, 7 * SECOND)
+    assert match_one(before, before)
+
+
 def manifest_of(*files: FileInfo) -> Manifest:
     rows: list[dict[str, Any]] = [
         {

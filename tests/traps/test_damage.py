@@ -439,7 +439,7 @@ def test_a_filter_of_a_foreign_scheme_is_no_index(folder: Path) -> None:
             blob[at : at + n] = blob[at : at + n].replace(b"XXH3_128", b"MD5_1280")
         fix_checksums(blob)
 
-    table = build(folder, {"a": "bloom"})
+    table = build(folder, {"a": sx.Bloom(hashing="pybloom")})
     question = "a IN (4, 20)"
     assert table.plan(question).paths == ["1.parquet"]
     edit_blobs(folder, take_for_md5)

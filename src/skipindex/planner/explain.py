@@ -34,9 +34,9 @@ class Explainable(Protocol):
     @property
     def paths(self) -> Sequence[str]: ...
     @property
-    def tasks(self) -> LazyList[FileTask]: ...
+    def tasks(self) -> Sequence[FileTask]: ...
     @property
-    def skipped(self) -> LazyList[SkippedFile]: ...
+    def skipped(self) -> Sequence[SkippedFile]: ...
     @property
     def conditions(self) -> Sequence[ConditionReport]: ...
     @property
@@ -197,7 +197,10 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         )
     i = table.paths.index(path)
     against: tuple[Evidence, ...] = ()
-    task, skipped = plan.tasks.of_file(i), plan.skipped.of_file(i)
+    tasks, proofs = plan.tasks, plan.skipped
+    assert isinstance(tasks, LazyList)
+    assert isinstance(proofs, LazyList)
+    task, skipped = tasks.of_file(i), proofs.of_file(i)
     if task is not None:
         verdict = f"read, {task.verdict.value}"
         reason = f"still to be checked: {task.residual}"

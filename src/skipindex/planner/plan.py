@@ -139,12 +139,12 @@ class Plan:
         return self.evaluation.tree
 
     @property
-    def paths(self) -> LazyList[str]:
+    def paths(self) -> Sequence[str]:
         """The files to read, relative to the table, without duplicates."""
         return LazyList(np.flatnonzero(self._is_read), self.table.paths_at)
 
     @property
-    def files(self) -> LazyList[str]:
+    def files(self) -> Sequence[str]:
         """The files to read, as full paths for ``spark.read``."""
         table = self.table
         folder = table.location.spark_path("file").removesuffix("file")
@@ -176,13 +176,13 @@ class Plan:
         return [*table.notes, *declared, *gaps, *unused]
 
     @property
-    def tasks(self) -> LazyList[FileTask]:
+    def tasks(self) -> Sequence[FileTask]:
         """The files to read, with what is known of them."""
         make = partial(tasks_of, self.evaluation, self.row_counts)
         return LazyList(np.flatnonzero(self._is_read), make)
 
     @property
-    def skipped(self) -> LazyList[SkippedFile]:
+    def skipped(self) -> Sequence[SkippedFile]:
         """The files that are not read, each with its proof."""
         beyond = "" if self.row_limit.limit is None else self._limit[0].reason
 

@@ -30,7 +30,7 @@ def without_vanished(manifest: Manifest, location: Location) -> Manifest:
     mask = found >= 0
     now = FileList.of(listing).marks.at(found[mask])
     then = Marks.of_table(manifest.files).at(np.flatnonzero(mask))
-    mask[mask] = then.are_same(now)
+    mask[mask] = now.are_still(then)
     if mask.all():
         return manifest
     left = manifest.only(mask)

@@ -184,7 +184,7 @@ def match(
     there = rows >= 0
     same = there.copy()
     then = Marks.of_table(manifest.files).at(rows[there])
-    same[there] = marks.at(np.flatnonzero(there)).are_same(then)
+    same[there] = marks.at(np.flatnonzero(there)).are_still(then)
     return np.where(same, rows, -1), there
 
 

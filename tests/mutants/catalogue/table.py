@@ -241,7 +241,7 @@ TABLE: Final = (
     Mutant(
         "stale-files",
         "table.column_indexes.match",
-        "marks.at(np.flatnonzero(there)).are_same(then)",
+        "marks.at(np.flatnonzero(there)).are_still(then)",
         "then.sizes >= 0",
         "a file that changed keeps its index: traps C-42 to C-45",
         _STALE,
@@ -353,11 +353,19 @@ TABLE: Final = (
     ),
     Mutant(
         "tags-not-compared",
-        "storage.file_system.file_info.Marks.are_same",
-        "pc.equal(self.tags, other.tags).fill_null(True)",
-        "pc.equal(self.tags, self.tags).fill_null(True)",
+        "storage.file_system.file_info.Marks.are_still",
+        "pc.equal(self.tags, known).fill_null(False)",
+        "pc.equal(self.tags, self.tags).fill_null(False)",
         "an object that was overwritten within a second is skipped by its old index",
         ("tests/storage/test_tags.py", "tests/storage/test_object_stores.py"),
+    ),
+    Mutant(
+        "tag-not-recorded",
+        "storage.file_system.file_info.Marks.are_still",
+        "pc.equal(self.tags, known).fill_null(False)",
+        "pc.equal(self.tags, known).fill_null(True)",
+        "an index of an earlier version skips an object that was overwritten since",
+        ("tests/storage/test_tags.py",),
     ),
     Mutant(
         "listing-of-two-moments",

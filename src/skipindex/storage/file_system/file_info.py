@@ -87,15 +87,22 @@ class Marks(NamedTuple):
             None if tags.null_count == len(tags) else tags.combine_chunks(),
         )
 
-    def are_same(self, other: Marks) -> np.ndarray:
-        """File by file, whether both are one content, as ``FileInfo.is_same``."""
-        same_time = np.asarray(self.mtimes == other.mtimes)
-        if self.tags is not None and other.tags is not None:
-            tagged = pc.and_(self.tags.is_valid(), other.tags.is_valid())
-            close = self.mtimes // SECOND == other.mtimes // SECOND
-            same_time |= np.asarray(tagged) & close
-            same_time &= np.asarray(pc.equal(self.tags, other.tags).fill_null(True))
-        return np.asarray(same_time & (self.sizes == other.sizes))
+    def are_still(self, then: Marks) -> np.ndarray:
+        """File by file, whether it has now the content that was known ``then``.
+
+        As ``FileInfo.is_same``, but where a tag was not recorded then and there is one
+        now, the file counts as changed: the store's times may be whole seconds.
+        """
+        same_time = np.asarray(self.mtimes == then.mtimes)
+        if self.tags is not None:
+            nothing = pa.nulls(len(self.tags), pa.string())
+            known = nothing if then.tags is None else then.tags
+            close = self.mtimes // SECOND == then.mtimes // SECOND
+            same_tag = pc.equal(self.tags, known).fill_null(False)
+            same_time = np.where(
+                self.tags.is_valid(), np.asarray(same_tag) & close, same_time
+            )
+        return np.asarray(same_time & (self.sizes == then.sizes))
 
 
 class Clock:

@@ -49,12 +49,12 @@ from skipindex.storage.file_system.names import (
     version_of,
 )
 from skipindex.storage.log.segments import (
-    NOTHING,
     Loaded,
     Lost,
     Segment,
     check_segments,
     load,
+    nothing,
     write_changed,
 )
 from skipindex.storage.manifest import Manifest
@@ -109,7 +109,7 @@ class Snapshot:
         """What another commit need not read again."""
         n_rows = sum(segment.n_live or 0 for segment in self.segments)
         same = n_rows == len(self.manifest)
-        return Loaded(self.manifest, self.segments) if same else NOTHING
+        return Loaded(self.manifest, self.segments) if same else nothing()
 
     @property
     def rewrites(self) -> Rewrites:
@@ -154,7 +154,7 @@ def read_snapshot(
     try:
         body = _body(location, version)
         segments = _segments(body)
-        found = load(location, segments, known.loaded if known else NOTHING)
+        found = load(location, segments, known.loaded if known else nothing())
         errors = [one.error for one in found.lost]
         if errors and not found.segments:
             raise next((e for e in errors if _is_refused(e)), errors[0])

@@ -21,6 +21,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -157,7 +158,10 @@ class Loaded:
     lost: tuple[Lost, ...] = ()
 
 
-NOTHING: Final = Loaded(Manifest.empty())
+@lru_cache(maxsize=1)
+def nothing() -> Loaded:
+    """No segment at all; made when it is used, as Arrow's first table is slow."""
+    return Loaded(Manifest.empty())
 
 
 def check_segments(records: Any) -> tuple[Segment, ...]:
