@@ -360,21 +360,27 @@ def test_noise_with_fitting_checksums_is_no_index(folder: Path, kind: str) -> No
     assert plan.paths == ["0.parquet", "1.parquet"]
 
 
-def test_a_filter_of_a_foreign_scheme_is_no_index(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("hashing", "ours", "foreign"),
+    [("pybloom", b"XXH3_128", b"MD5_1280"), (None, b"splitmix64", b"splitmix65")],
+)
+def test_a_filter_of_a_foreign_scheme_is_no_index(
+    folder: Path, hashing: str | None, ours: bytes, foreign: bytes
+) -> None:
     """pybloom-live 3 hashed with md5 where 4 takes xxh128, and finds no key of it."""
 
-    def take_for_md5(blob: bytearray) -> None:
+    def take_for_foreign(blob: bytearray) -> None:
         for at, n in first_parts(blob):
-            blob[at : at + n] = blob[at : at + n].replace(b"XXH3_128", b"MD5_1280")
+            blob[at : at + n] = blob[at : at + n].replace(ours, foreign)
         fix_checksums(blob)
 
-    table = build(folder, {"a": "bloom"})
+    table = build(folder, {"a": sx.Bloom(hashing=hashing)})
     question = "a IN (4, 20)"
     assert table.plan(question).paths == ["1.parquet"]
-    edit_blobs(folder, take_for_md5)
+    edit_blobs(folder, take_for_foreign)
     plan = sx.plan_files(question, table=folder)
     assert plan.paths == ["0.parquet", "1.parquet"]
-    assert any("built with scheme b'MD5_1280" in note for note in plan.notes)
+    assert any(f"scheme {foreign!r}"[:-1] in note for note in plan.notes), plan.notes
 
 
 def parts_of(blob: bytearray) -> tuple[int, list[int], list[int], list[int]]:
