@@ -10,6 +10,7 @@ import shutil
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pytest
 from crc32c import crc32c
 
 import skipindex as sx
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from skipindex.storage.log import Snapshot, commit
@@ -31,6 +33,7 @@ from tests.tables import (
     newest_commit,
     newest_manifest,
     packs,
+    put,
     put_all,
     rewrite_commit,
 )
@@ -213,7 +216,7 @@ def replace_manifest(folder: Path) -> None:
     content = data.getvalue().to_pybytes()
     newest_manifest(folder).write_bytes(content)
     record = {"name": newest_manifest(folder).name, "size": len(content)}
-    rewrite_commit(folder, manifest={**record, "crc32c": crc32c(content)})
+    rewrite_commit(folder, segments=[{**record, "crc32c": crc32c(content), "rows": 1}])
 
 
 def no_log(folder: Path) -> None:
@@ -245,7 +248,7 @@ def test_a_damaged_or_newer_commit_keeps_every_file(
     if damage is not no_log:
         assert plan.notes[0].startswith("indexes ignored: ")
     if damage is newer_format:
-        assert "format 99, newer than ours (1)" in plan.notes[0]
+        assert "format 99, newer than ours (2)" in plan.notes[0]
 
 
 @pytest.mark.filterwarnings("ignore:commit 0 of the table is damaged")
@@ -257,6 +260,74 @@ def test_a_build_after_damage_begins_anew(
     damage(folder)
     plan = build(folder, {"a": "bitmap", "s": "bitmap"}).plan(CONDITION)
     assert (plan.count_bounds, plan.notes) == ((1, 1), [])
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Path:
+    """Three segments: of files 0 to 8, of file 9, and of file 0 as it is now."""
+    folder = tmp_path / "grown"
+    for i in range(9):
+        put(folder / f"{i}.parquet", {"a": [10 * i, 10 * i + 5]})
+    build(folder, {"a": "bitmap"})
+    put(folder / "9.parquet", {"a": [90, 95]})
+    build(folder)
+    put(folder / "0.parquet", {"a": [700, 705, 710]})
+    build(folder)
+    return folder
+
+
+OWN = ([f"{i}.parquet" for i in range(1, 9)], ["9.parquet"], ["0.parquet"])
+"""The files of each segment."""
+
+
+@pytest.mark.filterwarnings("ignore:commit 2 of the table is damaged")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        Path.unlink,
+        lambda path: flip(path, 400),
+        lambda path: path.write_bytes(path.read_bytes()[:-20]),
+        lambda path: path.write_bytes(b""),
+    ],
+)
+@pytest.mark.parametrize("at", range(3))
+def test_a_damaged_segment_keeps_its_files_and_the_others_skip(
+    grown: Path, at: int, damage: Callable[[Path], None]
+) -> None:
+    segments = sx.open_table(grown).snapshot.segments
+    assert [one.n_live for one in segments] == [8, 1, 1]
+    stored = {path.name for path in packs(grown)}
+    damage(grown / segments[at].path)
+    for a, own in ((25, "2.parquet"), (95, "9.parquet"), (710, "0.parquet")):
+        plan = sx.plan_files(f"a = {a}", table=grown)
+        assert plan.paths == sorted({*OWN[at], own})
+        assert plan.notes[0].startswith(f"indexes of {len(OWN[at])} files ignored: ")
+        assert segments[at].name in plan.notes[0]
+    plan = sx.plan_files("a = 33", table=grown)
+    assert plan.paths == OWN[at], "and none else, so the answer is tight"
+    report = sx.open_table(grown).verify()
+    named = [text for text in report.damaged if segments[at].name in text]
+    assert len(named) == 1, report
+    vacuum(grown, retention=timedelta(0))
+    assert {path.name for path in packs(grown)} == stored, "what it named is not known"
+    build(grown)
+    for a, own in ((25, "2.parquet"), (95, "9.parquet"), (710, "0.parquet")):
+        plan = sx.plan_files(f"a = {a}", table=grown)
+        assert (plan.paths, plan.notes) == ([own], [])
+    report = sx.open_table(grown).verify()
+    assert not report.stale
+    assert not any("commit 3" in text for text in report.damaged), "commit 2 may be"
+
+
+def test_two_damaged_segments_are_both_named(grown: Path) -> None:
+    segments = sx.open_table(grown).snapshot.segments
+    for one in segments[1:]:
+        (grown / one.path).unlink()
+    with pytest.warns(UserWarning, match="commit 2 of the table is damaged"):
+        plan = sx.plan_files("a = 33", table=grown)
+    assert plan.paths == ["0.parquet", "9.parquet"]
+    for one, note in zip(segments[1:], plan.notes, strict=False):
+        assert one.name in note
 
 
 def change_packs(folder: Path, **changes: object) -> None:
