@@ -251,7 +251,11 @@ def test_a_question_that_is_wrong_is_one_sentence(
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("predicate", [None, 1, True, ["a = 1"], col("a")], ids=repr)
+@pytest.mark.parametrize(
+    "predicate",
+    [None, 1, True, ["a = 1"], col("a")],
+    ids=["None", "1", "True", "list", "column"],
+)
 def test_what_is_no_predicate_is_one_sentence(folder: Path, predicate: Any) -> None:
     with pytest.raises(PredicateError, match=r"no predicate: .*accepted: SQL text"):
         sx.plan_files(predicate, table=folder)
