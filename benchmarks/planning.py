@@ -17,23 +17,20 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from loky import get_reusable_executor
 from pyroaring import BitMap
 
 import skipindex as sx
+from benchmarks._manifests import manifest_of
 from benchmarks._report import Measure, best_seconds, show
 from skipindex.api import set_cache_bytes
-from skipindex.expressions.domain import domain_of
 from skipindex.planner.stages import pool as pool_module
 from skipindex.planner.stages.pack_cache import CACHE_BYTES
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.log import Snapshot
-from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import Observed
-from skipindex.table.summaries import summary_type
 
 N_KEYS = 100_000
 ROWS = 60_000
@@ -80,51 +77,16 @@ def statistics_table(n_files: int) -> sx.Table:
         "x": np.sort(rng.integers(0, 1 << 40, n_files)),
         "y": rng.integers(0, 1 << 20, n_files),
     }
-    stats = {name: StatsColumn("int", bounds_of(low)) for name, low in lows.items()}
+    bounds = {
+        name: (pa.array(low), pa.array(low + 10_000)) for name, low in lows.items()
+    }
     paths = [f"{i:07}.parquet" for i in range(n_files)]
-    constant = {
-        "size": 1_000_000,
-        "mtime": 1,
-        "footer_crc": 1,
-        "n_rows": 60_000,
-        "note": None,
-        "tag": None,
-    }
-    empty = Manifest.empty().files
-    nothing = pa.ListArray.from_arrays(
-        pa.array(np.zeros(n_files + 1, np.int32)), pa.array([], pa.int32())
-    )
-    columns = {
-        "path": pa.array(paths),
-        **{name: pa.repeat(value, n_files) for name, value in constant.items()},
-        "packs": nothing,
-        "slots": nothing,
-    }
-    files = pa.table(
-        [columns[field.name].cast(field.type) for field in empty.schema],
-        schema=empty.schema,
-    )
     schema = pa.schema([(name, pa.int64()) for name in lows])
     listing = [FileInfo(path, 1_000_000, 1) for path in paths]
-    snapshot = Snapshot(0, Manifest(files, stats, ()))
+    snapshot = Snapshot(0, manifest_of(paths, bounds))
     return sx.Table(
         Location("/nowhere"), Observed(listing, schema, {}, paths[0], snapshot)
     )
-
-
-def bounds_of(low: npt.NDArray[np.int64]) -> pa.StructArray:
-    """Statistics of files that hold ``low .. low + 10,000`` and no NULL."""
-    dtype = summary_type(domain_of(pa.int64()))
-    n = len(low)
-    values = [
-        pa.array(np.zeros(n, np.int64)),
-        pa.nulls(n, pa.int64()),
-        pa.array(low),
-        pa.array(low + 10_000),
-        pa.repeat(True, n),
-        pa.repeat(True, n),
-    ]
-    return pa.StructArray.from_arrays(values, fields=list(dtype))
 
 
 def planning(table: sx.Table, condition: str, rounds: int) -> tuple[float, sx.Plan]:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,16 +26,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import skipindex as sx
+from benchmarks._manifests import Bounds, manifest_of
 from benchmarks._report import Measure, best_seconds, show
 from skipindex.expressions import Predicate, col, to_sql
-from skipindex.expressions.domain import domain_of
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.log import commit, newest_snapshot
-from skipindex.storage.manifest import Manifest, StatsColumn
+from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES
 from skipindex.table import Observed
-from skipindex.table.summaries import summary_type
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 LIMIT_MS: Final = {10_000: 1.0, 100_000: 5.0, 1_000_000: 30.0}
@@ -46,7 +45,6 @@ LIMIT_BYTES: Final = 300.0
 """In memory, for a file with statistics of all ten columns."""
 N_LISTED: Final = 1_000
 
-Bounds = Mapping[str, tuple[pa.Array, pa.Array]]
 """The least and the greatest values of every file, by column."""
 
 
@@ -108,40 +106,10 @@ def conditions(n_files: int) -> dict[str, str | Predicate]:
     }
 
 
-def manifest_of(bounds: Bounds, n_files: int) -> Manifest:
-    """The manifest of files with these statistics, and no index."""
-    constant = {
-        "size": 1_000_000,
-        "mtime": 1,
-        "footer_crc": 1,
-        "n_rows": 60_000,
-        "note": None,
-        "tag": None,
-    }
-    schema = Manifest.empty().files.schema
-    nothing = pa.ListArray.from_arrays(
-        pa.array(np.zeros(n_files + 1, np.int32)), pa.array([], pa.int32())
-    )
-    columns = {
-        "path": pa.array([f"part-{i:07}.parquet" for i in range(n_files)]),
-        **{name: pa.repeat(value, n_files) for name, value in constant.items()},
-        "packs": nothing,
-        "slots": nothing,
-    }
-    arrays = [columns[field.name].cast(field.type) for field in schema]
-    stats = {}
-    for name, (low, high) in bounds.items():
-        domain = domain_of(low.type)
-        values = [
-            pa.array(np.zeros(n_files, np.int64)),
-            pa.nulls(n_files, pa.int64()),
-            *(domain.encode(low), domain.encode(high)),
-            *(pa.repeat(True, n_files), pa.repeat(True, n_files)),
-        ]
-        fields = list(summary_type(domain))
-        struct = pa.StructArray.from_arrays(values, fields=fields)
-        stats[name] = StatsColumn(domain.tag, struct)
-    return Manifest(pa.table(arrays, schema=schema), stats, ())
+def manifest_of_many(n_files: int) -> Manifest:
+    """The manifest of so many files with these statistics, and no index."""
+    paths = [f"part-{i:07}.parquet" for i in range(n_files)]
+    return manifest_of(paths, bounds_of(n_files))
 
 
 def opened(location: Location, schema: pa.Schema) -> sx.Table:
@@ -186,11 +154,9 @@ def bytes_per_file(location: Location, schema: pa.Schema) -> float:
 
 def measures(n_files: int, folder: Path, rounds: int) -> Iterator[Measure]:
     """Opening, first and warm plans, and memory, of a table of so many files."""
-    bounds = bounds_of(n_files)
-    schema = pa.schema([(name, ends[0].type) for name, ends in bounds.items()])
+    schema = pa.schema([(name, low.type) for name, (low, _) in bounds_of(2).items()])
     location = location_of(folder)
-    wrote = written(location, manifest_of(bounds, n_files))
-    del bounds
+    wrote = written(location, manifest_of_many(n_files))
     asked = conditions(n_files)
 
     def measure(what: str, figure: float, limit: float | None, note: str = "") -> Any:

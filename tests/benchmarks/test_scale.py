@@ -27,7 +27,7 @@ def test_the_files_kept_are_those_of_delta_rs(tmp_path: Path) -> None:
     schema = pa.schema([(name, ends[0].type) for name, ends in bounds.items()])
     location = location_of(tmp_path / "ours")
     (tmp_path / "ours").mkdir()
-    scale.written(location, scale.manifest_of(bounds, N_FILES))
+    scale.written(location, scale.manifest_of_many(N_FILES))
     table = scale.opened(location, schema)
     compared = 0
     for what, condition in scale.conditions(N_FILES).items():

@@ -12,7 +12,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from skipindex.errors import StorageError
-from skipindex.storage.file_system.byte_source import ByteSource, remote_source
+from skipindex.storage.file_system.byte_source import (
+    ByteSource,
+    read_whole,
+    remote_source,
+)
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.local import link_new
 from skipindex.storage.file_system.names import temporary_name
@@ -85,10 +89,7 @@ class ArrowFiles:
 
     def read(self, path: str, limit: int) -> bytes:
         """The whole file."""
-        source = self.view(path)
-        if len(source) > limit:
-            raise OSError(f"{path!r} has {len(source)} bytes (at most {limit})")
-        return bytes(source.read(0, len(source)))
+        return read_whole(self.view(path), path, limit)
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file; one that is there is replaced."""

@@ -74,6 +74,17 @@ class Files(Protocol):
         """Delete a folder with all that is in it."""
 
 
+def read_whole(source: ByteSource, path: str, limit: int) -> bytes:
+    """All bytes of a file.
+
+    Raises:
+        OSError: the file at ``path`` is larger than ``limit`` bytes.
+    """
+    if len(source) > limit:
+        raise OSError(f"{path!r} has {len(source)} bytes (at most {limit})")
+    return bytes(source.read(0, len(source)))
+
+
 class _FileBytes:
     """A file that is open while it is read, and for a while after that.
 

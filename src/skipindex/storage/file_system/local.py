@@ -18,7 +18,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from skipindex.storage.file_system.byte_source import ByteSource, local_source
+from skipindex.storage.file_system.byte_source import (
+    ByteSource,
+    local_source,
+    read_whole,
+)
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.names import temporary_name
 from skipindex.storage.file_system.walk import walk
@@ -88,10 +92,7 @@ class LocalFiles:
 
     def read(self, path: str, limit: int) -> bytes:
         """The whole file."""
-        source = self.view(path)
-        if len(source) > limit:
-            raise OSError(f"{path!r} has {len(source)} bytes (at most {limit})")
-        return bytes(source.read(0, len(source)))
+        return read_whole(self.view(path), path, limit)
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that is invisible until it is whole and on the disk."""
