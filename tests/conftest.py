@@ -53,11 +53,25 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Where processes share the tests, one of them has Spark and its session."""
+    for item in items:
+        if _is_random(item):
+            raise pytest.UsageError(
+                f"{item.nodeid} has another name in another process (give it an id "
+                "without a set or an address)"
+            )
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def _is_random(item: pytest.Item) -> bool:
+    """Whether the name of a case depends on the process: on hashes, or addresses."""
+    case = getattr(item, "callspec", None)
+    values = () if case is None else case.params.values()
+    sets = [one for one in values if isinstance(one, (set, frozenset)) and len(one) > 1]
+    return " at 0x" in item.name or any(str(one) in item.name for one in sets)
 
 
 @pytest.fixture(scope="session")

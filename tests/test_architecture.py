@@ -6,6 +6,7 @@ import ast
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,21 @@ def test_an_index_kind_is_one_file(graph: Graph) -> None:
             continue
         for target in targets:
             assert not target.startswith("indexes.kinds."), name
+
+
+def test_pytest_looks_into_every_folder_of_tests(pytestconfig: pytest.Config) -> None:
+    """By default it passes over folders that are called build, dist or venv."""
+    passed_over = pytestconfig.getini("norecursedirs")
+    folders = {
+        path.relative_to(ROOT / "tests").parts[:-1]
+        for path in (ROOT / "tests").rglob("test_*.py")
+    }
+    left_out = [
+        "/".join(folder)
+        for folder in sorted(folders)
+        if any(fnmatch(name, one) for name in folder for one in passed_over)
+    ]
+    assert not left_out
 
 
 def test_the_drawing_names_every_part() -> None:

@@ -189,7 +189,10 @@ def test_another_column_is_added_to_what_is_there(folder: Path) -> None:
             {"a", "s"},
         ),
     ],
-    ids=str,
+    ids=[
+        *("nothing", "a column", "a kind", "kinds of a column", "statistics"),
+        *("no column", "no kind"),
+    ],
 )
 def test_indexes_are_dropped_by_column_and_kind(
     folder: Path,
