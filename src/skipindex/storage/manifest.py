@@ -197,11 +197,7 @@ class Manifest:
         for name in _IDENTITY:
             mine, theirs = self.files[name].to_numpy(), newer.files[name].to_numpy()
             known = np.flatnonzero(before >= 0)
-            differs = mine[before[known]] != theirs[known]
-            if name == "tag":  # that of an earlier version of this library is null
-                for tags in (mine[before[known]], theirs[known]):
-                    differs &= np.array([tag is not None for tag in tags], bool)
-            before[known[differs]] = -1
+            before[known[mine[before[known]] != theirs[known]]] = -1
 
         # Rows of the result: the old ones that are left, then all of the newer ones.
         files = pa.concat_tables([taken(self.files, left), newer.files])

@@ -49,7 +49,9 @@ class FileInfo:
         Where both have a tag, it must be equal, and the time to the second: a store
         says fractions of a second in a listing and not where it is asked for one
         object.  Where one has no tag, because an earlier version of this library has
-        recorded it, the size and the exact time must be equal.
+        recorded it, the size and the exact time must be equal.  That is enough for the
+        files of a rewrite, whose names are never used again, and not for an index:
+        ``Marks.are_still``.
         """
         if other is None or (self.path, self.size) != (other.path, other.size):
             return False
@@ -90,19 +92,22 @@ class Marks(NamedTuple):
     def are_still(self, then: Marks) -> np.ndarray:
         """File by file, whether it has now the content that was known ``then``.
 
-        As ``FileInfo.is_same``, but where a tag was not recorded then and there is one
-        now, the file counts as changed: the store's times may be whole seconds.
+        With a tag on both sides the tags must be equal, and the times to the second.
+        Without any, the times must be equal.  Where one side alone has a tag the file
+        counts as changed, because the times of a store may be whole seconds.
         """
-        same_time = np.asarray(self.mtimes == then.mtimes)
-        if self.tags is not None:
-            nothing = pa.nulls(len(self.tags), pa.string())
-            known = nothing if then.tags is None else then.tags
-            close = self.mtimes // SECOND == then.mtimes // SECOND
-            same_tag = pc.equal(self.tags, known).fill_null(False)
-            same_time = np.where(
-                self.tags.is_valid(), np.asarray(same_tag) & close, same_time
-            )
-        return np.asarray(same_time & (self.sizes == then.sizes))
+        same = self.sizes == then.sizes
+        if self.tags is None and then.tags is None:
+            return np.asarray(same & (self.mtimes == then.mtimes))
+        nothing = pa.nulls(len(self.sizes), pa.string())
+        now, before = (
+            nothing if one.tags is None else one.tags for one in (self, then)
+        )
+        same_tag = np.asarray(pc.equal(now, before).fill_null(False))
+        untagged = np.asarray(pc.and_(now.is_null(), before.is_null()))
+        same_second = self.mtimes // SECOND == then.mtimes // SECOND
+        same &= same_tag & same_second | untagged & (self.mtimes == then.mtimes)
+        return np.asarray(same)
 
 
 class Clock:
