@@ -6,9 +6,12 @@ import http.client
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeVar
+
+Server = TypeVar("Server", bound=ThreadingHTTPServer)
 
 _NOT_FORWARDED = {"connection", "transfer-encoding", "content-length", "keep-alive"}
 
@@ -113,12 +116,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def proxy(port: int, delay: float) -> Iterator[Proxy]:
-    """A proxy that runs until the end of the block."""
-    server = Proxy(port, delay)
+def serving(server: Server) -> Iterator[Server]:
+    """The server, which runs until the end of the block."""
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server
     finally:
         server.shutdown()
         server.server_close()
+
+
+def proxy(port: int, delay: float) -> AbstractContextManager[Proxy]:
+    """A proxy that runs until the end of the block."""
+    return serving(Proxy(port, delay))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from skipindex.expressions.domain import Domain
 from skipindex.storage.blobs import PackInfo, spec_key
+from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.storage.pack import BlobEntry, BlobMeta
 from skipindex.table.summaries import summary_type
@@ -28,6 +29,25 @@ class Known:
     identity: tuple[int, int, int]
     stats: dict[str, int] = field(default_factory=dict)
     payloads: dict[Key, tuple[str, int]] = field(default_factory=dict)
+
+
+def manifest_of(files: Sequence[FileInfo]) -> Manifest:
+    """What a commit knows of these files, without statistics and indexes."""
+    rows: list[dict[str, Any]] = [
+        {
+            "path": file.path,
+            "size": file.size,
+            "mtime": file.mtime,
+            "tag": file.tag,
+            "footer_crc": 1,
+            "n_rows": 1,
+            "note": None,
+            "packs": [],
+            "slots": [],
+        }
+        for file in files
+    ]
+    return Manifest.of_files(rows, {}, ())
 
 
 def piece(

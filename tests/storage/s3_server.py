@@ -8,11 +8,13 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
+
+from benchmarks.proxy import serving
 
 KEY = "THE-KEY"
 SECRET = "THE-SECRET"
@@ -184,13 +186,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(206, data[start:stop], Content_Range=where, **marks)
 
 
-@contextmanager
-def s3_server(*, conditional: bool = True) -> Iterator[_Store]:
+def s3_server(*, conditional: bool = True) -> AbstractContextManager[_Store]:
     """A server that runs until the end of the block."""
-    server = _Store(conditional=conditional)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
+    return serving(_Store(conditional=conditional))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +15,7 @@ from skipindex.storage.manifest import Manifest, with_column
 from skipindex.storage.properties import check_replacements
 from skipindex.storage.replacements import Replacement, with_moved
 from skipindex.table.column_indexes import match
-from tests.storage.test_manifest import facts, piece
+from tests.storage.pieces import facts, manifest_of, piece
 
 SECOND = 1_000_000_000
 FILE = FileInfo("f", 5, 7 * SECOND, "a")
@@ -55,36 +54,18 @@ def test_a_tag_that_was_not_recorded_is_another() -> None:
     assert match_one(before, before)
 
 
-def manifest_of(*files: FileInfo) -> Manifest:
-    rows: list[dict[str, Any]] = [
-        {
-            "path": file.path,
-            "size": file.size,
-            "mtime": file.mtime,
-            "tag": file.tag,
-            "footer_crc": 1,
-            "n_rows": 1,
-            "note": None,
-            "packs": [],
-            "slots": [],
-        }
-        for file in files
-    ]
-    return Manifest.of_files(rows, {}, ())
-
-
 def match_one(then: FileInfo, now: FileInfo) -> bool:
     """Whether a plan finds ``then`` in a manifest for a file that is listed ``now``."""
     listing = FileList.of([now])
-    rows, is_known = match(manifest_of(then), listing.names, listing.marks)
+    rows, is_known = match(manifest_of([then]), listing.names, listing.marks)
     assert bool(is_known[0]) is (then.path == now.path)
     return bool(rows[0] >= 0)
 
 
 def test_a_manifest_has_tags_if_a_file_has_one() -> None:
-    none = manifest_of(FileInfo("f", 5, 7)).to_bytes()
+    none = manifest_of([FileInfo("f", 5, 7)]).to_bytes()
     assert "tag" not in pa.ipc.open_file(none).schema.names
-    some = manifest_of(FILE, FileInfo("g", 5, 7))
+    some = manifest_of([FILE, FileInfo("g", 5, 7)])
     for data, tags in ((none, [None]), (some.to_bytes(), ["a", None])):
         assert Manifest.from_bytes(data).files["tag"].to_pylist() == tags
     assert some.identities()[0] == ("f", 5, 7 * SECOND, "a", 1)
@@ -116,7 +97,7 @@ def test_what_was_known_of_another_tag_is_forgotten(
 
 
 def test_a_file_goes_on_with_the_tag_of_its_new_place() -> None:
-    moved = with_moved(manifest_of(FILE), {"f": FileInfo("g", 5, 9, "b")})
+    moved = with_moved(manifest_of([FILE]), {"f": FileInfo("g", 5, 9, "b")})
     assert moved.identities() == [("g", 5, 9, "b", 1)]
 
 

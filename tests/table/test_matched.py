@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo
-from skipindex.storage.manifest import Manifest
 from skipindex.table.column_indexes import is_every_row, match, take
+from tests.storage.pieces import manifest_of
 
 PATHS = st.sampled_from(["a", "b", "k=1/a", "ü", "\udcff", "z"])
 FILES = st.lists(
@@ -18,24 +18,6 @@ FILES = st.lists(
     max_size=6,
     unique_by=lambda file: file.path,
 )
-
-
-def manifest_of(files: list[FileInfo]) -> Manifest:
-    rows = [
-        {
-            "path": file.path,
-            "size": file.size,
-            "mtime": file.mtime,
-            "footer_crc": 1,
-            "n_rows": 1,
-            "note": None,
-            "packs": [],
-            "slots": [],
-        }
-        for file in files
-        if "\udcff" not in file.path  # no path of such a file is ever committed
-    ]
-    return Manifest.of_files(rows, {}, ())
 
 
 @given(FILES, FILES)
@@ -46,7 +28,8 @@ def manifest_of(files: list[FileInfo]) -> Manifest:
 def test_a_row_is_that_of_the_same_path_size_and_time(
     listed: list[FileInfo], committed: list[FileInfo]
 ) -> None:
-    manifest = manifest_of(committed)
+    # No path of such a file is ever committed.
+    manifest = manifest_of([one for one in committed if "\udcff" not in one.path])
     files = FileList.of(listed)
     rows, is_known = match(manifest, files.names, files.marks)
     row_of = {path: row for row, path in enumerate(manifest.paths)}
