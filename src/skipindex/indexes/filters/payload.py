@@ -230,9 +230,11 @@ def check_scheme(head: FilterHead, kind: str) -> None:
     """Raise ``CorruptIndexError`` unless this library makes the same bits of a key."""
     shape = head.shape
     if head.scheme != shape.text or head.witness != witness_of(shape):
+        is_own = isinstance(shape, Blocks)
+        here = "this library" if is_own else "the installed pybloom-live"
         raise CorruptIndexError(
-            f"a {kind} filter was built with scheme {head.scheme!r}, and the "
-            f"installed pybloom-live has {shape.text!r}"
+            f"a {kind} filter was built with scheme {head.scheme!r}, and {here} has "
+            f"{shape.text!r}, or other bits of it"
         )
 
 
