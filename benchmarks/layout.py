@@ -28,9 +28,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
-from ssb._progress import progress_lines
-from ssb.generate import Dataset, Log, find_or_generate
+from ssb.data.generate import Dataset, Log, find_or_generate
 from ssb.layouts import CLUSTER_BY
+from ssb.progress import progress_lines
 from ssb.queries import QUERIES, Query
 from ssb.report import aligned
 from ssb.run import matches_per_file

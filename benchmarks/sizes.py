@@ -21,9 +21,9 @@ from skipindex.advice.sample import take_sample
 from skipindex.build.column_requests import Request
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes import index_types
-from ssb._progress import progress_lines
-from ssb.generate import find_dataset, find_or_generate
+from ssb.data.generate import find_dataset, find_or_generate
 from ssb.layouts import INDEXES, layouts
+from ssb.progress import progress_lines
 from ssb.queries import LOOKUPS, QUERIES, Query
 from ssb.run import matches_per_file
 from ssb.session import local_session

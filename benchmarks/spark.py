@@ -37,12 +37,12 @@ from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from ssb._progress import progress_lines
-from ssb.generate import Dataset, find_or_generate
+from ssb.data.generate import Dataset, find_or_generate
 from ssb.layouts import INDEXES, layouts
+from ssb.progress import progress_lines
 from ssb.queries import QUERIES
 from ssb.session import local_session
-from ssb.star import (
+from ssb.star_form.run import (
     SWITCH,
     Answer,
     define_views,

@@ -13,9 +13,7 @@ from pyspark.sql import SparkSession
 from skipindex import build_indexes
 from skipindex.errors import SkipIndexError
 from ssb import SsbError
-from ssb._progress import progress_lines
-from ssb._scale import Sizes
-from ssb.generate import (
+from ssb.data.generate import (
     DEFAULT_SEED,
     Dataset,
     Log,
@@ -23,13 +21,15 @@ from ssb.generate import (
     find_or_generate,
     generate,
 )
+from ssb.data.scale import Sizes
 from ssb.layouts import INDEXES, layouts
+from ssb.progress import progress_lines
 from ssb.queries import LOOKUPS, QUERIES
 from ssb.report import table_of, verdict_of
 from ssb.run import Outcome, run_layout
 from ssb.session import local_session
-from ssb.star import StarOutcome, fact_layouts, run_star
-from ssb.star_report import star_table_of, star_verdict_of
+from ssb.star_form.report import star_table_of, star_verdict_of
+from ssb.star_form.run import StarOutcome, fact_layouts, run_star
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

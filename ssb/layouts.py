@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.build.column_requests import Request
-from ssb.generate import Dataset, Log
+from ssb.data.generate import Dataset, Log
 
 CLUSTER_BY: Final = ("c_city", "s_city", "p_brand1", "lo_orderdate")
 CURVE: Final = "hilbert"

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation
 
 import skipindex as sx
-from ssb.generate import Log
+from ssb.data.generate import Log
 from ssb.queries import Query
 
 KINDS = {

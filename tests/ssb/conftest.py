@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from ssb.generate import Dataset, generate
+from ssb.data.generate import Dataset, generate
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import datetime as dt
 from collections import Counter
 from itertools import pairwise
 
-from ssb._calendar import SCHEMA, date_rows
+from ssb.data.calendar import SCHEMA, date_rows
 
 
 def test_calendar_of_the_generator() -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ssb import SsbError, generate
+from ssb import SsbError
 from ssb.__main__ import main
-from ssb._scale import Sizes
-from ssb.generate import TABLES, Dataset, find_dataset, find_or_generate
+from ssb.data import generate
+from ssb.data.generate import TABLES, Dataset, find_dataset, find_or_generate
+from ssb.data.scale import Sizes
 
 
 @pytest.mark.spark

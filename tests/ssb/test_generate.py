@@ -13,10 +13,10 @@ import pytest
 import xxhash
 from pyspark.sql import SparkSession
 
-from ssb import generate
-from ssb._lineorder import lineorder
-from ssb._scale import Sizes
-from ssb.generate import DEFAULT_SEED, TABLES, Dataset
+from ssb.data import generate
+from ssb.data.generate import DEFAULT_SEED, TABLES, Dataset
+from ssb.data.lineorder import lineorder
+from ssb.data.scale import Sizes
 
 DIMENSIONS = {
     "customer": ("lo_custkey", "c_custkey"),

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ssb.generate import Dataset, generate
+from ssb.data.generate import Dataset, generate
 from ssb.queries import LOOKUPS, QUERIES, exact_answers
 
 MODEL = {

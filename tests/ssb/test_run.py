@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from skipindex import build_indexes
 from skipindex.expressions import to_sql
 from skipindex.planner.sql.parser import parse
-from ssb.generate import Dataset
+from ssb.data.generate import Dataset
 from ssb.layouts import INDEXES, layouts
 from ssb.queries import LOOKUPS, QUERIES
 from ssb.report import table_of, verdict_of

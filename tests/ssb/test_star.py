@@ -9,17 +9,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from ssb.generate import Dataset
+from ssb.data.generate import Dataset
 from ssb.layouts import layouts
 from ssb.queries import QUERIES
-from ssb.star import (
+from ssb.star_form.report import star_table_of, star_verdict_of
+from ssb.star_form.run import (
     StarOutcome,
     define_views,
     fact_layouts,
     files_read,
     run_star,
 )
-from ssb.star_report import star_table_of, star_verdict_of
 
 OUTCOME = StarOutcome(
     query="Q", files=10, read=(10, 4), oracle=3, seconds=(1.0, 0.5), equal=True

@@ -11,8 +11,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation
 
-from ssb._dimensions import draw
-from ssb._scale import Sizes
+from ssb.data.dimensions import draw
+from ssb.data.scale import Sizes
 
 COLUMNS: Final = (
     "lo_orderkey", "lo_linenumber", "lo_custkey", "lo_partkey", "lo_suppkey",

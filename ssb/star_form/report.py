@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ssb.report import aligned
-from ssb.star import StarOutcome
+from ssb.star_form.run import StarOutcome
 
 _HEADS: Final = (
     *("query", "files", "plain", "pruned", "oracle", "s plain", "s pruned", "same"),

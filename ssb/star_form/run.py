@@ -24,8 +24,8 @@ import skipindex as sx
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.column_requests import Request
 from skipindex.storage.associated import AssociatedColumn
-from ssb._lineorder import COLUMNS
-from ssb.generate import Dataset, Log
+from ssb.data.generate import Dataset, Log
+from ssb.data.lineorder import COLUMNS
 from ssb.layouts import CLUSTER_BY, INDEXES
 from ssb.queries import DIMENSIONS, FACT, Query
 from ssb.run import matches_of

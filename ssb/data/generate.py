@@ -27,9 +27,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation
 
-from ssb import SsbError, _calendar, _dimensions
-from ssb._lineorder import lineorder
-from ssb._scale import Sizes
+from ssb import SsbError
+from ssb.data import calendar
+from ssb.data import dimensions as tables_of
+from ssb.data.lineorder import lineorder
+from ssb.data.scale import Sizes
 
 FORMAT_VERSION: Final = 1  # of the data; one more whenever a value changes
 # The smallest at which each of the 13 queries finds a row at scale 0.1.
@@ -251,14 +253,14 @@ def _write_tables(
         return spark.read.schema(frame.schema).parquet(str(folder / table))
 
     dimensions = {
-        "customer": _dimensions.customer(
+        "customer": tables_of.customer(
             tpch["customer"], tpch["nation"], n_rows=sizes.n_customers, seed=seed
         ),
-        "supplier": _dimensions.supplier(
+        "supplier": tables_of.supplier(
             tpch["supplier"], tpch["nation"], n_rows=sizes.n_suppliers, seed=seed
         ),
-        "part": _dimensions.part(tpch["part"], n_rows=sizes.n_parts, seed=seed),
-        "date": spark.createDataFrame(list(_calendar.date_rows()), _calendar.SCHEMA),
+        "part": tables_of.part(tpch["part"], n_rows=sizes.n_parts, seed=seed),
+        "date": spark.createDataFrame(list(calendar.date_rows()), calendar.SCHEMA),
     }
     written = {
         table: write(table, frame.coalesce(1).sortWithinPartitions(frame.columns[0]))

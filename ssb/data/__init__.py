@@ -1,0 +1,1 @@
+"""Real SSB data, made from TPC-H data."""

@@ -1,0 +1,1 @@
+"""The star form: unchanged SQL over five tables."""
