@@ -91,6 +91,18 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "--files", type=int, metavar="N",
         help="files of lineorder_flat (default: one for 60,000 rows, at least 10)",
     )  # fmt: skip
+    parser.add_argument(
+        "--memory", metavar="M",
+        help="heap of Spark, such as 6g (default: 4g, above scale 1 8g)",
+    )  # fmt: skip
+
+
+def heap_of(parsed: argparse.Namespace) -> str:
+    """The heap that was asked for, or one that fits the scale.
+
+    Above scale 1 the dimensions, which joins hold in memory, are large themselves.
+    """
+    return parsed.memory or ("4g" if parsed.scale <= 1 else "8g")
 
 
 def run_generate(parsed: argparse.Namespace) -> int:
@@ -104,7 +116,12 @@ def run_generate(parsed: argparse.Namespace) -> int:
     }
     check_request(parsed.out, **request)  # before the seconds that Spark takes
     log("starting Spark")
-    generate(parsed.out, **request, spark=local_session("ssb generate"), log=log)
+    generate(
+        parsed.out,
+        **request,
+        spark=local_session("ssb generate", memory=heap_of(parsed)),
+        log=log,
+    )
     return 0
 
 
@@ -117,7 +134,11 @@ def run_benchmark(parsed: argparse.Namespace) -> int:
     Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
     log = progress_lines()
     # One clock for both sides: the plan and the session that reads it.
-    spark = local_session("ssb run", conf={"spark.sql.session.timeZone": "UTC"})
+    spark = local_session(
+        "ssb run",
+        memory=heap_of(parsed),
+        conf={"spark.sql.session.timeZone": "UTC"},
+    )
     dataset = find_or_generate(
         parsed.out,
         scale=parsed.scale,
