@@ -298,4 +298,7 @@ def _committed(
         for cube in cubes_of(base.properties)
     ]
     manifest = with_moved(without_files(base.manifest, gone), moved)
-    return manifest, with_cubes(rewrites.to_properties(base.properties), cubes)
+    properties = with_cubes(rewrites.to_properties(base.properties), cubes)
+    if gone:  # what they replaced counts again, and the log does not name it
+        properties = replace(properties, exclusive=None)
+    return manifest, properties
