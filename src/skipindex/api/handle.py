@@ -267,12 +267,12 @@ def open_table(
             is opened with, as obstore calls it, such as ``access_key_id``, ``region``
             and ``endpoint``.  By default they come from the environment.  Workers get
             them; no message has their values.
-        trust: what says which files there are.  With ``"listing"`` every plan is right,
-            also if others write to the folder.  With ``"log"`` it is right as long as the
-            files change only through skipindex, and no file is listed: opening takes
-            as many requests for a million files as for ten.  The price: a file that
-            another writer adds is not seen, one that it overwrites may be skipped by
-            what was known of it, and one that it deletes is an error of the reader.
+        trust: what says which files there are.  With ``"listing"`` every plan is
+            right, also if others write to the folder.  With ``"log"`` it is right as
+            long as the files change only through skipindex, and none is listed: opening
+            takes as many requests for a million files as for ten.  The price: a file
+            that another writer adds is not seen, one that it overwrites may be skipped
+            by what was known of it, and one that it deletes is an error of the reader.
             The log must say that the table is written so (``write_table`` with
             ``exclusive=True``, or ``Table.declare_exclusive``).  Where a part of the
             log is damaged, or a vacuum is at work, the files are listed.

@@ -18,7 +18,8 @@ import numpy as np
 
 from skipindex.storage.file_system.file_info import Marks
 from skipindex.storage.file_system.names import published
-from skipindex.storage.manifest import Manifest, positions, taken
+from skipindex.storage.log.unchanged import rows_by_path
+from skipindex.storage.manifest import Manifest, taken
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import Rewrites
 
@@ -92,8 +93,7 @@ def _unexplained(
     """What has changed of the files and is not said to be ours; empty if nothing."""
     if manifest is base.manifest:
         return ""
-    before, after = (m.files["path"] for m in (base.manifest, manifest))
-    found = positions(after, before)
+    found = rows_by_path(base.manifest, manifest)
     new = taken(manifest.files, np.flatnonzero(found < 0))["path"].to_pylist()
     then, now = map(Rewrites.from_properties, (base.properties, properties))
     added = {file.path for one in now.replacements for file in one.new}
