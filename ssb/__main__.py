@@ -22,12 +22,13 @@ from ssb.data.generate import (
     generate,
 )
 from ssb.data.scale import Sizes
+from ssb.grid.command import add_grid, add_report
 from ssb.layouts import INDEXES, layouts
 from ssb.progress import progress_lines
 from ssb.queries import LOOKUPS, QUERIES
-from ssb.report import table_of, verdict_of
+from ssb.report.text import BuildCost, gain_of, table_of, verdict_of
 from ssb.run import Outcome, run_layout
-from ssb.session import local_session
+from ssb.session import heap_of, local_session
 from ssb.star_form.report import star_table_of, star_verdict_of
 from ssb.star_form.run import StarOutcome, fact_layouts, run_star
 
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_generate(commands)
     add_run(commands)
+    add_grid(commands)
+    add_report(commands)
     parsed = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = parsed.command
     try:
@@ -97,14 +100,6 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def heap_of(parsed: argparse.Namespace) -> str:
-    """The heap that was asked for, or one that fits the scale.
-
-    Above scale 1 the dimensions, which joins hold in memory, are large themselves.
-    """
-    return parsed.memory or ("4g" if parsed.scale <= 1 else "8g")
-
-
 def run_generate(parsed: argparse.Namespace) -> int:
     """Generate the data, with progress on standard error."""
     log = progress_lines()
@@ -119,7 +114,9 @@ def run_generate(parsed: argparse.Namespace) -> int:
     generate(
         parsed.out,
         **request,
-        spark=local_session("ssb generate", memory=heap_of(parsed)),
+        spark=local_session(
+            "ssb generate", memory=parsed.memory or heap_of(parsed.scale)
+        ),
         log=log,
     )
     return 0
@@ -136,7 +133,7 @@ def run_benchmark(parsed: argparse.Namespace) -> int:
     # One clock for both sides: the plan and the session that reads it.
     spark = local_session(
         "ssb run",
-        memory=heap_of(parsed),
+        memory=parsed.memory or heap_of(parsed.scale),
         conf={"spark.sql.session.timeZone": "UTC"},
     )
     dataset = find_or_generate(
@@ -153,19 +150,26 @@ def run_benchmark(parsed: argparse.Namespace) -> int:
 
 def run_flat(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) -> int:
     """Run the flat form; 0 if all is right and tight."""
-    outcomes: list[Outcome] = []
+    outcomes: dict[str, list[Outcome]] = {}
+    costs: dict[str, BuildCost] = {}
     reports = []
     for name, plain in layouts(dataset, spark, log=log).items():
         log(f"indexing the {name} layout")
         built = build_indexes(plain, INDEXES, spark=spark)
         log(str(built))
-        found = run_layout(
-            spark, built.table, (*QUERIES, *LOOKUPS), repeat=repeat, log=log
+        table = built.table
+        costs[name] = BuildCost(
+            seconds=built.seconds if built.files else 0.0,
+            n_bytes=sum(info.n_bytes for info in table.indexes),
+            data_bytes=int(table.sizes.sum()),
         )
-        outcomes += found
-        reports.append(table_of(name, found))
-    print("\n\n".join([*reports, verdict_of(outcomes)]))
-    return 0 if all(o.is_right and o.is_tight for o in outcomes) else 1
+        outcomes[name] = run_layout(
+            spark, table, (*QUERIES, *LOOKUPS), repeat=repeat, log=log
+        )
+        reports.append(table_of(name, outcomes[name]))
+    found = [outcome for each in outcomes.values() for outcome in each]
+    print("\n\n".join([*reports, verdict_of(found), gain_of(outcomes, costs)]))
+    return 0 if all(o.is_right and o.is_tight for o in found) else 1
 
 
 def run_star_form(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) -> int:
