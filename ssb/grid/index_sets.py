@@ -11,6 +11,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 import skipindex as sx
+from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.column_requests import Request
 from skipindex.build.wanted import SpecLike
@@ -36,6 +37,7 @@ class IndexSet:
         specs: that every column gets, as far as its type can have them.
         advised: the advisor chooses them, under its cap.
         knows_queries: and it is told the 13 queries.
+        cap: of the advisor, as a part of the data; None is its own.
         best: the kinds that ``make ssb`` uses, where it names the column.
     """
 
@@ -44,6 +46,7 @@ class IndexSet:
     specs: tuple[SpecLike, ...] = ()
     advised: bool = False
     knows_queries: bool = False
+    cap: float | None = None
     best: bool = False
 
     def request(self, columns: Mapping[str, Domain]) -> Request:
@@ -105,6 +108,16 @@ INDEX_SETS: Final[Mapping[str, IndexSet]] = {
             advised=True,
             knows_queries=True,
         ),
+        *(
+            IndexSet(
+                f"{CAPPED}-{100 * cap:.0f}",
+                f"chosen for the 13 queries under a cap of {cap:.0%} of the data",
+                advised=True,
+                knows_queries=True,
+                cap=cap,
+            )
+            for cap in (0.05, 0.2, 0.4)
+        ),
     )
 }
 """All sets by name, in the order of the report."""
@@ -132,8 +145,13 @@ def build(
     began = time.perf_counter()
     if indexes.advised:
         asked = [query.where for query in QUERIES] if indexes.knows_queries else None
+        cap = MAX_BYTES_RATIO if indexes.cap is None else indexes.cap
         report = sx.build_indexes(
-            path, columns=list(columns), queries=asked, spark=spark
+            path,
+            columns=list(columns),
+            queries=asked,
+            max_bytes_ratio=cap,
+            spark=spark,
         )
     else:
         report = sx.build_indexes(

@@ -18,6 +18,8 @@ from ssb.layouts import CLUSTER_BY
 from ssb.queries import FACT, QUERIES
 from ssb.star_form.run import ATTRIBUTES, attribute
 
+GENERATED: Final = "generated"
+"""The layout that all others are made of."""
 SMALLER: Final = 10
 """Times as many files as other layouts have: the data as they come in."""
 STATISTICS_ALONE: Final = {"*": "minmax"}
@@ -57,7 +59,7 @@ def grid_layouts() -> Mapping[str, Layout]:
     """All layouts by name, in the order of the report."""
     found = [
         Layout(
-            "generated",
+            GENERATED,
             f"in the order of generation, in {SMALLER} times as many files",
             _small_files,
         ),

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from ssb.grid.index_sets import CAPPED, FULL, NONE
+from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS, NONE
 from ssb.grid.truth import MAP_COLUMNS
 from ssb.report.results import Results, Timing, kept, warm_ms
 
@@ -26,6 +26,14 @@ COLOURS: Final = (
     *("#D55E00", "#56B4E9", "#000000", "#8C8C8C"),
 )
 MARKERS: Final = "osD^vPX*<>"
+
+
+def look_of(indexes: str) -> tuple[str, str]:
+    """The colour and the marker of a set of indexes, the same in all pictures."""
+    place = list(INDEX_SETS).index(indexes)
+    return COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+
+
 _STYLE: Final[dict[Any, Any]] = {
     "axes.edgecolor": "#555555",
     "axes.grid": True,
@@ -85,7 +93,8 @@ def kept_by_layout(results: Results) -> str:
         for i, (indexes, values) in enumerate(series.items()):
             places = [n + (i - (len(sets) - 1) / 2) * width for n in range(len(names))]
             heights = [0.0 if value is None else value for value in values]
-            axes.bar(places, heights, width * 0.92, label=indexes, color=COLOURS[i])
+            colour, _ = look_of(indexes)
+            axes.bar(places, heights, width * 0.92, label=indexes, color=colour)
         for found, label, colour, line in (
             (oracle, "oracle", "#000000", "-"),
             (ideal, "ideal", "#D55E00", ":"),
@@ -119,11 +128,12 @@ def planning_time(results: Results) -> str:
     with _style():
         figure = Figure(figsize=(_WIDTH, 3.6))
         axes = figure.add_subplot()
-        for i, indexes in enumerate(name for name in results.sets if name in points):
+        for indexes in filter(points.__contains__, results.sets):
             found = sorted(points[indexes])
+            colour, marker = look_of(indexes)
             axes.plot(
                 *zip(*found, strict=True), ls="", label=indexes, ms=5,
-                marker=MARKERS[i % len(MARKERS)], color=COLOURS[i % len(COLOURS)],
+                marker=marker, color=colour,
             )  # fmt: skip
         for (label, found), style in zip(studied.items(), ("--", "-"), strict=False):
             axes.plot(
@@ -182,10 +192,11 @@ def pareto(results: Results) -> str:
             layout = results.layouts[name]
             cells = [cell for cell in results.cells_of(name) if cell.figures]
             points = [(100 * cell.share, float(kept(cell))) for cell in cells]
-            for i, (cell, point) in enumerate(zip(cells, points, strict=True)):
+            for cell, point in zip(cells, points, strict=True):
+                colour, marker = look_of(cell.indexes)
                 axes.plot(
-                    *point, ls="", marker=MARKERS[i % len(MARKERS)], ms=6,
-                    color=COLOURS[i % len(COLOURS)], label=cell.indexes,
+                    *point, ls="", marker=marker, ms=6, color=colour,
+                    label=cell.indexes,
                 )  # fmt: skip
             best = front(points)
             axes.step(*zip(*best, strict=True), where="post", color="#555555", lw=0.8)
@@ -199,7 +210,11 @@ def pareto(results: Results) -> str:
             axes.set_xlabel("size of the indexes (% of the data)")
             axes.set_ylabel("files kept, all queries")
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-            axes.legend(fontsize=6.5, ncols=2)
+        shown: dict[str, Any] = {}
+        for axes in figure.axes:
+            handles, labels = axes.get_legend_handles_labels()
+            shown |= dict(zip(labels, handles, strict=True))
+        figure.legend(shown.values(), shown, loc="outside lower center", ncols=5)
         return svg(figure)
 
 

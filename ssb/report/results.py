@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ssb import SsbError
 from ssb.grid.index_sets import FULL, INDEX_SETS, NONE
-from ssb.grid.layouts import grid_layouts
+from ssb.grid.layouts import GENERATED, grid_layouts
 from ssb.grid.records import (
     RECORDS,
     CellRecord,
@@ -207,7 +207,7 @@ def gains(results: Results) -> list[tuple[str, str, float, float, float]]:
     Each is layout, indexes, seconds before, seconds after, and the geometric mean of
     the gains, over the 13 queries; empty where the generated layout was not timed.
     """
-    before = next((c.timed for c in results.cells_of("generated") if c.timed), ())
+    before = next((c.timed for c in results.cells_of(GENERATED) if c.timed), ())
     old = {t.query: median(t.plain) for t in before if t.query.startswith("Q")}
     found = []
     for (layout, indexes), cell in results.cells.items():

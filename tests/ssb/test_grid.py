@@ -12,11 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skipindex.expressions.domain import domain_of
+from skipindex.layout.workload.workload import METHODS
 from ssb import SsbError
+from ssb.__main__ import main
 from ssb.data.generate import Dataset
-from ssb.grid.cells import GridRun, run_layout_cells
+from ssb.grid.cells import GridRun, run_layout_cells, sets_of
 from ssb.grid.command import problems, run_all
-from ssb.grid.index_sets import FULL, INDEX_SETS, NONE
+from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS, NONE
 from ssb.grid.layouts import grid_layouts
 from ssb.grid.progress import Progress
 from ssb.grid.records import (
@@ -273,3 +275,49 @@ def test_the_report_of_a_small_grid(run: GridRun, tmp_path: Path) -> None:
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SsbError, match="'python -m ssb grid' has written"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--layouts", "hilbert,sorted"], "no layout is named 'sorted': accepted is"),
+        (["--indexes", "btree"], "no set of indexes is named 'btree': accepted is"),
+        (["--timed", "hilbert"], "no cell is named 'hilbert': accepted is a layout"),
+        (["--rounds", "0"], "cannot run queries 0 times: accepted is 1 or more"),
+        (["--scale", "0"], "no SSB data at scale 0.0: accepted is"),
+    ],
+)
+def test_impossible_runs_are_refused_before_spark_starts(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+) -> None:
+    out = tmp_path / "data"
+    assert main(["grid", "--out", str(out), *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_report_of_nothing_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    assert main(["report", "--results", str(tmp_path)]) == 2
+    assert "no results in" in capsys.readouterr().err
+
+
+def test_layouts_that_come_later_are_found_by_their_method() -> None:
+    others = [name for name in METHODS if name != "best"]
+    named = {f"workload-{method}" for method in others}
+    assert named <= set(grid_layouts())
+    star = [layout.name for layout in grid_layouts().values() if layout.star]
+    assert star == ["associated"]
+
+
+def test_associated_columns_have_every_set_but_the_advisors() -> None:
+    associated = grid_layouts()["associated"]
+    every = {one.name for one in sets_of(associated, every=True)}
+    assert every == {one.name for one in INDEX_SETS.values() if not one.advised}
+    few = [one.name for one in sets_of(grid_layouts()["linear"], every=False)]
+    assert few == [NONE, "minmax", "bloom", FULL, CAPPED]
