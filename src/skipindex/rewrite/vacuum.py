@@ -28,6 +28,7 @@ from skipindex.storage.file_system.names import (
     is_hidden_copy,
     is_own_garbage,
     is_temporary,
+    run_of,
 )
 from skipindex.storage.log import (
     Snapshot,
@@ -41,6 +42,7 @@ from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import (
     is_record,
+    outcome_of,
     outcome_path,
     read_publications,
     record_path,
@@ -208,13 +210,16 @@ class _Run:
         needed |= self._live()
         needed |= _heeded(self._location, self._snapshot, listing)
         others = _Others(self._location, folders)
+        # The names under which appended files were hidden are in no trash.
+        ended = {outcome_of(file.path): file.mtime for file in listing}
+        ended.pop("", None)
         swept = [
             file
             for file in listing
             if file.path not in needed
-            and not others.may_own(file.path)
+            and (run_of(file.path) in ended or not others.may_own(file.path))
             and (
-                file.mtime <= cutoff * NS
+                ended.get(run_of(file.path), file.mtime) <= cutoff * NS
                 if is_own_garbage(file.path)
                 else (file.mtime <= young * NS and is_commit(file.path))
                 or (file.mtime <= young_record * NS and is_record(file.path))
