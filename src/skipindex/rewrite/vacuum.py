@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
 
 from skipindex.errors import IndexVersionError, TableError
+from skipindex.rewrite.expiry import LOG_AGE, retention_of
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
@@ -55,12 +55,6 @@ from skipindex.table import (
     unlike_log,
 )
 
-RETENTION: Final = timedelta(days=7)
-
-_LOG_AGE: Final = 3600.0
-"""Seconds.  The number of a commit is free again once its file is deleted, so a
-writer who takes longer than this between two steps could take it for the next."""
-
 
 @dataclass(frozen=True, slots=True)
 class VacuumReport:
@@ -92,12 +86,12 @@ class VacuumReport:
 def vacuum(
     table: TableState | Location | str | os.PathLike[str],
     *,
-    retention: timedelta = RETENTION,
+    retention: timedelta | None = None,
     dry_run: bool = False,
     purge: bool = False,
 ) -> VacuumReport:
     """See ``Table.vacuum``."""
-    if retention < timedelta(0):
+    if retention is not None and retention < timedelta(0):
         raise TableError(f"cannot keep files for {retention} (expected 0 or more)")
     location = table.location if isinstance(table, TableState) else location_of(table)
     check_folder(location)
@@ -106,7 +100,7 @@ def vacuum(
     if purge:
         retention = timedelta(0)
     given_up: list[str] = []
-    run = _Run(location, retention.total_seconds())
+    run = _Run(location, retention)
     if not dry_run:
         run.publisher.run()
         run.compare()
@@ -139,10 +133,12 @@ def _newest(location: Location) -> Snapshot:
 class _Run:
     """One vacuum."""
 
-    def __init__(self, location: Location, keep: float) -> None:
+    def __init__(self, location: Location, retention: timedelta | None) -> None:
         self._location = location
-        self._keep = keep
         self._snapshot = _newest(location)
+        if retention is None:
+            retention = retention_of(self._snapshot.properties)
+        self._keep = keep = retention.total_seconds()
         warn_of_damage(self._snapshot)
         self._cutoff = time.time() - keep
         self.publisher = Publisher(location, self._cutoff, self._delete)
@@ -199,7 +195,7 @@ class _Run:
         if self._snapshot.damaged is not None or self._snapshot.lost:
             return
         cutoff = time.time() - self._keep
-        young = time.time() - max(self._keep, _LOG_AGE)
+        young = time.time() - max(self._keep, LOG_AGE)
         # A record names data files, and no reader asks for one that is not heeded.
         young_record = cutoff if purge else young
         listing = list(self._location.list_own())
