@@ -1,5 +1,9 @@
 """What a commit costs: ``python -m benchmarks.commits [--files N] [--appends N]``.
 
+With ``--tables`` the appends are those of a table that is opened from its log: rows are
+written and indexed, committed under hidden names, published, and the table is opened
+and planned again.  The files that were there before are nowhere but in the log.
+
 A log of synthetic statistics and packs, to which files are appended one after another.
 A read after each hundredth append is compared with what was appended.  Printed are CPU
 seconds and bytes of the first and last appends, and the space that they take before
@@ -16,17 +20,24 @@ import tempfile
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+import skipindex as sx
 from benchmarks._report import Measure, show
+from skipindex.build.builder import index_files
+from skipindex.build.runners import LocalRunner
 from skipindex.expressions.domain import Domain
+from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.blobs import PackInfo
-from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import FOLDER, LOG, MANIFESTS
 from skipindex.storage.log import Snapshot, commit, read_snapshot
+from skipindex.storage.log.exclusive import DECLARED
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.storage.pack import BlobEntry, BlobMeta
 from skipindex.storage.properties import TableProperties
@@ -131,6 +142,101 @@ def is_right(found: Manifest, n_files: int, n_appends: int) -> bool:
     )
 
 
+NEW: Final = 10**15
+"""Values from here on are in appended files alone."""
+
+
+def columns_of(i: int) -> dict[str, list[object]]:
+    """The two rows of append ``i``."""
+    return {
+        **{f"n{k}": [NEW + i, NEW + i] for k in range(N_NUMBERS)},
+        **{f"s{k}": [f"new-{i:013}"] * 2 for k in range(N_TEXTS)},
+    }
+
+
+def grown(table: sx.Table, i: int) -> sx.Table:
+    """The table with one more file, as ``skipindex.append`` adds it, without Spark."""
+    root, opened = Path(table.location.root), table.refresh()
+
+    def write(staged: str) -> int:
+        folder = root / staged / f"day={i % 1000}"
+        folder.mkdir(parents=True)
+        name = "part-00000-x.c000.snappy.parquet"
+        pq.write_table(pa.table(columns_of(i)), folder / name)
+        return 2
+
+    def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
+        request = {"*": "minmax", "n0": ["bitmap"]}
+        made = index_files(opened.over(files), request, runner=LocalRunner(1))
+        return made, TableProperties()
+
+    arrive(
+        table.location,
+        SaveMode.APPEND,
+        write=write,
+        index=index,
+        known=opened.snapshot,
+    )
+    return opened.refresh()
+
+
+def is_planned(table: sx.Table, i: int) -> bool:
+    """Whether plans find the file of append ``i``, and no other, and none too much."""
+    one = table.plan(f"n0 = {NEW + i}").paths
+    text = table.plan(f"s1 = 'new-{i:013}'").paths
+    return len(one) == 1 and one == text and f"day={i % 1000}/" in one[0]
+
+
+def measure_tables(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
+    """Append files by the path that users take, but for Spark."""
+    location = Location(str(folder))
+    base = files_of(0, n_files)
+    first = folder / base.files["path"][0].as_py()
+    first.parent.mkdir(parents=True)
+    pq.write_table(pa.table(columns_of(0)), first)  # what the columns are taken from
+    mark = TableProperties(layout={"cluster_by": []}, exclusive=DECLARED)
+    commit(location, lambda _: (base, mark), operation="build")
+    whole = _space(folder)
+    table = sx.open_table(folder, trust="log")
+    seconds, n_segments, wrong = [], [], 0
+    sizes = [_space(folder)]
+    for i in range(n_appends):
+        began = _cpu()
+        table = grown(table, i)
+        seconds.append(_cpu() - began)
+        n_segments.append(len(table.snapshot.segments))
+        if (i + 1) % 100 == 0 or i + 1 == n_appends:
+            again = sx.open_table(folder, trust="log")
+            wrong += len(again) != n_files + i + 1 or again.notes != ()
+            wrong += sum(not is_planned(again, k) for k in range(0, i + 1, 37))
+            wrong += len(again.plan(f"n3 >= {NEW}").paths) != i + 1
+            sizes.append(_space(folder))
+    some = min(100, max(1, n_appends // 2))
+    firsts, lasts = (float(np.median(x)) for x in (seconds[:some], seconds[-some:]))
+    newest = max((folder / LOG).iterdir()).stat().st_size
+    began = _cpu()
+    sx.open_table(folder, trust="log")
+    cold = _cpu() - began
+    per_append = (sizes[-1] - whole) / n_appends
+    return [
+        Measure(what="first appends, CPU each", figure=1e3 * firsts, unit="ms"),
+        Measure(
+            what="last appends, CPU each",
+            figure=1e3 * lasts,
+            unit="ms",
+            limit=2e3 * firsts,
+            note="twice the first",
+        ),
+        Measure(what="dearest append, CPU", figure=1e3 * max(seconds), unit="ms"),
+        Measure(what="log before, bytes", figure=whole / 1e6, unit="MB"),
+        Measure(what="an append, bytes", figure=per_append / 1e3, unit="kB"),
+        Measure(what="newest commit, bytes", figure=newest / 1e3, unit="kB"),
+        Measure(what="most segments", figure=max(n_segments)),
+        Measure(what="open, CPU", figure=1e3 * cold, unit="ms"),
+        Measure(what="plans that were wrong", figure=wrong, limit=0),
+    ]
+
+
 def _cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
@@ -220,11 +326,13 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--appends", type=int, default=1000)
+    parser.add_argument("--tables", action="store_true", help="opened from their log")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as work:
         table = Path(work) / "table"
         (table / FOLDER).mkdir(parents=True)
-        found = measure(table, given.files, given.appends)
+        run = measure_tables if given.tables else measure
+        found = run(table, given.files, given.appends)
     show(f"{given.appends} appends to {given.files} files", found)
 
 

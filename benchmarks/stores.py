@@ -2,8 +2,8 @@
 
 A table of small files lies on moto's S3 server of this machine, behind a proxy that
 delays every request.  For each condition the table is opened and planned with nothing
-in memory.  Printed are the answers that were waited for, one after another, the
-requests, the bytes and the time.
+in memory: by a listing, and from the log.  Printed are the answers that were waited
+for, one after another, the requests, the bytes and the time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -24,9 +25,11 @@ from benchmarks.proxy import Request, proxy, round_trips
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.uris import StorageOptions
+from skipindex.table import Trust
 from ssb.report import aligned
 
 ROWS: Final = 200
+TRUSTS: Final[tuple[Trust, ...]] = ("listing", "log")
 N_KEYS: Final = 1_000_000
 INDEXES: Final = {"key": ["bitmap"], "day": ["bitmap"], "city": ["bloom"]}
 CONDITIONS: Final = (
@@ -62,7 +65,8 @@ def fill(uri: str, options: StorageOptions, n_files: int) -> dict[str, str]:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(n_files)))
-    sx.build_indexes(uri, INDEXES, workers=1, storage_options=options)
+    report = sx.build_indexes(uri, INDEXES, workers=1, storage_options=options)
+    report.table.declare_exclusive()
     row = pq.read_table(pa.BufferReader(file_of(n_files // 2))).slice(7, 1).to_pylist()
     return {name: str(value) for name, value in row[0].items()}
 
@@ -85,12 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         uri = f"s3://{server.new_bucket()}/t"
         values = fill(uri, server.options, args.files)
         options = {**server.options, "endpoint": slow.endpoint}
-        for what, text in CONDITIONS:
+        for (what, text), trust in product(CONDITIONS, TRUSTS):
             condition = text.format(**values)
             slow.taken()
             began = time.perf_counter()
             with CacheSession() as session:
-                table = sx.open_table(uri, storage_options=options)
+                table = sx.open_table(uri, storage_options=options, trust=trust)
                 plan = table.plan(condition, session=session)
             seconds = time.perf_counter() - began
             requests: list[Request] = slow.taken()
@@ -102,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 sum(one.n_bytes for one in requests),
                 round(1000 * seconds),
             ]
-            rows.append(line(what, condition, figures))
+            rows.append(line(f"{what}, {trust}", condition, figures))
     print(f"{args.files:,} files, {1000 * args.delay:.0f} ms a request, nothing cached")
     print("\n".join(aligned(rows)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.commits import files_of, is_right, measure
+from benchmarks.commits import files_of, is_right, measure, measure_tables
 from skipindex.storage.manifest import Manifest
 
 
@@ -13,6 +13,15 @@ def test_appends_are_small_and_read_rightly(tmp_path: Path) -> None:
     assert found["reads that were wrong"] == 0
     assert found["last appends, bytes each"] / 1e3 < found["first build, bytes"] / 10
     assert found["segments after a vacuum"] < 2 * found["first build, bytes"]
+    assert found["most segments"] == 9
+
+
+def test_tables_that_are_opened_from_their_log_are_planned_rightly(
+    tmp_path: Path,
+) -> None:
+    found = {one.what: one.figure for one in measure_tables(tmp_path, 500, 9)}
+    assert found["plans that were wrong"] == 0
+    assert found["newest commit, bytes"] < 4
     assert found["most segments"] == 9
 
 

@@ -56,13 +56,13 @@ from skipindex.rewrite.sql_statements import Optimize, Vacuum, parse_statement
                 None,
             ),
         ),
-        ("VACUUM '/t'", Vacuum("/t", timedelta(days=7), dry_run=False)),
+        ("VACUUM '/t'", Vacuum("/t", None, dry_run=False)),
         ("vacuum '/t' retain 0 hours", Vacuum("/t", timedelta(0), dry_run=False)),
         (
             "VACUUM '/t' RETAIN 1.5 HOURS DRY RUN",
             Vacuum("/t", timedelta(minutes=90), dry_run=True),
         ),
-        ("VACUUM '/it''s' DRY RUN", Vacuum("/it's", timedelta(7), dry_run=True)),
+        ("VACUUM '/it''s' DRY RUN", Vacuum("/it's", None, dry_run=True)),
     ],
     ids=str,
 )

@@ -23,9 +23,10 @@ from skipindex.expressions import Predicate
 from skipindex.layout.workload.workload import Workload
 from skipindex.planner.engine import engine_type
 from skipindex.planner.stages.derived_partitions import derivation
+from skipindex.rewrite.expiry import retention_record
 from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport
 from skipindex.rewrite.selection.target import CUBE_SIZE
-from skipindex.rewrite.vacuum import RETENTION, VacuumReport, vacuum
+from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.log.exclusive import DECLARED
@@ -122,6 +123,35 @@ class Table(IndexedTable):
         commit(self.location, change, operation="set_exclusive")
         return told(Table, "declaration", self.refresh())
 
+    def declare_retention(self, retention: timedelta | None) -> Table:
+        """Record how long the table keeps what is superseded, for readers who need it.
+
+        ``vacuum`` goes by it.  Of old commits and indexes, appends delete what is over
+        too, at every 64th commit, without listing the data.  A reader who opened the
+        table before that reads files whose indexes are gone whole, so its rows are
+        right, and one who asks for a commit that is gone gets an error.
+
+        Args:
+            retention: 0 keeps the newest commit, and those of the last hour; None is
+                the default of 7 days.
+
+        Raises:
+            TableError: the retention is negative or longer than a century.
+
+        >>> from datetime import timedelta
+        >>> day = table.declare_retention(timedelta(days=1))
+        >>> day.snapshot.properties.retention
+        {'seconds': 86400.0}
+        >>> day.declare_retention(None).snapshot.properties.retention
+        """
+        record = retention_record(retention)
+
+        def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            return base.manifest, replace(base.properties, retention=record)
+
+        commit(self.location, change, operation="set_retention")
+        return told(Table, "declaration", self.refresh())
+
     def optimize(
         self,
         spark: SparkSession,
@@ -202,7 +232,7 @@ class Table(IndexedTable):
     def vacuum(
         self,
         *,
-        retention: timedelta = RETENTION,
+        retention: timedelta | None = None,
         dry_run: bool = False,
         purge: bool = False,
     ) -> VacuumReport:
@@ -218,8 +248,9 @@ class Table(IndexedTable):
         files are published may see rows twice.
 
         Args:
-            retention: how long readers may hold on to a table that they have opened.
-                Below the duration of the longest query or write, those may fail.
+            retention: how long readers may hold on to a table that they have opened;
+                None is what ``declare_retention`` has recorded, or 7 days.  Below the
+                duration of the longest query or write, those may fail.
             dry_run: only tell what would be published and deleted.
             purge: leave no value and no path of data that is gone: packs that hold
                 more than what is in use are written anew, and nothing stays for

@@ -24,7 +24,13 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from skipindex.errors import CommitConflictError, CorruptIndexError, TableError
+from skipindex.errors import (
+    CommitConflictError,
+    CorruptIndexError,
+    SkipIndexError,
+    TableError,
+)
+from skipindex.rewrite.expiry import expire_now_and_then
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.selection.eligible_files import row_counts
 from skipindex.rewrite.staging import delete_files, hide_staged
@@ -104,6 +110,7 @@ def arrive(
             arrival, known = _committed(location, mode, run, files, news, known)
             done = True
             _publish(location, arrival, mode, known)
+            _expire(location, known)
     except BaseException:
         # Once an overwrite is committed, the old rows may be gone.
         if not (done and mode is SaveMode.OVERWRITE):
@@ -249,6 +256,17 @@ def _publish(
         warnings.warn(
             f"rows are committed to {location.full('')!r}, but readers who list the "
             f"folder do not see all of them before the next vacuum: {error}",
+            stacklevel=4,
+        )
+
+
+def _expire(location: Location, snapshot: Snapshot) -> None:
+    """Delete old history; the rows are there, so an error of it is a warning."""
+    try:
+        expire_now_and_then(location, snapshot)
+    except (SkipIndexError, OSError) as error:
+        warnings.warn(
+            f"old commits of {location.full('')!r} stay until the next vacuum: {error}",
             stacklevel=4,
         )
 

@@ -123,6 +123,9 @@ class Publisher:
     def finish(self, name: str) -> None:
         """Bring one publication to its end, which the log says has begun.
 
+        The hidden names are in no trash, which would grow with every append: vacuum
+        deletes them the retention after the outcome was written.
+
         Raises:
             CommitConflictError: a vacuum has done it meanwhile.
         """
@@ -134,7 +137,7 @@ class Publisher:
             raise TableError(f"{mine[0].new[0].path!r} cannot get its visible name")
         commit(
             self.location,
-            lambda base: self._shown(base, mine),
+            lambda base: self._shown(base, mine, trash=False),
             operation="publish",
             known=self.known,
         )
@@ -281,15 +284,16 @@ class Publisher:
                 self.delete([target])
 
     def _shown(
-        self, base: Snapshot, done: Sequence[Replacement]
+        self, base: Snapshot, done: Sequence[Replacement], *, trash: bool = True
     ) -> tuple[Manifest, TableProperties]:
         rewrites = base.rewrites
         ended = [r for r in done if r in rewrites.replacements]
         if not ended:
             raise CommitConflictError("vacuum: another vacuum was faster")
         places = {f.path: self._places.get(f.path) for r in ended for f in r.new}
+        left = rewrites.without_replacements(ended, now=time.time())
         return _committed(
-            base, rewrites.without_replacements(ended, now=time.time()), places
+            base, left if trash else replace(left, trash=rewrites.trash), places
         )
 
 

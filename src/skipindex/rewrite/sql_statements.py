@@ -29,7 +29,6 @@ from skipindex.planner.sql.tokens import (
     tokenize,
 )
 from skipindex.rewrite.optimize import OptimizeOptions
-from skipindex.rewrite.vacuum import RETENTION
 
 _CLAUSES: Final = {("ZORDER", "BY"), ("CLUSTER", "BY"), ("IN", "PLACE")}
 
@@ -48,7 +47,7 @@ class Vacuum:
     """A VACUUM statement."""
 
     path: str
-    retention: timedelta
+    retention: timedelta | None
     dry_run: bool
 
 
@@ -112,7 +111,7 @@ class _Reader:
     def vacuum(self) -> Vacuum:
         """What follows VACUUM."""
         path = self._path()
-        retention = RETENTION
+        retention: timedelta | None = None
         if self.takes("RETAIN"):
             try:
                 retention = timedelta(hours=float(self._next.text))

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
 
 from skipindex.errors import IndexVersionError, TableError
+from skipindex.rewrite.expiry import LOG_AGE, retention_of
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
@@ -28,6 +28,7 @@ from skipindex.storage.file_system.names import (
     is_hidden_copy,
     is_own_garbage,
     is_temporary,
+    run_of,
 )
 from skipindex.storage.log import (
     Snapshot,
@@ -41,6 +42,7 @@ from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import (
     is_record,
+    outcome_of,
     outcome_path,
     read_publications,
     record_path,
@@ -52,12 +54,6 @@ from skipindex.table import (
     open_state,
     unlike_log,
 )
-
-RETENTION: Final = timedelta(days=7)
-
-_LOG_AGE: Final = 3600.0
-"""Seconds.  The number of a commit is free again once its file is deleted, so a
-writer who takes longer than this between two steps could take it for the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +86,12 @@ class VacuumReport:
 def vacuum(
     table: TableState | Location | str | os.PathLike[str],
     *,
-    retention: timedelta = RETENTION,
+    retention: timedelta | None = None,
     dry_run: bool = False,
     purge: bool = False,
 ) -> VacuumReport:
     """See ``Table.vacuum``."""
-    if retention < timedelta(0):
+    if retention is not None and retention < timedelta(0):
         raise TableError(f"cannot keep files for {retention} (expected 0 or more)")
     location = table.location if isinstance(table, TableState) else location_of(table)
     check_folder(location)
@@ -104,7 +100,7 @@ def vacuum(
     if purge:
         retention = timedelta(0)
     given_up: list[str] = []
-    run = _Run(location, retention.total_seconds())
+    run = _Run(location, retention)
     if not dry_run:
         run.publisher.run()
         run.compare()
@@ -137,10 +133,12 @@ def _newest(location: Location) -> Snapshot:
 class _Run:
     """One vacuum."""
 
-    def __init__(self, location: Location, keep: float) -> None:
+    def __init__(self, location: Location, retention: timedelta | None) -> None:
         self._location = location
-        self._keep = keep
         self._snapshot = _newest(location)
+        if retention is None:
+            retention = retention_of(self._snapshot.properties)
+        self._keep = keep = retention.total_seconds()
         warn_of_damage(self._snapshot)
         self._cutoff = time.time() - keep
         self.publisher = Publisher(location, self._cutoff, self._delete)
@@ -197,7 +195,7 @@ class _Run:
         if self._snapshot.damaged is not None or self._snapshot.lost:
             return
         cutoff = time.time() - self._keep
-        young = time.time() - max(self._keep, _LOG_AGE)
+        young = time.time() - max(self._keep, LOG_AGE)
         # A record names data files, and no reader asks for one that is not heeded.
         young_record = cutoff if purge else young
         listing = list(self._location.list_own())
@@ -208,13 +206,16 @@ class _Run:
         needed |= self._live()
         needed |= _heeded(self._location, self._snapshot, listing)
         others = _Others(self._location, folders)
+        # The names under which appended files were hidden are in no trash.
+        ended = {outcome_of(file.path): file.mtime for file in listing}
+        ended.pop("", None)
         swept = [
             file
             for file in listing
             if file.path not in needed
-            and not others.may_own(file.path)
+            and (run_of(file.path) in ended or not others.may_own(file.path))
             and (
-                file.mtime <= cutoff * NS
+                ended.get(run_of(file.path), file.mtime) <= cutoff * NS
                 if is_own_garbage(file.path)
                 else (file.mtime <= young * NS and is_commit(file.path))
                 or (file.mtime <= young_record * NS and is_record(file.path))

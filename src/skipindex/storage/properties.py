@@ -40,6 +40,7 @@ class TableProperties:
         cubes: files that were clustered together.
         rewrites: what ``Rewrites.from_properties`` reads.
         exclusive: that the log names all files (``storage.log.exclusive``).
+        retention: how long superseded history is kept, in seconds.
         others: properties of other versions of this library.
     """
 
@@ -51,6 +52,7 @@ class TableProperties:
     cubes: Sequence[Mapping[str, Any]] | None = None
     rewrites: Mapping[str, Any] | None = None
     exclusive: Mapping[str, Any] | None = None
+    retention: Mapping[str, Any] | None = None
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -238,6 +240,10 @@ def _check_exclusive(value: Any) -> None:
     whole(value.get("commit"))
 
 
+def _check_retention(value: Any) -> None:
+    _seconds(value.get("seconds"))
+
+
 def _check_object(value: Any) -> None:
     require(isinstance(value, dict), "it is no object")
 
@@ -250,4 +256,5 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "derived": _check_object,
     "associated": _check_associated,
     "exclusive": _check_exclusive,
+    "retention": _check_retention,
 }

@@ -198,6 +198,15 @@ def outcome_path(name: str) -> str:
     return f"{PUBLISHING}/{name}{_OUTCOME}"
 
 
+def outcome_of(path: str) -> str:
+    """The id of the publication whose outcome is at this path; empty if it is none."""
+    folder, _, name = path.rpartition("/")
+    stem, dot, end = name.partition(".")
+    return (
+        stem if folder == PUBLISHING and is_id(stem) and dot + end == _OUTCOME else ""
+    )
+
+
 def is_record(path: str) -> bool:
     """Whether the file at this path is a record or an outcome, by its name."""
     folder, _, name = path.rpartition("/")

@@ -1,4 +1,4 @@
-"""Mutants of tables that are opened from their log, without a listing."""
+"""Mutants of tables that are opened from their log, and of what leaves the log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
+_EXPIRY: Final = ("tests/rewrite/test_expiry.py",)
 _EXCLUSIVE: Final = ("tests/rewrite/test_exclusive.py",)
 
 EXCLUSIVE: Final = (
@@ -128,5 +129,37 @@ EXCLUSIVE: Final = (
         "path = [*first, *old][0]",
         "columns are those of another file than Spark takes them from",
         _EXCLUSIVE,
+    ),
+    Mutant(
+        "expiry-of-the-newest-alone",
+        "rewrite.expiry.expire",
+        "needed |= _named(location, older[-1], newest)",
+        "pass",
+        "a commit of the retention loses segments that the newest does not name",
+        _EXPIRY,
+    ),
+    Mutant(
+        "expiry-beside-damage",
+        "rewrite.expiry._named",
+        "if snapshot.lost:\n    raise snapshot.lost[0].error",
+        "pass",
+        "what a segment that cannot be read names is deleted",
+        _EXPIRY,
+    ),
+    Mutant(
+        "expiry-of-young-files",
+        "rewrite.expiry.expire",
+        "f.mtime <= begin and is_own_garbage(f.path)",
+        "is_own_garbage(f.path)",
+        "segments between the two commits, and those of a writer at work, are deleted",
+        _EXPIRY,
+    ),
+    Mutant(
+        "expiry-frees-a-number",
+        "rewrite.expiry.expire",
+        "file.mtime <= young",
+        "file.mtime <= begin",
+        "a slow writer takes a number that was given, and its commit is not seen",
+        _EXPIRY,
     ),
 )

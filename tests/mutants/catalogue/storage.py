@@ -13,6 +13,14 @@ _STORES: Final = ("tests/storage/test_object_stores.py",)
 
 STORAGE: Final = (
     Mutant(
+        "hidden-names-go-early",
+        "rewrite.vacuum._Run.sweep",
+        "ended.get(run_of(file.path), file.mtime)",
+        "file.mtime",
+        "a reader that opened the table before a publication loses its files",
+        ("tests/rewrite/test_vacuum.py",),
+    ),
+    Mutant(
         "part-crc",
         "storage.pack.reader.Blob._fetch",
         "crc32c(part) != self._crc[i]",

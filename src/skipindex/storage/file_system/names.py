@@ -99,6 +99,13 @@ def published(path: str) -> str:
     return f"{folder.rpartition('/')[0]}/{name}".lstrip("/")
 
 
+def run_of(path: str) -> str:
+    """The id of the run that wrote a hidden copy; empty if it is no such file."""
+    if not is_hidden_copy(path):
+        return ""
+    return path.rpartition("/")[0].rpartition("/")[2].removeprefix(HIDDEN)[:32]
+
+
 def is_manifest_name(name: object) -> bool:
     """Whether this is the name of a manifest."""
     return isinstance(name, str) and _MANIFEST.fullmatch(name) is not None

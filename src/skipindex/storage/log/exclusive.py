@@ -109,6 +109,9 @@ def _unexplained(
     gone = taken(base.manifest.files, np.flatnonzero(left))["path"].to_pylist()
     ours = {file.path for one in now.replacements for file in one.old}
     ours |= {path for path, _ in now.trash}
+    open_ = {one.new for one in now.replacements}
+    ended = [one.new for one in then.replacements if one.new not in open_]
+    ours |= {file.path for files in ended for file in files}
     if foreign := sorted(set(gone) - ours):
         return f"{foreign[0]!r} is gone or changed, and skipindex did not replace it"
     return ""

@@ -1,0 +1,122 @@
+"""Deleting old history after a commit, without looking at the data.
+
+A table keeps superseded commits, segments and packs for its retention, for readers who
+opened it before.  Vacuum deletes them later, and every 64th commit of a writer does.
+
+A segment or pack serves commits that follow each other: once a commit leaves it out,
+it comes back only by being written again, which gives it a new time.  So what is older
+than the retention, and named neither by the newest commit nor by the one that was the
+newest when the retention began, is named by none between them.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Final
+
+from skipindex.errors import CorruptIndexError, IndexVersionError, TableError
+from skipindex.rewrite.retention import NS, parts_of
+from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.names import (
+    LOG,
+    MANIFESTS,
+    PACKS,
+    commit_path,
+    is_commit,
+    is_own_garbage,
+    version_of,
+)
+from skipindex.storage.log import Snapshot, newest_for_writer, read_snapshot
+from skipindex.storage.properties import TableProperties
+
+RETENTION: Final = timedelta(days=7)
+"""Where a table has none of its own."""
+LOG_AGE: Final = 3600.0
+"""Seconds.  The number of a commit is free again once its file is deleted, so a
+writer who takes longer than this between two steps could take it for the next."""
+_EVERY: Final = 64
+
+
+def retention_of(properties: TableProperties) -> timedelta:
+    """How long a table keeps what is superseded."""
+    record = properties.retention
+    return RETENTION if record is None else timedelta(seconds=record["seconds"])
+
+
+def retention_record(retention: timedelta | None) -> dict[str, float] | None:
+    """The property of a retention.
+
+    Raises:
+        TableError: it is negative, or longer than a century.
+    """
+    if retention is None:
+        return None
+    if not timedelta(0) <= retention <= timedelta(days=36525):
+        raise TableError(
+            f"cannot keep history for {retention} (accepted: 0 to 36525 days, or None "
+            f"for {RETENTION.days} days)"
+        )
+    return {"seconds": retention.total_seconds()}
+
+
+def expire_now_and_then(location: Location, snapshot: Snapshot) -> None:
+    """``expire`` after every 64th commit; an append makes two."""
+    if snapshot.version % _EVERY < 2 <= snapshot.version:
+        expire(location, known=snapshot)
+
+
+def expire(location: Location, *, known: Snapshot | None = None) -> list[str]:
+    """Delete commits, segments and packs that the retention of the table is over for.
+
+    Nothing that the newest commit names is deleted, nor what a commit of the retention
+    names.  While the newest commit, or the one that was the newest when the retention
+    began, cannot be read, nothing is deleted.
+
+    Args:
+        location: of the table.
+        known: an earlier snapshot, whose segments are not read again.
+
+    Returns:
+        The paths of what was deleted.
+    """
+    newest = newest_for_writer(location, known=known)
+    if newest.version < 0 or newest.damaged is not None or newest.lost:
+        return []
+    now = time.time()
+    keep = retention_of(newest.properties).total_seconds()
+    begin, young = (now - keep) * NS, (now - max(keep, LOG_AGE)) * NS
+    commits = sorted(
+        (file for file in location.list(LOG) if is_commit(file.path)),
+        key=lambda file: file.path,
+    )
+    older = [file for file in commits if file.mtime <= begin]
+    if not older:
+        return []
+    needed = parts_of(newest) | {commit_path(newest.version)}
+    try:
+        needed |= _named(location, older[-1], newest)
+    except (CorruptIndexError, IndexVersionError):
+        return []
+    listing = [*location.list(MANIFESTS), *location.list(PACKS)]
+    over = [file for file in older[:-1] if file.mtime <= young]
+    over += [f for f in listing if f.mtime <= begin and is_own_garbage(f.path)]
+    gone = [f.path for f in over if f.path not in needed and location.owns(f.path)]
+    for path in gone:
+        location.delete(path)
+    return gone
+
+
+def _named(location: Location, file: FileInfo, newest: Snapshot) -> set[str]:
+    """What the commit in a file names; nothing may be missing of it.
+
+    Raises:
+        CorruptIndexError: a part of it cannot be read.
+        IndexVersionError: a newer library wrote it.
+    """
+    version = version_of(file.path.rpartition("/")[2])
+    assert version is not None
+    snapshot = read_snapshot(location, version, known=newest)
+    if snapshot.lost:
+        raise snapshot.lost[0].error
+    return parts_of(snapshot) | {file.path}

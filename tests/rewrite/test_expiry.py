@@ -1,0 +1,252 @@
+"""Old history goes after the retention, and all that commits of it name stays."""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import timedelta
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+import skipindex as sx
+from skipindex.errors import CorruptIndexError, SkipIndexError, TableError
+from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.rewrite import expiry
+from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.expiry import expire
+from skipindex.rewrite.retention import parts_of
+from skipindex.storage.file_system.location import location_of
+from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
+from skipindex.storage.log import latest_version, newest_snapshot, read_snapshot
+from tests.rewrite.arriving import arrived
+from tests.rewrite.killing import Killed, killed_at
+from tests.rewrite.test_killed import fill
+from tests.tables import build, put, set_mtime
+
+DAY = 86400.0
+
+
+@pytest.fixture(autouse=True)
+def _no_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "LOG_AGE", 0.0)
+
+
+def own(folder: Path) -> list[Path]:
+    return [
+        path for name in (LOG, MANIFESTS, PACKS) for path in (folder / name).iterdir()
+    ]
+
+
+def pass_time(folder: Path, seconds: float) -> None:
+    """Let all that is stored of the log be so much older."""
+    for path in own(folder):
+        set_mtime(path, path.stat().st_mtime - seconds)
+
+
+def aged(folder: Path, *, seed: int = 1, n_steps: int = 14) -> sx.Table:
+    """A table with a long history, in which a day passes after each step."""
+    fill(folder, 2)
+    table = build(folder, {"x": "bitmap"})
+    choice = random.Random(seed)
+    for step in range(n_steps):
+        pass_time(folder, DAY)
+        match choice.randrange(4):
+            case 0:
+                arrived(folder, SaveMode.APPEND, values=[step, step + 1])
+            case 1:
+                path = folder / "day=1" / f"{choice.randrange(2)}.parquet"
+                put(path, {"x": [step] * (step + 1), "i": [0] * (step + 1)})
+                table = build(folder, {"x": "bitmap"})
+            case 2:
+                table.refresh().drop_indexes(columns=["x"])
+            case _:
+                build(folder, {"x": "bitmap", "i": "bitmap"})
+    return sx.open_table(folder)
+
+
+def readable(folder: Path) -> list[int]:
+    """The numbers of the commits that can be read whole, with their packs."""
+    location, found = location_of(folder), []
+    for version in range(latest_version(location) + 1):
+        try:
+            snapshot = read_snapshot(location, version)
+        except CorruptIndexError:
+            continue
+        if not snapshot.lost and all((folder / p).exists() for p in parts_of(snapshot)):
+            found.append(version)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("days", [0, 2.5, 6.5])
+def test_all_commits_of_the_retention_stay_whole(
+    tmp_path: Path, seed: int, days: float
+) -> None:
+    aged(tmp_path, seed=seed).declare_retention(timedelta(days=days))
+    pass_time(tmp_path, 60)
+    times = {
+        int(path.stem): path.stat().st_mtime for path in (tmp_path / LOG).iterdir()
+    }
+    begin = time.time() - days * DAY
+    older = [version for version, at in times.items() if at <= begin]
+    wanted = sorted(version for version in times if version >= max(older))
+    before = len(own(tmp_path))
+    gone = expire(location_of(tmp_path))
+    assert gone
+    assert len(own(tmp_path)) == before - len(gone)
+    assert readable(tmp_path) == wanted
+    assert expire(location_of(tmp_path)) == []
+    assert sx.open_table(tmp_path).notes == ()
+
+
+def test_what_no_commit_of_the_retention_names_goes(tmp_path: Path) -> None:
+    aged(tmp_path).declare_retention(timedelta(0))
+    pass_time(tmp_path, 60)
+    expire(location_of(tmp_path))
+    newest = newest_snapshot(location_of(tmp_path))
+    left = {str(path.relative_to(tmp_path)) for path in own(tmp_path)}
+    assert left == parts_of(newest) | {f"{LOG}/{newest.version:020d}.json"}
+
+
+def test_by_default_a_week_stays(tmp_path: Path) -> None:
+    aged(tmp_path, n_steps=5)
+    assert expire(location_of(tmp_path)) == []
+    pass_time(tmp_path, 8 * DAY)
+    assert expire(location_of(tmp_path))
+
+
+def test_a_young_number_is_not_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expiry, "LOG_AGE", 3600.0)
+    aged(tmp_path, n_steps=3).declare_retention(timedelta(0))
+    for path in (tmp_path / LOG).iterdir():
+        set_mtime(path, time.time() - 60)
+    before = len(list((tmp_path / LOG).iterdir()))
+    expire(location_of(tmp_path))
+    assert len(list((tmp_path / LOG).iterdir())) == before
+
+
+@pytest.mark.parametrize("which", ["oldest of the retention", "newest"])
+@pytest.mark.parametrize("part", ["commit", "segment"])
+def test_where_a_commit_is_damaged_nothing_goes(
+    tmp_path: Path, which: str, part: str
+) -> None:
+    aged(tmp_path).declare_retention(timedelta(days=2.5))
+    location = location_of(tmp_path)
+    version = latest_version(location)
+    if which != "newest":
+        begin = time.time() - 2.5 * DAY
+        logs = sorted((tmp_path / LOG).iterdir())
+        version = int([p for p in logs if p.stat().st_mtime <= begin][-1].stem)
+    path = tmp_path / LOG / f"{version:020d}.json"
+    if part == "segment":
+        path = tmp_path / read_snapshot(location, version).segments[-1].path
+    at = path.stat().st_mtime
+    path.write_bytes(b"{}")
+    set_mtime(path, at)
+    before = own(tmp_path)
+    assert expire(location) == []
+    assert own(tmp_path) == before
+
+
+def test_packs_of_a_segment_that_cannot_be_read_stay(tmp_path: Path) -> None:
+    fill(tmp_path, 6)
+    build(tmp_path, {"x": "bitmap"})
+    arrived(tmp_path, SaveMode.APPEND)
+    old = sx.open_table(tmp_path).snapshot
+    pass_time(tmp_path, DAY)
+    table = sx.open_table(tmp_path).drop_indexes(columns=["x"])
+    table.declare_retention(timedelta(hours=12))
+    assert len(old.segments) > 1
+    path = tmp_path / old.segments[-1].path
+    data, at = path.read_bytes(), path.stat().st_mtime
+    path.write_bytes(b"{}")
+    set_mtime(path, at)
+    assert expire(location_of(tmp_path)) == []
+    path.write_bytes(data)
+    assert old.version in readable(tmp_path)
+
+
+def test_a_process_that_dies_meanwhile_harms_nothing(tmp_path: Path) -> None:
+    aged(tmp_path).declare_retention(timedelta(days=2.5))
+    rows = len(sx.open_table(tmp_path).plan("x = 1").paths)
+    location = location_of(tmp_path)
+    for _ in range(3):
+        with killed_at(1, after=True), pytest.raises(Killed):
+            expire(location)
+        table = sx.open_table(tmp_path)
+        assert table.notes == ()
+        assert table.verify().damaged == ()
+        assert len(table.plan("x = 1").paths) == rows
+    expire(location)
+    assert sx.open_table(tmp_path).verify().ok
+
+
+def test_who_opened_the_table_before_reads_all_files_that_may_match(
+    tmp_path: Path,
+) -> None:
+    fill(tmp_path, 3)
+    old = build(tmp_path, {"x": "bitmap"})
+    build(tmp_path, {"x": "bitmap", "i": "bitmap"})
+    old.drop_indexes(columns=["x"])
+    old.declare_retention(timedelta(0))
+    pass_time(tmp_path, 60)
+    before = [str(path.relative_to(tmp_path)) for path in own(tmp_path)]
+    gone = expire(location_of(tmp_path))
+    assert gone
+    assert set(gone) < set(before)
+    with CacheSession() as session:
+        plan = old.plan("x = 7 AND i = 1", kinds=["bitmap"], session=session)
+    now = sx.open_table(tmp_path).plan("x = 7 AND i = 1", without=["minmax"])
+    assert set(now.paths) <= set(plan.paths)
+    with pytest.raises(SkipIndexError, match="commit 0 cannot be read"):
+        read_snapshot(location_of(tmp_path), 0)
+
+
+def test_an_append_deletes_now_and_then(tmp_path: Path) -> None:
+    fill(tmp_path, 1)
+    build(tmp_path, {"x": "bitmap"}).declare_retention(timedelta(0))
+    numbers = []
+    for _ in range(8):
+        with (
+            mock.patch.object(expiry, "_EVERY", 8),
+            mock.patch.object(time, "time", return_value=time.time() + 60),
+        ):
+            arrived(tmp_path, SaveMode.APPEND)
+        numbers.append(len(list((tmp_path / LOG).iterdir())))
+    assert max(numbers) <= 10
+    assert min(numbers[4:]) < max(numbers)
+    assert len(sx.open_table(tmp_path)) == 18
+
+
+def test_an_error_of_it_is_a_warning(tmp_path: Path) -> None:
+    fill(tmp_path, 1)
+    build(tmp_path, {"x": "bitmap"})
+    with (
+        mock.patch(
+            "skipindex.rewrite.arrival.expire_now_and_then", side_effect=OSError
+        ),
+        pytest.warns(UserWarning, match="stay until the next vacuum"),
+    ):
+        arrived(tmp_path, SaveMode.APPEND)
+    assert len(sx.open_table(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("days", [-1, 10**6])
+def test_a_retention_out_of_range_is_refused(tmp_path: Path, days: int) -> None:
+    fill(tmp_path, 1)
+    table = build(tmp_path, {"x": "bitmap"})
+    with pytest.raises(TableError, match="accepted: 0 to 36525 days"):
+        table.declare_retention(timedelta(days=days))
+
+
+def test_vacuum_goes_by_the_retention_of_the_table(tmp_path: Path) -> None:
+    table = aged(tmp_path, n_steps=5)
+    assert table.vacuum(dry_run=True).deleted == ()
+    table = table.declare_retention(timedelta(days=1))
+    assert table.vacuum(dry_run=True).deleted
+    table = table.declare_retention(None)
+    assert table.vacuum(dry_run=True).deleted == ()
