@@ -68,6 +68,8 @@ class CurveLayout:
     """Columns that come before the curve, as hive partition columns do."""
     axes: tuple[Axis, ...]
     cuts: FileCuts
+    curve_bits: int = KEY_BITS
+    """The low bits of a key that belong to the curve; those of the groups follow."""
 
     @classmethod
     def fit(
@@ -80,6 +82,7 @@ class CurveLayout:
         partition_by: Sequence[str] = (),
         max_ranges: Mapping[str, int] | None = None,
         weights: npt.ArrayLike | None = None,
+        spare_bits: int = 0,
     ) -> CurveLayout:
         """The clustering of a table by ``columns``, judged by its sample.
 
@@ -94,6 +97,8 @@ class CurveLayout:
                 the others it is 64 a file, and at least 256.
             weights: what each row of the sample stands for, for instance its
                 bytes, so that files get nearly equal sizes; None is 1 each.
+            spare_bits: the high bits of a key that are left 0, for another order
+                that comes first.
 
         Raises:
             LayoutError: if a column is missing or has no order, if there is no
@@ -110,17 +115,18 @@ class CurveLayout:
 
         groups = _fit_groups(sample, partition_by, loads)
         n_group_bits = sum(axis.bits for axis in groups)
-        axes = _fit_axes(sample, columns, shape, KEY_BITS - n_group_bits, ranges, loads)
+        n_bits = KEY_BITS - spare_bits - n_group_bits
+        axes = _fit_axes(sample, columns, shape, n_bits, ranges, loads)
         arrays = [sample.column(name) for name in (*partition_by, *columns)]
-        keys = _keys(shape, groups, axes, arrays)
+        keys = _keys(shape, groups, axes, arrays, n_bits)
         cuts = FileCuts.fit(
             keys,
             n_files=n_files,
             weights=loads,
-            group_bits=KEY_BITS - n_group_bits if groups else 0,
+            group_bits=n_bits if groups else 0,
             seam_bits=shape.seam_bits([axis.bits for axis in axes]),
         )
-        return cls(shape, groups, axes, cuts)
+        return cls(shape, groups, axes, cuts, n_bits)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -144,8 +150,12 @@ class CurveLayout:
         salt: Salt | None = None,
     ) -> Placement:
         """The key and the file of every row; see ``Layout.assign``."""
-        keys = _keys(self.curve, self.groups, self.axes, arrays)
+        keys = self.keys(arrays)
         return Placement(keys, self.cuts.assign(keys, salt=salt))
+
+    def keys(self, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> Keys:
+        """The key of every row, of the arrays that ``assign`` takes."""
+        return _keys(self.curve, self.groups, self.axes, arrays, self.curve_bits)
 
 
 def cells_by_weight(weight_of_range: Weights, *, bits: int) -> Cells:
@@ -187,6 +197,7 @@ def _keys(
     groups: Sequence[Axis],
     axes: Sequence[Axis],
     arrays: Sequence[pa.Array | pa.ChunkedArray],
+    curve_bits: int,
 ) -> Keys:
     cells = [
         axis.cells_of(values)
@@ -195,7 +206,7 @@ def _keys(
     keys = shape(cells[len(groups) :], bits=[axis.bits for axis in axes])
     if groups:
         widths = [axis.bits for axis in groups]
-        keys |= linear(cells[: len(groups)], bits=widths) << (KEY_BITS - sum(widths))
+        keys |= linear(cells[: len(groups)], bits=widths) << curve_bits
     return keys
 
 

@@ -36,7 +36,13 @@ from skipindex.table import TableState
 
 ROWS_PER_FILE: Final = 1_000_000
 _CURVE: Final = "hilbert"
-_CHOSEN: Final = ("tree", "workload", "max_ranges", "files_read_on_sample")
+_CHOSEN: Final = (
+    "tree",
+    "answers",
+    "workload",
+    "max_ranges",
+    "files_read_on_sample",
+)
 """What a layout has besides, if it was chosen for a workload."""
 
 

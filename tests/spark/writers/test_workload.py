@@ -103,6 +103,45 @@ def test_appended_rows_take_the_ways_of_the_tree(
     assert kinds == {"bit_sliced", "bloom"}
 
 
+@pytest.mark.parametrize("parts", [[], ["flag"]])
+def test_answers_stay_together_in_appends_and_rewrites(
+    spark: SparkSession, tmp_path: Path, parts: list[str]
+) -> None:
+    df, more = facts(spark), facts(spark, first=10_000)
+    path = tmp_path / "t"
+    asked = [*QUERIES, "price >= 0", "sin(price) > 2"]
+    table = sx.write_table(
+        df,
+        path,
+        layout=sx.Clustering(
+            by=sx.Workload(asked, method="answers"), rows_per_file=150
+        ),
+        partition_by=parts,
+        indexes=dict.fromkeys({"region", "price", "flag"} - {*parts}, "bitmap"),
+    )
+    stored = table.snapshot.properties.to_json()["layout"]["answers"]
+    assert len(stored["conditions"]) == 2
+    assert len(stored["left_out"]) == 3 + len(parts)
+    assert not {*parts} & {own["column"] for own in stored["steps"]}
+
+    def kept(now: sx.Table) -> int:
+        return sum(len(now.plan(query).paths) for query in QUERIES[::2])
+
+    assert kept(table) <= 8 + 4 * len(parts)
+    table = sx.append(more.select(*reversed(more.columns)), path)
+    assert kept(table) <= 2 * (8 + 4 * len(parts))
+    report = table.optimize(spark, mode="full")
+    assert report.files_in > 0
+    after = sx.open_table(path)
+    assert after.snapshot.properties.to_json()["layout"]["answers"] == stored
+    assert kept(after) <= 12 + 4 * len(parts)
+    found = spark.read.schema(df.schema).parquet(str(path)).select(*df.columns)
+    assert rows(found) == rows(df.union(more))
+    for query in asked:
+        plan = after.plan(query)
+        assert plan.read(spark).count() == df.union(more).where(query).count()
+
+
 @pytest.mark.parametrize("by", [["price", "day"], None])
 def test_append_follows_other_layouts_too(
     spark: SparkSession, tmp_path: Path, by: list[str] | None

@@ -15,9 +15,10 @@ from skipindex.errors import LayoutError
 from skipindex.layout.curve_layout import CurveLayout
 from skipindex.layout.interface import Layout
 from skipindex.layout.ordering import sampled_column
+from skipindex.layout.workload.answers import AnswerLayout, choose_answers
 from skipindex.layout.workload.query_tree import QueryTree
 from skipindex.layout.workload.what_if import CodeMatrix, WhatIf
-from skipindex.layout.workload.workload import BoundWorkload
+from skipindex.layout.workload.workload import ANSWERS_SHARE, BoundWorkload
 
 MAX_COLUMNS: Final = 4
 """More columns cluster each one less; see ``CurveLayout``."""
@@ -58,7 +59,7 @@ class LayoutChoice:
 
     Args:
         layout: fitted to the sample.
-        method: ``"tree"`` or ``"curve"``.
+        method: ``"tree"``, ``"curve"`` or ``"answers"``.
         curve: the best curve; the order within leaves, if a tree was chosen.
         scores: files read on the sample by method; ``"all"`` is without a layout.
     """
@@ -78,6 +79,8 @@ class LayoutChoice:
         }
         if isinstance(self.layout, QueryTree):
             found |= {"curve": self.layout.curve.name, "tree": self.layout.to_json()}
+        if isinstance(self.layout, AnswerLayout):
+            found["answers"] = self.layout.answers.to_json()
         return found
 
 
@@ -89,6 +92,7 @@ def choose_layout(
     method: str = "best",
     partition_by: Sequence[str] = (),
     weights: npt.ArrayLike | None = None,
+    answers_share: float = ANSWERS_SHARE,
 ) -> LayoutChoice:
     """The layout that lets the queries skip most files of a sample.
 
@@ -99,10 +103,12 @@ def choose_layout(
         sample: rows of the table.
         workload: the queries.
         n_files: to make.
-        method: ``"tree"``, ``"curve"``, or ``"best"`` of both.
+        method: ``"tree"``, ``"curve"``, ``"best"`` of both, or ``"answers"``, which
+            only row-level indexes do justice to, so it is not compared by bounds.
         partition_by: columns whose values share a file only where they have too
             few rows to fill one.
         weights: what each row of the sample stands for; None is 1 each.
+        answers_share: the most rows that are put together for ``"answers"``.
 
     Raises:
         LayoutError: a column is missing, or ``n_files`` is below 1.
@@ -112,7 +118,24 @@ def choose_layout(
     chosen = choose_curve(sample, workload, n_files=n_files, partition_by=partition_by)
     scores = {"all": float(n_files * workload.weights.sum())}
     fitted: dict[str, Layout] = {}
-    if method != "tree":
+    if method == "answers":
+        fitted["answers"] = AnswerLayout.fit(
+            sample,
+            choose_answers(
+                sample,
+                workload,
+                share=answers_share,
+                partition_by=partition_by,
+                weights=weights,
+            ),
+            chosen.columns,
+            n_files=n_files,
+            curve=chosen.curve,
+            partition_by=partition_by,
+            max_ranges=chosen.max_ranges,
+            weights=weights,
+        )
+    if method in ("best", "curve"):
         fitted["curve"] = CurveLayout.fit(
             sample,
             chosen.columns,
@@ -122,7 +145,7 @@ def choose_layout(
             max_ranges=chosen.max_ranges,
             weights=weights,
         )
-    if method != "curve":
+    if method in ("best", "tree"):
         fitted["tree"] = QueryTree.fit(
             sample,
             workload,

@@ -21,7 +21,8 @@ from skipindex.planner.sql.parser import parse
 from skipindex.table import ColumnInfo
 from skipindex.table.schema import Columns
 
-METHODS: Final = ("best", "tree", "curve")
+METHODS: Final = ("best", "tree", "curve", "answers")
+ANSWERS_SHARE: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -39,6 +40,7 @@ class Workload:
     weights: tuple[float, ...]
     method: str
     timezone: str | None
+    answers_share: float
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class Workload:
         weights: Sequence[float] | None = None,
         method: str = "best",
         timezone: str | None = None,
+        answers_share: float = ANSWERS_SHARE,
     ) -> None:
         """Check the queries.
 
@@ -55,11 +58,16 @@ class Workload:
             weights: how often each is asked; None is equally often.
             method: ``"tree"`` cuts rows by the queries' own literals, ``"curve"``
                 chooses columns and a curve, ``"best"`` measures both.
+                ``"answers"`` puts the rows that match queries into a few files, and
+                orders all others along that curve: for row-level indexes, because
+                min/max says little of such files.
             timezone: of the session that will ask.
+            answers_share: of ``"answers"``, the most rows that are put together, as
+                a share of all; queries that match more are left out.
 
         Raises:
             LayoutError: there is no query, or no such method, or a weight is
-                missing or below 0.
+                missing or below 0, or the share is not between 0 and 1.
             PredicateError: a query cannot be parsed.
         """
         if isinstance(queries, str):
@@ -70,6 +78,8 @@ class Workload:
         if method not in METHODS:
             accepted = ", ".join(map(repr, METHODS))
             raise LayoutError(f"no method is named {method!r} (accepted: {accepted})")
+        if not 0 <= answers_share <= 1:
+            raise LayoutError(f"answers_share is {answers_share!r} (accepted: 0 to 1)")
         for text in texts:
             parse(text)
         given = (1.0,) * len(texts) if weights is None else tuple(map(float, weights))
@@ -82,6 +92,7 @@ class Workload:
         object.__setattr__(self, "weights", given)
         object.__setattr__(self, "method", method)
         object.__setattr__(self, "timezone", timezone)
+        object.__setattr__(self, "answers_share", float(answers_share))
 
     def bind(
         self, schema: pa.Schema, *, refused: Mapping[str, str] | None = None
@@ -119,6 +130,7 @@ class Workload:
             "weights": list(self.weights),
             "method": self.method,
             "timezone": self.timezone,
+            "answers_share": self.answers_share,
         }
 
     @classmethod
@@ -129,6 +141,7 @@ class Workload:
             weights=data["weights"],
             method=data["method"],
             timezone=data["timezone"],
+            answers_share=data.get("answers_share", ANSWERS_SHARE),
         )
 
 

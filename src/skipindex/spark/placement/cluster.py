@@ -15,6 +15,8 @@ from pyspark.sql import functions as sf
 from skipindex.errors import LayoutError
 from skipindex.layout import (
     MAX_COLUMNS,
+    AnswerLayout,
+    Answers,
     CurveLayout,
     Layout,
     LayoutChoice,
@@ -67,6 +69,7 @@ def cluster(
     sort_within: Sequence[str] | None = None,
     partition_by: Sequence[str] = (),
     max_ranges: Mapping[str, int] | None = None,
+    answers: Answers | None = None,
     **sampling: Unpack[Sampling],
 ) -> DataFrame:
     """The same rows in ``n_files`` partitions that follow a curve.
@@ -88,6 +91,7 @@ def cluster(
         partition_by: hive partition columns of the table to be written.  They
             come before the curve, so that each value is in few files.
         max_ranges: the most ranges of some columns, as a workload chose them.
+        answers: the conditions whose rows come first, as a workload chose them.
         **sampling: see ``Sampling``.
 
     Raises:
@@ -101,6 +105,7 @@ def cluster(
         curve=curve,
         partition_by=partition_by,
         max_ranges=max_ranges,
+        answers=answers,
         **sampling,
     )
     return apply_clustering(
@@ -116,8 +121,9 @@ def fit_clustering(
     curve: str = "hilbert",
     partition_by: Sequence[str] = (),
     max_ranges: Mapping[str, int] | None = None,
+    answers: Answers | None = None,
     **sampling: Unpack[Sampling],
-) -> CurveLayout:
+) -> Layout:
     """The clustering that a sample of ``df`` suggests; see ``cluster``."""
     named = resolve(df, by, role="cluster by")
     parts = resolve(df, partition_by, role="partition by")
@@ -127,7 +133,8 @@ def fit_clustering(
                 f"cannot cluster by partition column {name!r}: "
                 f"a file holds one value of it"
             )
-    columns = (*named, *parts)
+    told = resolve(df, answers.columns if answers else (), role="put answers by")
+    columns = tuple(dict.fromkeys((*named, *parts, *told)))
     for name in columns:
         require_order(df.schema[name])
     if len(named) > MAX_COLUMNS:
@@ -137,6 +144,17 @@ def fit_clustering(
             stacklevel=3,
         )
     sample, sizes = _sample(df, columns, **sampling)
+    if answers:
+        return AnswerLayout.fit(
+            sample,
+            answers,
+            named,
+            n_files=n_files,
+            curve=curve,
+            partition_by=parts,
+            max_ranges=max_ranges,
+            weights=sizes,
+        )
     return CurveLayout.fit(
         sample,
         named,
@@ -176,6 +194,7 @@ def fit_workload(
         method=workload.method,
         partition_by=parts,
         weights=sizes,
+        answers_share=workload.answers_share,
     )
 
 

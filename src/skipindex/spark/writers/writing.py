@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
-from skipindex.layout import QueryTree, n_files_for
+from skipindex.layout import Answers, QueryTree, n_files_for
 from skipindex.rewrite.selection.attributes import from_json
 from skipindex.spark.columns import column, resolve
 from skipindex.spark.placement.cluster import apply_clustering, cluster
@@ -117,6 +117,7 @@ def lay_out(
         partition_by=parts,
         balance=balance,
         max_ranges=layout.get("max_ranges"),
+        answers=Answers.from_json(layout["answers"]) if "answers" in layout else None,
     )
     return LaidOut(rows.drop(*attributes), layout)
 

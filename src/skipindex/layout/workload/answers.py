@@ -1,0 +1,368 @@
+"""Answers together: rows that match queries of a workload go to a few files.
+
+A row's *signature* says which conditions it matches, the smallest condition in the
+most significant bit, after Sun et al., "Fine-grained Partitioning for Aggressive Data
+Skipping" (SIGMOD 2014).  Rows are ordered by their signatures, and along a curve among
+those of one signature; rows that match nothing follow the curve alone.  A set of rows
+of one signature that is smaller than a file is never cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skipindex.errors import LayoutError
+from skipindex.expressions.arrays import Ints, Mask
+from skipindex.layout.curve_layout import CurveLayout
+from skipindex.layout.curves import Keys
+from skipindex.layout.cuts import FileCuts, Salt
+from skipindex.layout.interface import Placement
+from skipindex.layout.ordering import sampled_column
+from skipindex.layout.weights import Weights
+from skipindex.layout.workload.conditions import (
+    ALL_ROWS,
+    Condition,
+    condition_of,
+    either,
+    from_json,
+    is_told,
+    matching,
+    to_json,
+)
+from skipindex.layout.workload.steps import Steps
+from skipindex.layout.workload.what_if import WhatIf
+from skipindex.layout.workload.workload import BoundWorkload
+from skipindex.planner.bound_predicate import (
+    BoundPredicate,
+    Computed,
+    Leaf,
+    Unknown,
+    leaves,
+    text_of,
+    unknowns,
+    with_leaves,
+)
+
+FORMAT: Final = 1
+MAX_CONDITIONS: Final = 48
+"""Bits of a signature; similar conditions are merged down to these."""
+MAX_QUERIES: Final = 256
+"""Different queries that are looked at, the most frequent first."""
+_MAX_SIGNATURES: Final = 1 << 12
+_RANK_BITS: Final = 14
+"""Room for two numbers for each signature, and for rows of none."""
+_MERGED_ROWS: Final = 20_000
+"""Rows by which conditions are compared."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """The conditions whose rows are put together, the smallest first."""
+
+    steps: tuple[Steps, ...]
+    conditions: tuple[Condition, ...]
+    left_out: tuple[str, ...] = ()
+    """Queries that no row is moved for, and conditions that count as TRUE."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that ``signatures`` takes, in its order."""
+        return tuple(own.column for own in self.steps)
+
+    def signatures(self, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> Ints:
+        """Of every row, a bit for each condition; 0 if it matches none."""
+        codes = [s.codes(a) for s, a in zip(self.steps, arrays, strict=True)]
+        n_rows = len(codes[0]) if codes else 0
+        found = np.zeros(n_rows, np.int64)
+        for condition in self.conditions:
+            found <<= 1
+            found |= matching(condition, codes, n_rows)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The conditions as plain values."""
+        return {
+            "format": FORMAT,
+            "steps": [own.to_json() for own in self.steps],
+            "conditions": [to_json(one) for one in self.conditions],
+            "left_out": list(self.left_out),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Answers:
+        """The conditions that ``to_json`` wrote.
+
+        Raises:
+            LayoutError: they are damaged, or were written by a newer library.
+        """
+        try:
+            form, n_conditions = data["format"], len(data["conditions"])
+            steps = tuple(map(Steps.from_json, data["steps"]))
+            found = tuple(from_json(one, steps) for one in data["conditions"])
+            answers = cls(steps, found, tuple(map(str, data["left_out"])))
+        except LayoutError:
+            raise
+        except (
+            AttributeError,
+            KeyError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise LayoutError(f"the answers are damaged: {error!r}") from error
+        if form != FORMAT or n_conditions > MAX_CONDITIONS:
+            raise LayoutError(
+                f"the answers have format {form!r} and {n_conditions} conditions "
+                f"(accepted: {FORMAT}, and at most {MAX_CONDITIONS})"
+            )
+        return answers
+
+
+def choose_answers(
+    sample: pa.Table,
+    workload: BoundWorkload,
+    *,
+    share: float,
+    partition_by: Sequence[str] = (),
+    weights: npt.ArrayLike | None = None,
+) -> Answers:
+    """The conditions whose rows are worth being put together.
+
+    Equal queries are taken as one.  Those that match few rows for how often they are
+    asked come first, as long as all rows together are at most ``share``: a query that
+    most rows match contributes nothing.  The most similar ones are then merged, until
+    they fit a signature.
+
+    Args:
+        sample: rows of the table.
+        workload: the queries.
+        share: the most rows that may match, as a share of all.
+        partition_by: columns that no condition is needed on, because rows of
+            different values do not share a file anyway.
+        weights: what each row of the sample stands for; None is 1 each.
+    """
+    asked: dict[BoundPredicate, float] = {}
+    for whole, weight in zip(workload.trees, workload.weights.tolist(), strict=True):
+        tree = with_leaves(whole, lambda leaf: _without(leaf, partition_by))
+        asked[tree] = asked.get(tree, 0.0) + weight
+    frequent = sorted(asked, key=lambda tree: -asked[tree])
+    left_out = [text_of(tree) for tree in frequent[MAX_QUERIES:]]
+    steps, conditions = _bound(workload, [(tree,) for tree in frequent[:MAX_QUERIES]])
+    codes = [own.codes(sample.column(own.column)) for own in steps]
+    loads = np.ones(len(sample)) if weights is None else np.asarray(weights, np.float64)
+    found = []
+    for tree, condition in zip(frequent, conditions, strict=False):
+        rows = matching(condition, codes, len(sample))
+        if condition == ALL_ROWS:
+            left_out.append(text_of(tree))
+        else:
+            left_out += [
+                part.text
+                for part in (*unknowns(tree), *leaves(tree))
+                if not is_told(part)
+            ]
+            found.append(_Asked((tree,), rows, asked[tree]))
+    taken, others = _that_fit(found, loads, share)
+    merged = _merged(taken)
+    merged.sort(key=lambda one: float(loads[one.rows].sum()))
+    steps, conditions = _bound(workload, [one.trees for one in merged])
+    left_out += [text_of(tree) for one in others for tree in one.trees]
+    return Answers(steps, conditions, tuple(left_out))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """Queries whose rows are taken as one set, and how often they are asked."""
+
+    trees: tuple[BoundPredicate, ...]
+    rows: Mask
+    weight: float
+
+
+def _without(
+    leaf: Leaf | Computed, partition_by: Sequence[str]
+) -> Leaf | Computed | Unknown:
+    if leaf.column not in partition_by:
+        return leaf
+    return Unknown(leaf.text, "rows are partitioned by it")
+
+
+def _bound(
+    workload: BoundWorkload, sets: Sequence[tuple[BoundPredicate, ...]]
+) -> tuple[tuple[Steps, ...], tuple[Condition, ...]]:
+    """One condition for each set of queries, over the columns that they need."""
+    trees = tuple(tree for own in sets for tree in own)
+    names = {leaf.column for tree in trees for leaf in leaves(tree)}
+    domains = {n: domain for n, domain in workload.domains.items() if n in names}
+    steps = tuple(WhatIf(BoundWorkload(trees, np.ones(len(trees)), domains)).steps)
+    return steps, tuple(
+        either([condition_of(tree, steps) for tree in own]) for own in sets
+    )
+
+
+def _that_fit(
+    asked: Sequence[_Asked], loads: Weights, share: float
+) -> tuple[list[_Asked], list[_Asked]]:
+    """Those that together match at most ``share`` of the rows, and the others.
+
+    First come those that match few rows for how often they are asked.
+    """
+    most = share * float(loads.sum())
+    taken: list[_Asked] = []
+    others: list[_Asked] = []
+    together = np.zeros(len(loads), np.bool_)
+    for one in sorted(asked, key=lambda one: loads[one.rows].sum() / (one.weight or 1)):
+        is_asked = one.weight > 0
+        if is_asked and float(loads[together | one.rows].sum()) <= most:
+            together |= one.rows
+            taken.append(one)
+        else:
+            others.append(one)
+    return taken, others
+
+
+def _merged(asked: list[_Asked]) -> list[_Asked]:
+    """At most ``MAX_CONDITIONS``: those are united whose queries then read least more.
+
+    Agglomerative, with the rows that a query reads and does not match as the distance.
+    """
+    found = list(asked)
+    if len(found) <= MAX_CONDITIONS:
+        return found
+    step = max(1, len(found[0].rows) // _MERGED_ROWS)
+    rows = np.stack([one.rows[::step] for one in found]).astype(np.float32)
+    weights = np.array([one.weight for one in found])
+    common = rows @ rows.T
+    while len(found) > MAX_CONDITIONS:
+        sizes = common.diagonal()
+        # The rows of the other that each query reads as well.
+        extra = weights[:, np.newaxis] * (sizes[np.newaxis, :] - common)
+        cost = extra + extra.T
+        np.fill_diagonal(cost, np.inf)
+        low, high = sorted(divmod(int(cost.argmin()), len(found)))
+        one, other = found[low], found.pop(high)
+        found[low] = _Asked(
+            one.trees + other.trees, one.rows | other.rows, one.weight + other.weight
+        )
+        rows[low] = np.maximum(rows[low], rows[high])
+        weights[low] += weights[high]
+        rows, weights = np.delete(rows, high, 0), np.delete(weights, high)
+        common = np.delete(np.delete(common, high, 0), high, 1)
+        common[low] = common[:, low] = rows @ rows[low]
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerLayout:
+    """Sends every row to one of ``n_files`` files; see ``Layout``.
+
+    The key of a row is the partition, then the number of its signature, then its
+    place on the curve.
+    """
+
+    answers: Answers
+    known: Ints
+    """The signatures that are numbered, ascending."""
+    base: CurveLayout
+    cuts: FileCuts
+
+    @classmethod
+    def fit(
+        cls,
+        sample: pa.Table,
+        answers: Answers,
+        columns: Sequence[str],
+        *,
+        n_files: int,
+        curve: str = "hilbert",
+        partition_by: Sequence[str] = (),
+        max_ranges: Mapping[str, int] | None = None,
+        weights: npt.ArrayLike | None = None,
+    ) -> AnswerLayout:
+        """The layout of a table by its answers, judged by its sample.
+
+        Raises:
+            LayoutError: as ``CurveLayout.fit``, or a column of the answers is missing.
+        """
+        base = CurveLayout.fit(
+            sample,
+            columns,
+            n_files=n_files,
+            curve=curve,
+            partition_by=partition_by,
+            max_ranges=max_ranges,
+            weights=weights,
+            spare_bits=_RANK_BITS,
+        )
+        loads = None if weights is None else np.asarray(weights, np.float64)
+        own = [sampled_column(sample, name) for name in answers.columns]
+        found = answers.signatures(own) if own else np.zeros(len(sample), np.int64)
+        signatures, at = np.unique(found, return_inverse=True)
+        heaviest = np.argsort(-np.bincount(at, loads), kind="stable")
+        known = np.sort(signatures[heaviest[: _MAX_SIGNATURES + 1]])
+        known = known[known > 0]
+        keys = _keys(base, known, [sample[name] for name in base.columns], found)
+        cuts = FileCuts.fit(
+            keys,
+            n_files=n_files,
+            weights=loads,
+            group_bits=base.curve_bits,
+            seam_bits=base.curve.seam_bits([axis.bits for axis in base.axes]),
+        )
+        return cls(answers, known, base, cuts)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that ``assign`` takes, in its order."""
+        return tuple(dict.fromkeys((*self.base.columns, *self.answers.columns)))
+
+    @property
+    def n_files(self) -> int:
+        """How many files there are; their numbers begin at 0."""
+        return self.cuts.n_files
+
+    @property
+    def needs_salt(self) -> bool:
+        """Some rows that are alike go to several files."""
+        return self.cuts.needs_salt
+
+    def assign(
+        self,
+        arrays: Sequence[pa.Array | pa.ChunkedArray],
+        *,
+        salt: Salt | None = None,
+    ) -> Placement:
+        """The key and the file of every row; see ``Layout.assign``."""
+        by_name = dict(zip(self.columns, arrays, strict=True))
+        own = [by_name[name] for name in self.answers.columns]
+        n_rows = len(arrays[0])
+        found = self.answers.signatures(own) if own else np.zeros(n_rows, np.int64)
+        of_base = [by_name[name] for name in self.base.columns]
+        keys = _keys(self.base, self.known, of_base, found)
+        return Placement(keys, self.cuts.assign(keys, salt=salt))
+
+
+def _keys(
+    base: CurveLayout,
+    known: Ints,
+    arrays: Sequence[pa.Array | pa.ChunkedArray],
+    signatures: Ints,
+) -> Keys:
+    """The keys of the base with the number of the signature put before the curve.
+
+    A signature that is not known has the number between its neighbours'.
+    """
+    bits = base.curve_bits
+    keys = base.keys(arrays)
+    at = np.searchsorted(known, signatures)
+    is_known = np.append(known, -1)[at] == signatures
+    ranks = np.where(signatures == 0, 0, 1 + 2 * at + is_known)
+    groups, along = keys >> bits, keys & ((1 << bits) - 1)
+    found: Keys = (((groups << _RANK_BITS) | ranks) << bits) | along
+    return found
