@@ -50,6 +50,9 @@ class PiecedColumn:
         self._gathered = _gatherings(request.specs, self.domain)
         needs_ranks = len(self._gathered) < len(request.specs)
         self._pieces = ColumnPieces(self.name, self.domain) if needs_ranks else None
+        self._filters: dict[IndexSpec, list[bytes]] = {
+            spec: [] for spec in self._gathered
+        }
         self._too_much: dict[str, float] = {}
 
     @classmethod
@@ -73,6 +76,9 @@ class PiecedColumn:
         for piece in pieces:
             column.add(piece)
             pa.default_memory_pool().release_unused()
+        while column._gathered:
+            spec, gathering = column._gathered.popitem()
+            column._filters[spec] = column._held(gathering.build())
         return column
 
     def add(self, piece: EncodedColumn) -> None:
@@ -94,18 +100,21 @@ class PiecedColumn:
         self._forget_too_much()
 
     def _forget_too_much(self) -> None:
-        """Give up what takes more memory than is free: first the ranks, then all."""
+        """Give up what takes more memory than is free: first the ranks, then all.
+
+        The filters are built before the ranks are merged.
+        """
+        room, free = self._memory.piece_room, self._memory.free
         hashes = sum(one.n_bytes for one in self._gathered.values())
-        hashes += self._memory.piece_room if self._gathered else 0
-        ranks = 0 if self._pieces is None else self._pieces.merge_bytes
-        ranks += self._memory.piece_room if ranks else 0
         whole = self._n_rows / max(1, self._n_read)
-        if ranks and ranks + hashes > self._memory.free:
-            self._too_much["ranks"] = (ranks + hashes) * whole
-            self._pieces = None
-        if hashes > self._memory.free:
-            self._too_much["hashes"] = hashes * whole
-            self._gathered = dict.fromkeys(self._gathered, _NOTHING)
+        if self._pieces is not None:
+            takes = max(self._pieces.n_bytes + hashes, self._pieces.merge_bytes) + room
+            if takes > free:
+                self._too_much["ranks"] = takes * whole
+                self._pieces = None
+        if self._gathered and hashes + room > free:
+            self._too_much["hashes"] = (hashes + room) * whole
+            self._gathered = {}
 
     def build(self, spec: IndexSpec) -> list[bytes]:
         """The parts of an index.
@@ -115,9 +124,9 @@ class PiecedColumn:
             UnsupportedTypeError: this kind cannot hold the column.
         """
         what = f"column {self.name!r}: no {spec.kind} index"
-        if spec in self._gathered:
+        if spec in self._filters:
             self._memory.check(self._too_much.get("hashes", 0), what)
-            return self._held(self._gathered.pop(spec).build())
+            return self._filters.pop(spec)
         self._memory.check(self._too_much.get("ranks", 0), what)
         column = self._ranked
         per_row = spec_bytes(spec) + (_CODE if column.validity is None else _SPREAD)
@@ -147,22 +156,6 @@ class PiecedColumn:
         pieces, self._pieces = self._pieces, None
         assert pieces is not None
         return pieces.merged()
-
-
-class _Nothing:
-    """What was given up."""
-
-    n_bytes = 0
-
-    def add(self, piece: EncodedColumn) -> None:
-        """Take no more."""
-
-    def build(self) -> list[bytes]:
-        """Nothing; it was said before that the memory does not suffice."""
-        return []
-
-
-_NOTHING = _Nothing()
 
 
 def _gatherings(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -70,16 +70,23 @@ class ColumnPieces:
         self._pieces.append(_Piece(piece.n_rows, codes.astype(narrow), bits, distinct))
 
     @property
+    def n_bytes(self) -> int:
+        """The memory that the pieces take now."""
+        return sum(
+            int(piece.distinct.nbytes) + piece.codes.nbytes + piece.n_rows // 8
+            for piece in self._pieces
+        )
+
+    @property
     def merge_bytes(self) -> int:
         """The memory that ``merged`` takes at most, with what the pieces take now."""
         n_rows = sum(piece.n_rows for piece in self._pieces)
         n_distinct = sum(len(piece.distinct) for piece in self._pieces)
         distinct = sum(int(piece.distinct.nbytes) for piece in self._pieces)
-        codes = sum(piece.codes.nbytes for piece in self._pieces)
         more = (
             distinct // 4 + 2 * _BLOCK_BYTES if self.domain.is_bytes else 2 * distinct
         )
-        return distinct + more + 4 * n_distinct + codes + 5 * n_rows
+        return self.n_bytes + more + 4 * n_distinct + 5 * n_rows
 
     def merged(self) -> EncodedColumn:
         """The column of all rows; the pieces are given up."""
@@ -132,8 +139,7 @@ def _merge_texts(
     cuts = _cuts(parts, n, n_bytes)
     for number, cut in enumerate([*cuts, None]):
         ends = [_below(part, cut) for part in parts]
-        block = [part.slice(0, end) for part, end in zip(parts, ends, strict=True)]
-        codes, distinct = rank_bytes(pa.concat_arrays(block))
+        codes, distinct = rank_bytes(_front(parts, ends))
         taken = 0
         for i, end in enumerate(ends):
             ranks[i][first[i] : first[i] + end] = codes[taken : taken + end]
@@ -164,6 +170,14 @@ def _cuts(parts: Sequence[pa.LargeBinaryArray], n: int, n_bytes: int) -> list[by
     return sorted(found)
 
 
+def _front(
+    parts: Sequence[pa.LargeBinaryArray], ends: Sequence[int]
+) -> pa.LargeBinaryArray:
+    """The first strings of every part, one part after another."""
+    some = [part.slice(0, end) for part, end in zip(parts, ends, strict=True)]
+    return pa.concat_arrays(some)
+
+
 def _below(part: pa.LargeBinaryArray, cut: bytes | None) -> int:
     """How many of the sorted strings are below ``cut``."""
     if cut is None:
@@ -177,8 +191,17 @@ def _text_bytes(part: pa.LargeBinaryArray) -> int:
 
 
 def _copied(part: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """The same strings in buffers of their own."""
+    """The same strings in buffers of their own.
+
+    Arrow's pool gives memory back to the system, where that of numpy may stay.
+    """
     offsets, data = layout_of(part)
-    text = data[int(offsets[0]) : int(offsets[-1])].copy()
-    buffers = [None, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(text)]
+    text = data[int(offsets[0]) : int(offsets[-1])]
+    buffers = [None, _buffer(offsets - offsets[0]), _buffer(text)]
     return pa.Array.from_buffers(pa.large_binary(), len(part), buffers)
+
+
+def _buffer(array: npt.NDArray[Any]) -> pa.Buffer:
+    found = pa.allocate_buffer(array.nbytes)
+    np.frombuffer(found, array.dtype)[:] = array
+    return found
