@@ -127,6 +127,10 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     """Add how indexes are built."""
     parser.add_argument("--workers", type=int, metavar="N", help="processes")
     parser.add_argument(
+        "--memory", default="1GB", metavar="SIZE",
+        help="what each process may take, such as 2GB (default: 1GB)",
+    )  # fmt: skip
+    parser.add_argument(
         "--repair", action="store_true", default=None,
         help="read every byte of the indexes that are there, and build damaged ones "
         "again",
@@ -136,6 +140,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
 def _work(parsed: argparse.Namespace) -> dict[str, Any]:
     return {
         "workers": parsed.workers,
+        "memory": parsed.memory,
         "progress": _progress if sys.stderr.isatty() else None,
         "repair": parsed.repair,
     }

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.build import merge, merged_packs
+from skipindex.build import merge
+from skipindex.build.packs import merged_packs
 from skipindex.storage.file_system.descriptors import MAX_OPEN, OPEN
 from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.log import latest_version

@@ -16,6 +16,7 @@ from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
 from skipindex.build.associated.request import AssociatedRequest, taken_apart
 from skipindex.build.builder import BuildReport, build, refresh
 from skipindex.build.column_requests import Request
+from skipindex.build.columns.memory import DEFAULT_MEMORY
 from skipindex.build.runners import Progress, Runner
 from skipindex.build.wanted import (
     SpecKey,
@@ -89,6 +90,7 @@ def build_advised(
     progress: Progress | None = None,
     repair: bool | None = None,
     associated: AssociatedRequest | None = None,
+    memory: int = DEFAULT_MEMORY,
 ) -> BuildReport[TableState]:
     """Build ``indexes``; None is what the table has, else what the advisor chooses.
 
@@ -100,6 +102,7 @@ def build_advised(
         progress: called with the number of tasks done and of all tasks.
         repair: how deeply the present indexes are checked.
         associated: associated columns that the table gets, by name.
+        memory: bytes that a worker may take.
 
     Raises:
         AdviceError: ``indexes`` are given, and something to choose them by too.
@@ -118,6 +121,7 @@ def build_advised(
             progress=progress,
             repair=repair,
             associated=asked.associated,
+            memory=memory,
         )
         return _advised(
             report, None, "the indexes are those that the table has been given before"
@@ -132,6 +136,7 @@ def build_advised(
         repair=repair,
         dropped=wanted.superseded,
         associated=asked.associated,
+        memory=memory,
     )
     if indexes is not None:
         return report

@@ -12,6 +12,7 @@ from skipindex.api.reading import HandleT, ReadableTable, runner_of, told
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport, drop, refresh
 from skipindex.build.column_requests import Request
+from skipindex.build.columns.memory import DEFAULT_MEMORY, MemoryLike, memory_bytes
 from skipindex.build.merge import merge
 from skipindex.build.runners import Progress
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
@@ -37,6 +38,7 @@ class IndexedTable(ReadableTable):
         progress: Progress | None = None,
         repair: bool | None = None,
         associated: AssociatedRequest | None = None,
+        memory: MemoryLike = DEFAULT_MEMORY,
     ) -> BuildReport[Self]:
         """Build the indexes that are missing, beside the data, in one commit.
 
@@ -71,6 +73,10 @@ class IndexedTable(ReadableTable):
                 customer, "c_custkey", "c_region")}``.  ``indexes`` may name them, and
                 they get a ``"bitmap"`` otherwise.  Conditions on them leave out files
                 until the joined table changes; ``refresh_indexes`` builds them anew.
+            memory: what each worker may take, in bytes or as ``"2GB"``; at least 300
+                MB.  Columns that are too large for it are read in pieces.  A kind that
+                takes more is left out of such a file, and the report says so; a build
+                with the memory that it takes builds it.
 
         Returns:
             What was built; its ``table`` has the new indexes.
@@ -82,7 +88,7 @@ class IndexedTable(ReadableTable):
             UnknownIndexError: there is no such kind.
             AdviceError: there is nothing to choose by, or indexes were named as well.
             BuildError: a column cannot be associated: its key is there twice, or the
-                joined table has more than 10,000,000 rows.
+                joined table has more than 10,000,000 rows; or ``memory`` is none.
 
         >>> report = table.build_indexes({"price": "bit_sliced"}, workers=1)
         >>> report.table.plan("price BETWEEN 2 AND 3").count()
@@ -98,6 +104,7 @@ class IndexedTable(ReadableTable):
             progress=progress,
             repair=repair,
             associated=associated,
+            memory=memory,
         )
 
     def refresh_indexes(
@@ -107,6 +114,7 @@ class IndexedTable(ReadableTable):
         workers: int | None = None,
         progress: Progress | None = None,
         repair: bool | None = None,
+        memory: MemoryLike = DEFAULT_MEMORY,
     ) -> BuildReport[Self]:
         """Bring the indexes that the table has up to date with its files.
 
@@ -118,6 +126,7 @@ class IndexedTable(ReadableTable):
 
         Raises:
             TableError: there is no such table any more.
+            BuildError: ``memory`` is no amount of memory.
 
         >>> table.refresh_indexes(workers=1).unchanged
         2
@@ -127,6 +136,7 @@ class IndexedTable(ReadableTable):
             runner=runner_of(spark, workers),
             progress=progress,
             repair=repair,
+            memory=memory_bytes(memory),
         )
         return _reported(type(self), "refresh of indexes", report)
 
@@ -189,6 +199,7 @@ def built(
     progress: Progress | None,
     repair: bool | None,
     associated: AssociatedRequest | None = None,
+    memory: MemoryLike = DEFAULT_MEMORY,
 ) -> BuildReport[HandleT]:
     """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
     runner = runner_of(spark, workers)
@@ -200,6 +211,7 @@ def built(
         progress=progress,
         repair=repair,
         associated=associated,
+        memory=memory_bytes(memory),
     )
     return _reported(handle, "build", report)
 

@@ -13,6 +13,7 @@ from skipindex.api.planning import AnyTable, located
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
+from skipindex.build.columns.memory import DEFAULT_MEMORY, MemoryLike
 from skipindex.build.runners import Progress
 from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import location_of
@@ -38,6 +39,7 @@ def build_indexes(
     repair: bool | None = None,
     storage_options: StorageOptions | None = None,
     associated: AssociatedRequest | None = None,
+    memory: MemoryLike = DEFAULT_MEMORY,
 ) -> BuildReport[Table]:
     """Build the indexes that are missing, beside the data, in one commit.
 
@@ -59,6 +61,7 @@ def build_indexes(
         progress=progress,
         repair=repair,
         associated=associated,
+        memory=memory,
     )
 
 

@@ -24,6 +24,7 @@ from skipindex.build.associated.request import (
     without_names,
 )
 from skipindex.build.column_requests import Request, column_requests
+from skipindex.build.columns.memory import DEFAULT_MEMORY
 from skipindex.build.merge import merge_crowded
 from skipindex.build.missing import deal, missing_of
 from skipindex.build.pending_pack import ColumnRequest
@@ -87,6 +88,7 @@ def build(
     repair: bool | None = None,
     dropped: Collection[SpecKey] = (),
     associated: Sequence[Association] = (),
+    memory: int = DEFAULT_MEMORY,
 ) -> BuildReport[TableState]:
     """Build what is missing of ``indexes``, and commit it with ``properties``.
 
@@ -103,6 +105,7 @@ def build(
             True every byte, False nothing.
         dropped: columns and specs that the table no longer has.
         associated: associated columns to build, for the dimensions as they are now.
+        memory: bytes that a worker may take.
 
     Raises:
         PredicateError: a column does not exist.
@@ -115,7 +118,7 @@ def build(
     table = table.with_associations(associations_of(recorded.associated))
     requests = [*column_requests(table, indexes), *requests_of(table, associated)]
     repairs = to_repair(table, repair)
-    fresh, asked = _indexed(table, requests, repairs, runner, progress)
+    fresh, asked = _indexed(table, requests, repairs, runner, progress, memory)
     unchanged = len(table) - len(asked)
     left = repairs.left(table)
     shrunk: set[str] = set()
@@ -168,6 +171,7 @@ def refresh(
     progress: Progress | None = None,
     repair: bool | None = None,
     associated: Sequence[Association] = (),
+    memory: int = DEFAULT_MEMORY,
 ) -> BuildReport[TableState]:
     """Build what new, changed and damaged files lack, and forget files that are gone.
 
@@ -185,6 +189,7 @@ def refresh(
         progress=progress,
         repair=repair,
         associated=[*(one for one in found if one.name not in given), *associated],
+        memory=memory,
     )
     return replace(report, notes=(*report.notes, *notes))
 
@@ -202,7 +207,7 @@ def index_files(
     changed.
     """
     requests = [*column_requests(table, indexes), *requests_of(table, current(table))]
-    return _indexed(table, requests, Repair(), runner, progress)[0]
+    return _indexed(table, requests, Repair(), runner, progress, DEFAULT_MEMORY)[0]
 
 
 def _indexed(
@@ -211,13 +216,14 @@ def _indexed(
     repairs: Repair,
     runner: Runner,
     progress: Progress | None,
+    memory: int,
 ) -> tuple[Manifest, set[str]]:
     """The manifest of what is built, and the paths of the files to read for it.
 
     Indexes hold values, so only users who may read the data may read them.
     """
-    missing = missing_of(table, requests, repairs)
-    tasks = deal(table, missing, runner.slots * TASKS_PER_SLOT)
+    missing = missing_of(table, requests, repairs, memory)
+    tasks = deal(table, missing, runner.slots * TASKS_PER_SLOT, memory)
     asked = {path for task in tasks for path in task.paths}
     if not tasks:
         return Manifest.empty(), asked

@@ -1,7 +1,7 @@
 """Merging the payloads of many small packs into few large ones.
 
 A build after every append leaves a pack each time, and a plan opens all of them.  This
-module chooses the packs and commits; ``merged_packs`` writes them.
+module chooses the packs and commits; ``packs.merged_packs`` writes them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skipindex.build.merged_packs import Merger, Move
+from skipindex.build.packs.merged_packs import Merger, Move
 from skipindex.build.tiers import (
     MAX_BYTES,
     MAX_FILES,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skipindex.build.columns.memory import left_out
 from skipindex.build.pending_pack import ColumnRequest, request_of
 from skipindex.build.repair import Repair
 from skipindex.build.task import BuildTask
@@ -18,12 +19,13 @@ from skipindex.table.column_indexes import take
 
 
 def missing_of(
-    table: TableState, requests: Sequence[ColumnRequest], repairs: Repair
+    table: TableState, requests: Sequence[ColumnRequest], repairs: Repair, memory: int
 ) -> dict[tuple[ColumnRequest, ...], list[int]]:
     """Files by what has to be built on them.
 
     If a column could not be read, all of the file is built again: the payload of that
-    column is empty, and a part of the note would be lost.
+    column is empty, and a part of the note would be lost.  So it is if a kind was left
+    out that ``memory``, the bytes of a worker, now suffices for.
     """
     per_file: dict[int, list[ColumnRequest]] = {}
     damaged = repairs.mask(len(table))
@@ -31,6 +33,9 @@ def missing_of(
     notes = take(table.snapshot.manifest.files["note"].combine_chunks(), table.rows)
     noted = np.asarray(notes.is_valid())
     failed = np.zeros(len(table), np.bool_)
+    asked = {(one.name, spec.kind) for one in requests for spec in one.specs}
+    for i in np.flatnonzero(noted).tolist():
+        failed[i] = not asked.isdisjoint(left_out(notes[i].as_py(), memory))
     others = [
         request_of(table, column, ())
         for column in (*table.leaves, *table.associated)
@@ -83,8 +88,12 @@ def deal(
     table: TableState,
     groups: Mapping[tuple[ColumnRequest, ...], list[int]],
     n_tasks: int,
+    memory: int,
 ) -> list[BuildTask]:
-    """Tasks of nearly equal size: the largest file goes to the lightest task."""
+    """Tasks of nearly equal size: the largest file goes to the lightest task.
+
+    ``memory`` is the bytes that a worker may take.
+    """
     tasks = []
     n_files = sum(map(len, groups.values()))
     for columns, files in groups.items():
@@ -96,5 +105,5 @@ def deal(
             heapq.heapreplace(heap, (size + int(table.sizes[file]), i, mine))
         for _, _, mine in sorted(heap, key=lambda entry: entry[1]):
             paths = tuple(table.paths[i] for i in sorted(mine))
-            tasks.append(BuildTask(table.location, paths, columns))
+            tasks.append(BuildTask(table.location, paths, columns, memory))
     return tasks

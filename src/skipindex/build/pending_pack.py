@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from skipindex.build.packable import packed_together
+from skipindex.build.packs.packable import packed_together
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type, spec_to_json
 from skipindex.indexes.file_map import FILE_MAP, ValueSpans, build_file_map
@@ -61,6 +61,8 @@ class IndexedFile:
 
     What is built on a column goes by the name that the file has for it, as it holds
     for no other name where names are told apart by their capitals.
+
+    ``spilled`` has packs of this file alone, with payloads that were too many to hold.
     """
 
     row: dict[str, Any]
@@ -68,6 +70,12 @@ class IndexedFile:
     summaries: dict[str, Summary] = field(default_factory=dict)
     payloads: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
     spans: dict[str, ValueSpans] = field(default_factory=dict)
+    spilled: list[PackInfo] = field(default_factory=list)
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the payloads."""
+        return sum(len(part) for parts in self.payloads.values() for part in parts)
 
 
 def request_of(

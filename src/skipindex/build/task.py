@@ -14,10 +14,18 @@ from typing import Any, Final
 from crc32c import crc32c
 
 from skipindex.build.associated.dimension import Dimensions
+from skipindex.build.columns.memory import (
+    DEFAULT_MEMORY,
+    Memory,
+    MemoryLimitError,
+    whole_bytes,
+)
+from skipindex.build.columns.pieced import PiecedColumn
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
 from skipindex.errors import StorageError, TableError, UnsupportedTypeError, first_line
-from skipindex.indexes import spec_to_json
+from skipindex.indexes import EncodedColumn, spec_to_json
 from skipindex.indexes.file_map import ValueSpans
+from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -33,11 +41,19 @@ PACK_FILES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class BuildTask:
-    """Some data files and what to build on them; pickled to a worker."""
+    """Some data files and what to build on them; pickled to a worker.
+
+    Args:
+        location: of the table.
+        paths: of the files.
+        columns: what to build on each of them.
+        memory: bytes that the worker may take.
+    """
 
     location: Location
     paths: tuple[str, ...]
     columns: tuple[ColumnRequest, ...]
+    memory: int = DEFAULT_MEMORY
 
     @property
     def done(self) -> str:
@@ -58,6 +74,8 @@ def run_task(task: BuildTask) -> bytes:
     packs: list[PackInfo] = []
     dimensions = Dimensions()
     clock = Clock(task.location.now)
+    memory = Memory(task.memory)
+    full = min(PACK_BYTES, 2 * memory.pack_bytes)
 
     def close_pack() -> None:
         nonlocal pack
@@ -65,18 +83,26 @@ def run_task(task: BuildTask) -> bytes:
         if info is not None:
             packs.append(info)
             pack = PendingPack(task.columns)
+        memory.held = 0
 
     for path in task.paths:
-        indexed = _index_file(task, path, dimensions, clock)
+        indexed = _index_file(task, path, dimensions, clock, memory)
         if indexed is None:  # deleted since it was listed
             continue
         places: dict[str, list[int]] = {"packs": [], "slots": []}
         if indexed.row["n_rows"] >= 0:  # if not read, the next build tries again
-            places = {"packs": [len(packs)], "slots": [pack.add(indexed)]}
+            if indexed.spilled:
+                close_pack()  # whose number is the next one
+                numbers = [len(packs) + i for i in range(len(indexed.spilled))]
+                places = {"packs": numbers, "slots": [0] * len(numbers)}
+                packs += indexed.spilled
+            else:
+                places = {"packs": [len(packs)], "slots": [pack.add(indexed)]}
+        memory.held = pack.n_bytes
         rows.append(indexed.row | places)
         summaries.append(indexed.summaries)
         domains.update({c.name: c.domain for c in indexed.respelled})
-        if pack.n_bytes >= PACK_BYTES or pack.n_files >= PACK_FILES:
+        if pack.n_bytes >= full or pack.n_files >= PACK_FILES:
             close_pack()
     close_pack()
     if not packs:  # statistics only
@@ -91,7 +117,7 @@ def run_task(task: BuildTask) -> bytes:
 
 
 def _index_file(
-    task: BuildTask, path: str, dimensions: Dimensions, clock: Clock
+    task: BuildTask, path: str, dimensions: Dimensions, clock: Clock, memory: Memory
 ) -> IndexedFile | None:
     """Index one file; a column that cannot be indexed gets a note."""
     location = task.location
@@ -105,7 +131,7 @@ def _index_file(
         if not clock.has_passed(now):
             note = "modified too recently: a change would leave its time as it is"
             return IndexedFile(_row(now, note=note))
-        indexed = _read_and_index(location, found, task.columns, dimensions)
+        indexed = _read_and_index(location, found, task.columns, dimensions, memory)
         if found.is_same(location.stat(path)):
             return indexed
         note = "changed while it was indexed"
@@ -136,19 +162,55 @@ def _read_and_index(
     found: FileInfo,
     columns: Sequence[ColumnRequest],
     dimensions: Dimensions,
+    memory: Memory,
 ) -> IndexedFile:
     crc = footer_crc(location, found)
     names = {request.stored_column for request in columns}
     with column_reader(location, found.path, encoded=names, known=found) as file:
         n_rows = int(file.metadata.num_rows)
         indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
-        notes = [
-            note
-            for request in columns
-            for note in _index_column(file, request, indexed, dimensions)
-        ]
+        notes: list[str] = []
+        rest: list[ColumnRequest] = []
+        held = memory.held
+        for request in columns:
+            notes += _index_column(file, request, indexed, dimensions, memory)
+            memory.held = held + indexed.n_bytes
+            rest.append(request)
+            if indexed.n_bytes >= memory.pack_bytes:
+                _spill(location, indexed, rest)
+                memory.held, rest = held, []
+        if indexed.spilled and rest:  # no other pack says anything of this file
+            _spill(location, indexed, rest)
         indexed.row["note"] = "; ".join(notes) or None
         return indexed
+
+
+def _spill(
+    location: Location, indexed: IndexedFile, columns: Sequence[ColumnRequest]
+) -> None:
+    """Write the payloads of some columns of a file, as a pack of their own."""
+    names = {name for name, _ in indexed.payloads}
+    respelled = [one for one in indexed.respelled if one.name in names]
+    pack = PendingPack(columns)
+    pack.add(replace(indexed, respelled=respelled))
+    info = pack.write(location)
+    if info is not None:
+        indexed.spilled.append(info)
+    indexed.payloads.clear()
+    indexed.spans.clear()
+
+
+def _read(
+    file: DataFile, request: ColumnRequest, dimensions: Dimensions, memory: Memory
+) -> EncodedColumn | PiecedColumn:
+    """The column, whole if that fits into the memory."""
+    takes = whole_bytes(file, request)
+    if request.source is not None:
+        memory.check(takes, f"column {request.name!r}: not looked up")
+        return dimensions.column(file, request.source)
+    if takes > memory.free:
+        return PiecedColumn.read(file, request, memory)
+    return read_column(file, request.name, request.domain, path=request.path)
 
 
 def _index_column(
@@ -156,16 +218,14 @@ def _index_column(
     request: ColumnRequest,
     indexed: IndexedFile,
     dimensions: Dimensions,
+    memory: Memory,
 ) -> Iterator[str]:
     """Add what is built on one column; notes on what cannot be built, and why."""
     name = request.name
     try:
-        if request.source is not None:
-            column = dimensions.column(file, request.source)
-        else:
-            column = read_column(file, name, request.domain, path=request.path)
+        column = _read(file, request, dimensions, memory)
         summary = summarize(column)
-    except UnsupportedTypeError as error:
+    except (UnsupportedTypeError, MemoryLimitError) as error:
         # Said once for all: a second build finds that nothing is missing.
         indexed.summaries[name] = UNKNOWN
         yield str(error)
@@ -185,8 +245,8 @@ def _index_column(
         yield note
     for spec in request.specs:
         try:
-            parts = spec.build(column)
-        except UnsupportedTypeError as error:
+            parts = _built(spec, column)
+        except (UnsupportedTypeError, MemoryLimitError) as error:
             yield str(error)
         except Exception as error:  # noqa: BLE001 (nor one kind, which may be foreign)
             yield f"column {name!r}: no {spec.kind} index: {reason(error)}"
@@ -194,9 +254,21 @@ def _index_column(
             indexed.payloads[name, spec_key(spec_to_json(spec))] = parts
     if request.has_map:  # after the indexes, which may have ranked the values
         try:
-            indexed.spans[name] = ValueSpans.of(column)
+            indexed.spans[name] = _spans(column)
+        except MemoryLimitError:
+            return  # it was said of the indexes
         except Exception as error:  # noqa: BLE001 (the file is then in no map)
             yield f"column {name!r}: no file map: {reason(error)}"
+
+
+def _built(spec: IndexSpec, column: EncodedColumn | PiecedColumn) -> list[bytes]:
+    if isinstance(column, PiecedColumn):
+        return column.build(spec)
+    return spec.build(column)
+
+
+def _spans(column: EncodedColumn | PiecedColumn) -> ValueSpans:
+    return column.spans() if isinstance(column, PiecedColumn) else ValueSpans.of(column)
 
 
 def reason(error: Exception) -> str:

@@ -25,6 +25,14 @@ from skipindex.table.partitions.hive import partition_folders
 _SMALL_DICTIONARY: Final = 1 << 16
 """Compressed bytes; writers give up at 1 MB before compression."""
 
+_LARGE_CHUNK: Final = 32 << 20
+"""Compressed bytes of a column chunk that is not read in one piece."""
+
+_BATCH_ROWS: Final = 1 << 13
+"""Rows that Arrow decodes at once, where a column is read in pieces."""
+
+_WRONG_DICTIONARY: Final = "its dictionary cannot be read rightly"
+
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
 
@@ -103,6 +111,7 @@ class DataFile:
     def __init__(self, source: pa.NativeFile, encoded: Collection[str] = ()) -> None:
         self._source = source
         self._plain = self._encoded = pq.ParquetFile(source, **_OPTIONS)
+        self._buffered: pq.ParquetFile | None = None
         self.metadata = self._plain.metadata
         self.schema = self._plain.schema
         self.schema_arrow = self._plain.schema_arrow
@@ -121,23 +130,115 @@ class DataFile:
                 does not read the values of this dictionary rightly.
         """
         for file in dict.fromkeys((self._encoded, self._plain)):
-            table = file.read(columns=[".".join(path)], use_threads=False)
-            values = table.column(path[0])
-            if len(path) > 1:
-                values = pc.struct_field(values, path[1:])
+            values = _at(file.read(columns=[".".join(path)], use_threads=False), path)
             if not pa.types.is_dictionary(values.type) or self._is_right(values, path):
                 return values
-        raise UnsupportedTypeError(
-            f"column {'.'.join(path)!r}: its dictionary cannot be read rightly"
-        )
+        raise UnsupportedTypeError(f"column {'.'.join(path)!r}: {_WRONG_DICTIONARY}")
 
-    def _is_right(self, values: pa.ChunkedArray, path: Sequence[str]) -> bool:
+    def read_pieces(
+        self, path: Sequence[str], n_rows: int, n_bytes: int
+    ) -> Iterator[pa.ChunkedArray]:
+        """The same rows as ``read``, in pieces of so many rows and bytes at most.
+
+        Not more than a piece is in memory; of a column that is read as dictionaries,
+        the numbers of a row group.  A piece has at least 8,192 rows all the same, if
+        the row group has.
+
+        Raises:
+            UnsupportedTypeError: as ``read``.
+        """
+        for group in range(self.metadata.num_row_groups):
+            if self.metadata.row_group(group).num_rows:
+                yield from self._group_pieces(path, group, n_rows, n_bytes)
+
+    def _group_pieces(
+        self, path: Sequence[str], group: int, n_rows: int, n_bytes: int
+    ) -> Iterator[pa.ChunkedArray]:
+        name = ".".join(path)
+        for file in dict.fromkeys((self._encoded, self._plain)):
+            if not _has_dictionary(file.schema_arrow, path):
+                batches = self._streamed(path, group).iter_batches(
+                    min(n_rows, _BATCH_ROWS),
+                    row_groups=[group],
+                    columns=[name],
+                    use_threads=False,
+                )
+                for table in _joined(batches, n_rows, n_bytes):
+                    yield _at(table, path)
+                return
+            values = _at(
+                file.read_row_group(group, columns=[name], use_threads=False), path
+            )
+            if self._is_right(values, path, group):
+                for at in range(0, len(values), n_rows):
+                    yield values.slice(at, n_rows)
+                return
+        raise UnsupportedTypeError(f"column {name!r}: {_WRONG_DICTIONARY}")
+
+    def _streamed(self, path: Sequence[str], group: int) -> pq.ParquetFile:
+        """The file; large column chunks are read a few megabytes at a time."""
+        chunks = self.metadata.row_group(group)
+        columns = map(chunks.column, self.leaves(path))
+        if sum(column.total_compressed_size for column in columns) < _LARGE_CHUNK:
+            return self._plain
+        if self._buffered is None:
+            self._buffered = pq.ParquetFile(
+                self._source,
+                metadata=self.metadata,
+                buffer_size=_LARGE_CHUNK // 4,
+                **_OPTIONS,
+            )
+        return self._buffered
+
+    def leaves(self, path: Sequence[str]) -> list[int]:
+        """The places of a column among the columns of Parquet."""
         name = ".".join(path)
         columns = map(self.metadata.schema.column, range(self.metadata.num_columns))
-        leaves = [i for i, column in enumerate(columns) if column.path == name]
+        return [i for i, column in enumerate(columns) if column.path == name]
+
+    def has_small_entries(self, path: Sequence[str]) -> bool:
+        """Whether a column is read as dictionaries, if these are read rightly."""
+        return _has_dictionary(self._encoded.schema_arrow, path)
+
+    def _is_right(
+        self, values: pa.ChunkedArray, path: Sequence[str], group: int | None = None
+    ) -> bool:
+        leaves = self.leaves(path)
         if len(leaves) != 1:
             return False
-        return is_as_written(values, leaves[0], self.metadata, self._source)
+        groups = range(self.metadata.num_row_groups) if group is None else (group,)
+        return is_as_written(values, leaves[0], self.metadata, self._source, groups)
+
+
+def _at(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
+    """The column, or the field of structs, of a table that has no other."""
+    values = table.column(path[0])
+    return values if len(path) == 1 else pc.struct_field(values, path[1:])
+
+
+def _joined(
+    batches: Iterable[pa.RecordBatch], n_rows: int, n_bytes: int
+) -> Iterator[pa.Table]:
+    """Tables of so many rows and bytes at most, or of one batch."""
+    some: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        more = batch.nbytes
+        if some and (rows + len(batch) > n_rows or size + more > n_bytes):
+            yield pa.Table.from_batches(some)
+            some, rows, size = [], 0, 0
+        some.append(batch)
+        rows, size = rows + len(batch), size + more
+    if some:
+        yield pa.Table.from_batches(some)
+
+
+def _has_dictionary(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Whether Arrow reads a column as dictionaries."""
+    dtype = pa.struct(list(schema))
+    for name in path:
+        dtype = dtype.field(name).type
+    return bool(pa.types.is_dictionary(dtype))
 
 
 @contextmanager

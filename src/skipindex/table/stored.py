@@ -46,6 +46,7 @@ from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.table.files import DataFile
 from skipindex.table.partitions.inference import INSTANT
 from skipindex.table.spark_json import ROW_METADATA, Typed, declared_schema
+from skipindex.table.summaries import Measured
 
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _HYBRID: Final = frozenset(
@@ -240,21 +241,68 @@ def read_column(
     Raises:
         UnsupportedTypeError: ``check_stored`` says so.
     """
-    where = path or (name,)
-    if lacks(file, where):
+    found = place_of(file, name, domain, path)
+    if found is None:
         nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
         return EncodedColumn(name, pa.chunked_array([nothing]), domain)
-    found = check_stored(file, where, domain)
     values = file.read(found)
-    if len(values) != file.metadata.num_rows:
+    _check_length(len(values), file, name)
+    return EncodedColumn(_spelled(found, path), values, domain)
+
+
+def read_pieces(
+    file: DataFile,
+    name: str,
+    domain: Domain,
+    *,
+    path: tuple[str, ...] = (),
+    n_rows: int,
+    n_bytes: int,
+) -> Iterator[EncodedColumn]:
+    """The rows of ``read_column``, in columns of so many rows and bytes at most.
+
+    Raises:
+        UnsupportedTypeError: as ``read_column``, also behind the last row.
+    """
+    found = place_of(file, name, domain, path)
+    spelled = name if found is None else _spelled(found, path)
+    n = 0
+    if found is None:
+        for at in range(0, file.metadata.num_rows, n_rows):
+            nothing = pa.nulls(min(n_rows, file.metadata.num_rows - at), domain.dtype)
+            n += len(nothing)
+            yield EncodedColumn(spelled, nothing, domain)
+    else:
+        for values in file.read_pieces(found, n_rows, n_bytes):
+            n += len(values)
+            yield EncodedColumn(spelled, values, domain)
+    _check_length(n, file, name)
+
+
+def place_of(
+    file: DataFile, name: str, domain: Domain, path: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Where a file has a column, as ``check_stored`` says; None if it lacks it.
+
+    Raises:
+        UnsupportedTypeError: as ``check_stored``.
+    """
+    where = path or (name,)
+    return None if lacks(file, where) else check_stored(file, where, domain)
+
+
+def _spelled(found: tuple[str, ...], path: tuple[str, ...]) -> str:
+    return str(Reference(found)) if path else found[0]
+
+
+def _check_length(n_values: int, file: DataFile, name: str) -> None:
+    if n_values != file.metadata.num_rows:
         raise UnsupportedTypeError(
-            f"column {name!r} has {len(values)} rows of {file.metadata.num_rows}"
+            f"column {name!r} has {n_values} rows of {file.metadata.num_rows}"
         )
-    spelled = str(Reference(found)) if path else found[0]
-    return EncodedColumn(spelled, values, domain)
 
 
-def beyond(column: EncodedColumn) -> str:
+def beyond(column: Measured) -> str:
     """What to note where a value does not fit the table's type; else empty.
 
     The index is built all the same: the table may get a wider type, and until then

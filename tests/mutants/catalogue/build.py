@@ -7,6 +7,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _ASSOCIATED: Final = ("tests/build/test_associated.py",)
+_MEMORY: Final = ("tests/build/test_memory.py",)
 _PLANS: Final = ("tests/planner/test_associated.py",)
 
 BUILD: Final = (
@@ -73,5 +74,29 @@ BUILD: Final = (
         "False",
         "rows of two states of a dimension are looked up for one",
         _ASSOCIATED,
+    ),
+    Mutant(
+        "greatest-of-first-piece",
+        "build.columns.pieced.PiecedColumn.add",
+        "high > self.maximum",
+        "False",
+        "the statistics of a large file are those of its first rows",
+        _MEMORY,
+    ),
+    Mutant(
+        "null-of-first-piece",
+        "build.columns.pieced.PiecedColumn.add",
+        "self.null_count += piece.null_count",
+        "self.null_count = piece.null_count",
+        "a file has NULL in fewer rows than it has",
+        _MEMORY,
+    ),
+    Mutant(
+        "spilled-twice",
+        "build.task._read_and_index",
+        "indexed.spilled and rest",
+        "False",
+        "the last columns of a file that was spilled have no index",
+        _MEMORY,
     ),
 )

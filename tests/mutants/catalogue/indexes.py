@@ -10,6 +10,8 @@ _KINDS: Final = ("tests/indexes/test_contract.py", "tests/planner/test_soundness
 _BLOCKED: Final = "tests/indexes/filters/test_blocked.py"
 _SPLITMIX: Final = "tests/indexes/filters/test_splitmix.py"
 
+_PIECES: Final = ("tests/indexes/encoding/test_pieces.py",)
+
 INDEXES: Final = (
     Mutant(
         "bloom-negated",
@@ -177,5 +179,45 @@ INDEXES: Final = (
         "return self.shape.per_digit == 1",
         "codes are compared with bins, inside of few rows",
         ("tests/indexes/kinds/test_within.py",),
+    ),
+    Mutant(
+        "codes-of-a-piece",
+        "indexes.encoding.pieces.ColumnPieces.merged",
+        "rank[piece.codes]",
+        "piece.codes",
+        "the rank within a piece is taken for the rank within the file",
+        _PIECES,
+    ),
+    Mutant(
+        "block-ranked-alone",
+        "indexes.encoding.pieces._merge_texts",
+        "np.uint32(written)",
+        "np.uint32(0)",
+        "the rank within a block is taken for the rank within the file",
+        _PIECES,
+    ),
+    Mutant(
+        "hashes-of-last-piece",
+        "indexes.filters.filter_type.GatheredHashes._unite",
+        "[np.empty(0, np.uint64), *self._pieces]",
+        "[np.empty(0, np.uint64), *self._pieces[-1:]]",
+        "a filter of a large file has the keys of its last rows",
+        _PIECES,
+    ),
+    Mutant(
+        "entries-of-a-block",
+        "indexes.encoding.entry_packing._parts_by_block",
+        "[code + one for one in first]",
+        "first",
+        "parts of later blocks are looked for at the codes of the first one",
+        _PIECES,
+    ),
+    Mutant(
+        "rows-of-the-part-before",
+        "indexes.encoding.entry_packing._parts_by_block",
+        "stop = code + first.pop()",
+        "first.pop()",
+        "values of the part that a block breaks off have no rows",
+        _PIECES,
     ),
 )

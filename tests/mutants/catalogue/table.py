@@ -375,4 +375,12 @@ TABLE: Final = (
         "files and commit of two moments go together",
         ("tests/storage/test_object_stores.py",),
     ),
+    Mutant(
+        "dictionary-of-a-piece",
+        "table.files.DataFile._group_pieces",
+        "self._is_right(values, path, group)",
+        "True",
+        "numbers of repeated entries are taken for other entries, in pieces",
+        ("tests/table/test_dictionary_pages.py",),
+    ),
 )

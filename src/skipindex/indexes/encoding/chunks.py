@@ -35,6 +35,8 @@ _WORTH: Final = 0.75
 _WORTH_FROM: Final = 1 << 10
 """Fewer bytes than this are never compressed."""
 _MAX_RAW: Final = 1 << 31
+_BLOCK: Final = 1 << 18
+"""Byte strings that are weighed at once; a chunk has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +124,21 @@ def text_ends(distinct: pa.LargeBinaryArray) -> list[int]:
     if not n:
         return []
     offsets, _ = layout_of(distinct)
-    weights = offsets - offsets[0] + np.arange(n + 1)  # a length costs a byte or so
-    ends = [0]
-    while ends[-1] < n:
-        limit = weights[ends[-1]] + CHUNK_BYTES
-        full = int(weights.searchsorted(limit, side="right"))
-        ends.append(min(n, max(full - 1, ends[-1] + 1)))
-    return ends[1:]
+    ends: list[int] = []
+    start = 0
+    while start < n:
+        # Block by block: of some million strings, weights take as much as lengths do.
+        some = offsets[start : start + _BLOCK + 1]
+        weights = some - some[0] + np.arange(len(some))  # a length costs a byte or so
+        is_last, at = start + len(some) > n, 0
+        while at + 1 < len(some):
+            full = int(weights.searchsorted(weights[at] + CHUNK_BYTES, side="right"))
+            if full == len(some) and not is_last and at:
+                break
+            at = min(len(some) - 1, max(full - 1, at + 1))
+            ends.append(start + at)
+        start += at
+    return ends
 
 
 def _packed(compressor: zstandard.ZstdCompressor, numbers: Words, text: bytes) -> bytes:

@@ -26,6 +26,8 @@ from skipindex.indexes.encoding.roaring import blank, pack_all
 _PART_BYTES: Final = 1 << 14
 _FEW_VALUES: Final = 64
 """Up to here one pass over the codes for every value beats sorting them."""
+_BLOCK: Final = 1 << 20
+"""Rows of the values whose parts are made at once."""
 _LEVEL: Final = 1
 _WORTH: Final = 0.75
 
@@ -52,10 +54,41 @@ def pack_entries(column: EncodedColumn) -> tuple[list[bytes], list[int]]:
         return [], []
     width = row_bytes(column.n_rows)
     if n_values <= _FEW_VALUES:
-        packing = _pack_by_mask(column, width)
-    else:
-        packing = _packing_of(_sorted_keys(column), column.counts, width)
-    return _parts_of(packing, width)
+        return _parts_of(_pack_by_mask(column, width), width)
+    return _parts_by_block(_sorted_keys(column), n_values, width)
+
+
+def _parts_by_block(
+    keys: npt.NDArray[Any], n_values: int, width: int
+) -> tuple[list[bytes], list[int]]:
+    """As ``_parts_of``, for some values at a time: what they need meanwhile is small.
+
+    The last part of a block may go on in the next one, which begins with it.
+    """
+    shift = keys.dtype.type(4 * keys.itemsize)
+    parts: list[bytes] = []
+    firsts: list[int] = []
+    code, at, n_rows = 0, 0, _BLOCK
+    while code < n_values:
+        last = min(at + n_rows, len(keys)) - 1
+        stop = int(keys[last] >> shift) + 1  # the value of this row is the last one
+        end = len(keys)
+        if stop < n_values:
+            end = int(keys.searchsorted(keys.dtype.type(stop) << shift))
+        some = keys[at:end] - (keys.dtype.type(code) << shift)
+        counts = np.bincount((some >> shift).astype(np.int64), minlength=stop - code)
+        found, first = _parts_of(_packing_of(some, counts, width), width)
+        if stop < n_values:
+            if len(found) == 1:
+                n_rows *= 2
+                continue
+            found.pop()
+            stop = code + first.pop()
+            end = int(keys.searchsorted(keys.dtype.type(stop) << shift))
+        parts += found
+        firsts += [code + one for one in first]
+        code, at, n_rows = stop, end, _BLOCK
+    return parts, firsts
 
 
 def pack_sets(keys: Words, n_sets: int, n_rows: int) -> tuple[list[bytes], list[int]]:

@@ -137,9 +137,14 @@ def _stream(seed: int, k: int) -> list[int]:
 
 def distinct_hashes(keys: Keys) -> Words:
     """The hashes of some keys, which may repeat, ascending."""
-    hashes = hashes_of(keys)
-    hashes.sort()
-    return hashes[starts(hashes)]
+    return distinct_words(hashes_of(keys))
+
+
+def distinct_words(words: Words) -> Words:
+    """The distinct ones of some words, ascending; they may be sorted in their place."""
+    words.sort()
+    fresh = starts(words)
+    return words if fresh.all() else words[fresh]
 
 
 def _error_rate(n_keys: int, k: int, width: int) -> float:

@@ -84,6 +84,7 @@ class BitSliced:
     encoding: Literal["range", "equality"] = "range"
     max_slices: int | None = None
     kind: ClassVar[str] = _KIND
+    memory_per_row: ClassVar[int] = 24
 
     def __post_init__(self) -> None:
         if self.base not in range(2, 17):

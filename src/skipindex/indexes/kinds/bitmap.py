@@ -59,6 +59,7 @@ class Bitmap:
     """
 
     kind: ClassVar[str] = _KIND
+    memory_per_row: ClassVar[int] = 20
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""

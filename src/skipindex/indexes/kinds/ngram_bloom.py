@@ -13,7 +13,7 @@ of part 0.  A key is the number whose bytes, the highest first, are the piece.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -25,13 +25,13 @@ from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.expressions.arrays import Words, starts
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.patterns import Fragment
-from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.filters.filter_type import FilterSpec, FilterType
 from skipindex.indexes.filters.text_keys import TextFilterSpec, text_layout
 
 _OWN: Final = struct.Struct("<Q")
 _LENGTHS: Final = range(2, 9)
-_BATCH: Final = 1 << 16
+_BATCH_BYTES: Final = 1 << 21
+"""Bytes whose pieces are made at once."""
 _TABLE_LENGTH: Final = 3
 """Up to this length, a table of all possible pieces is smaller than a sort."""
 
@@ -90,14 +90,14 @@ class NGramBloom(TextFilterSpec):
         """The distinct pieces, as numbers."""
         return _pieces(values, self.n).astype(np.uint64, copy=False)
 
-    def own(self, column: EncodedColumn) -> bytes:
+    def own(self, n_rows: int) -> bytes:
         """The length of a piece, and how many rows the file has."""
-        return _OWN.pack(self.n) + TextFilterSpec.own(self, column)
+        return _OWN.pack(self.n) + TextFilterSpec.own(self, n_rows)
 
 
 def _pieces(values: pa.LargeBinaryArray, n: int) -> _Numbers:
     """The distinct pieces of ``n`` bytes, as ascending big-endian numbers."""
-    batches = (values.slice(at, _BATCH) for at in range(0, len(values), _BATCH))
+    batches = _batches(values)
     if n <= _TABLE_LENGTH:
         seen = np.zeros(1 << 8 * n, np.bool_)
         for batch in batches:
@@ -105,6 +105,14 @@ def _pieces(values: pa.LargeBinaryArray, n: int) -> _Numbers:
         return np.flatnonzero(seen).astype(np.uint64)
     found = [_distinct(_windows(batch, n)) for batch in batches]
     return _distinct(np.concatenate([np.empty(0, np.uint32), *found]))
+
+
+def _batches(values: pa.LargeBinaryArray) -> Iterator[pa.LargeBinaryArray]:
+    """The values, so many at a time that they have about ``_BATCH_BYTES``."""
+    _, data = text_layout(values)
+    n = max(1, len(values) * _BATCH_BYTES // max(1, len(data)))
+    for at in range(0, len(values), n):
+        yield values.slice(at, n)
 
 
 def _distinct(numbers: _Numbers) -> _Numbers:

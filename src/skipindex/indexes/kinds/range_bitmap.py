@@ -71,6 +71,7 @@ class RangeBitmap:
 
     max_bitmaps: int | None = None
     kind: ClassVar[str] = _KIND
+    memory_per_row: ClassVar[int] = 32
 
     def __post_init__(self) -> None:
         if self.max_bitmaps is not None and self.max_bitmaps < 1:

@@ -67,6 +67,7 @@ class RunLength:
     """
 
     kind: ClassVar[str] = _KIND
+    memory_per_row: ClassVar[int] = 56
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from skipindex.build.packable import BlobReader, packable, packed_together
+from skipindex.build.packs.packable import BlobReader, packable, packed_together
 from skipindex.build.pending_pack import map_blob
 from skipindex.build.tiers import (
     MAX_BYTES,

@@ -1,0 +1,1 @@
+"""Packs: payloads that are packed together, and packs that are merged."""

@@ -1,0 +1,255 @@
+"""Building within the memory of a worker: in pieces, spilled, or left out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import skipindex as sx
+from skipindex.build import task
+from skipindex.build.columns.memory import Memory, left_out, memory_bytes
+from skipindex.errors import BuildError
+from skipindex.storage.file_system.names import FOLDER, PACKS
+from tests.tables import packs
+
+N = 700
+KINDS = ["bitmap", "bit_sliced", "range_bitmap", "run_length", "bloom"]
+
+
+def columns(seed: int) -> pa.Table:
+    """Columns of many types, with NULL, and one that is written as a dictionary."""
+    rng = np.random.default_rng(seed)
+    null = rng.random(N) < 0.2
+
+    def of(values: list[Any], dtype: pa.DataType) -> pa.Array:
+        return pa.array(
+            [None if no else v for v, no in zip(values, null, strict=True)], dtype
+        )
+
+    numbers = rng.integers(-50, 400, N).tolist()
+    return pa.table(
+        {
+            "k": pa.array(rng.integers(0, 1 << 60, N)),
+            "n": of(numbers, pa.int32()),
+            "f": of([v / 3 if v else float("nan") for v in numbers], pa.float64()),
+            "d": of([Decimal(v) / 4 for v in numbers], pa.decimal128(9, 2)),
+            "wide": of([Decimal(v) * 10**25 for v in numbers], pa.decimal128(38)),
+            "few": of([f"city {v % 7}" for v in numbers], pa.string()),
+            "text": of([f"user {v:x} \u00e9" * (v % 5) for v in numbers], pa.string()),
+            "own": pa.array(rng.bytes(8 * N).hex(" ", 8).split(" "), pa.string()),
+            "s": pa.StructArray.from_arrays([of(numbers, pa.int64())], names=["in"]),
+            "all_null": pa.nulls(N, pa.int64()),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for i in range(2):
+        table = columns(i)
+        if i:
+            table = table.drop_columns(["n"])
+        pq.write_table(
+            table,
+            tmp_path / f"{i}.parquet",
+            row_group_size=250 if i else 1000,
+            use_dictionary=["few"] if i else True,
+        )
+    return tmp_path
+
+
+REQUEST = {
+    "*": KINDS,
+    "k": [*KINDS, "key_set"],
+    "own": [*KINDS, "ngram_bloom", "token_bloom", sx.Bloom(hashing="pybloom")],
+}
+
+
+def pack_names(folder: Path) -> list[str]:
+    """Names say what is in a pack, byte by byte."""
+    return sorted(path.name for path in (folder / PACKS).iterdir())
+
+
+def in_pieces(patch: pytest.MonkeyPatch, n_rows: int) -> None:
+    """No column is read whole."""
+    patch.setattr(task, "whole_bytes", lambda *_: float("inf"))
+    patch.setattr(Memory, "piece_rows", property(lambda _: n_rows))
+
+
+def forget(folder: Path) -> None:
+    for path in sorted((folder / FOLDER).rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize("n_rows", [1, 61, 250, 600])
+def test_a_build_in_pieces_writes_the_same_packs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, n_rows: int
+) -> None:
+    whole = sx.build_indexes(folder, REQUEST, workers=1)
+    names, stats = pack_names(folder), whole.table.snapshot.manifest.stats
+    forget(folder)
+    in_pieces(monkeypatch, n_rows)
+    pieces = sx.build_indexes(folder, REQUEST, workers=1)
+    assert pack_names(folder) == names
+    assert pieces.notes == whole.notes
+    assert not pieces.notes
+    found = pieces.table.snapshot.manifest.stats
+    assert {name: one.values.to_pylist() for name, one in found.items()} == {
+        name: one.values.to_pylist() for name, one in stats.items()
+    }
+
+
+def test_a_file_is_read_in_pieces_where_it_would_not_fit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = {"own": ["bitmap", "bloom"], "k": "bitmap"}
+    sx.build_indexes(folder, request, workers=1)
+    names = pack_names(folder)
+    forget(folder)
+    monkeypatch.setattr(Memory, "free", property(lambda _: 90_000))
+    read: list[int] = []
+    pieces = task.PiecedColumn.read
+
+    def seen(*args: Any) -> Any:
+        read.append(1)
+        return pieces(*args)
+
+    monkeypatch.setattr(task.PiecedColumn, "read", seen)
+    monkeypatch.setattr("skipindex.indexes.encoding.pieces._BLOCK_BYTES", 64)
+    assert not sx.build_indexes(folder, request, workers=1).notes
+    assert read
+    assert pack_names(folder) == names
+
+
+def test_what_does_not_fit_is_left_out_and_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = {"own": ["bitmap", "bloom"]}
+    with monkeypatch.context() as patch:
+        in_pieces(patch, 100)
+        patch.setattr(Memory, "free", property(lambda _: 25_000))
+        report = sx.build_indexes(folder, request, workers=1)
+    (note,) = report.notes
+    assert "2 files: column 'own': no bitmap index: it takes about" in note
+    assert "a worker has 1000 MB (pass more memory, or write smaller files)" in note
+    value = pq.read_table(folder / "0.parquet")["own"][5].as_py()
+    where = f"own = '{value}'"
+    assert report.table.plan(where).paths == ["0.parquet"], "the filter was built"
+    plan = report.table.plan(where, kinds=["minmax", "bitmap"])
+    assert plan.paths == ["0.parquet", "1.parquet"], "no bitmap rules anything out"
+    # The same memory leaves it out again, without a look at the files.
+    again = sx.build_indexes(folder, request, workers=1)
+    assert (again.files, again.unchanged) == (0, 2)
+    more = sx.build_indexes(folder, request, workers=1, memory="4GB")
+    assert (more.files, more.notes) == (2, ())
+    assert more.table.plan(where).count() == 1, "by the bitmap"
+
+
+def test_everything_may_be_too_much(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_pieces(monkeypatch, 100)
+    monkeypatch.setattr(Memory, "free", property(lambda _: 1))
+    report = sx.build_indexes(folder, {"own": ["bitmap", "bloom"]}, workers=1)
+    assert "no bitmap index" in report.notes[0]
+    assert "no bloom index" in report.notes[0]
+    assert report.table.plan("own = ''").paths == []
+    assert len(report.table.plan("own > 'a'").paths) == 2
+
+
+def test_many_payloads_of_one_file_are_packs_of_their_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sx.build_indexes(folder, REQUEST, workers=1)
+    conditions = [
+        *("n = 7 AND few = 'city 3'", "f < 0 AND d > 3", "wide IS NULL"),
+        *("few IN ('city 1', 'city 6') AND n > 300", "s.in BETWEEN 7 AND 9"),
+        "text LIKE 'user 1%' AND f < 9",
+    ]
+    before = [(p.paths, p.count()) for p in map(whole.table.plan, conditions)]
+    assert any(len(paths) < 2 for paths, _ in before)
+    forget(folder)
+    monkeypatch.setattr(Memory, "pack_bytes", property(lambda _: 2_000))
+    report = sx.build_indexes(folder, REQUEST, workers=1)
+    assert not report.notes
+    assert len(packs(folder)) > 8
+    after = [(p.paths, p.count()) for p in map(report.table.plan, conditions)]
+    assert after == before
+    assert sx.build_indexes(folder, REQUEST, workers=1).files == 0
+    merged = report.table.compact_indexes()
+    assert not merged.notes
+    assert [(p.paths, p.count()) for p in map(merged.plan, conditions)] == before
+
+
+@pytest.mark.parametrize("memory", ["1 hog", "", "-1GB", "100MB", 10**6, True, None])
+def test_no_amount_of_memory(folder: Path, memory: Any) -> None:
+    with pytest.raises(BuildError, match=r"of memory \(accepted: bytes, or a text"):
+        sx.build_indexes(folder, {"k": "bloom"}, workers=1, memory=memory)
+    assert not (folder / FOLDER).exists()
+
+
+def test_amounts_of_memory() -> None:
+    assert memory_bytes("1GB") == memory_bytes(10**9) == 10**9
+    assert memory_bytes(" 0.5 gib ") == 1 << 29
+    note = "column 'a': no bitmap index: it takes about 1500 MB, and so on; column 'b'"
+    assert left_out(note, 1_500_000_000) == {("a", "bitmap")}
+    assert left_out(note, 1_499_999_999) == set()
+
+
+PEAK = """
+import resource, sys
+import skipindex as sx
+sx.build_indexes(sys.argv[1], {sys.argv[2]: sys.argv[3].split(",")}, workers=1,
+                 memory=sys.argv[4])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("megabytes", [300, 500])
+@pytest.mark.parametrize(
+    ("column", "kinds"),
+    [
+        ("text", "minmax"),
+        ("text", "bloom,token_bloom"),
+        ("text", "bitmap,bit_sliced,run_length"),
+        ("key", "bitmap,bit_sliced,range_bitmap,key_set,bloom"),
+        ("text", "ngram_bloom,range_bitmap"),
+    ],
+)
+def test_the_memory_of_a_worker_is_within_the_limit(
+    tmp_path: Path, column: str, kinds: str, megabytes: int
+) -> None:
+    """Three million rows: unbounded, each of these takes 450 MB and more."""
+    large(tmp_path / "f.parquet", 3_000_000)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(tmp_path), column, kinds, f"{megabytes}MB"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < megabytes * 10**6
+
+
+def large(path: Path, n_rows: int) -> None:
+    """Near-unique text of 24 bytes and near-unique integers, in three row groups."""
+    rng = np.random.default_rng(1)
+    writer = None
+    for _ in range(3):
+        n = n_rows // 3
+        raw = np.frombuffer(rng.bytes(12 * n).hex().encode(), np.uint8)
+        offsets = pa.py_buffer(np.arange(n + 1, dtype=np.int32) * 24)
+        text = pa.Array.from_buffers(pa.string(), n, [None, offsets, pa.py_buffer(raw)])
+        table = pa.table({"key": rng.integers(0, 1 << 40, n), "text": text})
+        writer = writer or pq.ParquetWriter(path, table.schema, use_dictionary=False)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
