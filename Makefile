@@ -21,13 +21,13 @@ STAMP := $(VENV)/installed
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
 .PHONY: help setup ssb bench bench-layout bench-scale bench-spark test test-all
-.PHONY: test-matrix
+.PHONY: test-matrix benchmark-latency
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP)  ## make the virtual environment, and find or install Java
 	@.ci/java >/dev/null
@@ -52,6 +52,12 @@ bench-spark: $(STAMP)  ## time queries through Spark, plain and pruned (OUT=data
 bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside delta-rs (minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@$(BIN)/python -m benchmarks.scale
+
+benchmark-latency: $(STAMP)  ## query files behind 30 ms a request (OUT=data/ssb1, scale 1; long)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[latency]"
+	@$(BIN)/python -m ssb.latency --files $(if $(filter file,$(origin FILES)),1000,$(FILES)) \
+		--data $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
+		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))/results
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadgroup

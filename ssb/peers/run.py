@@ -53,7 +53,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 }
 """By name, why a peer is never asked."""
 ORACLE: Final = "oracle"
-"""What holds a match, in the place of a peer's name."""
+"""Stands as a peer for the files that hold a match."""
 
 
 @dataclass(frozen=True, slots=True)
