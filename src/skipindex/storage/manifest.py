@@ -65,6 +65,8 @@ _FILE_FIELDS: Final = pa.schema(
 
 _IDENTITY: Final = ["size", "mtime", "tag", "footer_crc"]
 
+_FEW: Final = 16
+
 Rows = TypeVar("Rows", pa.Table, pa.Array)
 
 Identity: TypeAlias = tuple[str, int, int, str | None, int]
@@ -390,8 +392,18 @@ def positions(values: pa.ChunkedArray, among: pa.ChunkedArray) -> np.ndarray:
     """Where each value stands in ``among``, or -1."""
     if isinstance(among, pa.ChunkedArray):
         among = among.combine_chunks()
+    if len(values) * _FEW < len(among):  # a table of a few is made sooner than of many
+        rows = np.flatnonzero(pc.is_in(among, value_set=_array(values)))
+        first = pc.index_in(values, value_set=among.take(pa.array(rows)))
+        rows = np.append(rows, -1)
+        return np.asarray(rows[np.asarray(first.fill_null(-1))], np.int64)
     found = pc.index_in(values, value_set=among).fill_null(-1)
     return np.asarray(found.to_numpy(), np.int64)
+
+
+def _array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    is_one = isinstance(values, pa.Array)
+    return values if is_one else values.combine_chunks()
 
 
 def taken(values: Rows, rows: np.ndarray) -> Rows:

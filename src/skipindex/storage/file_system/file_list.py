@@ -22,6 +22,7 @@ class FileList(Sequence[FileInfo]):
         sizes: in bytes.
         mtimes: modification marks, in nanoseconds.
         listed: the files one by one, where they were listed so.
+        tags: of a store, where the files were not listed.
     """
 
     def __init__(
@@ -30,11 +31,13 @@ class FileList(Sequence[FileInfo]):
         sizes: Ints,
         mtimes: Ints,
         listed: Sequence[FileInfo] | None = None,
+        tags: pa.StringArray | None = None,
     ) -> None:
         self.names = names
         self.sizes = sizes
         self.mtimes = mtimes
         self._listed = listed
+        self._tags = tags
 
     @classmethod
     def of(cls, files: Sequence[FileInfo]) -> FileList:
@@ -48,9 +51,11 @@ class FileList(Sequence[FileInfo]):
     @cached_property
     def marks(self) -> Marks:
         """What the files must have in common with those that were committed."""
-        tags = [file.tag for file in self._listed or ()]
-        has_tags = any(tag is not None for tag in tags)
-        found = pa.array(tags, pa.string()) if has_tags else None
+        found = self._tags
+        if self._listed is not None:
+            tags = [file.tag for file in self._listed]
+            has_tags = any(tag is not None for tag in tags)
+            found = pa.array(tags, pa.string()) if has_tags else None
         return Marks(self.sizes, self.mtimes, found)
 
     def __len__(self) -> int:
@@ -74,7 +79,10 @@ class FileList(Sequence[FileInfo]):
     def _made(self, places: Ints) -> list[FileInfo]:
         if self._listed is not None:
             return [self._listed[i] for i in places.tolist()]
-        marks = self.sizes[places].tolist(), self.mtimes[places].tolist()
+        sizes, mtimes, tags = self.marks.at(places)
+        marks = [sizes.tolist(), mtimes.tolist()]
+        if tags is not None:
+            marks.append(tags.to_pylist())
         return list(map(FileInfo, self.paths_at(places), *marks))
 
     @cached_property
