@@ -23,11 +23,10 @@ from ssb.latency.data import BUCKET, FOLDER, cut, indexed
 from ssb.latency.readers import READERS, Store, reader_of
 from ssb.latency.run import measure
 from ssb.layouts import INDEXES
-from ssb.peers.__main__ import layouts_of
+from ssb.peers.__main__ import add_query_options, layouts_of
+from ssb.peers.asked import queries_of
 from ssb.peers.conditions import columns_of
-from ssb.peers.run import choose
 from ssb.progress import progress_lines
-from ssb.queries import LOOKUPS, QUERIES
 from ssb.report import aligned
 
 SELECTIVE: Final = 0.2
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--delay", type=float, default=0.03, metavar="SECONDS",
         help="of every request (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--queries", nargs="+", metavar="NAME", help="default: all")
+    add_query_options(parser)
     parser.add_argument(
         "--readers", nargs="+", metavar="NAME", default=list(READERS),
         help=f"default: {', '.join(READERS)}",
@@ -77,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(parsed: argparse.Namespace) -> list[dict[str, Any]]:
     """Serve the files, and measure."""
     log = progress_lines()
-    queries = choose((*QUERIES, *LOOKUPS), parsed.queries)
+    queries = queries_of(
+        parsed.data, parsed.queries, lookups=parsed.lookups, seed=parsed.seed
+    )
     readers = {name: reader_of(name) for name in parsed.readers}
     ((layout, files),) = layouts_of(parsed.data, [parsed.layout]).items()
     parsed.out.mkdir(parents=True, exist_ok=True)
@@ -86,8 +87,10 @@ def run(parsed: argparse.Namespace) -> list[dict[str, Any]]:
         cut(files, Path(work, BUCKET, FOLDER), parsed.files)
         with folder_server(Path(work).resolve()) as server:
             log("building the indexes, without delay")
-            asked = frozenset().union(*(columns_of(query.where) for query in queries))
-            request = {c: of for c, of in INDEXES.items() if c in asked}
+            asked = frozenset[str]().union(
+                *(columns_of(query.where) for query in queries)
+            )
+            request = {c: INDEXES.get(c, ["bitmap", "bloom"]) for c in asked}
             log(indexed(Store(f"{BUCKET}/{FOLDER}", server.options), request))
             with proxy(server.port, parsed.delay) as slow:
                 options = {**server.options, "endpoint": slow.endpoint}

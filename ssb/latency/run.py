@@ -52,7 +52,7 @@ def measure(
 ) -> list[dict[str, Any]]:
     """A row for each reader, query and state of the caches.
 
-    *Cold* is the first query: nothing is open, and the folder is listed.  *Warm* is the
+    *Cold* is a first query: nothing is open, and the folder is listed.  *Warm* is the
     same query again, with the listing, footers and indexes that are held by then.  Both
     ways of a query take turns, and of ``repeat`` rounds the medians count.
 
@@ -66,6 +66,8 @@ def measure(
         log: told about every query.
     """
     rows = []
+    for reader in readers.values():  # libraries are loaded when they are first used
+        pruned(store, proxy, reader, queries[0])
     for query in queries:
         expected: Rows | None = None
         for name, reader in readers.items():

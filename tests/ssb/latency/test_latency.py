@@ -170,8 +170,8 @@ def test_the_command_writes_and_prints(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("ssb.latency.__main__.QUERIES", (ONE_FILE,))
-    monkeypatch.setattr("ssb.latency.__main__.LOOKUPS", ())
+    monkeypatch.setattr("ssb.peers.asked.QUERIES", (ONE_FILE,))
+    monkeypatch.setattr("ssb.peers.asked.LOOKUPS", ())
     arguments = ["--data", str(data), "--out", str(tmp_path), "--files", "4"]
     arguments += ["--layout", "lineorder_flat", "--delay", "0.001", "--repeat", "1"]
     assert main([*arguments, "--readers", "DuckDB"]) == 0
