@@ -67,14 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SkipIndexError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    text = ",\n ".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    (parsed.out / "latency.json").write_text(f"[{text}]\n", encoding="utf-8")
     print(table_of(rows))
     return 0 if all(row["answer_right"] for row in rows) else 1
 
 
 def run(parsed: argparse.Namespace) -> list[dict[str, Any]]:
-    """Serve the files, and measure."""
+    """Serve the files, and measure; every row is written when it is known."""
     log = progress_lines()
     queries = queries_of(
         parsed.data, parsed.queries, lookups=parsed.lookups, seed=parsed.seed
@@ -94,10 +92,16 @@ def run(parsed: argparse.Namespace) -> list[dict[str, Any]]:
             log(indexed(Store(f"{BUCKET}/{FOLDER}", server.options), request))
             with proxy(server.port, parsed.delay) as slow:
                 options = {**server.options, "endpoint": slow.endpoint}
-                return measure(
+                rows = []
+                for row in measure(
                     Store(f"{BUCKET}/{FOLDER}", options), slow, readers, queries,
                     layout=layout, repeat=parsed.repeat, log=log,
-                )  # fmt: skip
+                ):  # fmt: skip
+                    rows.append(row)
+                    text = ",\n ".join(map(json.dumps, rows))
+                    written = parsed.out / "latency.json"
+                    written.write_text(f"[{text}]\n", encoding="utf-8")
+                return rows
 
 
 def table_of(rows: Sequence[Mapping[str, Any]]) -> str:

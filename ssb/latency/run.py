@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,7 @@ def measure(
     layout: str,
     repeat: int = 3,
     log: Log = lambda _: None,
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """A row for each reader, query and state of the caches.
 
     *Cold* is a first query: nothing is open, and the folder is listed.  *Warm* is the
@@ -65,7 +65,6 @@ def measure(
         repeat: rounds.
         log: told about every query.
     """
-    rows = []
     for reader in readers.values():  # libraries are loaded when they are first used
         pruned(store, proxy, reader, queries[0])
     for query in queries:
@@ -84,12 +83,11 @@ def measure(
                 alls = [before[i] for before, _ in rounds]
                 plans = [after[i] for _, after in rounds]
                 row = {**key, "state": state, **compared(alls, plans, expected)}
-                rows.append(row)
+                yield row
                 log(
                     f"{query.name}, {name}, {state}: {row['s_all']} s, of the plan "
                     f"{row['s_plan']} s"
                 )
-    return rows
 
 
 def compared(

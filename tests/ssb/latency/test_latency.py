@@ -127,7 +127,9 @@ def test_less_is_read_of_a_plan(served: tuple[Store, Proxy]) -> None:
 def test_every_reader_query_and_state_has_a_row(served: tuple[Store, Proxy]) -> None:
     store, slow = served
     readers = {name: READERS[name] for name in ("pyarrow", "Polars")}
-    found = measure(store, slow, readers, [ONE_FILE, ALL], layout="sorted", repeat=1)
+    found = list(
+        measure(store, slow, readers, [ONE_FILE, ALL], layout="sorted", repeat=1)
+    )
     assert [(r["query"], r["reader"], r["state"]) for r in found] == [
         (query, reader, state)
         for query in ("one", "all")
