@@ -25,13 +25,13 @@ STAMP := $(VENV)/installed
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
 .PHONY: help setup ssb benchmark bench bench-layout bench-scale bench-spark test test-all
-.PHONY: test-matrix
+.PHONY: test-matrix benchmark-latency
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
 .DEFAULT_GOAL := help
 
 help:  ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP)  ## make the virtual environment, and find or install Java
 	@.ci/java >/dev/null
@@ -45,6 +45,11 @@ benchmark: $(STAMP)  ## measure layouts and indexes, write a report (SCALE=1 SEE
 	@$(WITH_JAVA) $(BIN)/python -m ssb grid $(BENCHMARK_OF) --files $(FILES) --seed $(SEED) \
 		--out $(BENCHMARK_OUT)
 	@$(BIN)/python -m ssb report --results $(BENCHMARK_OUT)/benchmark
+
+benchmark-latency: $(STAMP)  ## query files behind 30 ms a request (OUT=data/ssb1; long)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[latency]"
+	@$(BIN)/python -m ssb.latency --data $(BENCHMARK_OUT) --out $(BENCHMARK_OUT)/benchmark \
+		--files $(if $(filter file,$(origin FILES)),1000,$(FILES))
 
 bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from skipindex.errors import SkipIndexError
 from ssb import SsbError
-from ssb.peers.run import ORACLE, PEERS, Results, Rows, choose, run_peers
+from ssb.peers.asked import queries_of
+from ssb.peers.run import ORACLE, PEERS, Results, Rows, run_peers
 from ssb.progress import progress_lines
-from ssb.queries import LOOKUPS, QUERIES
 from ssb.report import aligned
 
 _FLAT: Final = "lineorder_flat"
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--data", type=Path, required=True, metavar="DIR", help="an SSB data set"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="RESULTS")
-    parser.add_argument("--queries", nargs="+", metavar="NAME", help="default: all")
+    add_query_options(parser)
     parser.add_argument(
         "--peers", nargs="+", metavar="NAME", choices=list(PEERS), default=list(PEERS),
         help=f"default: all of {', '.join(PEERS)}",
@@ -49,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     try:
         layouts = layouts_of(parsed.data, parsed.layouts)
-        queries = choose((*QUERIES, *LOOKUPS), parsed.queries)
+        queries = queries_of(
+            parsed.data, parsed.queries, lookups=parsed.lookups, seed=parsed.seed
+        )
         parsed.out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=parsed.out, prefix="peers-") as scratch:
             results = run_peers(
@@ -64,6 +66,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_merged(parsed.out / "peer_builds.json", [*results.builds, *missing])
     print(table_of(results))
     return 1 if any(row["answer_right"] is False for row in results.asked) else 0
+
+
+def add_query_options(parser: argparse.ArgumentParser) -> None:
+    """Add what ``queries_of`` takes."""
+    parser.add_argument("--queries", nargs="+", metavar="NAME", help="default: all")
+    parser.add_argument(
+        "--lookups", type=int, default=0, metavar="N",
+        help="look-ups drawn from the data besides (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N",
+        help="of the draw (default: %(default)s)",
+    )  # fmt: skip
 
 
 def layouts_of(

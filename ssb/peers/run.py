@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ssb import SsbError
 from ssb.peers.adapters.arrow import ArrowPeer
 from ssb.peers.adapters.clickhouse import ClickHousePeer
 from ssb.peers.adapters.delta_rs import DeltaRsPeer
@@ -53,7 +52,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 }
 """By name, why a peer is never asked."""
 ORACLE: Final = "oracle"
-"""What holds a match, in the place of a peer's name."""
+"""Stands as a peer for the files that hold a match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,16 +236,3 @@ def _row(
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:200] or type(error).__name__
-
-
-def choose(queries: Sequence[Query], names: Sequence[str] | None) -> Sequence[Query]:
-    """The queries of these names; all if None.
-
-    Raises:
-        SsbError: one of them is unknown.
-    """
-    known = {query.name: query for query in queries}
-    unknown = sorted(set(names or ()) - set(known))
-    if unknown:
-        raise SsbError(f"no query {unknown[0]!r}: accepted are {', '.join(known)}")
-    return queries if names is None else [known[name] for name in names]

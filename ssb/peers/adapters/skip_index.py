@@ -19,15 +19,19 @@ class SkipIndexPeer:
         work: a folder of its own.
         name: of the set.
         request: the indexes by column; those of other columns are not built.
+        others: the indexes of the columns that it does not name.
     """
 
     unit = "files"
     version = sx.__version__
 
-    def __init__(self, work: Path, name: str, request: Request) -> None:
+    def __init__(
+        self, work: Path, name: str, request: Request, others: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self._folder = work / name.replace(" ", "-").replace("/", "-")
         self._request = request
+        self._others = list(others)
         self._table: sx.Table | None = None
 
     @classmethod
@@ -40,12 +44,14 @@ class SkipIndexPeer:
         """With the indexes of ``ssb.layouts`` on the columns that are asked for."""
         from ssb.layouts import INDEXES  # noqa: PLC0415 (needs PySpark)
 
-        return cls(work, "skipindex all indexes", INDEXES)
+        return cls(work, "skipindex all indexes", INDEXES, ["bitmap", "bloom"])
 
     def build(self, files: Sequence[Path], columns: Sequence[str]) -> Cost:
         """Build the indexes, without Spark."""
         linked(files, self._folder)
-        asked = {c: of for c, of in self._request.items() if c == "*" or c in columns}
+        asked = self._request
+        if "*" not in asked:
+            asked = {c: self._request.get(c, self._others) for c in columns}
         began = time.perf_counter()
         self._table = sx.build_indexes(self._folder, asked).table
         seconds = time.perf_counter() - began

@@ -199,8 +199,8 @@ def test_the_command_writes_and_prints(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("ssb.peers.__main__.QUERIES", QUERIES)
-    monkeypatch.setattr("ssb.peers.__main__.LOOKUPS", (LIKE,))
+    monkeypatch.setattr("ssb.peers.asked.QUERIES", QUERIES)
+    monkeypatch.setattr("ssb.peers.asked.LOOKUPS", (LIKE,))
     names = ["delta-rs", "skipindex min/max"]
     arguments = ["--data", str(data), "--out", str(tmp_path / "results")]
     assert main([*arguments, "--peers", *names, "--repeat", "2"]) == 0
@@ -231,6 +231,8 @@ def test_a_wrong_question_is_refused(
     out = ["--out", str(tmp_path)]
     assert main(["--data", str(data), *out, "--queries", "Q9"]) == 2
     assert "no query 'Q9': accepted are Q1.1, " in capsys.readouterr().err
+    assert main(["--data", str(data), *out, "--lookups", "2"]) == 2
+    assert "no SSB data set at " in capsys.readouterr().err
     assert main(["--data", str(tmp_path), *out]) == 2
     assert "accepted is an SSB data set" in capsys.readouterr().err
 

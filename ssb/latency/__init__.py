@@ -1,0 +1,1 @@
+"""What skipping saves where every request to the store takes its time."""
