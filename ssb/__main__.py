@@ -24,7 +24,7 @@ from ssb.data.generate import (
 from ssb.data.scale import Sizes
 from ssb.grid.command import add_grid, add_report
 from ssb.layouts import INDEXES, layouts
-from ssb.progress import progress_lines
+from ssb.progress import Steps, progress_lines
 from ssb.queries import LOOKUPS, QUERIES
 from ssb.report.text import BuildCost, gain_of, table_of, verdict_of
 from ssb.run import Outcome, run_layout
@@ -136,26 +136,35 @@ def run_benchmark(parsed: argparse.Namespace) -> int:
         memory=parsed.memory or heap_of(parsed.scale),
         conf={"spark.sql.session.timeZone": "UTC"},
     )
-    dataset = find_or_generate(
-        parsed.out,
-        scale=parsed.scale,
-        seed=parsed.seed,
-        files=parsed.files,
-        spark=spark,
-        log=log,
-    )
+    steps = Steps()
+    with steps.step("generate"):
+        dataset = find_or_generate(
+            parsed.out,
+            scale=parsed.scale,
+            seed=parsed.seed,
+            files=parsed.files,
+            spark=spark,
+            log=log,
+        )
     run = run_flat if parsed.form == "flat" else run_star_form
-    return run(spark, dataset, parsed.repeat, log)
+    exit_code = run(spark, dataset, parsed.repeat, log, steps)
+    print(steps)
+    return exit_code
 
 
-def run_flat(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) -> int:
+def run_flat(
+    spark: SparkSession, dataset: Dataset, repeat: int, log: Log, steps: Steps
+) -> int:
     """Run the flat form; 0 if all is right and tight."""
     outcomes: dict[str, list[Outcome]] = {}
     costs: dict[str, BuildCost] = {}
     reports = []
-    for name, plain in layouts(dataset, spark, log=log).items():
+    with steps.step("cluster"):
+        tables = layouts(dataset, spark, log=log)
+    for name, plain in tables.items():
         log(f"indexing the {name} layout")
-        built = build_indexes(plain, INDEXES, spark=spark)
+        with steps.step("index"):
+            built = build_indexes(plain, INDEXES, spark=spark)
         log(str(built))
         table = built.table
         costs[name] = BuildCost(
@@ -163,27 +172,34 @@ def run_flat(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) -> in
             n_bytes=sum(info.n_bytes for info in table.indexes),
             data_bytes=int(table.sizes.sum()),
         )
-        outcomes[name] = run_layout(
-            spark, table, (*QUERIES, *LOOKUPS), repeat=repeat, log=log
-        )
+        with steps.step("query"):
+            outcomes[name] = run_layout(
+                spark, table, (*QUERIES, *LOOKUPS), repeat=repeat, log=log
+            )
         reports.append(table_of(name, outcomes[name]))
     found = [outcome for each in outcomes.values() for outcome in each]
     print("\n\n".join([*reports, verdict_of(found), gain_of(outcomes, costs)]))
     return 0 if all(o.is_right and o.is_tight for o in found) else 1
 
 
-def run_star_form(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) -> int:
+def run_star_form(
+    spark: SparkSession, dataset: Dataset, repeat: int, log: Log, steps: Steps
+) -> int:
     """Run the star form; 0 if all is right."""
     outcomes: list[StarOutcome] = []
     reports = []
-    *_, clustered = layouts(dataset, spark, log=log).values()
-    for name, fact in fact_layouts(spark, dataset, clustered).items():
+    with steps.step("cluster"):
+        *_, clustered = layouts(dataset, spark, log=log).values()
+        facts = fact_layouts(spark, dataset, clustered)
+    for name, fact in facts.items():
         log(f"indexing the layout: {name}")
-        built = build_indexes(
-            fact.path, fact.indexes, associated=fact.associated, spark=spark
-        )
+        with steps.step("index"):
+            built = build_indexes(
+                fact.path, fact.indexes, associated=fact.associated, spark=spark
+            )
         log(str(built))
-        found = run_star(spark, dataset, fact.path, QUERIES, repeat=repeat, log=log)
+        with steps.step("query"):
+            found = run_star(spark, dataset, fact.path, QUERIES, repeat=repeat, log=log)
         outcomes += found
         reports.append(star_table_of(name, found))
     print("\n\n".join([*reports, star_verdict_of(outcomes)]))
