@@ -43,8 +43,9 @@ ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM
 benchmark: $(STAMP)  ## measure layouts and indexes, write a report (SCALE=1 SEED=1; long)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"
 	@$(WITH_JAVA) $(BIN)/python -m ssb grid $(BENCHMARK_OF) --files $(FILES) --seed $(SEED) \
-		--out $(BENCHMARK_OUT)
-	@$(BIN)/python -m ssb report --results $(BENCHMARK_OUT)/benchmark
+		--out $(BENCHMARK_OUT); found=$$?; [ $$found -le 1 ] || exit $$found; \
+	$(BIN)/python -m ssb.peers --data $(BENCHMARK_OUT) --out $(BENCHMARK_OUT)/benchmark; \
+	$(BIN)/python -m ssb report --results $(BENCHMARK_OUT)/benchmark && exit $$found
 
 benchmark-latency: $(STAMP)  ## query files behind 30 ms a request (OUT=data/ssb1; long)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[latency]"

@@ -18,7 +18,7 @@ from ssb.data.generate import Dataset
 from ssb.data.lineorder import COLUMNS
 from ssb.grid import truth as truths
 from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS, NONE, IndexSet, build
-from ssb.grid.layouts import GENERATED, Layout
+from ssb.grid.layouts import FOR_WORKLOAD, GENERATED, Layout
 from ssb.grid.planning import plan_all
 from ssb.grid.progress import Progress
 from ssb.grid.records import (
@@ -37,14 +37,14 @@ from ssb.workloads.workload import EXTRA, SSB, Asked, columns_of
 FLAT: Final = "lineorder_flat"
 CORE: Final = (NONE, "minmax", "bloom", FULL, CAPPED)
 """The sets that every layout gets."""
-DEEP: Final = (GENERATED, "hilbert")
+DEEP: Final = ("compacted", "hilbert")
 """The layouts that get every set."""
 TIMED: Final = (
     (GENERATED, FULL),
     ("compacted", FULL),
     ("hilbert", FULL),
     ("hilbert", CAPPED),
-    ("workload-tree", FULL),
+    *((name, FULL) for name in FOR_WORKLOAD if name != "workload-curve"),
     ("associated", FULL),
 )
 """The cells whose queries run through Spark, by default."""

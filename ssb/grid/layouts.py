@@ -28,11 +28,16 @@ _CURVES: Final = {
     "zorder": "along a Z-order curve over the four columns",
     "hilbert": "along a Hilbert curve over the four columns",
 }
-_WORKLOAD: Final = {
+_METHODS: Final = {
     "curve": "along a curve whose columns are chosen for the 13 queries",
     "tree": "routed by a query tree of the literals of the 13 queries",
 }
-_OTHER_METHODS: Final = {"best", *_WORKLOAD}
+FOR_WORKLOAD: Final[Mapping[str, str]] = {
+    f"workload-{method}": _METHODS.get(method, f"for the 13 queries, by {method!r}")
+    for method in sorted(METHODS, key=[*_METHODS, *METHODS].index)
+    if method != "best"  # one of the others
+}
+"""The layouts for a workload, one for each method of the library, and what each is."""
 
 Write = Callable[[SparkSession, Dataset, Path], float]
 """Writes the layout to a new folder; the seconds of what the layout itself costs."""
@@ -68,17 +73,8 @@ def grid_layouts() -> Mapping[str, Layout]:
         ),
         *(Layout(name, what, _along(name)) for name, what in _CURVES.items()),
         *(
-            Layout(f"workload-{method}", what, _for_workload(method))
-            for method, what in _WORKLOAD.items()
-        ),
-        *(
-            Layout(
-                f"workload-{method}",
-                f"laid out for the 13 queries by the method {method!r}",
-                _for_workload(method),
-            )
-            for method in METHODS
-            if method not in _OTHER_METHODS
+            Layout(name, what, _for_workload(name.removeprefix("workload-")))
+            for name, what in FOR_WORKLOAD.items()
         ),
         Layout(
             "associated",

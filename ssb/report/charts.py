@@ -26,11 +26,13 @@ COLOURS: Final = (
     *("#D55E00", "#56B4E9", "#000000", "#8C8C8C"),
 )
 MARKERS: Final = "osD^vPX*<>"
+_BARS: Final[tuple[str, ...]] = ("minmax", "bloom", CAPPED, FULL)
 
 
 def look_of(indexes: str) -> tuple[str, str]:
     """The colour and the marker of a set of indexes, the same in all pictures."""
-    place = list(INDEX_SETS).index(indexes)
+    # The sets that are bars come first, so that their colours differ.
+    place = list(dict.fromkeys([*_BARS, *INDEX_SETS])).index(indexes)
     return COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
 
 
@@ -50,7 +52,6 @@ _STYLE: Final[dict[Any, Any]] = {
     "svg.hashsalt": "skipindex",
 }
 _WIDTH: Final = 9.0
-_BARS: Final[tuple[str, ...]] = ("minmax", "bloom", CAPPED, FULL)
 
 
 @contextmanager

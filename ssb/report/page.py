@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ssb.report import charts, tables
+from ssb.report.others import records_table, sums_table
 from ssb.report.results import OTHERS, Results, gains, load
 from ssb.report.sentences import gained
 from ssb.report.tables import Table
@@ -192,12 +193,13 @@ def parts(results: Results) -> Iterator[Part]:
     for name in OTHERS:
         if results.others[name]:
             title = _OTHER_TITLES[name]
-            table = tables.records_table(title, results.others[name])
+            table = records_table("Every record", results.others[name])
+            sums = sums_table(results.others[name])
             is_long = len(table.rows) > _LONG
             yield Part(
                 name,
                 title,
-                tables=() if is_long else [replace(table, title="")],
+                tables=[one for one in (sums, None if is_long else table) if one],
                 folded=[table] if is_long else (),
             )
 

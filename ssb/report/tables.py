@@ -14,7 +14,6 @@ from ssb.grid.layouts import GENERATED
 from ssb.grid.records import CellRecord
 from ssb.queries import QUERIES
 from ssb.report.results import (
-    FlatRecords,
     Results,
     Timing,
     break_even,
@@ -288,21 +287,6 @@ def studies_tables(results: Results) -> list[Table]:
         ]
         found.append(Table(f"Study: {name}", (name, "files", *heads), rows))
     return found
-
-
-def records_table(title: str, records: FlatRecords) -> Table:
-    """Flat records of another command, with their keys as columns."""
-    heads = tuple(dict.fromkeys(name for record in records for name in record))
-    rows = [tuple(_plain(record.get(name)) for name in heads) for record in records]
-    return Table(title, heads, rows)
-
-
-def _plain(value: object) -> Cell:
-    if value is None or isinstance(value, str | float):
-        return value
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return value if isinstance(value, int) else str(value)
 
 
 def shown_cells(results: Results) -> Iterable[CellRecord]:

@@ -33,6 +33,7 @@ from ssb.grid.records import (
     key_of,
 )
 from ssb.grid.setting import Setting, write_run
+from ssb.grid.studies import run_studies, study_steps
 from ssb.report.results import load
 from ssb.workloads.workload import Asked, workload
 
@@ -248,6 +249,24 @@ def test_a_second_run_does_nothing_and_a_lost_cell_is_measured_again(
         "hilbert with minmax",
     ]
     assert path.read_bytes().startswith(before)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_value_of_each_study(run: GridRun, tmp_path: Path) -> None:
+    records = Records(tmp_path, SETTING)
+    studied = dataclasses.replace(run, records=records, work=tmp_path / "work")
+    of_each = {step.study: step for step in study_steps(studied)}
+    studied.progress.expect("study", len(of_each))
+    run_studies(studied, list(of_each.values()))
+    found = {r.study: r for r in records if isinstance(r, StudyRecord)}
+    columns, size, cube = (
+        found[name].figures for name in ("columns", "file size", "cube size")
+    )
+    assert columns["kept by min/max [files]"] >= columns["oracle [files]"] > 0
+    assert size["kept by bitmaps [files]"] == size["oracle [files]"]
+    assert cube["rewritten [times the data]"] > 0
+    assert not list(studied.work.iterdir())
 
 
 @pytest.mark.spark

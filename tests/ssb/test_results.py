@@ -11,6 +11,7 @@ import pytest
 from ssb.grid.index_sets import FULL, NONE
 from ssb.grid.records import CellRecord, LayoutRecord, QueryFigures, TimedQuery
 from ssb.report import tables
+from ssb.report.others import records_table, sums_table
 from ssb.report.results import (
     Results,
     Timing,
@@ -172,6 +173,25 @@ def test_a_build_that_does_not_pay_says_never() -> None:
 def test_texts_that_begin_with_a_number_stand_at_the_left() -> None:
     assert tables.is_number([1, 2.5, None, "10.0 %", "1.50 to 2.50"])
     assert not tables.is_number(["1.5 times the unpruned time"])
+
+
+def test_records_of_others_are_shown_and_summed() -> None:
+    records = [
+        {"peer": "a", "query": "Q1.1", "kept": 3, "gain": 4.0, "right": True},
+        {"peer": "a", "query": "Q1.2", "kept": 5, "gain": 1.0, "right": False},
+        {"peer": "b", "query": "Q1.1", "kept": None, "gain": None, "note": "cannot"},
+    ]
+    whole = records_table("all", records)
+    assert list(whole.heads) == ["peer", "query", "kept", "gain", "right", "note"]
+    assert whole.rows[0] == ("a", "Q1.1", 3, 4.0, "yes", None)
+    sums = sums_table(records)
+    assert sums is not None
+    assert list(sums.heads) == ["peer", "queries", "kept", "gain", "right"]
+    assert list(sums.rows) == [
+        ("a", 2, 8, pytest.approx(2.0), "no"),
+        ("b", 1, None, None, None),
+    ]
+    assert sums_table([{"peer": "a", "s": 2.0}]) is None
 
 
 def test_gains_of_the_quick_run_in_plain_words() -> None:
