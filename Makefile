@@ -15,12 +15,16 @@ BENCH ?=
 # Options of the matrix, such as MATRIX="--cell spark-3.5 --write".
 MATRIX ?=
 
+# The scale and the folder of `make benchmark`, unless they are named.
+BENCHMARK_OF := --scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
+BENCHMARK_OUT := $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
+
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout bench-scale bench-spark test test-all
+.PHONY: help setup ssb benchmark bench bench-layout bench-scale bench-spark test test-all
 .PHONY: test-matrix
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
@@ -35,6 +39,12 @@ setup: $(STAMP)  ## make the virtual environment, and find or install Java
 ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM=flat)
 	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT) \
 		--form $(FORM)
+
+benchmark: $(STAMP)  ## measure layouts and indexes, write a report (SCALE=1 SEED=1; long)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"
+	@$(WITH_JAVA) $(BIN)/python -m ssb grid $(BENCHMARK_OF) --files $(FILES) --seed $(SEED) \
+		--out $(BENCHMARK_OUT)
+	@$(BIN)/python -m ssb report --results $(BENCHMARK_OUT)/benchmark
 
 bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)

@@ -22,12 +22,13 @@ from ssb.data.generate import (
     generate,
 )
 from ssb.data.scale import Sizes
+from ssb.grid.command import add_grid, add_report
 from ssb.layouts import INDEXES, layouts
-from ssb.progress import progress_lines
+from ssb.progress import Steps, progress_lines
 from ssb.queries import LOOKUPS, QUERIES
-from ssb.report import table_of, verdict_of
+from ssb.report.text import BuildCost, gain_of, table_of, verdict_of
 from ssb.run import Outcome, run_layout
-from ssb.session import local_session
+from ssb.session import heap_of, local_session
 from ssb.star_form.report import star_table_of, star_verdict_of
 from ssb.star_form.run import StarOutcome, fact_layouts, run_star
 
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_generate(commands)
     add_run(commands)
+    add_grid(commands)
+    add_report(commands)
     parsed = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = parsed.command
     try:
@@ -91,6 +94,10 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "--files", type=int, metavar="N",
         help="files of lineorder_flat (default: one for 60,000 rows, at least 10)",
     )  # fmt: skip
+    parser.add_argument(
+        "--memory", metavar="M",
+        help="heap of Spark, such as 6g (default: 4g, above scale 1 8g)",
+    )  # fmt: skip
 
 
 def run_generate(parsed: argparse.Namespace) -> int:
@@ -104,7 +111,14 @@ def run_generate(parsed: argparse.Namespace) -> int:
     }
     check_request(parsed.out, **request)  # before the seconds that Spark takes
     log("starting Spark")
-    generate(parsed.out, **request, spark=local_session("ssb generate"), log=log)
+    generate(
+        parsed.out,
+        **request,
+        spark=local_session(
+            "ssb generate", memory=parsed.memory or heap_of(parsed.scale)
+        ),
+        log=log,
+    )
     return 0
 
 
@@ -117,48 +131,75 @@ def run_benchmark(parsed: argparse.Namespace) -> int:
     Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
     log = progress_lines()
     # One clock for both sides: the plan and the session that reads it.
-    spark = local_session("ssb run", conf={"spark.sql.session.timeZone": "UTC"})
-    dataset = find_or_generate(
-        parsed.out,
-        scale=parsed.scale,
-        seed=parsed.seed,
-        files=parsed.files,
-        spark=spark,
-        log=log,
+    spark = local_session(
+        "ssb run",
+        memory=parsed.memory or heap_of(parsed.scale),
+        conf={"spark.sql.session.timeZone": "UTC"},
     )
-    run = run_flat if parsed.form == "flat" else run_star_form
-    return run(spark, dataset, parsed.repeat, log)
-
-
-def run_flat(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) -> int:
-    """Run the flat form; 0 if all is right and tight."""
-    outcomes: list[Outcome] = []
-    reports = []
-    for name, plain in layouts(dataset, spark, log=log).items():
-        log(f"indexing the {name} layout")
-        built = build_indexes(plain, INDEXES, spark=spark)
-        log(str(built))
-        found = run_layout(
-            spark, built.table, (*QUERIES, *LOOKUPS), repeat=repeat, log=log
+    steps = Steps()
+    with steps.step("generate"):
+        dataset = find_or_generate(
+            parsed.out,
+            scale=parsed.scale,
+            seed=parsed.seed,
+            files=parsed.files,
+            spark=spark,
+            log=log,
         )
-        outcomes += found
-        reports.append(table_of(name, found))
-    print("\n\n".join([*reports, verdict_of(outcomes)]))
-    return 0 if all(o.is_right and o.is_tight for o in outcomes) else 1
+    run = run_flat if parsed.form == "flat" else run_star_form
+    exit_code = run(spark, dataset, parsed.repeat, log, steps)
+    print(steps)
+    return exit_code
 
 
-def run_star_form(spark: SparkSession, dataset: Dataset, repeat: int, log: Log) -> int:
+def run_flat(
+    spark: SparkSession, dataset: Dataset, repeat: int, log: Log, steps: Steps
+) -> int:
+    """Run the flat form; 0 if all is right and tight."""
+    outcomes: dict[str, list[Outcome]] = {}
+    costs: dict[str, BuildCost] = {}
+    reports = []
+    with steps.step("cluster"):
+        tables = layouts(dataset, spark, log=log)
+    for name, plain in tables.items():
+        log(f"indexing the {name} layout")
+        with steps.step("index"):
+            built = build_indexes(plain, INDEXES, spark=spark)
+        log(str(built))
+        table = built.table
+        costs[name] = BuildCost(
+            seconds=built.seconds if built.files else 0.0,
+            n_bytes=sum(info.n_bytes for info in table.indexes),
+            data_bytes=int(table.sizes.sum()),
+        )
+        with steps.step("query"):
+            outcomes[name] = run_layout(
+                spark, table, (*QUERIES, *LOOKUPS), repeat=repeat, log=log
+            )
+        reports.append(table_of(name, outcomes[name]))
+    found = [outcome for each in outcomes.values() for outcome in each]
+    print("\n\n".join([*reports, verdict_of(found), gain_of(outcomes, costs)]))
+    return 0 if all(o.is_right and o.is_tight for o in found) else 1
+
+
+def run_star_form(
+    spark: SparkSession, dataset: Dataset, repeat: int, log: Log, steps: Steps
+) -> int:
     """Run the star form; 0 if all is right."""
     outcomes: list[StarOutcome] = []
     reports = []
-    *_, clustered = layouts(dataset, spark, log=log).values()
-    for name, fact in fact_layouts(spark, dataset, clustered).items():
+    with steps.step("cluster"):
+        *_, clustered = layouts(dataset, spark, log=log).values()
+        facts = fact_layouts(spark, dataset, clustered)
+    for name, fact in facts.items():
         log(f"indexing the layout: {name}")
-        built = build_indexes(
-            fact.path, fact.indexes, associated=fact.associated, spark=spark
-        )
+        with steps.step("index"):
+            built = build_indexes(
+                fact.path, fact.indexes, associated=fact.associated, spark=spark
+            )
         log(str(built))
-        found = run_star(spark, dataset, fact.path, QUERIES, repeat=repeat, log=log)
+        with steps.step("query"):
+            found = run_star(spark, dataset, fact.path, QUERIES, repeat=repeat, log=log)
         outcomes += found
         reports.append(star_table_of(name, found))
     print("\n\n".join([*reports, star_verdict_of(outcomes)]))

@@ -88,6 +88,14 @@ def local_session(
     return builder.getOrCreate()
 
 
+def heap_of(scale: float) -> str:
+    """The heap that fits a scale.
+
+    Above scale 1 the dimensions, which joins hold in memory, are large themselves.
+    """
+    return "4g" if scale <= 1 else "8g"
+
+
 def require_java() -> Path:
     """The ``java`` command that Spark will start, at least `MIN_JAVA`.
 

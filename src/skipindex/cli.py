@@ -54,6 +54,18 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _add_trust(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--trust", choices=("listing", "log"), default="listing",
+        help="what says which files there are; the log only where it is recorded that "
+        "they change through skipindex alone (default: %(default)s)",
+    )  # fmt: skip
+
+
+def _opened(parsed: argparse.Namespace) -> Table:
+    return open_table(parsed.path, plain=parsed.plain, trust=parsed.trust)
+
+
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     """Add what a choice of indexes is made by."""
     parser.add_argument(
@@ -184,10 +196,9 @@ def _add_condition(parser: argparse.ArgumentParser) -> None:
 def _plan(parsed: argparse.Namespace) -> str:
     plan = plan_files(
         parsed.predicate,
-        table=parsed.path,
+        table=_opened(parsed),
         kinds=_split(parsed.kinds),
         timezone=parsed.timezone,
-        plain=parsed.plain,
     )
     if parsed.json:
         return _json(plan.to_dict())
@@ -195,7 +206,7 @@ def _plan(parsed: argparse.Namespace) -> str:
 
 
 def _describe(parsed: argparse.Namespace) -> str:
-    status = open_table(parsed.path, plain=parsed.plain).status()
+    status = _opened(parsed).status()
     return _json(status.to_dict()) if parsed.json else str(status)
 
 
@@ -204,6 +215,23 @@ def _verify(parsed: argparse.Namespace) -> tuple[str, int]:
     text = _json(report.to_dict()) if parsed.json else str(report)
     return text, 0 if report.ok else 1
 
+
+def _add_off(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--off", action="store_true", help="take the record back")
+
+
+def _exclusive(parsed: argparse.Namespace) -> str:
+    table = open_table(parsed.path, plain=parsed.plain)
+    is_now = table.declare_exclusive(not parsed.off).snapshot.is_exclusive
+    if parsed.json:
+        return _json({"exclusive": is_now})
+    return f"{table.folder}: {_TOLD[is_now]}"
+
+
+_TOLD: Final = {
+    True: "recorded as changing only through skipindex (--trust log)",
+    False: "not recorded as changing only through skipindex",
+}
 
 _COMMANDS: Final[dict[str, tuple[Any, ...]]] = {
     "advise": (
@@ -224,9 +252,18 @@ _COMMANDS: Final[dict[str, tuple[Any, ...]]] = {
     "plan": (
         _plan,
         "say which files can hold a row for which a predicate is true",
-        _add_condition,
+        *(_add_condition, _add_trust),
     ),
-    "describe": (_describe, "say what a table is made of, and what indexes it has"),
+    "describe": (
+        _describe,
+        "say what a table is made of, and what indexes it has",
+        _add_trust,
+    ),
+    "exclusive": (
+        _exclusive,
+        "record that the files of a table change only through skipindex",
+        _add_off,
+    ),
     "verify": (
         _verify,
         "find all that is damaged, stale or orphaned of what is stored of a table",

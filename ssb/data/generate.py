@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,8 @@ _METADATA: Final = "_SSB.json"
 _RECORDED: Final = ("scale", "seed", "n_files", "row_counts")
 """Of a data set, in the metadata."""
 _TPCH_TABLES: Final = ("customer", "supplier", "part", "orders", "lineitem")
+
+_SLICE_ORDERS: Final = 1_500_000
 
 Log = Callable[[str], None]
 
@@ -266,15 +269,20 @@ def _write_tables(
         table: write(table, frame.coalesce(1).sortWithinPartitions(frame.columns[0]))
         for table, frame in dimensions.items()
     }
-    facts = lineorder(
-        tpch["lineitem"], tpch["orders"], sizes=sizes, seed=seed, n_files=n_files,
-        spark=spark,
-    ).persist(StorageLevel.MEMORY_AND_DISK)  # fmt: skip
-    try:
-        write("lineorder", facts)
-        write("lineorder_flat", _flat(facts, written))
-    finally:
-        facts.unpersist()
+    for files in slices(sizes, n_files):
+        facts = lineorder(
+            tpch["lineitem"], tpch["orders"], sizes=sizes, seed=seed, n_files=n_files,
+            files=files, spark=spark,
+        ).persist(StorageLevel.MEMORY_AND_DISK)  # fmt: skip
+        try:
+            for table, frame in (
+                ("lineorder", facts),
+                ("lineorder_flat", _flat(facts, written)),
+            ):
+                log(f"writing {table}, files {files.start + 1} to {files.stop}")
+                _write_slice(frame, folder / table, first=files.start)
+        finally:
+            facts.unpersist()
     row_counts = {table: _count_rows(folder / table) for table in TABLES}
     if row_counts["lineorder_flat"] != row_counts["lineorder"]:
         raise SsbError(
@@ -282,6 +290,27 @@ def _write_tables(
             f"{row_counts['lineorder']}: a key found no or several dimension rows"
         )
     return row_counts
+
+
+def slices(sizes: Sizes, n_files: int) -> list[range]:
+    """The files in groups of no more orders than scale 1 has, if a file has fewer.
+
+    So the memory that a group takes does not grow with the scale.
+    """
+    n_slices = min(n_files, -(-sizes.n_orders // _SLICE_ORDERS))
+    starts = [i * n_files // n_slices for i in range(n_slices + 1)]
+    return [range(a, b) for a, b in pairwise(starts)]
+
+
+def _write_slice(frame: DataFrame, folder: Path, *, first: int) -> None:
+    """Write one file for each partition; their names go on from number ``first``."""
+    aside = folder.with_name(f"{folder.name}.slice")
+    frame.write.parquet(str(aside))
+    folder.mkdir(exist_ok=True)
+    for file in aside.glob("*.parquet"):
+        _, number, rest = file.name.split("-", 2)
+        file.rename(folder / f"part-{first + int(number):05d}-{rest}")
+    shutil.rmtree(aside)
 
 
 def _count_rows(folder: Path) -> int:

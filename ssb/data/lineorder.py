@@ -31,13 +31,28 @@ def lineorder(
     sizes: Sizes,
     seed: int,
     n_files: int,
+    files: range | None = None,
     spark: SparkSession,
 ) -> DataFrame:
-    """Return ``lineorder`` in ``n_files`` partitions, in the order of generation.
+    """Return ``lineorder`` in a partition for each file, in the order of generation.
 
     Each partition holds the lines of equally many orders.
+
+    Args:
+        lineitem: of TPC-H, all of it.
+        orders: of TPC-H, all of them.
+        sizes: how many rows the tables have.
+        seed: of the draws that TPC-H does not make.
+        n_files: how many files the whole table has.
+        files: which of them to return, without a gap; None is all.
+        spark: the session of both tables.
     """
-    file = _file_of_order(F.col("orderkey"), sizes.n_orders, n_files)
+    files = range(n_files) if files is None else files
+    if len(files) < n_files:
+        # Both tables are in the order of their keys, so Spark reads a slice alone.
+        lineitem = lineitem.where(_is_in("l_orderkey", files, sizes.n_orders, n_files))
+        orders = orders.where(_is_in("o_orderkey", files, sizes.n_orders, n_files))
+    number = _file_of_order(F.col("orderkey"), sizes.n_orders, n_files) - files.start
     lines = _lines(lineitem, sizes=sizes, seed=seed)
     heads = _heads(orders, sizes=sizes)
     if sizes.n_ordered_parts < sizes.n_tpch_parts:
@@ -48,7 +63,9 @@ def lineorder(
         heads = heads.drop("lo_ordtotalprice").join(totals, "orderkey")
     return (
         lines.join(heads, "orderkey")
-        .repartition(n_files, F.element_at(_partition_keys(spark, n_files), file + 1))
+        .repartition(
+            len(files), F.element_at(_partition_keys(spark, len(files)), number + 1)
+        )
         .withColumnRenamed("orderkey", "lo_orderkey")
         .sortWithinPartitions("lo_orderkey", "lo_linenumber")
         .select(*COLUMNS)
@@ -128,6 +145,18 @@ def _file_of_order(key: Column, n_orders: int, n_files: int) -> Column:
     """
     i = F.shiftright(key, 5) * 8 + key.bitwiseAND(F.lit(7))
     return F.floor((i - 1) * n_files / n_orders).cast("int")
+
+
+def _is_in(column: str, files: range, n_orders: int, n_files: int) -> Column:
+    """Whether the order goes to one of the files."""
+    first, after = (_first_key(f, n_orders, n_files) for f in (files.start, files.stop))
+    return (F.col(column) >= first) & (F.col(column) < after)
+
+
+def _first_key(file: int, n_orders: int, n_files: int) -> int:
+    """The key of the first order of a file, as `_file_of_order` numbers them."""
+    i = -(-file * n_orders // n_files) + 1
+    return (i >> 3) << 5 | (i & 7)
 
 
 def _partition_keys(spark: SparkSession, n: int) -> Column:

@@ -134,6 +134,30 @@ def test_files_are_even_and_in_the_order_of_generation(ssb_dataset: Dataset) -> 
         assert np.all(np.diff(order) > 0)
 
 
+@pytest.mark.spark
+def test_slices_give_the_same_files_as_the_whole(
+    ssb_dataset: Dataset,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the number of files that a slice has, or of orders that a file has."""
+    monkeypatch.setattr(generate, "_SLICE_ORDERS", 4_000)
+    sizes = Sizes.of(ssb_dataset.scale)
+    n_files = ssb_dataset.n_files
+    slices = generate.slices(sizes, n_files)
+    assert len(slices) == 4
+    assert [f for files in slices for f in files] == list(range(n_files))
+
+    sliced = generate.generate(
+        tmp_path / "data", scale=ssb_dataset.scale, files=n_files, spark=spark
+    )
+    for table in ("lineorder", "lineorder_flat"):
+        whole = data_files(ssb_dataset, table)
+        for one, other in zip(whole, data_files(sliced, table), strict=True):
+            assert pq.read_table(one).equals(pq.read_table(other)), one.name
+
+
 # ------------------------------------------------------- lineorder is TPC-H
 
 

@@ -28,9 +28,10 @@ from skipindex.rewrite.selection.target import CUBE_SIZE
 from skipindex.rewrite.vacuum import RETENTION, VacuumReport, vacuum
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.log.exclusive import DECLARED
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from skipindex.table import Derived, TableState, open_state
+from skipindex.table import Derived, TableState, Trust, open_state, unlike_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +83,44 @@ class Table(IndexedTable):
 
         commit(self.location, change, operation="set_derived")
         return told(Table, "declaration", self.with_derived(None))
+
+    def declare_exclusive(self, exclusive: bool = True) -> Table:  # noqa: FBT001, FBT002
+        """Record in the log that the files of the table change only through skipindex.
+
+        From then on ``open_table(…, trust="log")`` opens the table without listing it.
+        The folder is listed once, and must hold just the files that the newest commit
+        names.  No file is read.
+
+        The record ends, with a warning, at a commit or vacuum that finds a file that
+        another writer has added, overwritten or deleted.  Nothing finds it before.
+
+        Args:
+            exclusive: False takes the record back.
+
+        Raises:
+            TableError: the folder has other files than the log names, empty partition
+                folders or a ``_metadata`` file, or a part of the log is damaged.
+
+        >>> table.declare_exclusive().snapshot.is_exclusive
+        True
+        >>> table.declare_exclusive(False).snapshot.is_exclusive
+        False
+        """
+
+        def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            mark = None
+            if exclusive:
+                mark = DECLARED
+                if why := unlike_log(self.location, base):
+                    raise TableError(
+                        f"the log of {self.folder!r} cannot stand for a listing: {why} "
+                        "(accepted: a plain folder of Parquet files, each of them "
+                        "indexed, as build_indexes leaves it)"
+                    )
+            return base.manifest, replace(base.properties, exclusive=mark)
+
+        commit(self.location, change, operation="set_exclusive")
+        return told(Table, "declaration", self.refresh())
 
     def optimize(
         self,
@@ -206,6 +245,7 @@ def open_table(
     derived: Derived | None = None,
     plain: bool = False,
     storage_options: StorageOptions | None = None,
+    trust: Trust = "listing",
 ) -> Table:
     """The table below a folder: any directory of Parquet files that Spark reads.
 
@@ -227,10 +267,20 @@ def open_table(
             is opened with, as obstore calls it, such as ``access_key_id``, ``region``
             and ``endpoint``.  By default they come from the environment.  Workers get
             them; no message has their values.
+        trust: what says which files there are.  With ``"listing"`` every plan is
+            right, also if others write to the folder.  With ``"log"`` it is right as
+            long as the files change only through skipindex, and none is listed: opening
+            takes as many requests for a million files as for ten.  The price: a file
+            that another writer adds is not seen, one that it overwrites may be skipped
+            by what was known of it, and one that it deletes is an error of the reader.
+            The log must say that the table is written so (``write_table`` with
+            ``exclusive=True``, or ``Table.declare_exclusive``).  Where a part of the
+            log is damaged, or a vacuum is at work, the files are listed.
 
     Raises:
         TableError: there is no such folder, or no Parquet file in it, or Spark refuses
-            its folders, or it is a table of another format, or a storage option is
+            its folders, or it is a table of another format, or ``trust`` is
+            ``"log"`` and the log does not name all files, or a storage option is
             unknown or refused.
 
     >>> [column.name for column in sx.open_table(path).columns]
@@ -254,6 +304,7 @@ def open_table(
             partition_types=partition_types,
             derived=derived,
             plain=plain,
+            trust=trust,
         )
     )
 

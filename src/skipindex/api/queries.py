@@ -93,6 +93,8 @@ def register(spark: SparkSession, table: AnyTable) -> None:
     >>> sx.disable(spark)
     """
     state = open_state(table)
+    if state.options.trust == "log":  # of a query Spark has the listing
+        state = state.listed()
     with needs_spark():
         from skipindex.spark.pruning import session  # noqa: PLC0415
     session.register(spark, state)

@@ -37,6 +37,7 @@ def write_table(
     progress: Progress | None = None,
     plain: bool = False,
     storage_options: StorageOptions | None = None,
+    exclusive: bool = False,
 ) -> Table:
     """Write ``df`` as a table of Parquet files, clustered and indexed.
 
@@ -60,6 +61,8 @@ def write_table(
         plain: replace a table of another format too, with its log.
         storage_options: as for ``open_table``; Spark, which writes the data files, has
             settings of its own.
+        exclusive: record that the files change only through skipindex, as
+            ``Table.declare_exclusive`` does.
 
     Raises:
         TableError: ``path`` is a file or a table of another format, or is not empty and
@@ -95,6 +98,7 @@ def write_table(
         options=options,
         progress=progress,
         plain=plain,
+        exclusive=exclusive,
         **given,
     )
     return told(Table, "write", state, f"{len(state)} files")

@@ -70,7 +70,12 @@ class _BusyError(Exception):
 
 
 def arrive(
-    location: Location, mode: SaveMode, *, write: Writer, index: Indexer
+    location: Location,
+    mode: SaveMode,
+    *,
+    write: Writer,
+    index: Indexer,
+    known: Snapshot | None = None,
 ) -> None:
     """Write rows into a table in one commit; nothing is committed for no rows at all.
 
@@ -79,6 +84,7 @@ def arrive(
         mode: whether the rows that are there stay, must not be there, or go.
         write: writes the rows.
         index: builds the indexes.
+        known: an earlier snapshot, whose segments are not read again.
 
     Raises:
         TableError: fewer or more rows reached the files than went in, there is no
@@ -94,9 +100,10 @@ def arrive(
         files = _counted(location, mode, run, n_rows, made)
         if files:
             manifest, properties = index(files)
-            arrival = _committed(location, mode, run, files, manifest, properties)
+            news = manifest, properties
+            arrival, known = _committed(location, mode, run, files, news, known)
             done = True
-            _publish(location, arrival, mode)
+            _publish(location, arrival, mode, known)
     except BaseException:
         # Once an overwrite is committed, the old rows may be gone.
         if not (done and mode is SaveMode.OVERWRITE):
@@ -154,10 +161,11 @@ def _committed(
     mode: SaveMode,
     run: str,
     files: Sequence[FileInfo],
-    fresh: Manifest,
-    news: TableProperties,
-) -> Replacement:
+    content: tuple[Manifest, TableProperties],
+    known: Snapshot | None,
+) -> tuple[Replacement, Snapshot]:
     """Commit the arrival of hidden files; what was committed."""
+    fresh, news = content
     arrival = Replacement(
         (), tuple(files), time.time(), publishing=True, publication=run, arrival=True
     )
@@ -184,11 +192,11 @@ def _committed(
 
     for _ in range(_TRIES):
         try:
-            commit(location, change, operation=mode.value)
+            done = commit(location, change, operation=mode.value, known=known)
         except _BusyError:
             time.sleep(_PAUSE)
         else:
-            return arrival
+            return arrival, done
     raise CommitConflictError(
         f"{mode.value}: other writers are publishing files of {location.full('')!r}; "
         "try again when they are done (if one was killed, vacuum finishes for it)"
@@ -215,7 +223,9 @@ def _replaced(
     return old
 
 
-def _publish(location: Location, arrival: Replacement, mode: SaveMode) -> None:
+def _publish(
+    location: Location, arrival: Replacement, mode: SaveMode, known: Snapshot
+) -> None:
     """Give the new files visible names, and delete what they replace.
 
     The rows are committed, so an error here is a warning, unless rows are lost.
@@ -224,7 +234,8 @@ def _publish(location: Location, arrival: Replacement, mode: SaveMode) -> None:
     try:
         if mode is SaveMode.OVERWRITE:
             _sweep_marks(location)
-        publisher = Publisher(location, 0.0, partial(_delete_replaced, location))
+        delete = partial(_delete_replaced, location)
+        publisher = Publisher(location, 0.0, delete, known=known)
         publisher.finish(arrival.publication)
     except Exception as error:
         if read_publications(location).is_shown(arrival):

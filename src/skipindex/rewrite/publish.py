@@ -52,12 +52,14 @@ class Publisher:
         cutoff: replacements that were committed later are left, in seconds since 1970.
         delete: deletes files of the table.
         links: hidden names of files that have visible ones now.
+        known: an earlier snapshot, whose segments are not read again.
     """
 
     location: Location
     cutoff: float
     delete: Callable[[Iterable[FileInfo]], None]
     links: set[str] = field(default_factory=set)
+    known: Snapshot | None = None
     _places: dict[str, FileInfo | None] = field(default_factory=dict)
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
@@ -130,7 +132,12 @@ class Publisher:
         self._end(name, mine)
         if not all(file.path in self._places for r in mine for file in r.new):
             raise TableError(f"{mine[0].new[0].path!r} cannot get its visible name")
-        commit(self.location, lambda base: self._shown(base, mine), operation="publish")
+        commit(
+            self.location,
+            lambda base: self._shown(base, mine),
+            operation="publish",
+            known=self.known,
+        )
         self.location.delete(record_path(name))
 
     def _there(self, replacements: Sequence[Replacement]) -> dict[str, FileInfo]:
@@ -142,8 +149,8 @@ class Publisher:
 
     def _being_published(self) -> list[Replacement]:
         """What the newest commit of all says, for nothing else may be deleted."""
-        snapshot = newest_for_writer(self.location)
-        replacements = snapshot.rewrites.replacements
+        self.known = newest_for_writer(self.location, known=self.known)
+        replacements = self.known.rewrites.replacements
         return [r for r in replacements if r.publishing]
 
     def _marked(self, base: Snapshot, name: str) -> tuple[Manifest, TableProperties]:
@@ -298,4 +305,7 @@ def _committed(
         for cube in cubes_of(base.properties)
     ]
     manifest = with_moved(without_files(base.manifest, gone), moved)
-    return manifest, with_cubes(rewrites.to_properties(base.properties), cubes)
+    properties = with_cubes(rewrites.to_properties(base.properties), cubes)
+    if gone:  # what they replaced counts again, and the log does not name it
+        properties = replace(properties, exclusive=None)
+    return manifest, properties

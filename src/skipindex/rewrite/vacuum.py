@@ -29,7 +29,14 @@ from skipindex.storage.file_system.names import (
     is_own_garbage,
     is_temporary,
 )
-from skipindex.storage.log import Snapshot, commit, newest_for_writer, warn_of_damage
+from skipindex.storage.log import (
+    Snapshot,
+    commit,
+    latest_version,
+    newest_for_writer,
+    warn_of_damage,
+    warn_of_others,
+)
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import (
@@ -38,7 +45,13 @@ from skipindex.storage.publications import (
     read_publications,
     record_path,
 )
-from skipindex.table import TableState, check_folder, live_files, open_state
+from skipindex.table import (
+    TableState,
+    check_folder,
+    live_files,
+    open_state,
+    unlike_log,
+)
 
 RETENTION: Final = timedelta(days=7)
 
@@ -94,9 +107,10 @@ def vacuum(
     run = _Run(location, retention.total_seconds())
     if not dry_run:
         run.publisher.run()
+        run.compare()
         run.empty_trash()
     if purge and not dry_run:
-        given_up = forget(location, lambda: open_state(table, plain=True, fresh=True))
+        given_up = forget(location, lambda: open_state(table, plain=True).listed())
         blank_older_commits(location)
     run.sweep(dry_run=dry_run, purge=purge)
     if dry_run:
@@ -132,6 +146,20 @@ class _Run:
         self.publisher = Publisher(location, self._cutoff, self._delete)
         self.n_due = 0
         self.deleted: dict[str, int] = {}
+
+    def compare(self) -> None:
+        """Commit that the log does not name all files, where a listing shows it."""
+
+        def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            return base.manifest, replace(base.properties, exclusive=None)
+
+        self._snapshot = _newest(self._location)
+        if not self._snapshot.is_exclusive:
+            return
+        why = unlike_log(self._location, self._snapshot)
+        if why and latest_version(self._location) == self._snapshot.version:
+            commit(self._location, without, operation="vacuum")
+            warn_of_others(self._location, why)
 
     def empty_trash(self) -> None:
         """Delete hidden files that are no longer needed."""

@@ -26,7 +26,7 @@ from skipindex.storage.file_system.names import (
     version_of,
 )
 from skipindex.storage.log import Snapshot, read_snapshot
-from skipindex.table import TableState, open_state, status_of
+from skipindex.table import TableState, open_state, status_of, unlike_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,10 @@ def verify(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is damaged is in the report
-        opened = open_state(table, plain=plain, fresh=True)
+        if isinstance(table, TableState):
+            opened = table.listed()
+        else:
+            opened = open_state(table, plain=plain)
     listing = sorted(opened.location.list_own(), key=lambda file: file.path)
     damaged, needed = _log(opened, listing)
     damaged += _payloads(opened, runner)
@@ -168,6 +171,12 @@ def _stale(table: TableState) -> Iterator[str]:
     for row, path in enumerate(table.snapshot.manifest.paths):
         if row not in live:
             yield f"{path}: known, and gone or changed"
+    snapshot = table.snapshot
+    if snapshot.is_exclusive and (why := unlike_log(table.location, snapshot)):
+        yield (
+            "the log says that the files of the table change only through skipindex, "
+            f"and another writer has changed them: {why}"
+        )
 
 
 def _orphans(listing: list[FileInfo], needed: set[str]) -> Iterator[str]:

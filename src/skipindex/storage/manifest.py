@@ -65,6 +65,8 @@ _FILE_FIELDS: Final = pa.schema(
 
 _IDENTITY: Final = ["size", "mtime", "tag", "footer_crc"]
 
+_FEW: Final = 16
+
 Rows = TypeVar("Rows", pa.Table, pa.Array)
 
 Identity: TypeAlias = tuple[str, int, int, str | None, int]
@@ -405,7 +407,13 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def positions(values: pa.ChunkedArray, among: pa.ChunkedArray) -> np.ndarray:
     """Where each value stands in ``among``, or -1."""
-    found = pc.index_in(values, value_set=whole(among)).fill_null(-1)
+    among = whole(among)
+    if len(values) * _FEW < len(among):  # a table of a few is made sooner than of many
+        rows = np.flatnonzero(pc.is_in(among, value_set=whole(values)))
+        first = pc.index_in(values, value_set=among.take(pa.array(rows)))
+        rows = np.append(rows, -1)
+        return np.asarray(rows[np.asarray(first.fill_null(-1))], np.int64)
+    found = pc.index_in(values, value_set=among).fill_null(-1)
     return np.asarray(found.to_numpy(), np.int64)
 
 

@@ -39,6 +39,7 @@ class TableProperties:
         derived: what the partition columns were computed from.
         cubes: files that were clustered together.
         rewrites: what ``Rewrites.from_properties`` reads.
+        exclusive: that the log names all files (``storage.log.exclusive``).
         others: properties of other versions of this library.
     """
 
@@ -49,6 +50,7 @@ class TableProperties:
     derived: Mapping[str, Any] | None = None
     cubes: Sequence[Mapping[str, Any]] | None = None
     rewrites: Mapping[str, Any] | None = None
+    exclusive: Mapping[str, Any] | None = None
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -232,6 +234,10 @@ def _check_domain(value: Any) -> None:
         require(number <= _MAX_DIGITS, "a domain is out of range")
 
 
+def _check_exclusive(value: Any) -> None:
+    whole(value.get("commit"))
+
+
 def _check_object(value: Any) -> None:
     require(isinstance(value, dict), "it is no object")
 
@@ -243,4 +249,5 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "choice": _check_object,
     "derived": _check_object,
     "associated": _check_associated,
+    "exclusive": _check_exclusive,
 }

@@ -12,10 +12,12 @@ from skipindex.table.files import DataFile as DataFile
 from skipindex.table.files import SparkListing as SparkListing
 from skipindex.table.files import check_folder as check_folder
 from skipindex.table.files import column_reader as column_reader
-from skipindex.table.formats import other_format as other_format
-from skipindex.table.formats import require_plain as require_plain
 from skipindex.table.listing import Observed as Observed
 from skipindex.table.listing import live_files as live_files
+from skipindex.table.opening.formats import other_format as other_format
+from skipindex.table.opening.formats import require_plain as require_plain
+from skipindex.table.opening.from_log import Trust as Trust
+from skipindex.table.opening.from_log import unlike_log as unlike_log
 from skipindex.table.partitions.derived import Derived as Derived
 from skipindex.table.schema import ColumnInfo as ColumnInfo
 from skipindex.table.spark_json import declared_schema as declared_schema

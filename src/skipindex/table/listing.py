@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import attrgetter
 from typing import Final
@@ -38,13 +38,13 @@ from skipindex.table.files import (
     check_folder,
     column_reader,
 )
-from skipindex.table.formats import require_plain
+from skipindex.table.opening.formats import require_plain
 from skipindex.table.spark_json import given_schema
 from skipindex.table.stored import footer_schema
 
 _AT_ONCE: Final = 4
 """Requests that are under way while a table on a store is opened."""
-_LOOKS: Final = 20
+LOOKS: Final = 20
 """How often a table is listed that others rewrite meanwhile."""
 
 
@@ -76,6 +76,10 @@ class Observed:
     folders: Sequence[str] = ()
     notes: tuple[str, ...] = ()
 
+    def noted(self, notes: tuple[str, ...]) -> Observed:
+        """The same with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
 
 def observe(
     location: Location,
@@ -96,7 +100,7 @@ def observe(
         TableError: there is no such folder, or no Parquet file in it, or it is a
             table of another format.
     """
-    for _ in range(_LOOKS):
+    for _ in range(LOOKS):
         everything, publications, snapshot = _listed(location, known)
         if not plain:
             require_plain(location, (file.path for file in everything), insist=True)
@@ -120,7 +124,7 @@ def observe(
         return Observed(
             listing, columns, refused, schema_path, snapshot, shown.folders, notes
         )
-    raise _never_still(location)
+    raise never_still(location)
 
 
 def live_files(location: Location, snapshot: Snapshot) -> list[FileInfo]:
@@ -129,8 +133,20 @@ def live_files(location: Location, snapshot: Snapshot) -> list[FileInfo]:
     Raises:
         TableError: Spark refuses the folders too.
     """
+    return listed_beside(location, snapshot)[2]
+
+
+def listed_beside(
+    location: Location, snapshot: Snapshot
+) -> tuple[Sequence[FileInfo], SparkListing, list[FileInfo]]:
+    """All files there are now, what Spark would read, and what holds the rows.
+
+    Raises:
+        TableError: Spark refuses the folders too.
+    """
     everything, publications = stable_listing(location, lambda: list(location.list()))
-    return _live(everything, publications, snapshot)[1]
+    shown, live, _ = _live(everything, publications, snapshot)
+    return everything, shown, live
 
 
 def current_files(location: Location) -> list[FileInfo]:
@@ -206,20 +222,20 @@ def _listed(
     if found is not None:
         return found
     check_folder(location)
-    snapshot = _newest(location, known)
-    for _ in range(_LOOKS):
+    snapshot = newest_usable(location, known)
+    for _ in range(LOOKS):
         try:
             everything, publications = stable_listing(location, lambda: _list(location))
         except OSError as error:
             raise TableError(f"cannot list {location.full('')!r}: {error}") from error
         before = snapshot.rewrites
         if _latest(location) != snapshot.newest:
-            snapshot = _newest(location, snapshot)
+            snapshot = newest_usable(location, snapshot)
         if snapshot.rewrites == before:
             if snapshot.version >= 0:
                 warn_of_damage(snapshot)
             return everything, publications, snapshot
-    raise _never_still(location)
+    raise never_still(location)
 
 
 def _listed_at_once(
@@ -260,9 +276,10 @@ def _of_path(files: Sequence[FileInfo], path: str) -> FileInfo | None:
     return next((file for file in files if file.path == path), None)
 
 
-def _never_still(location: Location) -> TableError:
+def never_still(location: Location) -> TableError:
+    """The error where a table changes as often as it is looked at."""
     return TableError(
-        f"{location.full('')!r} was rewritten {_LOOKS} times while it was listed; try "
+        f"{location.full('')!r} was rewritten {LOOKS} times while it was listed; try "
         "again when that is done"
     )
 
@@ -281,7 +298,7 @@ def _latest(location: Location) -> int:
         return -1
 
 
-def _newest(location: Location, known: Snapshot | None) -> Snapshot:
+def newest_usable(location: Location, known: Snapshot | None) -> Snapshot:
     """The newest whole commit; the empty one, with a note, if it cannot be used."""
     try:
         return newest_snapshot(location, known=known)
@@ -294,17 +311,19 @@ def _schema_path(
     location: Location, candidates: list[str], summaries: list[str]
 ) -> str:
     """The file that Spark takes the schema from: a summary, else the first by path."""
-
-    def java_order(path: str) -> bytes:
-        return location.spark_path(path).encode("utf-16-be", "surrogatepass")
-
     for name in SUMMARIES:
         named = [path for path in summaries if path.rpartition("/")[2] == name]
         if named:
-            return min(named, key=java_order)
-    if all(map(str.isascii, candidates)):  # their order in Python is Java's
-        return min(candidates)
-    return min(candidates, key=java_order)
+            return first_in_java(location, named)
+    return first_in_java(location, candidates)
+
+
+def first_in_java(location: Location, paths: Sequence[str]) -> str:
+    """The first of some paths, as Java compares their texts."""
+    if all(map(str.isascii, paths)):  # their order in Python is Java's
+        return min(paths)
+    spelled = {location.spark_path(path): path for path in paths}
+    return spelled[min(spelled, key=lambda p: p.encode("utf-16-be", "surrogatepass"))]
 
 
 def read_schema(

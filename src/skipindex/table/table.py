@@ -31,7 +31,8 @@ from skipindex.table.column_indexes import (
     match,
     take,
 )
-from skipindex.table.listing import Observed, no_snapshot, observe, read_schema
+from skipindex.table.listing import Observed, no_snapshot, read_schema
+from skipindex.table.opening.from_log import Trust, check_trust, observe_trusting
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.hive import PartitionColumn, partition_columns
 from skipindex.table.partitions.inference import INSTANT
@@ -65,12 +66,14 @@ class Options:
         partition_types: types of hive partition columns, by name.
         derived: what the partition columns were made of; None is what is committed.
         plain: whether to take a table of another format for a plain folder.
+        trust: what says which files there are.
     """
 
     declared: pa.Schema | None = None
     partition_types: Mapping[str, pa.DataType] = field(default_factory=dict)
     derived: Derived | None = None
     plain: bool = False
+    trust: Trust = "listing"
 
 
 NO_OPTIONS: Final = Options()
@@ -281,6 +284,10 @@ class TableState:
         """The table as it is now; what is known of its log is not read again."""
         return _open(self.location, self.options, self.snapshot)
 
+    def listed(self) -> TableState:
+        """The table as it is now, by a listing, however it was opened."""
+        return _open(self.location, replace(self.options, trust="listing"))
+
     def with_partition_types(self, types: Mapping[str, pa.DataType]) -> TableState:
         """The table as it is now, with partition columns of these types."""
         both = {**types, **self.partition_types}
@@ -383,6 +390,7 @@ def open_state(
     derived: Derived | None = None,
     plain: bool = False,
     fresh: bool = False,
+    trust: Trust = "listing",
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
@@ -392,22 +400,33 @@ def open_state(
         partition_types: types of hive partition columns, by name.
         derived: what the partition columns were made of; by default what is committed.
         plain: whether to take a table of another format for a plain folder.
-        fresh: list the files of a ``TableState`` again.
+        fresh: look at the files of a ``TableState`` again, as it was opened.
+        trust: what says which files there are.
 
     Raises:
-        TableError: there is no such table.
+        TableError: there is no such table, or its log cannot be trusted.
     """
+    check_trust(trust)
     if isinstance(table, TableState):
         return _open(table.location, table.options) if fresh else table
-    options = Options(schema, partition_types or {}, derived, plain)
-    return _open(location_of(table), options)
+    options = Options(schema, partition_types or {}, derived, plain, trust)
+    return _open(location_of(table), options, insist=True)
 
 
 def _open(
-    location: Location, options: Options, known: Snapshot | None = None
+    location: Location,
+    options: Options,
+    known: Snapshot | None = None,
+    *,
+    insist: bool = False,
 ) -> TableState:
-    observed = observe(
-        location, schema=options.declared, plain=options.plain, known=known
+    observed = observe_trusting(
+        location,
+        trust=options.trust,
+        insist=insist,
+        schema=options.declared,
+        plain=options.plain,
+        known=known,
     )
     return TableState(location, observed, options)
 

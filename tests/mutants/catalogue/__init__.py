@@ -10,6 +10,7 @@ from typing import Final
 
 from tests.mutants.catalogue.build import BUILD
 from tests.mutants.catalogue.catalyst import CATALYST
+from tests.mutants.catalogue.exclusive import EXCLUSIVE
 from tests.mutants.catalogue.expressions import EXPRESSIONS
 from tests.mutants.catalogue.indexes import INDEXES
 from tests.mutants.catalogue.planner import PLANNER
@@ -23,6 +24,7 @@ MUTANTS: Final = (
     *EXPRESSIONS,
     *STORAGE,
     *SEGMENTS,
+    *EXCLUSIVE,
     *INDEXES,
     *TABLE,
     *BUILD,

@@ -49,7 +49,7 @@ def conditions(draw: st.DrawFn) -> str:
         [
             *("a", "a NOT", "year(d)", "`a`", "1", "'IN'", "a + 1", "(a, b)", "x.in"),
             *("NOT a", "foo(a)", "CASE WHEN b", "(a IN (1, 2))", "a IS NULL AND b"),
-            *("""", "in"),
+            *("'" * 4, "in"),
         ]
     )
     one = st.builds(

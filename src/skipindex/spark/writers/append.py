@@ -62,6 +62,7 @@ def append(
         SaveMode.APPEND,
         write=lambda folder: write_counted(laid_out, location, folder, options),
         index=index,
+        known=opened.snapshot,
     )
     return opened.refresh()
 

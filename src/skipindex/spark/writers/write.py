@@ -23,6 +23,7 @@ from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
+from skipindex.storage.log.exclusive import DECLARED
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.table import (
@@ -50,6 +51,7 @@ def write_table(
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     plain: bool = False,
+    exclusive: bool = False,
 ) -> TableState:
     """See ``skipindex.write_table``."""
     location = location_of(path)
@@ -71,7 +73,9 @@ def write_table(
             new.paths, new.sizes.tolist(), target_of(laid_out.layout)
         )
         recorded = TableProperties(
-            layout=laid_out.layout, cubes=[cube.to_json() for cube in cubes]
+            layout=laid_out.layout,
+            cubes=[cube.to_json() for cube in cubes],
+            exclusive=DECLARED if exclusive else None,
         )
         return manifest, wanted.properties | recorded
 

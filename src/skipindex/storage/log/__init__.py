@@ -11,6 +11,7 @@ from skipindex.storage.log.commits import (
     read_snapshot,
     segments_of,
     warn_of_damage,
+    warn_of_others,
 )
 from skipindex.storage.log.segments import Segment, read_file
 
@@ -27,4 +28,5 @@ __all__ = [
     "read_snapshot",
     "segments_of",
     "warn_of_damage",
+    "warn_of_others",
 ]

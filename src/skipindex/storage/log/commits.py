@@ -48,6 +48,7 @@ from skipindex.storage.file_system.names import (
     is_manifest_name,
     version_of,
 )
+from skipindex.storage.log.exclusive import is_exclusive, stamped
 from skipindex.storage.log.segments import (
     Loaded,
     Lost,
@@ -110,6 +111,11 @@ class Snapshot:
         n_rows = sum(segment.n_live or 0 for segment in self.segments)
         same = n_rows == len(self.manifest)
         return Loaded(self.manifest, self.segments) if same else nothing()
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether it names all files of the table, as far as skipindex can tell."""
+        return is_exclusive(self)
 
     @property
     def rewrites(self) -> Rewrites:
@@ -317,7 +323,8 @@ def commit(
     Two writers: one of them finds its number taken, applies its change to what
     the other committed, and tries again.  Nothing of either is lost.  A newest
     commit that is damaged is passed over with a warning: the change is applied to
-    the newest one that is whole, and its properties and indexes stay.
+    the newest one that is whole, and its properties and indexes stay.  That the log
+    names all files of the table ends with a warning where the change shows otherwise.
 
     Args:
         location: of the table.
@@ -340,6 +347,7 @@ def commit(
         if version >= MAX_VERSION:
             raise TableError(f"{location.full(commit_path(base.newest))!r} is the last")
         manifest, properties = change(base)
+        properties, why = stamped(base, manifest, properties, version)
         stored = write_changed(location, base.loaded, manifest, forget=forget)
         body = {
             "format": FORMAT,
@@ -349,11 +357,22 @@ def commit(
             "properties": properties.to_json(),
         }
         if location.write_new(commit_path(version), sealed("commit", body)):
+            if why:
+                warn_of_others(location, why)
             return Snapshot(version, stored.manifest, properties, stored.segments)
         time.sleep(random.uniform(0, 0.02 * min(attempt + 1, 10)))
     raise CommitConflictError(
         f"{operation}: other writers committed first {_TRIES} times at "
         f"{location.full(LOG)!r}; try again when they are done"
+    )
+
+
+def warn_of_others(location: Location, why: str) -> None:
+    """Warn that the log does not name all files of the table any more."""
+    warnings.warn(
+        f"the log of {location.full('')!r} does not say any more that its files change "
+        f"only through skipindex: {why}",
+        stacklevel=3,
     )
 
 

@@ -206,6 +206,8 @@ def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Load
         segments: that a commit names.
         known: those of another commit, whose files are not read again.
     """
+    if known.segments and tuple(segments) == known.segments:
+        return known
 
     def rows_of(segment: Segment) -> Manifest | CorruptIndexError:
         try:

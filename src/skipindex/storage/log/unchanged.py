@@ -27,7 +27,7 @@ def unchanged_rows(base: Manifest, new: Manifest) -> np.ndarray:
         return np.arange(len(new))
     if not new.files.schema.equals(base.files.schema):
         return np.full(len(new), -1, np.int64)
-    before = _rows_by_path(base, new)
+    before = rows_by_path(base, new)
     mine = np.flatnonzero(before >= 0)
     theirs = before[mine]
     same = _same_refs(base, new, mine, theirs)
@@ -44,7 +44,8 @@ def unchanged_rows(base: Manifest, new: Manifest) -> np.ndarray:
     return before
 
 
-def _rows_by_path(base: Manifest, new: Manifest) -> np.ndarray:
+def rows_by_path(base: Manifest, new: Manifest) -> np.ndarray:
+    """For every file of ``new`` the row of ``base`` with its path, or -1."""
     n, paths = len(base), new.files["path"]
     rows: np.ndarray = np.full(len(new), -1, np.int64)
     if paths.slice(0, n).equals(base.files["path"]):

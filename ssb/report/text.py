@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from ssb.run import KINDS, Outcome
@@ -70,6 +72,69 @@ def verdict_of(outcomes: Sequence[Outcome]) -> str:
         f"all {len(outcomes)} answers are equal, no file with a match was skipped, and "
         "with bitmaps no other file was read and every plan knew the count of rows"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCost:
+    """What the indexes of a layout cost.
+
+    Args:
+        seconds: to build them; 0 where they were there.
+        n_bytes: of them.
+        data_bytes: of the data files.
+    """
+
+    seconds: float
+    n_bytes: int
+    data_bytes: int
+
+
+def gain_of(
+    outcomes: Mapping[str, Sequence[Outcome]], costs: Mapping[str, BuildCost]
+) -> str:
+    """What was gained, in plain words: two lines for each layout, and one for all.
+
+    Args:
+        outcomes: by layout; the first layout is the data as they were generated.
+        costs: likewise.
+    """
+    lines = []
+    for layout, found in outcomes.items():
+        files, kept = sum(o.files for o in found), sum(o.kept["bitmaps"] for o in found)
+        whole, read = (sum(o.n_bytes[i] for o in found) / 1e6 for i in (0, 1))
+        before, after = (sum(o.seconds[i] for o in found) for i in (0, 1))
+        cost = costs[layout]
+        lines.append(
+            f"{layout}: {len(found)} queries read {kept:,} of {files:,} files and "
+            f"{read:,.0f} of {whole:,.0f} MB, and take {after:.1f} s, not "
+            f"{before:.1f} s: {_faster(before / after)}."
+        )
+        built = f", and were built in {cost.seconds:.1f} s" if cost.seconds else ""
+        lines.append(
+            f"  Its indexes are {cost.n_bytes / 1e6:,.1f} MB, "
+            f"{100 * cost.n_bytes / cost.data_bytes:.0f} % of the data{built}."
+        )
+    first, *_, last = outcomes.values()
+    factors = [a.seconds[0] / b.seconds[1] for a, b in zip(first, last, strict=True)]
+    factor = math.exp(sum(map(math.log, factors)) / len(factors))
+    lines.append(
+        "From the first layout, unpruned, to the last one, pruned: "
+        f"{sum(o.seconds[0] for o in first):.1f} s become "
+        f"{sum(o.seconds[1] for o in last):.1f} s; in the geometric mean a query is "
+        f"{_faster(factor)}."
+    )
+    return "\n".join(lines)
+
+
+def _faster(factor: float) -> str:
+    """A factor in words.
+
+    >>> _faster(1.5), _faster(0.8)
+    ('1.5 times faster', '1.2 times slower')
+    """
+    if factor >= 1:
+        return f"{factor:.1f} times faster"
+    return f"{1 / factor:.1f} times slower"
 
 
 def _sums(name: str, outcomes: Sequence[Outcome]) -> list[str]:

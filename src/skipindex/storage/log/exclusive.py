@@ -1,0 +1,129 @@
+"""Tables whose files change only through skipindex, so that the log names them all.
+
+The property ``exclusive`` says so: ``{"commit": n}``.  It counts in commit ``n`` alone,
+and each commit writes it anew.  So a commit of a version of this library that does not
+know the property ends it.
+
+A commit ends it too if the files that it names are not those that the commit before
+named, but for files that it says to have added or replaced itself.  Such a change shows
+that another writer has been there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from skipindex.storage.file_system.file_info import Marks
+from skipindex.storage.file_system.names import published
+from skipindex.storage.log.unchanged import rows_by_path
+from skipindex.storage.manifest import Manifest, taken
+from skipindex.storage.properties import TableProperties
+from skipindex.storage.replacements import Rewrites
+
+DECLARED: Final[dict[str, Any]] = {}
+"""The property as a caller sets it, who has compared the log with a listing."""
+
+
+class Committed(Protocol):
+    """What is asked of a snapshot."""
+
+    @property
+    def version(self) -> int:
+        """The number of the commit."""
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest commit, whole or damaged."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """The files that it names."""
+
+    @property
+    def properties(self) -> TableProperties:
+        """Those of the table."""
+
+    @property
+    def lost(self) -> tuple[Any, ...]:
+        """The segments that cannot be read."""
+
+
+def is_exclusive(snapshot: Committed) -> bool:
+    """Whether the snapshot names all files of the table, as far as skipindex can tell.
+
+    Not if a part of it cannot be read, or if a newer commit is damaged.
+    """
+    mark = snapshot.properties.exclusive
+    return (
+        mark is not None
+        and mark.get("commit") == snapshot.version == snapshot.newest
+        and not snapshot.lost
+    )
+
+
+def stamped(
+    base: Committed, manifest: Manifest, properties: TableProperties, version: int
+) -> tuple[TableProperties, str]:
+    """The properties as commit ``version`` has them, and why the mark ends, if so.
+
+    Args:
+        base: the commit before.
+        manifest: what is to be committed.
+        properties: of the table, as the change left them.
+        version: the number of the commit that is written.
+    """
+    mark = properties.exclusive
+    if mark is None:
+        return properties, ""
+    why = ""
+    if mark != DECLARED:
+        if mark != base.properties.exclusive or not is_exclusive(base):
+            return replace(properties, exclusive=None), ""
+        why = _unexplained(base, manifest, properties)
+    why = why or _unnamed(base, manifest, properties)
+    return replace(properties, exclusive=None if why else {"commit": version}), why
+
+
+def _unexplained(
+    base: Committed, manifest: Manifest, properties: TableProperties
+) -> str:
+    """What has changed of the files and is not said to be ours; empty if nothing."""
+    if manifest is base.manifest:
+        return ""
+    found = rows_by_path(base.manifest, manifest)
+    new = taken(manifest.files, np.flatnonzero(found < 0))["path"].to_pylist()
+    then, now = map(Rewrites.from_properties, (base.properties, properties))
+    added = {file.path for one in now.replacements for file in one.new}
+    added |= {published(f.path) for one in then.replacements for f in one.new}
+    if foreign := sorted(set(new) - added):
+        return f"{foreign[0]!r} came by no append and no rewrite of skipindex"
+    there = np.flatnonzero(found >= 0)
+    same = Marks.of_table(manifest.files).at(there)
+    if not same.are_still(Marks.of_table(base.manifest.files).at(found[there])).all():
+        return "a file was overwritten by another writer"
+    left = np.ones(len(base.manifest), np.bool_)
+    left[found[there]] = False
+    gone = taken(base.manifest.files, np.flatnonzero(left))["path"].to_pylist()
+    ours = {file.path for one in now.replacements for file in one.old}
+    ours |= {path for path, _ in now.trash}
+    if foreign := sorted(set(gone) - ours):
+        return f"{foreign[0]!r} is gone or changed, and skipindex did not replace it"
+    return ""
+
+
+def _unnamed(base: Committed, manifest: Manifest, properties: TableProperties) -> str:
+    """The first file that this commit adds and does not name, if there is one."""
+    then, now = map(Rewrites.from_properties, (base.properties, properties))
+    known = {one.new for one in then.replacements}
+    fresh = [
+        file.path
+        for one in now.replacements
+        if one.new not in known
+        for file in one.new
+    ]
+    rows = manifest.rows_of(fresh)
+    lacking = [path for path, row in zip(fresh, rows.tolist(), strict=True) if row < 0]
+    return f"nothing is indexed of {lacking[0]!r}" if lacking else ""

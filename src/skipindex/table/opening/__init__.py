@@ -1,0 +1,1 @@
+"""How a folder is opened as a table."""

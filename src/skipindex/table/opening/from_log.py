@@ -1,0 +1,209 @@
+"""Opening a table from its log without listing it, and what its log lacks.
+
+The log names all files of a table only where it says that they change through skipindex
+alone (``storage.log.exclusive``).  Where that is in doubt, the folder is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skipindex.errors import TableError
+from skipindex.storage.file_system.file_info import FileInfo, Marks
+from skipindex.storage.file_system.file_list import FileList
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.log import Snapshot, warn_of_damage
+from skipindex.storage.manifest import Manifest
+from skipindex.table.column_indexes import match
+from skipindex.table.files import check_folder
+from skipindex.table.listing import (
+    LOOKS,
+    Observed,
+    first_in_java,
+    listed_beside,
+    never_still,
+    newest_usable,
+    observe,
+    read_schema,
+)
+from skipindex.table.opening.formats import other_format
+from skipindex.table.partitions.hive import partition_values
+from skipindex.table.spark_json import given_schema
+
+Trust: TypeAlias = Literal["listing", "log"]
+"""What says which files a table has."""
+
+_ACCEPTED: Final = (
+    "accepted: trust='listing', or first write_table(…, exclusive=True) or "
+    "Table.declare_exclusive(), which lists the files once"
+)
+
+
+def check_trust(trust: str) -> None:
+    """Raise ``TableError`` if this is no trust."""
+    if trust not in get_args(Trust):
+        raise TableError(
+            f"cannot open a table with trust={trust!r} (accepted: 'listing', 'log')"
+        )
+
+
+def observe_trusting(
+    location: Location,
+    *,
+    trust: Trust,
+    insist: bool,
+    schema: pa.Schema | None = None,
+    plain: bool = False,
+    known: Snapshot | None = None,
+) -> Observed:
+    """The table below ``location`` as it is now, by its log or by a listing.
+
+    A listing it is too where the log is in doubt; a note says why.
+
+    Args:
+        location: of the table.
+        trust: what says which files there are.
+        insist: whether it is an error that the log does not name all files.
+        schema: as for ``observe``.
+        plain: as for ``observe``.
+        known: as for ``observe``.
+
+    Raises:
+        TableError: as ``observe`` does, or the log does not say that it names all
+            files of the table.
+    """
+    doubt: tuple[str, ...] = ()
+    gone = ""
+    for _ in range(LOOKS if trust == "log" else 0):
+        snapshot = newest_usable(location, known)
+        why = _why_not(location, snapshot, insist=insist)
+        if gone and known is not None and snapshot.version == known.version:
+            why = why or f"{gone!r}, which it names, is gone or changed"
+        if why:
+            doubt = (f"the files were listed, not taken from the log: {why}",)
+            break
+        found = _observed(location, snapshot, schema)
+        if not isinstance(found, str):
+            return found
+        known, gone = snapshot, found
+    else:
+        if trust == "log":
+            raise never_still(location)
+    seen = observe(location, schema=schema, plain=plain, known=known)
+    return seen.noted(doubt) if doubt else seen
+
+
+def _why_not(location: Location, snapshot: Snapshot, *, insist: bool) -> str:
+    """Why a listing is needed; empty if the log is enough.
+
+    Raises:
+        TableError: the log is whole, and does not say that it names all files.
+    """
+    is_whole = snapshot.damaged is None and not snapshot.lost
+    if not snapshot.is_exclusive:
+        if is_whole and insist:
+            check_folder(location)
+            raise TableError(
+                f"{location.full('')!r} cannot be opened from its log, which does not "
+                f"say that its files change only through skipindex ({_ACCEPTED})"
+            )
+        if is_whole:
+            return "it does not say any more that it names all of them"
+        return "a part of it cannot be read"
+    if any(r.publishing and not r.arrival for r in snapshot.rewrites.replacements):
+        return "a vacuum is publishing rewritten files, or was killed while it did"
+    return "" if len(snapshot.manifest) else "it names none"
+
+
+def _observed(
+    location: Location, snapshot: Snapshot, schema: pa.Schema | None
+) -> Observed | str:
+    """What the log says; the path of the file with the schema if it has gone."""
+    listing = _files_of(snapshot.manifest)
+    path, info = _schema_file(location, snapshot, listing)
+    refused: Mapping[str, str]
+    try:
+        columns, refused = (
+            read_schema(location, path, info)
+            if schema is None
+            else given_schema(schema)
+        )
+    except TableError:
+        if info.is_same(location.stat(path)):
+            raise
+        return path
+    warn_of_damage(snapshot)
+    return Observed(listing, columns, refused, path, snapshot, notes=snapshot.notes)
+
+
+def _files_of(manifest: Manifest) -> FileList:
+    """The files of a manifest, by path."""
+    names = manifest.files["path"].combine_chunks().cast(pa.binary())
+    order = np.asarray(pc.sort_indices(names))
+    marks = Marks.of_table(manifest.files).at(order)
+    return FileList(names.take(pa.array(order)), *marks[:2], tags=marks.tags)
+
+
+def _schema_file(
+    location: Location, snapshot: Snapshot, listing: FileList
+) -> tuple[str, FileInfo]:
+    """The file that Spark takes the schema from: the first of the visible ones.
+
+    Those that were rewritten are visible until they are published.
+    """
+    rewrites = snapshot.rewrites.replacements
+    hidden = [file.path for r in rewrites for file in r.new]
+    old = {file.path: file for r in rewrites if not r.arrival for file in r.old}
+    is_hidden = pc.is_in(listing.names, value_set=pa.array(hidden, pa.binary()))
+    shown = listing.names.filter(pc.invert(is_hidden))
+    names = shown if len(shown) or old else listing.names
+    texts = names.cast(pa.string())
+    if pc.any(pc.invert(pc.string_is_ascii(texts))).as_py():
+        first = [first_in_java(location, texts.to_pylist())]
+    else:
+        first = [pc.min(texts).as_py()] if len(texts) else []
+    path = first_in_java(location, [*first, *old])
+    if path in old:
+        return path, old[path]
+    return path, listing[pc.index(listing.names, path.encode()).as_py()]
+
+
+def unlike_log(location: Location, snapshot: Snapshot) -> str:
+    """Why a listing and the log do not say the same of a table; empty if they do.
+
+    The folder is listed.
+
+    Args:
+        location: of the table.
+        snapshot: its newest commit.
+
+    Raises:
+        TableError: Spark refuses the folders too.
+    """
+    if snapshot.damaged is not None or snapshot.lost:
+        return "a part of the log cannot be read"
+    everything, shown, live = listed_beside(location, snapshot)
+    if foreign := other_format(file.path for file in everything):
+        return f"{foreign[1]!r} is the log of a {foreign[0]} table"
+    for path in shown.summaries:
+        return f"{path!r} says which columns the table has"
+    valued = {partition_values(file.path) for file in live}
+    for folder in shown.folders:
+        if partition_values(f"{folder}/") not in valued:
+            return f"the folder {folder!r} has empty files alone"
+    listing, manifest = FileList.of(live), snapshot.manifest
+    rows, known = match(manifest, listing.names, listing.marks)
+    if (rows < 0).any():
+        first = int(np.argmax(rows < 0))
+        what = "has changed since" if known[first] else "is not named by"
+        return f"{live[first].path!r} {what} commit {snapshot.version}"
+    named = np.isin(np.arange(len(manifest)), rows)
+    if not named.all():
+        path = manifest.files["path"][int(np.argmin(named))].as_py()
+        return f"{path!r} is named by commit {snapshot.version}, and gone"
+    return ""

@@ -1,0 +1,1 @@
+"""The benchmark grid: every layout with every set of indexes, and parameter studies."""

@@ -1,0 +1,239 @@
+"""The cells of the grid: each layout is written once, and each cell links its files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import skipindex as sx
+from skipindex.expressions.domain import Domain
+from ssb.data.generate import Dataset
+from ssb.data.lineorder import COLUMNS
+from ssb.grid import truth as truths
+from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS, NONE, IndexSet, build
+from ssb.grid.layouts import GENERATED, Layout
+from ssb.grid.planning import plan_all
+from ssb.grid.progress import Progress
+from ssb.grid.records import (
+    CellRecord,
+    LayoutRecord,
+    Records,
+    TimedQuery,
+    cell_key,
+    layout_key,
+)
+from ssb.grid.timing import time_queries
+from ssb.queries import Query
+from ssb.star_form.run import ATTRIBUTES, attribute, define_views
+from ssb.workloads.workload import EXTRA, SSB, Asked, columns_of
+
+FLAT: Final = "lineorder_flat"
+CORE: Final = (NONE, "minmax", "bloom", FULL, CAPPED)
+"""The sets that every layout gets."""
+DEEP: Final = (GENERATED, "hilbert")
+"""The layouts that get every set."""
+TIMED: Final = (
+    (GENERATED, FULL),
+    ("compacted", FULL),
+    ("hilbert", FULL),
+    ("hilbert", CAPPED),
+    ("workload-tree", FULL),
+    ("associated", FULL),
+)
+"""The cells whose queries run through Spark, by default."""
+_TIMED_GROUPS: Final = (SSB, EXTRA)
+
+
+@dataclass(frozen=True, slots=True)
+class GridRun:
+    """What all steps of a run share.
+
+    Args:
+        spark: the session.
+        dataset: of SSB.
+        asked: the queries.
+        records: of finished steps.
+        work: a folder for layouts; what is in it is made and deleted by the run.
+        progress: told about every step.
+        timed: the cells whose queries run through Spark.
+        rounds: timed runs of each query and side.
+    """
+
+    spark: SparkSession
+    dataset: Dataset
+    asked: Asked
+    records: Records
+    work: Path
+    progress: Progress
+    timed: Collection[tuple[str, str]] = TIMED
+    rounds: int = 3
+
+    def groups(self, layout: Layout) -> dict[str, tuple[Query, ...]]:
+        """The queries whose columns a layout has."""
+        if not layout.star:
+            return self.asked.groups
+        known = {*COLUMNS, *ATTRIBUTES}
+        return {
+            name: tuple(q for q in queries if known.issuperset(columns_of([q])))
+            for name, queries in self.asked.groups.items()
+        }
+
+
+def sets_of(layout: Layout, *, every: bool) -> list[IndexSet]:
+    """The sets of indexes that a layout gets.
+
+    The advisor chooses for columns that are there, so it is not asked for associated
+    ones.
+    """
+    names = INDEX_SETS if every or layout.name in DEEP else CORE
+    found = [INDEX_SETS[name] for name in names]
+    return [one for one in found if not (layout.star and one.advised)]
+
+
+def missing(run: GridRun, layout: Layout, sets: Sequence[IndexSet]) -> list[IndexSet]:
+    """Those of the sets whose cells are not done."""
+    return [one for one in sets if cell_key(layout.name, one.name) not in run.records]
+
+
+def run_layout_cells(run: GridRun, layout: Layout, sets: Sequence[IndexSet]) -> None:
+    """Write a layout if it is not there, run its missing cells, and delete it.
+
+    A run that was stopped finds the layout, with the truth about it, again.
+    """
+    todo = missing(run, layout, sets)
+    path = run.work / layout.name
+    stored = run.work / f"{layout.name}.truth.json"
+    if not todo and layout_key(layout.name) in run.records:
+        return
+    with run.progress.step("layout", f"layout {layout.name}"):
+        if not stored.exists() or layout_key(layout.name) not in run.records:
+            run.records.add(_written(run, layout, path, stored))
+    needed = truths.load(stored)
+    for indexes in todo:
+        with run.progress.step("cell", f"{layout.name} with {indexes.name}"):
+            run.records.add(_cell(run, layout, indexes, path, needed))
+    shutil.rmtree(path)
+    stored.unlink()
+
+
+def warm_up(run: GridRun) -> None:
+    """Start what the first build and the first plan would start at their expense."""
+    folder = run.work / "warm-up"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copy(data_files(run.dataset.flat)[0], folder)
+    columns = domains(run.dataset, run.asked.queries)
+    build(INDEX_SETS[FULL], folder, columns, spark=run.spark)
+    plan_all(sx.open_table(folder), run.asked.groups, {})
+    shutil.rmtree(folder)
+
+
+def _written(run: GridRun, layout: Layout, path: Path, stored: Path) -> LayoutRecord:
+    stored.unlink(missing_ok=True)
+    shutil.rmtree(path, ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    seconds = layout.write(run.spark, run.dataset, path)
+    shutil.rmtree(path / "_skipindex", ignore_errors=True)
+    queries = [q for group in run.groups(layout).values() for q in group]
+    found = truths.truth_of(run.spark, run.dataset, layout, path, queries)
+    truths.save(found, stored)
+    files = data_files(path)
+    rows = [pq.read_metadata(file).num_rows for file in files]
+    return LayoutRecord(
+        layout=layout.name,
+        what=layout.what,
+        files=len(files),
+        rows=sum(rows),
+        rows_per_file=(min(rows), max(rows)),
+        n_bytes=sum(file.stat().st_size for file in files),
+        seconds=seconds,
+        matched={name: sum(by_file.values()) for name, by_file in found.items()},
+        oracle={name: len(by_file) for name, by_file in found.items()},
+        boxes=truths.boxes_of(run.dataset, path),
+    )
+
+
+def _cell(
+    run: GridRun,
+    layout: Layout,
+    indexes: IndexSet,
+    path: Path,
+    needed: truths.Matches,
+) -> CellRecord:
+    groups = run.groups(layout)
+    columns = domains(run.dataset, [q for group in groups.values() for q in group])
+    associated = (
+        {name: attribute(run.dataset, name) for name in columns if name in ATTRIBUTES}
+        if layout.star
+        else None
+    )
+    clone = run.work / f"{layout.name}-{indexes.name}"
+    link(path, clone)
+    seconds, notes = build(
+        indexes, clone, columns, spark=run.spark, associated=associated
+    )
+    table = sx.open_table(clone)
+    record = CellRecord(
+        layout=layout.name,
+        indexes=indexes.name,
+        build_seconds=seconds,
+        index_bytes=folder_bytes(clone / "_skipindex"),
+        data_bytes=int(table.sizes.sum()),
+        # Without an index nothing knows the associated columns.
+        figures=()
+        if layout.star and indexes.name == NONE
+        else plan_all(table, groups, needed),
+        timed=_timed(run, layout, clone)
+        if (layout.name, indexes.name) in run.timed
+        else (),
+        notes=notes,
+    )
+    shutil.rmtree(clone)
+    return record
+
+
+def _timed(run: GridRun, layout: Layout, clone: Path) -> tuple[TimedQuery, ...]:
+    groups = run.groups(layout)
+    queries = [q for name in _TIMED_GROUPS for q in groups.get(name, ())]
+    if layout.star:
+        define_views(run.spark, run.dataset, clone)
+        texts = [(q.name, q.star_sql()) for q in queries]
+    else:
+        run.spark.read.parquet(str(clone)).createOrReplaceTempView(FLAT)
+        texts = [(q.name, q.sql(FLAT)) for q in queries]
+    return time_queries(run.spark, clone, texts, rounds=run.rounds)
+
+
+def domains(dataset: Dataset, queries: Sequence[Query]) -> Mapping[str, Domain]:
+    """The columns that queries name, with their domains in the flat table."""
+    names = columns_of(queries)
+    return {
+        column.name: column.domain
+        for column in sx.open_table(dataset.flat).columns
+        if column.name in names and column.domain is not None
+    }
+
+
+def data_files(path: Path) -> list[Path]:
+    """The data files of a layout, sorted."""
+    return sorted(path.glob("*.parquet"))
+
+
+def link(path: Path, clone: Path) -> None:
+    """A folder with the same data files and no index, at no cost."""
+    shutil.rmtree(clone, ignore_errors=True)
+    clone.mkdir()
+    for file in data_files(path):
+        os.link(file, clone / file.name)
+
+
+def folder_bytes(path: Path) -> int:
+    """The bytes of all files below a folder; 0 where there is none."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

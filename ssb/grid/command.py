@@ -1,0 +1,231 @@
+"""``python -m ssb grid``: the arguments of the benchmark grid, and the run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pyspark.sql import SparkSession
+
+from ssb import SsbError
+from ssb.data.generate import DEFAULT_SEED, Dataset, find_or_generate
+from ssb.data.scale import Sizes
+from ssb.grid.cells import TIMED, GridRun, missing, run_layout_cells, sets_of, warm_up
+from ssb.grid.index_sets import INDEX_SETS, IndexSet
+from ssb.grid.layouts import Layout, grid_layouts
+from ssb.grid.progress import Progress
+from ssb.grid.records import CellRecord, Records, layout_key
+from ssb.grid.setting import Setting, write_run
+from ssb.grid.studies import run_studies, study_steps
+from ssb.progress import progress_lines
+from ssb.session import heap_of, local_session
+from ssb.workloads.workload import workload
+
+LOOKUPS: Final = 28
+"""Look-ups that are drawn by default: four of each form."""
+
+
+T = TypeVar("T")
+
+
+def add_grid(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``grid``."""
+    parser = commands.add_parser(
+        "grid",
+        help="measure every layout with every set of indexes; a second call goes on",
+    )
+    add = parser.add_argument
+    add("--scale", type=float, default=1.0, help="scale factor (default: %(default)s)")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the data")
+    add("--files", type=int, metavar="N", help="files of the data and of the layouts")
+    add(
+        "--data-seed", type=int, default=DEFAULT_SEED, metavar="N",
+        help="of the data (default: %(default)s)",
+    )  # fmt: skip
+    add(
+        "--lookups", type=int, default=LOOKUPS, metavar="N",
+        help="look-ups that are drawn from the data (default: %(default)s)",
+    )  # fmt: skip
+    add(
+        "--seed", type=int, default=1, metavar="N",
+        help="of the look-ups (default: %(default)s)",
+    )  # fmt: skip
+    add(
+        "--results", type=Path, metavar="DIR",
+        help="folder of the results (default: benchmark in the folder of the data)",
+    )  # fmt: skip
+    add("--layouts", metavar="A,B", help=f"of: {', '.join(grid_layouts())}")
+    add("--indexes", metavar="A,B", help=f"of: {', '.join(INDEX_SETS)}")
+    add(
+        "--every-cell", action="store_true",
+        help="all sets of indexes for all layouts, not for two of them alone",
+    )  # fmt: skip
+    add(
+        "--timed", metavar="LAYOUT:INDEXES,…",
+        help="the cells whose queries run through Spark; empty for none",
+    )  # fmt: skip
+    add("--memory", metavar="M", help="heap of Spark (default: by the scale)")
+    add(
+        "--rounds", type=int, default=3, metavar="N",
+        help="timed runs of each query and side (default: %(default)s)",
+    )  # fmt: skip
+    add("--no-studies", action="store_true", help="leave out the parameter studies")
+    parser.set_defaults(command=run_command)
+
+
+def add_report(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``report``."""
+    parser = commands.add_parser(
+        "report", help="write report.html, report.json and CSV files of a grid"
+    )
+    parser.add_argument(
+        "--results", type=Path, required=True, metavar="DIR",
+        help="folder of the results",
+    )  # fmt: skip
+    parser.set_defaults(command=run_report)
+
+
+def run_report(parsed: argparse.Namespace) -> int:
+    """Write the report."""
+    try:
+        from ssb.report.page import write_report  # noqa: PLC0415
+    except ImportError as error:
+        raise SsbError(
+            f"the report needs {error.name}: "
+            "install it with pip install 'skipindex[benchmark]'"
+        ) from error
+    print(write_report(parsed.results))
+    return 0
+
+
+def run_command(parsed: argparse.Namespace) -> int:
+    """Run what is missing of the grid; 1 if a plan or an answer is wrong."""
+    layouts = _chosen(parsed.layouts, grid_layouts(), "layout")
+    index_sets = _chosen(parsed.indexes, INDEX_SETS, "set of indexes")
+    timed = _timed(parsed.timed)
+    if parsed.rounds < 1:
+        raise SsbError(
+            f"cannot run queries {parsed.rounds} times: accepted is 1 or more"
+        )
+    Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
+    log = progress_lines()
+    spark = local_session(
+        "ssb grid",
+        memory=parsed.memory or heap_of(parsed.scale),
+        conf={"spark.sql.session.timeZone": "UTC"},
+    )
+    dataset = find_or_generate(
+        parsed.out,
+        scale=parsed.scale,
+        seed=parsed.data_seed,
+        files=parsed.files,
+        spark=spark,
+        log=log,
+    )
+    results = parsed.results or results_of(dataset)
+    setting = Setting.of(dataset, lookups=parsed.lookups, seed=parsed.seed)
+    write_run(results, setting, _java(spark))
+    log("drawing look-ups")
+    run = GridRun(
+        spark=spark,
+        dataset=dataset,
+        asked=workload(dataset, lookups=parsed.lookups, seed=parsed.seed),
+        records=Records(results, asdict(setting)),
+        work=results / "work",
+        progress=Progress(log),
+        timed=timed,
+        rounds=parsed.rounds,
+    )
+    every = parsed.every_cell or parsed.indexes is not None
+    chosen = {
+        layout.name: [one for one in sets_of(layout, every=every) if one in index_sets]
+        for layout in layouts
+    }
+    run_all(run, layouts, chosen, studies=not parsed.no_studies)
+    wrong = problems(run.records)
+    print("\n".join(wrong or [f"all is right; the results are in {results}"]))
+    return 1 if wrong else 0
+
+
+def run_all(
+    run: GridRun,
+    layouts: Sequence[Layout],
+    sets: dict[str, list[IndexSet]],
+    *,
+    studies: bool,
+) -> None:
+    """Run the cells and the studies that are missing, and tell the progress."""
+    todo = {layout.name: missing(run, layout, sets[layout.name]) for layout in layouts}
+    run.progress.expect("cell", sum(map(len, todo.values())))
+    open_layouts = [
+        layout
+        for layout in layouts
+        if todo[layout.name] or layout_key(layout.name) not in run.records
+    ]
+    run.progress.expect("layout", len(open_layouts))
+    steps = study_steps(run) if studies else []
+    run.progress.expect("study", sum(step.key not in run.records for step in steps))
+    if any(todo.values()):
+        warm_up(run)
+    for layout in open_layouts:
+        run_layout_cells(run, layout, sets[layout.name])
+    run_studies(run, steps)
+
+
+def problems(records: Records) -> list[str]:
+    """Whatever is wrong, one line each: files that were lost, answers that differ."""
+    found = []
+    for record in records:
+        if isinstance(record, CellRecord):
+            cell = f"{record.layout} with {record.indexes}"
+            found += [
+                f"{cell}: {figures.query} lost {figures.lost} files"
+                for figures in record.figures
+                if figures.lost
+            ]
+            found += [
+                f"{cell}: {timed.query}: answers differ"
+                for timed in record.timed
+                if not timed.equal
+            ]
+    return found
+
+
+def results_of(dataset: Dataset) -> Path:
+    """Where the results are by default."""
+    return dataset.path / "benchmark"
+
+
+def _chosen(text: str | None, known: Mapping[str, T], what: str) -> list[T]:
+    """What a list of names separated by commas names; all where there is no list."""
+    names = list(known) if text is None else text.split(",")
+    for name in names:
+        if name not in known:
+            accepted = ", ".join(known)
+            raise SsbError(f"no {what} is named {name!r}: accepted is {accepted}")
+    return [known[name] for name in names]
+
+
+def _timed(text: str | None) -> tuple[tuple[str, str], ...]:
+    """The cells of ``LAYOUT:INDEXES,…``."""
+    if text is None:
+        return TIMED
+    found = []
+    for cell in filter(None, text.split(",")):
+        layout, _, indexes = cell.partition(":")
+        if layout not in grid_layouts() or indexes not in INDEX_SETS:
+            raise SsbError(
+                f"no cell is named {cell!r}: accepted is a layout and a set of "
+                "indexes, such as hilbert:full"
+            )
+        found.append((layout, indexes))
+    return tuple(found)
+
+
+def _java(spark: SparkSession) -> str:
+    jvm = spark.sparkContext._jvm  # noqa: SLF001 (no public name)
+    assert jvm is not None
+    return str(jvm.System.getProperty("java.version"))

@@ -1,0 +1,1 @@
+"""What other systems skip: the same files, the same conditions, in one run."""

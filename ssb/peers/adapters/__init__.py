@@ -1,0 +1,1 @@
+"""One module a system; each imports its library when it is made, not before."""

@@ -1,0 +1,7 @@
+"""What the benchmark found: tables as text, and the page."""
+
+from __future__ import annotations
+
+from ssb.report.text import aligned, table_of, verdict_of
+
+__all__ = ["aligned", "table_of", "verdict_of"]

@@ -1,0 +1,1 @@
+"""What the skipping benchmark asks: fixed queries, and look-ups drawn from the data."""

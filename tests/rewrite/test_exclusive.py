@@ -1,0 +1,466 @@
+"""Tables that are opened from their log: the same files as a listing, or an error."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+
+import skipindex as sx
+from skipindex.errors import TableError
+from skipindex.rewrite import arrival
+from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.log import commit, newest_snapshot
+from skipindex.storage.log.exclusive import DECLARED
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
+from tests.rewrite.arriving import arrived
+from tests.rewrite.arrow_writer import optimized, rows_of
+from tests.rewrite.killing import Killed, killed_at
+from tests.rewrite.test_killed import fill
+from tests.tables import build, newest_commit, newest_manifest, put, rewrite_commit
+
+NOW = timedelta(0)
+
+
+def by_log(folder: Path, **options: Any) -> sx.Table:
+    return sx.open_table(folder, trust="log", **options)
+
+
+def declared(folder: Path, n_files: int = 3) -> sx.Table:
+    fill(folder, n_files)
+    return build(folder, {"x": "bitmap"}).declare_exclusive()
+
+
+def is_from_log(folder: Path) -> bool:
+    """Whether the table opens without a listing of its files."""
+    with mock.patch.object(Location, "list", side_effect=AssertionError):
+        try:
+            by_log(folder)
+        except AssertionError:
+            return False
+    return True
+
+
+def check_same(folder: Path) -> None:
+    """A table that is opened both ways has the same rows, and plans are right."""
+    ours, theirs = by_log(folder), sx.open_table(folder)
+    assert ours.schema == theirs.schema
+    assert [c.name for c in ours.columns] == [c.name for c in theirs.columns]
+    assert [c.domain for c in ours.columns] == [c.domain for c in theirs.columns]
+    assert rows_of(folder, ours.paths) == rows_of(folder, theirs.paths)
+    assert ours.paths == sorted(ours.paths)
+    for condition in ("x = 7", "x > 50 AND day = 2", "i = 1"):
+        found = [table.plan(condition) for table in (ours, theirs)]
+        rows = [rows_of(folder, plan.paths) for plan in found]
+        assert rows[0] == rows[1]
+
+
+def test_what_is_opened_from_the_log_is_what_a_listing_finds(tmp_path: Path) -> None:
+    declared(tmp_path)
+    assert is_from_log(tmp_path)
+    ours, theirs = by_log(tmp_path), sx.open_table(tmp_path)
+    assert ours.files == theirs.files
+    assert ours.schema_path == theirs.schema_path
+    assert ours.refresh().files == theirs.files
+    assert ours.freshness == [""] * 6
+    check_same(tmp_path)
+
+
+def test_the_schema_is_that_of_the_file_that_spark_looks_at(tmp_path: Path) -> None:
+    names = ["b.parquet", "\U0001f600.parquet", "\ufb01.parquet"]
+    for i, name in enumerate(names):
+        put(tmp_path / name, {"x": pa.array([i]), f"own{i}": pa.array([i])})
+    build(tmp_path, {"x": "bitmap"}).declare_exclusive()
+    assert by_log(tmp_path).schema == sx.open_table(tmp_path).schema
+    (tmp_path / "b.parquet").unlink()
+    with pytest.warns(UserWarning, match="is gone or changed"):
+        table = build(tmp_path, {"x": "bitmap"})
+    table.declare_exclusive()
+    assert by_log(tmp_path).schema_path == sx.open_table(tmp_path).schema_path
+
+
+@pytest.mark.parametrize("trust", ["", "lists", None])
+def test_only_two_things_are_trusted(tmp_path: Path, trust: Any) -> None:
+    declared(tmp_path)
+    with pytest.raises(TableError, match="accepted: 'listing', 'log'"):
+        sx.open_table(tmp_path, trust=trust)
+
+
+def test_a_log_that_does_not_name_all_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path, 2)
+    with pytest.raises(TableError, match=r"accepted: trust='listing', or first wr"):
+        by_log(tmp_path)
+    build(tmp_path, {"x": "bitmap"})
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+    sx.open_table(tmp_path).declare_exclusive()
+    assert is_from_log(tmp_path)
+    table = by_log(tmp_path).declare_exclusive(False)
+    assert len(table) == 4
+    assert "listed" in table.notes[0]
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+
+
+def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path / "nothing")
+    path = put(tmp_path / "f.parquet", {"x": [1]})
+    with pytest.raises(TableError, match="is a file"):
+        by_log(path)
+
+
+def not_indexed(folder: Path) -> None:
+    put(folder / "day=1" / "new.parquet", {"x": [7], "i": [1]})
+
+
+def overwritten(folder: Path) -> None:
+    put(folder / "day=1" / "0.parquet", {"x": [7], "i": [1]})
+
+
+def deleted(folder: Path) -> None:
+    (folder / "day=1" / "0.parquet").unlink()
+
+
+def with_summary(folder: Path) -> None:
+    shutil.copy(folder / "day=1" / "0.parquet", folder / "_metadata")
+
+
+def with_empty_partition(folder: Path) -> None:
+    (folder / "day=x").mkdir()
+    (folder / "day=x" / "empty.parquet").write_bytes(b"")
+
+
+def with_other_log(folder: Path) -> None:
+    (folder / "_delta_log").mkdir()
+    (folder / "_delta_log" / "0.json").write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (not_indexed, "'day=1/new.parquet' is not named by commit 0"),
+        (overwritten, "'day=1/0.parquet' has changed since commit 0"),
+        (deleted, "'day=1/0.parquet' is named by commit 0, and gone"),
+        (with_summary, "'_metadata' says which columns"),
+        (with_empty_partition, "the folder 'day=x' has empty files alone"),
+        (with_other_log, "'_delta_log/0.json' is the log of a Delta table"),
+    ],
+)
+def test_what_others_changed_is_found_by_who_lists(
+    tmp_path: Path, harm: Callable[[Path], None], why: str
+) -> None:
+    fill(tmp_path, 2)
+    table = build(tmp_path, {"x": "bitmap"})
+    other = tmp_path.with_name(f"{tmp_path.name}-other")
+    shutil.copytree(tmp_path, other, copy_function=shutil.copy2)
+    table.declare_exclusive()
+    harm(tmp_path)
+    harm(other)
+    with pytest.raises(TableError, match=why.replace("(", r"\(")):
+        sx.open_table(other, plain=True).declare_exclusive()
+    found = why.replace("commit 0", "commit 1")
+    assert any(found in text for text in by_log_verified(tmp_path))
+    with pytest.warns(UserWarning, match=found):
+        vacuum(tmp_path)
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+
+
+def by_log_verified(folder: Path) -> tuple[str, ...]:
+    return sx.open_table(folder, plain=True).verify().stale
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (not_indexed, "new.parquet' came by no append"),
+        (overwritten, "overwritten by another writer"),
+        (deleted, "0.parquet' is gone or changed"),
+    ],
+)
+def test_a_build_that_finds_what_others_did_ends_the_trust(
+    tmp_path: Path, harm: Callable[[Path], None], why: str
+) -> None:
+    table = declared(tmp_path)
+    harm(tmp_path)
+    with pytest.warns(UserWarning, match=why):
+        sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1)
+    again = table.refresh()
+    assert not again.snapshot.is_exclusive
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+
+
+def test_a_build_that_looks_for_what_is_gone_ends_the_trust(tmp_path: Path) -> None:
+    declared(tmp_path)
+    table = by_log(tmp_path)
+    deleted(tmp_path)
+    assert "is gone" in by_log(tmp_path).notes[0]
+    overwritten(tmp_path)
+    with pytest.warns(UserWarning, match="overwritten by another writer"):
+        report = table.build_indexes({"i": "bitmap"}, workers=1)
+    assert len(report.table) == 6
+    assert "listed" in report.table.notes[0]
+
+
+def test_indexes_may_come_and_go(tmp_path: Path) -> None:
+    declared(tmp_path)
+    table = by_log(tmp_path).build_indexes({"i": "bitmap"}, workers=1).table
+    assert is_from_log(tmp_path)
+    table.drop_indexes(kinds=["bitmap"])
+    assert is_from_log(tmp_path)
+    check_same(tmp_path)
+
+
+def test_appends_and_rewrites_go_on_in_the_log(tmp_path: Path) -> None:
+    declared(tmp_path)
+    arrived(tmp_path, SaveMode.APPEND)
+    assert is_from_log(tmp_path)
+    check_same(tmp_path)
+    optimized(by_log(tmp_path), cluster_by=["x"], rows_per_file=30)
+    assert is_from_log(tmp_path)
+    check_same(tmp_path)
+    optimized(by_log(tmp_path), cluster_by=["i"], rows_per_file=20, mode="full")
+    arrived(tmp_path, SaveMode.APPEND)
+    assert is_from_log(tmp_path)
+    check_same(tmp_path)
+    vacuum(tmp_path, retention=NOW)
+    assert is_from_log(tmp_path)
+    check_same(tmp_path)
+    vacuum(tmp_path, purge=True)
+    assert is_from_log(tmp_path)
+    check_same(tmp_path)
+
+
+def test_an_append_lists_no_data(tmp_path: Path) -> None:
+    declared(tmp_path)
+    known = by_log(tmp_path).paths
+    looked: list[str] = []
+    original = Location.list
+
+    def watched(self: Location, folder: str = "") -> Any:
+        looked.append(folder)
+        return original(self, folder)
+
+    with mock.patch.object(Location, "list", watched):
+        arrived(tmp_path, SaveMode.APPEND)
+        table = by_log(tmp_path)
+    assert all(folder.startswith("_skipindex/staging/") for folder in looked)
+    assert len(table) == len(known) + 2
+
+
+def test_an_overwrite_is_recorded_anew_or_not(tmp_path: Path) -> None:
+    declared(tmp_path)
+    arrived(tmp_path, SaveMode.OVERWRITE)
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+
+
+def test_files_of_which_nothing_is_indexed_end_the_trust(tmp_path: Path) -> None:
+    declared(tmp_path)
+    nothing = Manifest.empty()
+    with (
+        mock.patch("tests.rewrite.arriving.index_files", return_value=nothing),
+        pytest.warns(UserWarning, match="nothing is indexed of"),
+    ):
+        arrived(tmp_path, SaveMode.APPEND)
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+
+
+def test_while_rewritten_files_are_published_the_folder_is_listed(
+    tmp_path: Path,
+) -> None:
+    declared(tmp_path)
+    optimized(tmp_path, cluster_by=["x"], rows_per_file=30)
+    with killed_at(3, after=True), pytest.raises(Killed):
+        vacuum(tmp_path, retention=NOW)
+    assert not is_from_log(tmp_path)
+    assert "a vacuum is publishing" in by_log(tmp_path).notes[0]
+
+
+def test_a_log_with_a_damaged_part_is_listed(tmp_path: Path) -> None:
+    declared(tmp_path)
+    arrived(tmp_path, SaveMode.APPEND)
+    whole = newest_manifest(tmp_path).read_bytes()
+    newest_manifest(tmp_path).write_bytes(b"")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = by_log(tmp_path)
+        assert len(table) == 8
+        assert "a part of it cannot be read" in table.notes[-1]
+    newest_manifest(tmp_path).write_bytes(whole)
+    newest_commit(tmp_path).write_bytes(b"{}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = by_log(tmp_path)
+        assert len(table) == 8
+        assert "a part of it cannot be read" in table.notes[-1]
+
+
+def test_after_damage_the_trust_does_not_come_back(tmp_path: Path) -> None:
+    declared(tmp_path)
+    arrived(tmp_path, SaveMode.APPEND)
+    newest_commit(tmp_path).write_bytes(b"{}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arrived(tmp_path, SaveMode.APPEND)
+    assert not newest_snapshot(location_of(tmp_path)).is_exclusive
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+
+
+def test_a_commit_of_a_library_that_does_not_know_the_mark_ends_it(
+    tmp_path: Path,
+) -> None:
+    declared(tmp_path)
+    mark = newest_snapshot(location_of(tmp_path)).properties.exclusive
+    arrived(tmp_path, SaveMode.APPEND)
+
+    written = newest_snapshot(location_of(tmp_path)).properties
+    properties = replace(written, exclusive=mark).to_json()
+    rewrite_commit(tmp_path, properties=properties)
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+    arrived(tmp_path, SaveMode.APPEND)
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+
+
+def test_a_mark_that_is_none_is_ignored(tmp_path: Path) -> None:
+    declared(tmp_path)
+
+    rewrite_commit(tmp_path, properties={"exclusive": {"commit": "1"}})
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+
+
+def test_the_mark_is_of_its_commit(tmp_path: Path) -> None:
+    declared(tmp_path)
+    arrived(tmp_path, SaveMode.APPEND)
+    body = json.loads(newest_commit(tmp_path).read_bytes())["commit"]
+    number = int(newest_commit(tmp_path).name.partition(".")[0])
+    assert body["properties"]["exclusive"] == {"commit": number}
+
+
+def test_a_declaration_beside_another_writer_is_compared_again(tmp_path: Path) -> None:
+    fill(tmp_path, 2)
+    table = build(tmp_path, {"x": "bitmap"})
+    original = Location.write_new
+    calls: list[str] = []
+
+    def beside(self: Location, path: str, data: bytes) -> bool:
+        if not calls and path.startswith("_skipindex/log/"):
+            calls.append(path)
+            arrived(tmp_path, SaveMode.APPEND)
+        return original(self, path, data)
+
+    with mock.patch.object(Location, "write_new", beside):
+        table.declare_exclusive()
+    assert calls
+    check_same(tmp_path)
+
+
+def test_files_that_a_commit_forgets_end_the_trust(tmp_path: Path) -> None:
+    location = declared(tmp_path).location
+
+    def fewer(base: Any) -> tuple[Manifest, TableProperties]:
+        return base.manifest.only([False] + [True] * 5), base.properties
+
+    with pytest.warns(UserWarning, match="is gone or changed"):
+        found = commit(location, fewer, operation="test")
+    assert not found.is_exclusive
+    assert found.properties.exclusive is None
+    assert DECLARED == {}
+
+
+def test_a_session_that_uses_the_table_lists_it(tmp_path: Path) -> None:
+    declared(tmp_path)
+    not_indexed(tmp_path)
+    table = by_log(tmp_path)
+    assert len(table) == 6
+    assert len(table.listed()) == 7
+
+
+def test_the_sweep_of_a_killed_writer_is_no_other_writer(tmp_path: Path) -> None:
+    declared(tmp_path)
+    with (
+        mock.patch.object(arrival, "_committed", side_effect=Killed),
+        pytest.raises(Killed),
+    ):
+        arrived(tmp_path, SaveMode.APPEND)
+    assert is_from_log(tmp_path)
+    check_same(tmp_path)
+
+
+def test_a_rewrite_that_does_not_fit_any_more_ends_the_trust(tmp_path: Path) -> None:
+    location = declared(tmp_path).location
+    optimized(tmp_path, cluster_by=["x"], rows_per_file=30)
+    overwritten(tmp_path)
+    Publisher(location, time.time() + 9, lambda _: None).run()
+    with pytest.raises(TableError, match="does not say"):
+        by_log(tmp_path)
+
+
+def test_columns_are_those_of_the_first_visible_file(tmp_path: Path) -> None:
+    put(tmp_path / "day=1" / "a.parquet", {"x": [1, 2], "extra": [3, 4]})
+    put(tmp_path / "day=2" / "b.parquet", {"x": [1]})
+    build(tmp_path, {"x": "bitmap"}).declare_exclusive()
+    optimized(tmp_path, cluster_by=["x"], where="day = 1", rows_per_file=1)
+    ours, theirs = by_log(tmp_path), sx.open_table(tmp_path)
+    assert ours.schema_path == theirs.schema_path == "day=1/a.parquet"
+    assert is_from_log(tmp_path)
+    assert ours.schema == theirs.schema
+
+
+WORK: dict[str, Callable[[Path], Any]] = {
+    "append": lambda folder: arrived(folder, SaveMode.APPEND),
+    "optimize": lambda folder: optimized(
+        folder, cluster_by=["i"], rows_per_file=20, mode="full"
+    ),
+    "vacuum": lambda folder: vacuum(folder, retention=NOW),
+}
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("name", WORK)
+def test_a_writer_that_dies_leaves_what_both_see_alike(
+    tmp_path: Path, name: str, *, after: bool
+) -> None:
+    base = tmp_path / "base"
+    declared(base, 2)
+    optimized(base, cluster_by=["x"], where="day = 1", rows_per_file=10)
+    arrived(base, SaveMode.APPEND)
+    for step in range(200):
+        folder = tmp_path / str(step)
+        shutil.copytree(base, folder, copy_function=shutil.copy2)
+        died = False
+        try:
+            with killed_at(step, after=after), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                WORK[name](folder)
+        except Killed:
+            died = True
+        check_same(folder)
+        vacuum(folder, retention=NOW)
+        check_same(folder)
+        assert is_from_log(folder)
+        shutil.rmtree(folder)
+        if not died:
+            break
+    assert step > 3
