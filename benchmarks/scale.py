@@ -32,7 +32,7 @@ from skipindex.expressions import Predicate, col, to_sql
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.log import commit, newest_snapshot
-from skipindex.storage.manifest import Manifest
+from skipindex.storage.manifest import Manifest, whole
 from skipindex.storage.properties import NO_PROPERTIES
 from skipindex.table import Observed
 
@@ -116,11 +116,8 @@ def opened(location: Location, schema: pa.Schema) -> sx.Table:
     """The table as its log has it."""
     snapshot = newest_snapshot(location)
     files = snapshot.manifest.files
-    listing = FileList(
-        files["path"].combine_chunks().cast(pa.binary()),
-        files["size"].to_numpy(),
-        files["mtime"].to_numpy(),
-    )
+    path, size, mtime = (whole(files[name]) for name in ("path", "size", "mtime"))
+    listing = FileList(path.cast(pa.binary()), size.to_numpy(), mtime.to_numpy())
     return sx.Table(location, Observed(listing, schema, {}, "", snapshot))
 
 

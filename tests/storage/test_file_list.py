@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -40,6 +43,38 @@ def test_a_file_is_made_where_it_is_looked_at(
     assert FileList.of(found) is found
     with pytest.raises(IndexError):
         found[len(files)]
+
+
+def test_tags_come_back_and_no_file_is_held() -> None:
+    files = [FileInfo("a", 1, 2, '"x"'), FileInfo("b", 3, 4), FileInfo("c", 5, 6)]
+    before = [sys.getrefcount(file) for file in files]
+    found = FileList.of(files)
+    assert list(found) == files
+    assert found[0].tag == '"x"'
+    assert [sys.getrefcount(file) for file in files] == before
+
+
+@pytest.mark.parametrize("changed", ["nothing", "path", "size", "mtime", "length"])
+def test_what_a_manifest_holds_too_is_held_once(changed: str) -> None:
+    files = list(FILES)
+    committed = pa.table(
+        {
+            "path": pa.array([file.path for file in files]),
+            "size": pa.array([file.size for file in files]),
+            "mtime": pa.array([file.mtime for file in files]),
+        }
+    )
+    if changed == "length":
+        del files[1]
+    elif changed != "nothing":
+        other = {"path": "y.parquet", "size": 99, "mtime": 98}[changed]
+        files[2] = replace(files[2], **{changed: other})
+    listing = FileList.of(files)
+    found = listing.sharing(committed)
+    assert list(found) == files
+    held = committed["size"].chunk(0).to_numpy()
+    shares = changed in {"nothing", "path", "mtime"}
+    assert np.shares_memory(found.sizes, held) == shares
 
 
 def test_a_flat_listing_has_no_folders() -> None:

@@ -21,6 +21,7 @@ from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Atom, NoneOf, OneOf, Range, Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
+from skipindex.storage.log.narrow import narrow_column
 from skipindex.table.statistics import FileStats, ends
 from skipindex.table.summaries import Summary, summaries_to_arrow
 
@@ -44,7 +45,7 @@ def texts(draw: st.DrawFn) -> st.SearchStrategy[bytes]:
 
 @st.composite
 def numbers(draw: st.DrawFn) -> st.SearchStrategy[int]:
-    at = draw(st.sampled_from([0, -EDGE, EDGE - 9, 1 << 40]))
+    at = draw(st.sampled_from([0, 124, -132, -EDGE, EDGE - 9, 1 << 40]))
     near = st.integers(at, at + 8)
     edges = st.sampled_from([-EDGE, EDGE - 1, 0])
     return draw(st.sampled_from([near, st.one_of(near, near, edges)]))
@@ -138,11 +139,16 @@ def check_as_before(
     files: list[Summary | None], atoms: list[Atom], domain: Domain, block: int
 ) -> None:
     stats = stats_of(files, domain)
+    wide = summaries_to_arrow(files, domain)
+    n_rows = pa.array([3] * len(files), pa.int64())
+    narrow = FileStats.from_arrow(narrow_column(wide), n_rows)
     with mock.patch.object(ends, "_BLOCK", block):
         for atom in atoms:
-            expected, found = before(stats, atom), stats.probe(atom)
-            assert found.upper.tolist() == expected.upper.tolist(), atom
-            assert found.lower.tolist() == expected.lower.tolist(), atom
+            expected = before(stats, atom)
+            for found in (stats.probe(atom), narrow.probe(atom)):
+                assert found.upper.tolist() == expected.upper.tolist(), atom
+                assert found.lower.tolist() == expected.lower.tolist(), atom
+            assert narrow.holds(atom).tolist() == stats.holds(atom).tolist(), atom
 
 
 @given(questions(texts()), st.sampled_from([1, 2, 3, 99]))
@@ -159,6 +165,19 @@ def test_integers_are_judged_as_by_their_values(
     drawn: tuple[list[Summary | None], list[Atom]], block: int
 ) -> None:
     check_as_before(*drawn, INT, block)
+
+
+def test_bounds_that_differ_in_bits_left_out_of_short_keys_are_compared() -> None:
+    """The first byte of all differs, and what lies between them is below 2 ** 40."""
+    at, step = int.from_bytes(b"b".ljust(16, b"\0"), "big"), 1 << 34
+    values = [at + step * i for i in range(-30, 30)] + [at + 3, at + 7]
+    ordered = [value.to_bytes(16, "big") for value in sorted(values)]
+    files: list[Summary | None] = [Summary(0, None, v, v) for v in ordered]
+    assert isinstance(found := stats_of(files, TEXT).ends, ends.TextEnds)
+    assert found.keys[0].dtype == np.uint32
+    atoms: list[Atom] = [Range("c", v, w) for v in ordered for w in (None, v + b"\0")]
+    atoms += [OneOf("c", (v,)) for v in ordered]
+    check_as_before(files, atoms, TEXT, 99)
 
 
 LONG = b"CUSTOMER#00000"

@@ -6,6 +6,7 @@ another type) is refused, never rounded.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Final, TypeAlias, assert_never
@@ -80,6 +81,19 @@ def literal_sql(value: Literal) -> str:
             assert_never(value)
 
 
+def literals_sql(values: Iterable[Literal]) -> str:
+    """Literals with commas between them; long lists of one plain kind at once."""
+    listed = tuple(values)
+    match set(map(type, listed)):
+        case kinds if kinds == {int}:
+            return ", ".join(map(str, listed))
+        case kinds if kinds == {str}:
+            together = "".join(map(str, listed))
+            if not any(character in together for character in _SPECIAL):
+                return "'" + "', '".join(map(str, listed)) + "'"
+    return ", ".join(map(literal_sql, listed))
+
+
 def _double_sql(value: float) -> str:
     if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124
         return f"CAST('{value}' AS DOUBLE)"
@@ -95,6 +109,10 @@ _ESCAPES: Final = str.maketrans(
         "\0": "\\u0000",  # "\\0" and two digits are another character
     }
 )
+
+
+_SPECIAL: Final = [*map(chr, _ESCAPES), "$"]
+"""What a string has another spelling for."""
 
 
 def _string_sql(value: str) -> str:

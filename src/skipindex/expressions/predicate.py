@@ -10,7 +10,7 @@ from typing import TypeAlias, assert_never
 
 from skipindex.errors import PredicateError
 from skipindex.expressions.atoms import IntegerSet
-from skipindex.expressions.literals import Literal, literal_sql
+from skipindex.expressions.literals import Literal, literal_sql, literals_sql
 from skipindex.expressions.names import quoted
 from skipindex.expressions.operators import NEGATED, Operator
 
@@ -267,7 +267,7 @@ def _leaf_sql(leaf: Leaf) -> str:
         case In(column, IntegerSet() as keys, negated):
             return f"{column}{_not(negated)} IN ({keys.listed})"
         case In(column, values, negated):
-            listed = ", ".join(map(literal_sql, values))
+            listed = literals_sql(values)
             return f"{column}{_not(negated)} IN ({listed})"
         case IsNull(column, negated):
             return f"{column} IS{_not(negated)} NULL"

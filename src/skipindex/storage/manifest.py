@@ -80,9 +80,19 @@ class StatsColumn:
     domain: str
     values: pa.StructArray
 
+    @property
+    def plain(self) -> pa.StructArray:
+        """The values as they are on disk."""
+        return as_type(self.values, self.kind)
+
+    @property
+    def kind(self) -> pa.StructType:
+        """The type of the values on disk; in memory they may be narrower."""
+        return plain_type(self.values.type)
+
     def is_like(self, other: StatsColumn) -> bool:
         """Whether both are of values of one kind."""
-        return self.domain == other.domain and self.values.type == other.values.type
+        return self.domain == other.domain and self.kind == other.kind
 
 
 @dataclass(frozen=True)
@@ -181,7 +191,7 @@ class Manifest:
                 else pa.nulls(len(piece), column.values.type)
                 for piece in pieces
             ]
-            stats[name] = replace(column, values=pa.concat_arrays(values))
+            stats[name] = replace(column, values=joined(values))
         files = pa.concat_tables(tables).combine_chunks()
         return cls(files, stats, packs)
 
@@ -305,8 +315,8 @@ class Manifest:
             table = table.drop_columns("tag")
         for i, (name, column) in enumerate(self.stats.items()):
             metadata = {"column": name, "domain": column.domain}
-            fresh = pa.field(f"s{i}", column.values.type, metadata=metadata)
-            table = table.append_column(fresh, column.values)
+            fresh = pa.field(f"s{i}", column.kind, metadata=metadata)
+            table = table.append_column(fresh, column.plain)
         packs = json.dumps([pack.to_json() for pack in self.packs])
         table = table.replace_schema_metadata({"packs": packs})
         sink = pa.BufferOutputStream()
@@ -348,9 +358,7 @@ class Manifest:
         stats = {}
         for i in range(n_fields, len(table.schema)):
             metadata = table.schema.field(i).metadata
-            values = table.column(i).combine_chunks()
-            if isinstance(values, pa.ChunkedArray):  # no rows, no chunks
-                values = pa.array([], values.type)
+            values = whole(table.column(i))
             check_stats(values, len(files))
             name = metadata[b"column"].decode()
             stats[name] = StatsColumn(metadata[b"domain"].decode(), values)
@@ -388,22 +396,25 @@ def with_refs(files: pa.Table, refs: Refs) -> pa.Table:
     return files
 
 
+def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column as one array; nothing is copied if it is one already."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if len(column) else pa.array([], column.type)
+
+
 def positions(values: pa.ChunkedArray, among: pa.ChunkedArray) -> np.ndarray:
     """Where each value stands in ``among``, or -1."""
-    if isinstance(among, pa.ChunkedArray):
-        among = among.combine_chunks()
+    among = whole(among)
     if len(values) * _FEW < len(among):  # a table of a few is made sooner than of many
-        rows = np.flatnonzero(pc.is_in(among, value_set=_array(values)))
+        rows = np.flatnonzero(pc.is_in(among, value_set=whole(values)))
         first = pc.index_in(values, value_set=among.take(pa.array(rows)))
         rows = np.append(rows, -1)
         return np.asarray(rows[np.asarray(first.fill_null(-1))], np.int64)
     found = pc.index_in(values, value_set=among).fill_null(-1)
     return np.asarray(found.to_numpy(), np.int64)
-
-
-def _array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    is_one = isinstance(values, pa.Array)
-    return values if is_one else values.combine_chunks()
 
 
 def taken(values: Rows, rows: np.ndarray) -> Rows:
@@ -432,16 +443,63 @@ def _merged_stats(
     if old is None or (new is not None and not old.is_like(new)):
         assert new is not None
         nothing = pa.nulls(len(left), new.values.type)
-        return replace(new, values=pa.concat_arrays([nothing, new.values]))
+        return replace(new, values=joined([nothing, new.values]))
     values = old.values.take(pa.array(before, mask=before < 0))
     if new is not None:
         values = _first_known(new.values, values)
     both = [taken(old.values, left), values]
-    return replace(old if new is None else new, values=pa.concat_arrays(both))
+    return replace(old if new is None else new, values=joined(both))
 
 
 def _first_known(new: pa.StructArray, old: pa.StructArray) -> pa.StructArray:
-    """``new`` where it is valid, else ``old``; both have one type."""
+    """``new`` where it is valid, else ``old``; both are of one kind."""
     n = len(new)
     rows = np.where(np.asarray(new.is_valid()), np.arange(n), np.arange(n) + n)
-    return pa.concat_arrays([new, old]).take(pa.array(rows))
+    return joined([new, old]).take(pa.array(rows))
+
+
+def plain_type(kind: pa.StructType) -> pa.StructType:
+    """The type on disk of statistics that have this type in memory."""
+
+    def plain(one: pa.DataType) -> pa.DataType:
+        if pa.types.is_integer(one):
+            return pa.int64()
+        return pa.large_binary() if pa.types.is_binary(one) else one
+
+    fields = (kind.field(i) for i in range(kind.num_fields))
+    return pa.struct([field.with_type(plain(field.type)) for field in fields])
+
+
+def joined(columns: Sequence[pa.StructArray]) -> pa.StructArray:
+    """Statistics of one kind as one array, of the widest type that one of them has."""
+    kinds = {column.type for column in columns}
+    if len(kinds) == 1:
+        return pa.concat_arrays(columns)
+    fields = []
+    for i in range(next(iter(kinds)).num_fields):
+        options = (kind.field(i) for kind in kinds)
+        fields.append(max(options, key=lambda field: _width(field.type)))
+    widest = pa.struct(fields)
+    return pa.concat_arrays([as_type(column, widest) for column in columns])
+
+
+def _width(kind: pa.DataType) -> int:
+    """How wide the numbers, or the offsets of strings, are."""
+    if pa.types.is_integer(kind):
+        return int(kind.bit_width)
+    return 64 if pa.types.is_large_binary(kind) else 32
+
+
+def as_type(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """Statistics of one kind in another of its types, which holds all their values."""
+    if values.type == kind:
+        return values
+    fields = [values.field(i).cast(kind.field(i).type) for i in range(kind.num_fields)]
+    return with_fields(values, fields)
+
+
+def with_fields(values: pa.StructArray, fields: Sequence[pa.Array]) -> pa.StructArray:
+    """Statistics with other fields, which are null where the former ones were."""
+    names = [values.type.field(i).name for i in range(values.type.num_fields)]
+    mask = values.is_null() if values.null_count else None
+    return pa.StructArray.from_arrays(list(fields), names, mask=mask)

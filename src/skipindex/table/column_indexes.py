@@ -20,7 +20,7 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_info import Marks
-from skipindex.storage.manifest import Manifest, StatsColumn
+from skipindex.storage.manifest import Manifest, StatsColumn, joined, whole
 from skipindex.table.partitions.hive import PartitionColumn
 from skipindex.table.schema import ColumnInfo, Columns
 from skipindex.table.statistics import FileStats
@@ -154,13 +154,13 @@ class ColumnIndexes:
         mine = [s.values for s in known if s is not None and _is_of(s, domain)]
         if not mine:
             return FileStats.unknown(len(self.rows), domain)
-        n_rows = take(manifest.files["n_rows"].combine_chunks(), self.rows)
+        n_rows = take(whole(manifest.files["n_rows"]), self.rows)
         return FileStats.from_arrow(take(first_counted(mine), self.rows), n_rows)
 
 
 def _is_of(stats: StatsColumn, domain: Domain) -> bool:
     """Whether statistics are of values in this domain."""
-    return stats.domain == domain.tag and stats.values.type == summary_type(domain)
+    return stats.domain == domain.tag and stats.kind == summary_type(domain)
 
 
 def match(
@@ -175,7 +175,7 @@ def match(
         names: the paths of the files as they are listed, as bytes.
         marks: of the files, which must be those committed.
     """
-    known = manifest.files["path"].combine_chunks().cast(names.type)
+    known = whole(manifest.files["path"]).cast(names.type)
     if names.equals(known):
         rows = np.arange(len(names))
     else:
@@ -204,13 +204,13 @@ def is_every_row(rows: np.ndarray, n_rows: int) -> bool:
 
 
 def first_counted(columns: Sequence[pa.StructArray]) -> pa.StructArray:
-    """Of every file the first statistics that have counts, of columns of one type."""
+    """Of every file the first statistics that have counts, of columns of one kind."""
     if len(columns) == 1:
         return columns[0]
     n = len(columns[0])
     counted = [np.asarray(pc.struct_field(c, "null_count").is_valid()) for c in columns]
     which = np.argmax(counted, axis=0)
-    return pa.concat_arrays(columns).take(pa.array(which * n + np.arange(n)))
+    return joined(columns).take(pa.array(which * n + np.arange(n)))
 
 
 def files_by_row(manifest: Manifest, rows: np.ndarray) -> np.ndarray:

@@ -23,7 +23,14 @@ from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.log import Snapshot
-from skipindex.table.column_indexes import ColumnIndexes, Instants, match, take
+from skipindex.storage.manifest import whole
+from skipindex.table.column_indexes import (
+    ColumnIndexes,
+    Instants,
+    is_every_row,
+    match,
+    take,
+)
 from skipindex.table.listing import Observed, no_snapshot, read_schema
 from skipindex.table.opening.from_log import Trust, check_trust, observe_trusting
 from skipindex.table.partitions.derived import Derived
@@ -90,11 +97,12 @@ class TableState:
         """Use ``open_state``."""
         self.location = location
         self.options = options
-        self._observed = observed
         self.snapshot = observed.snapshot
         self.schema_path = observed.schema_path
         self.notes = observed.notes
+        # The files one by one, as they were listed, are not held.
         self.listing = FileList.of(observed.listing)
+        self._observed = replace(observed, listing=self.listing)
         self.sizes, self.mtimes = self.listing.sizes, self.listing.mtimes
         self.derived = options.derived or Derived.from_json(
             self.snapshot.properties.derived
@@ -110,7 +118,10 @@ class TableState:
         manifest = self.snapshot.manifest
         names, marks = self.listing.names, self.listing.marks
         self.rows, self._known = match(manifest, names, marks)
-        counts = manifest.files["n_rows"].combine_chunks()
+        if is_every_row(self.rows, len(manifest)):
+            self.listing = self.listing.sharing(manifest.files)
+            self.sizes, self.mtimes = self.listing.sizes, self.listing.mtimes
+        counts = whole(manifest.files["n_rows"])
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
         self._indexes = ColumnIndexes(
             manifest, self.rows, self._columns, self.partitions
@@ -190,7 +201,7 @@ class TableState:
         ]
 
     def _notes(self, rows: np.ndarray) -> pa.Array:
-        return take(self.snapshot.manifest.files["note"].combine_chunks(), rows)
+        return take(whole(self.snapshot.manifest.files["note"]), rows)
 
     @property
     def _never(self) -> str:
@@ -257,7 +268,8 @@ class TableState:
 
     def _partitions_of(self, folders: Sequence[str]) -> list[PartitionColumn]:
         is_flat = not folders and not self.listing.has_folders
-        paths = [] if is_flat else self.paths
+        # Not ``self.paths``, which would stay in memory.
+        paths = [] if is_flat else self.paths_at(np.arange(len(self)))
         return partition_columns(paths, self.partition_types, folders)
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:

@@ -247,4 +247,20 @@ PLANNER: Final = (
         "a skipped file that holds a match is no violation",
         ("tests/planner/test_verify.py",),
     ),
+    Mutant(
+        "numbers-beyond-bigint",
+        "planner.sql.tokens._NUMBERS",
+        'r"[0-9]{1,18}+"',
+        'r"[0-9]{1,19}+"',
+        "a decimal of a list is an integer",
+        ("tests/planner/sql/test_lists.py",),
+    ),
+    Mutant(
+        "list-without-its-last",
+        "planner.sql.tokens.listed",
+        """inside.split("'")[1::2]""",
+        """inside.split("'")[1:-2:2]""",
+        "the last string of a list is left out: its files are skipped",
+        ("tests/planner/sql/test_lists.py",),
+    ),
 )

@@ -8,6 +8,8 @@ from tests.mutants.mutant import Mutant
 
 _SEGMENTS: Final = ("tests/storage/test_segments.py",)
 
+_NARROW: Final = ("tests/storage/test_narrow.py",)
+
 SEGMENTS: Final = (
     Mutant(
         "changed-statistics-unseen",
@@ -168,5 +170,29 @@ SEGMENTS: Final = (
         "self._snapshot.damaged is not None",
         "vacuum deletes the packs that a damaged segment may name",
         ("tests/traps/test_damage.py",),
+    ),
+    Mutant(
+        "number-in-too-few-bytes",
+        "storage.log.narrow._narrow_ints",
+        "limits.min <= least and most <= limits.max",
+        "limits.min <= least",
+        "a great number wraps around in memory: its files have other bounds",
+        _NARROW,
+    ),
+    Mutant(
+        "buffers-by-checksum-alone",
+        "storage.log.narrow._Pool._one",
+        "found is not None and found.equals(buffer)",
+        "found is not None",
+        "columns whose checksums happen to be equal have the same values",
+        _NARROW,
+    ),
+    Mutant(
+        "sizes-of-the-manifest",
+        "storage.file_system.file_list.FileList.sharing",
+        "np.array_equal(own, theirs)",
+        "len(own) == len(theirs)",
+        "a file that changed has the size that was committed",
+        ("tests/storage/test_file_list.py",),
     ),
 )

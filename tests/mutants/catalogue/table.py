@@ -103,6 +103,22 @@ TABLE: Final = (
         _ENDS,
     ),
     Mutant(
+        "short-keys-as-whole-ones",
+        "table.statistics.ends.TextEnds._compare",
+        "made.n_shared if self._keys[2] else made.n_equal",
+        "made.n_equal",
+        "bytes that short keys leave out are taken for equal ones",
+        _ENDS,
+    ),
+    Mutant(
+        "value-beyond-a-narrow-type",
+        "table.statistics.ends.IntegerEnds._cut",
+        "value > limits.max",
+        "value >= limits.max",
+        "the greatest number of a narrow type is taken for one after all bounds",
+        _ENDS,
+    ),
+    Mutant(
         "limit-of-lower-bounds",
         "table.statistics.ends.TextEnds._limits",
         "ends = low, high",

@@ -98,11 +98,15 @@ def taken(distinct: Distinct, places: npt.NDArray[Any]) -> Distinct:
 
 
 def layout_of(texts: pa.LargeBinaryArray) -> tuple[Ints, Bits]:
-    """Where every string begins, and the last one ends, in some bytes; the bytes."""
+    """Where every string begins, and the last one ends, in some bytes; the bytes.
+
+    Of ``pa.BinaryArray`` the places are int32.
+    """
     if not len(texts):
         return np.zeros(1, np.int64), np.empty(0, np.uint8)
     _, offset_buffer, data_buffer = texts.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64)
+    is_wide = pa.types.is_large_binary(texts.type)
+    offsets: Ints = np.frombuffer(offset_buffer, np.int64 if is_wide else np.int32)
     offsets = offsets[texts.offset : texts.offset + len(texts) + 1]
     return offsets, np.frombuffer(data_buffer or b"", np.uint8)
 

@@ -28,7 +28,7 @@ class ByteStrings:
     """Byte strings in one buffer, of which words are read where they are asked for.
 
     Args:
-        values: the strings; NULL is any string.
+        values: the strings, also with offsets of 32 bits; NULL is any string.
     """
 
     __slots__ = ("_begins", "_data", "_ends")
@@ -50,12 +50,13 @@ class ByteStrings:
 
     def lengths(self, rows: Ints | slice) -> Ints:
         """How many bytes the strings at ``rows`` have."""
-        found: Ints = self._ends[rows] - self._begins[rows]
-        return found
+        found = self._ends[rows] - self._begins[rows]
+        return found.astype(np.int64, copy=False)
 
     def words(self, rows: Ints | slice, at: int) -> Words:
         """The bytes from ``at`` to ``at + 8`` of the strings at ``rows``."""
-        return words_at(self._data, self._begins[rows] + at, self.lengths(rows) - at)
+        begins = self._begins[rows].astype(np.int64, copy=False)
+        return words_at(self._data, begins + at, self.lengths(rows) - at)
 
 
 class WordKeys:
@@ -76,6 +77,11 @@ class WordKeys:
         self._least = self._number(least)
         width = self._number(most) - self._least
         self._shift = max(0, width.bit_length() - 8 * WORD)
+
+    @property
+    def n_shared(self) -> int:
+        """So many first bytes all strings share."""
+        return self._skip
 
     @property
     def n_equal(self) -> int:

@@ -257,12 +257,12 @@ class ColumnBinding:
 
 
 def _holds_a(kind: type, values: Sequence[Literal]) -> bool:
-    return any(isinstance(value, kind) for value in values)
+    return any(issubclass(one, kind) for one in set(map(type, values)))
 
 
 def _as_int64(values: Sequence[Literal]) -> npt.NDArray[np.int64] | None:
     """The values, if they are all integers of 64 bits."""
-    if not all(type(value) is int for value in values):
+    if set(map(type, values)) != {int}:
         return None
     try:
         return np.array(values, np.int64)

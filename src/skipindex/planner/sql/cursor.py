@@ -36,6 +36,7 @@ from skipindex.planner.sql.tokens import (
     Kind,
     Token,
     error_at,
+    listed,
     match_brackets,
     tokenize,
 )
@@ -64,9 +65,11 @@ class Cursor:
     Args:
         text: the whole condition.
         grammar: reads operands and conditions inside other forms.
+        lists: as for ``tokenize``.
 
     Attributes:
         closing: the index of the closing token for that of each opening one.
+        lists: the indices of LIST tokens that were not read as a list yet.
         at: the index of the token that was not read yet.
         depth: how many operands are open, one inside the other.
         nested: how many conditions are open that stand as values.
@@ -80,10 +83,11 @@ class Cursor:
         PredicateError: a quote, a bracket or a comment is not closed.
     """
 
-    def __init__(self, text: str, grammar: Grammar) -> None:
+    def __init__(self, text: str, grammar: Grammar, *, lists: bool = False) -> None:
         self._grammar = grammar
         self.text = text
-        self.tokens = tokenize(text)
+        self.tokens = tokenize(text, lists=lists)
+        self.lists = {i for i, t in enumerate(self.tokens) if t.kind is Kind.LIST}
         self.closing = match_brackets(self.tokens, text)
         self.at = 0
         self.depth = 0
@@ -181,6 +185,10 @@ class Cursor:
 
         None, and nothing is read, unless they are ints or strings without escapes.
         """
+        if self.next.kind is Kind.LIST:
+            self.lists.discard(self.at)
+            self.at += 1
+            return listed(self.tokens[self.at - 1])
         end = self.closing.get(self.at, self.at)
         inside = self.tokens[self.at + 1 : end]
         texts = [token.text for token in inside[::2]]

@@ -55,16 +55,31 @@ def parse(text: str) -> Predicate:
     if "${" in text:
         # Spark replaces ${name} by a value of the session before it reads the text.
         return Unsupported(text, "Spark substitutes variables in ${...}")
-    return whole(cursor_of(text))
+    tree = _with_whole_lists(text)
+    return whole(cursor_of(text)) if tree is None else tree
 
 
-def cursor_of(text: str) -> Cursor:
+def _with_whole_lists(text: str) -> Predicate | None:
+    """The same tree, where a long list is read at once; None if it is no plain one."""
+    try:
+        cursor = cursor_of(text, lists=True)
+        tree = whole(cursor)
+    except PredicateError:  # which says what is wrong with other words
+        return None
+    return None if cursor.lists else tree
+
+
+def cursor_of(text: str, *, lists: bool = False) -> Cursor:
     """The begin of a condition.
+
+    Args:
+        text: the whole condition.
+        lists: as for ``tokenize``.
 
     Raises:
         PredicateError: a quote, a bracket or a comment is not closed.
     """
-    return Cursor(text, Grammar(operand, _condition_inside))
+    return Cursor(text, Grammar(operand, _condition_inside), lists=lists)
 
 
 _ENDING_VALUES: Final = {",", "WHEN", "THEN", "ELSE", "END"}
@@ -202,6 +217,9 @@ def _judged(cursor: Cursor, start: int) -> Predicate:
         reason = str(not_judged)
     _forget(cursor, start)
     cursor.at = _end_of_condition(cursor, start)
+    for i in range(start, cursor.at):  # which sqlglot reads token by token
+        if cursor.tokens[i].kind is Kind.LIST:
+            cursor.lists.add(i)
     _check_syntax(cursor, start, cursor.at)
     return Unsupported(cursor.written(start, cursor.at), reason)
 

@@ -23,6 +23,7 @@ class Kind(Enum):
     STRING = auto()
     NUMBER = auto()
     SYMBOL = auto()
+    LIST = auto()
     END = auto()
 
 
@@ -59,12 +60,25 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _KINDS: Final[Mapping[str | None, Kind]] = {kind.name: kind for kind in Kind}
+_NUMBERS: Final = r"[0-9]{1,18}+"
+_STRINGS: Final = r"'[^'\\]*+'"
+_LIST: Final = re.compile(
+    "|".join(
+        rf"\([ \n]*+{one}(?:[ \n]*+,[ \n]*+{one})*+[ \n]*+\)"
+        for one in (_NUMBERS, _STRINGS)
+    )
+)
+"""Integers of bigint without a sign, or strings that are what their quotes enclose."""
 _COMMENT_EDGE: Final = re.compile(r"/\*|\*/")
 _NO_CLOSING: Final = {"'": "a string", '"': "a string", "`": "a quoted name"}
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str, *, lists: bool = False) -> list[Token]:
     """Every token of ``text`` without spaces and comments, and an END at the end.
+
+    Args:
+        text: a condition.
+        lists: a list of plain literals after IN is one token, of kind LIST.
 
     Raises:
         PredicateError: a string, a quoted name or a comment is not closed.
@@ -85,6 +99,11 @@ def tokenize(text: str) -> list[Token]:
                 key = word.upper()
             elif name != "SYMBOL":
                 key = ""
+            elif lists and word == "(" and tokens and tokens[-1].key == "IN":
+                if listed := _LIST.match(text, found.start()):
+                    tokens.append(Token(Kind.LIST, "", listed[0], *listed.span()))
+                    position = listed.end()
+                    break
             elif word in _NO_CLOSING:
                 problem = f"{_NO_CLOSING[word]} is not closed"
                 raise error_at(text, found.start(), problem)
@@ -93,6 +112,18 @@ def tokenize(text: str) -> list[Token]:
             break
     end = tokens[-1].end if tokens else 0
     return [*tokens, Token(Kind.END, "", "", end, end)]
+
+
+def listed(token: Token) -> tuple[int, ...] | tuple[str, ...]:
+    """The values of a LIST.
+
+    >>> listed(tokenize("IN (1, 2)", lists=True)[1])
+    (1, 2)
+    """
+    inside = token.text[1:-1]
+    if inside.lstrip(" \n")[0] != "'":
+        return tuple(map(int, inside.split(",")))
+    return tuple(inside.split("'")[1::2])
 
 
 def match_brackets(tokens: list[Token], text: str) -> dict[int, int]:

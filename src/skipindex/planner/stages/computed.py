@@ -76,7 +76,8 @@ def probe_stats(stats: FileStats, leaf: Leaf | Computed) -> Bounds[Mask]:
     n = len(stats.bounded)
     few = stats.single
     if isinstance(stats.low, np.ndarray):
-        width = stats.high.view(np.uint64) - stats.low.view(np.uint64)
+        high, low = (ends.astype(np.int64) for ends in (stats.high, stats.low))
+        width = high.view(np.uint64) - low.view(np.uint64)
         few = stats.bounded & (width < MAX_RANGE)
     possible, certain = np.ones(n, bool), np.zeros(n, bool)
     files = np.flatnonzero(few & stats.can_value)
@@ -102,7 +103,7 @@ def _distinct_bounds(
         values = stats.low.take(pa.array(files)).dictionary_encode()
         texts = values.dictionary.to_pylist()
         return list(zip(texts, texts, strict=True)), values.indices.to_numpy()
-    low = stats.low[files]
+    low = stats.low[files].astype(np.int64)
     lows = pa.array(low).dictionary_encode()
     keys = lows.indices.to_numpy() * np.int64(MAX_RANGE) + (stats.high[files] - low)
     pairs = pa.array(keys).dictionary_encode()

@@ -1,8 +1,12 @@
-"""The files of a listing in columns, so that millions of them are compared at once."""
+"""The files of a listing in columns, so that millions of them are compared at once.
+
+A file takes the bytes of its path and a few numbers, and no object.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import overload
 
@@ -21,8 +25,7 @@ class FileList(Sequence[FileInfo]):
         names: the paths as bytes; of a local file they may be no UTF-8.
         sizes: in bytes.
         mtimes: modification marks, in nanoseconds.
-        listed: the files one by one, where they were listed so.
-        tags: of a store, where the files were not listed.
+        tags: as ``Marks`` has them.
     """
 
     def __init__(
@@ -30,14 +33,12 @@ class FileList(Sequence[FileInfo]):
         names: pa.BinaryArray,
         sizes: Ints,
         mtimes: Ints,
-        listed: Sequence[FileInfo] | None = None,
         tags: pa.StringArray | None = None,
     ) -> None:
         self.names = names
         self.sizes = sizes
         self.mtimes = mtimes
-        self._listed = listed
-        self._tags = tags
+        self.tags = tags
 
     @classmethod
     def of(cls, files: Sequence[FileInfo]) -> FileList:
@@ -46,17 +47,31 @@ class FileList(Sequence[FileInfo]):
             return files
         sizes = np.array([file.size for file in files], np.int64)
         mtimes = np.array([file.mtime for file in files], np.int64)
-        return cls(_names([file.path for file in files]), sizes, mtimes, files)
+        tags = pa.array([file.tag for file in files], pa.string())
+        has_tags = tags.null_count < len(tags)
+        names = _names([file.path for file in files])
+        return cls(names, sizes, mtimes, tags if has_tags else None)
 
-    @cached_property
+    @property
     def marks(self) -> Marks:
         """What the files must have in common with those that were committed."""
-        found = self._tags
-        if self._listed is not None:
-            tags = [file.tag for file in self._listed]
-            has_tags = any(tag is not None for tag in tags)
-            found = pa.array(tags, pa.string()) if has_tags else None
-        return Marks(self.sizes, self.mtimes, found)
+        return Marks(self.sizes, self.mtimes, self.tags)
+
+    def sharing(self, files: pa.Table) -> FileList:
+        """The same files; columns that a manifest's files have too are held once."""
+        path, size, mtime = (
+            files[name].chunk(0) if files[name].num_chunks == 1 else None
+            for name in ("path", "size", "mtime")
+        )
+        if path is None or size is None or mtime is None:
+            return self
+        names = path.cast(self.names.type)
+        pairs = (self.sizes, size.to_numpy()), (self.mtimes, mtime.to_numpy())
+        sizes, mtimes = (
+            theirs if np.array_equal(own, theirs) else own for own, theirs in pairs
+        )
+        names = names if names.equals(self.names) else self.names
+        return FileList(names, sizes, mtimes, self.tags)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -77,13 +92,13 @@ class FileList(Sequence[FileInfo]):
         return iter(self._made(np.arange(len(self))))
 
     def _made(self, places: Ints) -> list[FileInfo]:
-        if self._listed is not None:
-            return [self._listed[i] for i in places.tolist()]
-        sizes, mtimes, tags = self.marks.at(places)
-        marks = [sizes.tolist(), mtimes.tolist()]
-        if tags is not None:
-            marks.append(tags.to_pylist())
-        return list(map(FileInfo, self.paths_at(places), *marks))
+        marks = self.marks.at(places)
+        columns = marks.sizes.tolist(), marks.mtimes.tolist()
+        found = map(FileInfo, self.paths_at(places), *columns)
+        if marks.tags is None:
+            return list(found)
+        tags = marks.tags.to_pylist()
+        return [replace(file, tag=tag) for file, tag in zip(found, tags, strict=True)]
 
     @cached_property
     def paths(self) -> list[str]:

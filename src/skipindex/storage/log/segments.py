@@ -40,6 +40,7 @@ from skipindex.storage.checks import (
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import MANIFESTS, is_manifest_name
 from skipindex.storage.log.compaction import to_rewrite
+from skipindex.storage.log.narrow import narrowed, shared
 from skipindex.storage.log.unchanged import unchanged_rows
 from skipindex.storage.manifest import Manifest
 
@@ -231,9 +232,8 @@ def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Load
     # What columns are known is for the newest segment to say; in others, one may have
     # been dropped with the last row that had a value.
     pieces = [m.without_stats(m.blank_stats()) for m in manifests[:-1]]
-    return Loaded(
-        Manifest.concat([*pieces, *manifests[-1:]]), tuple(found), tuple(lost)
-    )
+    manifest = shared(Manifest.concat([*pieces, *manifests[-1:]]))
+    return Loaded(manifest, tuple(found), tuple(lost))
 
 
 def _live_rows(location: Location, segment: Segment, known: Loaded) -> Manifest:
@@ -252,7 +252,7 @@ def _live_rows(location: Location, segment: Segment, known: Loaded) -> Manifest:
         for i, pack in enumerate(every.packs)
     )
     rows = replace(segment, n_rows=len(every)).live
-    return replace(every, packs=packs).take(rows).referenced()
+    return narrowed(replace(every, packs=packs).take(rows).referenced())
 
 
 def read_file(location: Location, segment: Segment) -> Manifest:

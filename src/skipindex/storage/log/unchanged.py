@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.storage.manifest import Manifest, positions, taken
+from skipindex.storage.manifest import Manifest, positions, taken, whole
 
 _REFS: Final = frozenset({"packs", "slots"})
 """Columns of numbers that count into the packs of one manifest."""
@@ -37,7 +37,7 @@ def unchanged_rows(base: Manifest, new: Manifest) -> np.ndarray:
         for manifest, rows in ((new, mine), (base, theirs))
     )
     for name in names:
-        same &= _same_values(_whole(ours[name]), _whole(others[name]))
+        same &= _same_values(whole(ours[name]), whole(others[name]))
     for name in {**base.stats, **new.stats}:
         same &= _same_stats(base, new, name, mine, theirs)
     before[mine[~same]] = -1
@@ -114,10 +114,3 @@ def _same_values(one: pa.Array, other: pa.Array) -> np.ndarray:
         same = np.asarray(pc.equal(one, other).fill_null(True))
     valid, other_valid = np.asarray(one.is_valid()), np.asarray(other.is_valid())
     return np.asarray((valid == other_valid) & (same | ~valid))
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array, also of no rows."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if len(column) else pa.array([], column.type)

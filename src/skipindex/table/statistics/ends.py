@@ -3,7 +3,8 @@
 Numpy compares *keys*, one number for each value.  An integer is its own key.  That of a
 byte string is made of the first bytes in which the bounds differ (``WordKeys``): keys
 that differ have the order of their values.  Only where two keys tie are the strings
-compared.
+compared.  Keys are held and compared in the width in which a manifest has the integers,
+or in which the keys of a column fit.
 
 Files are taken in blocks that the processor's cache holds.  Of each block the least and
 the greatest key are known, so a block that a question misses is not looked at.
@@ -26,14 +27,17 @@ import pyarrow.compute as pc
 
 from skipindex.expressions.arrays import Ints, Mask, Words
 from skipindex.expressions.atoms import Value, Values
-from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.indexes.encoding.words import ByteStrings, WordKeys, compare
 from skipindex.table.statistics.sorted_search import SortedSearch
 
-Keys: TypeAlias = Ints | Words
+Keys: TypeAlias = npt.NDArray[np.integer[Any]]
 """Numbers in the order of the values that they stand for; equal values have one key."""
 
 _BLOCK: Final = 1 << 15
+_SHORT_KEY: Final = 32
+"""Bits of a key where so many tell nearly all bounds apart."""
+_SAMPLE: Final = 2048
+_TOLD_APART: Final = 0.9
 _LOW: Final = 0
 _HIGH: Final = 1
 
@@ -76,8 +80,9 @@ class Ends(ABC):
 
     @classmethod
     def of(cls, low: pa.Array, high: pa.Array, known: Mask) -> Ends:
-        """Bounds as Arrow has them: int64 or large_binary, null where not known."""
-        if low.type == pa.int64():
+        """Bounds as Arrow has them: integers or byte strings, null where not known."""
+        if pa.types.is_integer(low.type):
+            assert low.type == high.type
             # Without a null, the numbers are read where Arrow has them.
             filled = (e.fill_null(0) if e.null_count else e for e in (low, high))
             lows, highs = map(np.asarray, filled)
@@ -195,13 +200,13 @@ class Ends(ABC):
 
 
 class IntegerEnds(Ends):
-    """Bounds that are integers, and their own keys."""
+    """Bounds that are integers of any width, and their own keys."""
 
-    low: Ints
-    high: Ints
+    low: npt.NDArray[np.signedinteger[Any]]
+    high: npt.NDArray[np.signedinteger[Any]]
 
     @property
-    def keys(self) -> tuple[Ints, Ints]:
+    def keys(self) -> tuple[Keys, Keys]:
         """The bounds themselves."""
         return self.low, self.high
 
@@ -217,7 +222,8 @@ class IntegerEnds(Ends):
         last, search = len(wanted) - 1, SortedSearch(wanted)
         only, some = np.zeros(len(self), bool), np.zeros(len(self), bool)
         for block in self._blocks_with(wanted):
-            low, high = self.low[block], self.high[block]
+            low = self.low[block].astype(np.int64, copy=False)
+            high = self.high[block].astype(np.int64, copy=False)
             first = search.places(low)
             met = (first <= last) & (wanted[np.minimum(first, last)] <= high)
             some[block] = met
@@ -233,9 +239,10 @@ class IntegerEnds(Ends):
 
     def _cut(self, value: Value) -> Cut | Beyond:
         assert isinstance(value, int)
-        if value > INT64_MAX:
+        limits = np.iinfo(self.low.dtype)
+        if value > limits.max:
             return Beyond.ABOVE
-        return Beyond.BELOW if value < INT64_MIN else Cut(np.int64(value))
+        return Beyond.BELOW if value < limits.min else Cut(self.low.dtype.type(value))
 
     def _at_least(self, side: int, block: slice, cut: Cut) -> Mask:
         found: Mask = self.keys[side][block] >= cut.key
@@ -249,14 +256,40 @@ class IntegerEnds(Ends):
 class TextEnds(Ends):
     """Bounds that are byte strings; what is made of them is made when it is used."""
 
-    low: pa.LargeBinaryArray
-    high: pa.LargeBinaryArray
+    low: pa.LargeBinaryArray | pa.BinaryArray
+    high: pa.LargeBinaryArray | pa.BinaryArray
+
+    @property
+    def keys(self) -> tuple[Keys, Keys]:
+        """Those of ``WordKeys``, without low bits that tell few of them apart."""
+        return self._keys[0], self._keys[1]
 
     @cached_property
-    def keys(self) -> tuple[Words, Words]:
-        """Those of ``WordKeys``."""
+    def _keys(self) -> tuple[Keys, Keys, np.uint64]:
+        """The keys, and how many low bits of them were left out."""
         low, high = map(self._word_keys.keys, self._texts)
-        return low, high
+        most = int(self._word_keys.key(self._limits[1]))
+        n_low = max(0, most.bit_length() - _SHORT_KEY)
+        # Neighbours are alike where files are clustered, and others where they are not.
+        for sample in (low[:_SAMPLE], low[:: max(1, len(low) // _SAMPLE)]):
+            n_long, n_short = (
+                len(np.unique(sample >> np.uint64(n))) for n in (0, n_low)
+            )
+            if n_short < n_long * _TOLD_APART:
+                return low, high, np.uint64(0)
+        cut, other = (
+            (end >> np.uint64(n_low)).astype(np.uint32) for end in (low, high)
+        )
+        return cut, other, np.uint64(n_low)
+
+    def _key(self, value: bytes) -> Any:
+        """The key of one string that lies among the bounds."""
+        key = self._word_keys.key(value) >> self._keys[2]
+        return self._keys[0].dtype.type(key)
+
+    def _words(self, side: int, block: slice) -> Words:
+        """The keys of a block, as those of other strings are."""
+        return self.keys[side][block].astype(np.uint64, copy=False)
 
     @cached_property
     def equal(self) -> Mask:
@@ -272,11 +305,11 @@ class TextEnds(Ends):
         least, most = self._limits
         begin, end = bisect_left(values, least), bisect_right(values, most)
         texts = ByteStrings.of(values[begin:end])  # type: ignore[arg-type]
-        last, wanted = len(texts) - 1, self._word_keys.keys(texts)
+        last, wanted = len(texts) - 1, self._word_keys.keys(texts) >> self._keys[2]
         search = SortedSearch(wanted)
         for block in self._blocks_with(wanted):
             first = self._first(block, search, wanted, texts)
-            key, high = wanted[np.minimum(first, last)], self.keys[_HIGH][block]
+            key, high = wanted[np.minimum(first, last)], self._words(_HIGH, block)
             met = key < high
             tied = np.flatnonzero((key == high) & (first <= last))
             order = self._compare(_HIGH, tied + block.start, texts, first[tied])
@@ -288,7 +321,7 @@ class TextEnds(Ends):
         self, block: slice, search: SortedSearch, wanted: Words, texts: ByteStrings
     ) -> Ints:
         """The place of the first value that is no less than each file's least."""
-        low = self.keys[_LOW][block]
+        low = self._words(_LOW, block)
         first = search.places(low)
         at = np.flatnonzero(wanted[np.minimum(first, len(wanted) - 1)] == low)
         # Among the values with the key of the bound: [begin, end) halves each time.
@@ -331,7 +364,7 @@ class TextEnds(Ends):
             return Beyond.BELOW
         if value > most:
             return Beyond.ABOVE
-        return Cut(self._word_keys.key(value), ByteStrings.of([value]))
+        return Cut(self._key(value), ByteStrings.of([value]))
 
     def _at_least(self, side: int, block: slice, cut: Cut) -> Mask:
         assert cut.text is not None
@@ -348,5 +381,6 @@ class TextEnds(Ends):
         self, side: int, files: Ints, texts: ByteStrings, places: Ints
     ) -> npt.NDArray[np.int8]:
         """The bounds of some files against some strings with the same keys."""
-        begin = self._word_keys.n_equal
+        made = self._word_keys
+        begin = made.n_shared if self._keys[2] else made.n_equal
         return compare(self._texts[side], files, texts, places, begin=begin)

@@ -52,7 +52,7 @@ class FileStats:
 
     @property
     def low(self) -> Any:
-        """The lower bounds: numpy int64 or Arrow large_binary."""
+        """The lower bounds: numpy integers or Arrow byte strings, of any width."""
         return self.ends.low
 
     @property
@@ -220,7 +220,8 @@ class FileStats:
         inside = np.zeros(len(self.bounded), bool)
         touched = np.ones(len(self.bounded), bool)
         values = self.low.take(pa.array(known)).dictionary_encode()
-        certain, possible = select(atom.pattern, values.dictionary)
+        texts = values.dictionary.cast(pa.large_binary())
+        certain, possible = select(atom.pattern, texts)
         if atom.negated:
             certain, possible = ~possible, ~certain
         codes = values.indices.to_numpy()
