@@ -46,6 +46,7 @@ __all__ = [
     "BitSliced",
     "Bitmap",
     "Bloom",
+    "Cells",
     "Clustering",
     "CommitConflictError",
     "Derived",

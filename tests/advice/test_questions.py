@@ -16,7 +16,7 @@ from skipindex.advice.questions import (
 )
 from skipindex.advice.sample import take_sample
 from skipindex.errors import PredicateError
-from skipindex.planner.bound_predicate import text_of
+from skipindex.planner.bound_predicate import Leaf
 from tests.tables import put_all
 
 
@@ -65,7 +65,7 @@ def test_a_workload_is_bound_to_the_table(table: sx.Table) -> None:
     assert "'no = 2' was left out" in notes[0]
 
 
-def test_drawn_questions_are_answered_by_a_row(table: sx.Table) -> None:
+def test_drawn_questions_are_of_values_that_are_there(table: sx.Table) -> None:
     sample = take_sample(table, [table.resolve(name) for name in ("a", "s", "d")])
     questions = sample_questions(sample)
     assert questions == sample_questions(sample), "the same ones every time"
@@ -73,13 +73,18 @@ def test_drawn_questions_are_answered_by_a_row(table: sx.Table) -> None:
         "a column of one value is not asked for"
     )
     indexed = sx.build_indexes(table, {"*": "bitmap"}, workers=1).table
-    for question in questions:
-        assert indexed.plan(question.text).paths, text_of(question.tree)
+    answered = [bool(indexed.plan(question.text).paths) for question in questions]
+    alone = [isinstance(question.tree, Leaf) for question in questions]
+    assert all(a for a, one in zip(answered, alone, strict=True) if one)
+    assert 0.5 < sum(answered) / len(answered) < 1, "some are of two rows"
 
 
 def test_texts_of_drawn_questions_can_be_asked_again(tmp_path: Path) -> None:
-    put_all(tmp_path, [{"s": pa.array(["it's", "b\\c", "d"] * 9)}])
+    put_all(tmp_path, [{"s": pa.array(["it's", "i't\\c"] * 9)}])
     table = sx.open_table(tmp_path)
     sample = take_sample(table, [table.resolve("s")])
     texts = [question.text for question in sample_questions(sample)]
-    assert any("it" in text for text in texts)
+    assert texts
+    indexed = sx.build_indexes(table, {"s": "bitmap"}, workers=1).table
+    for text in texts:
+        assert indexed.plan(text).paths, "no quote and no backslash is lost"

@@ -40,6 +40,7 @@ from skipindex.indexes.interface import IndexSpec
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.cells import Cells
 from skipindex.indexes.kinds.key_set import KeySet
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
@@ -71,6 +72,9 @@ SPECS: dict[str, IndexSpec] = {
     "pybloom_three": NGramBloom(hashing="pybloom"),
     "pybloom_words": TokenBloom(hashing="pybloom"),
     "keys": KeySet(),
+    "cells": Cells(per_value=2),
+    "cells_slices": Cells(per_value=2, max_slices=2),
+    "cells_all": Cells(per_value=None, max_slices=None),
 }
 
 
@@ -88,6 +92,7 @@ LARGE = {
     "pybloom_one_percent",
     "pybloom_three",
     "keys",
+    "cells_slices",
 }
 """The specs that have files of columns large enough for chunks."""
 

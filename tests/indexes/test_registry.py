@@ -62,7 +62,7 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespa
 def test_the_kinds_of_the_package_that_have_a_payload() -> None:
     assert set(index_types()) == {
         *("bloom", "bitmap", "range_bitmap", "bit_sliced", "run_length"),
-        *("ngram_bloom", "token_bloom", "key_set"),
+        *("ngram_bloom", "token_bloom", "key_set", "cells"),
     }
     for name, kind in index_types().items():
         assert kind.name == name
@@ -88,7 +88,7 @@ def test_a_name_means_the_kind_with_its_defaults() -> None:
 
 @pytest.mark.parametrize("name", ["btree", "", "_base", "build", "Bloom"])
 def test_an_unknown_kind_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(UnknownIndexError, match="known: bit_sliced, bitmap, bloom, ke"):
+    with pytest.raises(UnknownIndexError, match="known: bit_sliced, bitmap, bloom, ce"):
         parse_spec(name)
     with pytest.raises(UnknownIndexError, match=f"unknown index kind {name!r}"):
         index_type(name)

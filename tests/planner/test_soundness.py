@@ -40,6 +40,7 @@ EXACT = (
     sx.RangeBitmap(),
     sx.BitSliced(),
     sx.RunLength(),
+    sx.Cells(per_value=None, max_slices=None),
     sx.BitSliced(encoding="equality"),
     sx.BitSliced(base=10),
     sx.BitSliced(base=10, encoding="equality"),
@@ -47,6 +48,7 @@ EXACT = (
 INEXACT = (
     *(sx.Bloom(), sx.Bloom(error_rate=0.3), sx.RangeBitmap(max_bitmaps=2)),
     *(sx.NGramBloom(n=2), sx.TokenBloom(), sx.KeySet()),
+    *(sx.Cells(), sx.Cells(per_value=1, max_slices=2)),
     *(
         sx.BitSliced(max_slices=2),
         sx.BitSliced(base=4, encoding="equality", max_slices=4),

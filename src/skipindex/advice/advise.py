@@ -26,7 +26,7 @@ from skipindex.advice.questions import (
     vary_literals,
 )
 from skipindex.advice.report import Advice
-from skipindex.advice.sample import LARGE_SAMPLE, SMALL_SAMPLE, take_sample
+from skipindex.advice.sample import LARGE_SAMPLE, SMALL_SAMPLE, Sample, take_sample
 from skipindex.advice.selection import CandidateScores, choose
 from skipindex.build.column_requests import domain_to_index
 from skipindex.build.wanted import indexable_columns
@@ -38,8 +38,9 @@ from skipindex.table import ColumnInfo, TableState, open_state
 MAX_BYTES_RATIO: Final = 0.10
 """All indexes together, as a part of the data's bytes; the default."""
 
-_MARGIN: Final = 0.96
-"""The part of the cap that is used, because a sample is not the table."""
+MARGIN: Final = 0.95
+"""The part of the cap that is used, because a sample is not the table, and has no file
+maps."""
 
 
 def advise(
@@ -72,19 +73,9 @@ def advise(
         wanted = columns_of(workload)
         sampled = [column for column in mine if column.name in wanted]
         size = LARGE_SAMPLE
-    sample = take_sample(opened, sampled, size)
-    variants = vary_literals(workload, sample)
-    questions = [*workload, *variants] if workload else sample_questions(sample)
-    by_column = _leaves(questions)
-    scores = CandidateScores(
-        sample,
-        questions,
-        {
-            name: candidates(column, by_column.get(name, []), notes)
-            for name, column in sample.columns.items()
-        },
-    )
-    selection = choose(scores, _MARGIN * max_bytes_ratio * sample.n_bytes)
+    scores = measure(take_sample(opened, sampled, size), workload, notes)
+    sample = scores.sample
+    selection = choose(scores, MARGIN * max_bytes_ratio * sample.n_bytes)
     return advice_of(
         scores,
         selection,
@@ -93,6 +84,26 @@ def advise(
         n_asked=len(workload),
         notes=[*notes, *sample.notes],
         seconds=time.perf_counter() - began,
+    )
+
+
+def measure(
+    sample: Sample, workload: Sequence[Question], notes: list[str]
+) -> CandidateScores:
+    """All candidates on a sample, asked a workload, or likely questions if it is empty.
+
+    A kind that fails is left out, and why is added to ``notes``.
+    """
+    variants = vary_literals(workload, sample)
+    questions = [*workload, *variants] if workload else sample_questions(sample)
+    by_column = leaves_by_column(questions)
+    return CandidateScores(
+        sample,
+        questions,
+        {
+            name: candidates(column, by_column.get(name, []), notes)
+            for name, column in sample.columns.items()
+        },
     )
 
 
@@ -117,7 +128,7 @@ def _is_found(table: TableState, column: ColumnInfo) -> bool:
         return False
 
 
-def _leaves(questions: Sequence[Question]) -> dict[str, list[Leaf | Computed]]:
+def leaves_by_column(questions: Sequence[Question]) -> dict[str, list[Leaf | Computed]]:
     """The leaves of all questions by column, each once."""
     found: dict[str, dict[Leaf | Computed, None]] = {}
     for question in questions:

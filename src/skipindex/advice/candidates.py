@@ -29,8 +29,8 @@ from skipindex.planner.bound_predicate import Computed, Leaf
 from skipindex.planner.stages.computed import probe_index
 from skipindex.storage.parts import MemoryParts
 
-_PART_BYTES: Final = 20
-_FILE_BYTES: Final = 12
+_PART_BYTES: Final = 36
+_FILE_BYTES: Final = 64
 """What a pack's directory and padding add for a part, and for a file."""
 
 _FEW_VALUES: Final = 16
@@ -39,11 +39,19 @@ _FEW_VALUES: Final = 16
 _LONG_RUN: Final = 8
 """With so many rows in a run, a range bitmap of many values is small too."""
 
-_SHORT_RUN: Final = 1.3
-"""With so many rows in a run, a run-length index may be the smallest."""
+_TOP_SLICES: Final = (0, 2, 4, 6, 8, 10)
+"""Numbers of slices of cells that are tried."""
 
-_TOP_SLICES: Final = (2, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20)
-"""Numbers of slices that are tried; of more than 8 slices the even ones alone."""
+_PER_VALUE: Final = (16, 64, 256)
+"""Numbers of cells for a value that are tried, where a dictionary costs something."""
+
+_FEW_CELLS: Final = 1 / 16
+_FEW_CELLS_SLICES: Final = (4, 6, 8, 10, 12)
+"""Such cells have hardly a dictionary.  Their slices tell rows apart, and tell rare
+values at the ends of a skewed column from all others, which ranks do not."""
+
+_NEARLY_UNIQUE: Final = 4096
+"""With so many distinct values in a file, their dictionary costs something."""
 
 _ANY: Final = 1 << 40
 """More rows than a file has."""
@@ -116,17 +124,9 @@ def candidates(
     if not leaves:
         return [nothing]
     found = [nothing, *_exact(column, leaves, notes)]
-    n_slices = _n_slices(column)
-    coarse = []
-    for k in _TOP_SLICES:
-        if k < n_slices and (n_slices <= 8 or k % 2 == 0):
-            spec = _spec("bit_sliced", max_slices=k)
-            coarse += _built(column, spec, leaves, notes)
-    found += coarse
+    found += _coarse(column, leaves, notes)
     for spec in _others():
-        for one in _built(column, spec, leaves, notes):
-            if (one.left < _ANY).any():
-                found += [one, *(one | few for few in coarse)]
+        found += built(column, spec, leaves, notes)
     return _ascending(found)
 
 
@@ -142,48 +142,51 @@ def _ascending(found: Sequence[Candidate]) -> list[Candidate]:
     return kept
 
 
-def _n_slices(column: SampledColumn) -> int:
-    """Slices of the exact index, or a few more."""
-    widths = [1]
-    for one in column.files:
-        low, high = one.minimum, one.maximum
-        if isinstance(low, int) and isinstance(high, int) and high - low < 1 << 32:
-            widths.append((high - low).bit_length())
-        else:
-            widths.append(one.n_distinct.bit_length())
-    return max(widths)
+def _coarse(
+    column: SampledColumn, leaves: Sequence[Leaf | Computed], notes: list[str]
+) -> list[Candidate]:
+    """Cells with some slices, which know less than every row and take fewer bytes."""
+
+    def cells(per_value: float | None, max_slices: int) -> list[Candidate]:
+        spec = _spec("cells", per_value=per_value, max_slices=max_slices)
+        return built(column, spec, leaves, notes)
+
+    if column.n_distinct <= _NEARLY_UNIQUE or column.domain.is_bytes:
+        slices = [k for k in _TOP_SLICES if not k or 1 << k < column.n_distinct]
+        return [one for k in slices for one in cells(None, k)]
+    values = [one for per_value in _PER_VALUE for one in cells(per_value, 0)]
+    rows = [one for k in _FEW_CELLS_SLICES for one in cells(_FEW_CELLS, k)]
+    return [*values, *rows, *(a | b for a in values for b in rows)]
 
 
 def _exact(
     column: SampledColumn, leaves: Sequence[Leaf | Computed], notes: list[str]
 ) -> list[Candidate]:
     """The smallest of the kinds that know every row, by their size on one file."""
-    names = ["bit_sliced", "bitmap"]
-    if column.run_length >= _SHORT_RUN:
-        names.append("run_length")
+    names = ["bit_sliced", "bitmap", "run_length"]
     if column.n_distinct <= _FEW_VALUES or column.run_length >= _LONG_RUN:
         names.append("range_bitmap")
     one = column.files[0]
     by_size: list[tuple[int, int, IndexSpec]] = []
-    for spec in map(_spec, names):
+    for spec in (*map(_spec, names), _spec("cells", per_value=None, max_slices=None)):
         try:
             by_size.append((sum(map(len, spec.build(one))), len(by_size), spec))
         except Exception as error:  # noqa: BLE001 (a kind never ends the advice)
             _note(column, spec, error, notes)
-    return _built(column, min(by_size)[2], leaves, notes) if by_size else []
+    return built(column, min(by_size)[2], leaves, notes) if by_size else []
 
 
 def _others() -> list[IndexSpec]:
     """The other kinds, each with its default parameters."""
-    tried = {"bit_sliced", "bitmap", "range_bitmap", "run_length"}
+    tried = {"bit_sliced", "bitmap", "cells", "range_bitmap", "run_length"}
     return [kind.spec() for name, kind in index_types().items() if name not in tried]
 
 
-def _spec(kind: str, **parameters: int) -> IndexSpec:
+def _spec(kind: str, **parameters: float | None) -> IndexSpec:
     return cast("IndexSpec", spec_from_json({"kind": kind, **parameters}))
 
 
-def _built(
+def built(
     column: SampledColumn,
     spec: IndexSpec,
     leaves: Sequence[Leaf | Computed],

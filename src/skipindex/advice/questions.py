@@ -40,7 +40,7 @@ _VARIANTS: Final = 3
 _VARIANT_WEIGHT: Final = 0.3
 """How many variants each question of a workload has, and what they count together."""
 
-_PLACES: Final = 8
+_PLACES: Final = 64
 """Rows that literals are taken from."""
 
 _KEY_VALUES: Final = 1000
@@ -159,9 +159,15 @@ def sample_questions(sample: Sample) -> list[Question]:
     often = [_GROUPED_OFTEN if c.n_distinct <= _KEY_VALUES else 1 for c in columns]
     for _ in range(_TOGETHER * len(columns)):
         together = set(chooser.choices(range(len(columns)), often, k=3))
-        place = chooser.choice(places)
+        # Values of one row, or of two: each is then in many files, and together in few.
+        rows = chooser.choices(places, k=chooser.choice((1, 2)))
         found = [
-            _leaf(columns[i], *place, chooser, ranged=_is_ranged(columns[i], chooser))
+            _leaf(
+                columns[i],
+                *chooser.choice(rows),
+                chooser,
+                ranged=_is_ranged(columns[i], chooser),
+            )
             for i in sorted(together)
         ]
         conditions = tuple(leaf for leaf in found if leaf is not None)
@@ -171,12 +177,14 @@ def sample_questions(sample: Sample) -> list[Question]:
     return questions
 
 
-def vary_literals(questions: Sequence[Question], sample: Sample) -> list[Question]:
+def vary_literals(
+    questions: Sequence[Question], sample: Sample, seed: int = _SEED
+) -> list[Question]:
     """Questions of the same shapes as ``questions``, with literals of the sample.
 
     They count little, and make a choice that also serves tomorrow's literals.
     """
-    chooser = random.Random(_SEED)
+    chooser = random.Random(seed)
     found = []
     for question in questions if sample.columns else ():
         for _ in range(_VARIANTS):

@@ -164,9 +164,12 @@ class Sample:
 
 
 def take_sample(
-    table: TableState, columns: Sequence[ColumnInfo], size: SampleSize = SMALL_SAMPLE
+    table: TableState,
+    columns: Sequence[ColumnInfo],
+    size: SampleSize = SMALL_SAMPLE,
+    places: Sequence[int] | None = None,
 ) -> Sample:
-    """Some files from all parts of the table, with ``columns``.
+    """Some files from all parts of the table, or those at ``places``, with ``columns``.
 
     A column is left out and noted if a file has it in another type, or if no file has
     it readable: no index could be built on it.  A file is left out and noted if it, or
@@ -176,7 +179,7 @@ def take_sample(
     taken: list[_Read] = []
     others: set[str] = set()
     n_whole = n_rows = 0
-    for at in _places(len(table), size.files):
+    for at in _places(len(table), size.files) if places is None else places:
         path = table.paths[at]
         try:
             one = _read(table, at, columns)
@@ -191,7 +194,8 @@ def take_sample(
         if not one.failed:
             n_whole += 1
             n_rows += one.n_rows
-            if n_whole >= MIN_FILES and n_rows + one.n_rows > size.rows:
+            enough = n_whole >= MIN_FILES and n_rows + one.n_rows > size.rows
+            if enough and places is None:
                 break
     if not taken:
         notes.append("no file with a row could be sampled")

@@ -314,6 +314,36 @@ def intervals_of(codes: Sequence[int]) -> list[Interval]:
     return intervals
 
 
+def bins_of(
+    intervals: Sequence[Interval], unit: int, n_codes: int
+) -> tuple[list[Interval], list[Interval]]:
+    """The bins of ``unit`` codes within ascending intervals, and those they touch.
+
+    >>> bins_of([(2, 9)], 4, 10)
+    ([(1, 2)], [(0, 3)])
+    """
+    # <---[ bin ]--[ bin start ]--[ bin ]--[ stop bin ]--->
+    #                  touched  inside  touched
+    inside: list[Interval] = []
+    touched: list[Interval] = []
+    for start, stop in intervals:
+        _append(touched, start // unit, -(-stop // unit))
+        # No row is beyond the last code, so its bin may be taken as full.
+        end = -(-stop // unit) if stop == n_codes else stop // unit
+        _append(inside, -(-start // unit), end)
+    return inside, touched
+
+
+def _append(intervals: list[Interval], start: int, stop: int) -> None:
+    """Add an interval that begins after the others began; they may touch."""
+    if start >= stop:
+        return
+    if intervals and start <= intervals[-1][1]:
+        start, stop = intervals[-1][0], max(stop, intervals[-1][1])
+        intervals.pop()
+    intervals.append((start, stop))
+
+
 def load(parts: Parts, raw: bytes | memoryview) -> BitMap:
     """A bitmap of ``parts``, counted as looked at."""
     parts.count.bitmaps += 1

@@ -88,3 +88,28 @@ def test_runs_that_make_no_sense_are_refused() -> None:
     ):
         with pytest.raises(CorruptIndexError):
             kind.open(MemoryParts(damaged), column.domain, 400).probe(Range("c", 3, 40))
+
+
+def test_rows_without_equal_neighbours_cost_their_bits_alone() -> None:
+    rng = np.random.default_rng(4)
+    array = pa.array(rng.integers(0, 200, 999))
+    head, slices = RunLength().build(column_of(array))
+    assert head[0] == 2
+    assert len(slices) == 8 * -(-999 // 8)
+    column = column_of(array)
+    index, _ = opened(RunLength(), column)
+    values = np.asarray(array)
+    rows = np.flatnonzero(values >= 50).tolist()
+    assert list(index.probe(Range("c", 50, None)).lower) == rows
+    assert list(index.probe(OneOf("c", (7, 70))).upper) == (
+        np.flatnonzero((values == 7) | (values == 70)).tolist()
+    )
+    kind = index_type("run_length")
+    for damaged in (
+        [b"\x01" + head[1:], slices],
+        [head[:-1] + b"\x00", slices],
+        [head[:-6] + b"\x01" + head[-5:], slices],
+        [head, slices[:-1]],
+    ):
+        with pytest.raises(CorruptIndexError):
+            kind.open(MemoryParts(damaged), column.domain, 999).probe(Range("c", 3, 40))

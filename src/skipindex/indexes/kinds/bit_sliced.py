@@ -47,6 +47,7 @@ from skipindex.indexes.positional import (
     Interval,
     PositionalContextIndex,
     PositionalKind,
+    bins_of,
 )
 from skipindex.storage.parts import Parts
 
@@ -234,16 +235,7 @@ class BitSlicedIndex(PositionalContextIndex):
         if self.unit == 1:
             rows = self._in_bins(intervals)
             return Bounds(rows, rows)
-        # <---[ bin ]--[ bin start ]--[ bin ]--[ stop bin ]--->
-        #                  touched  inside  touched
-        unit, n_codes = self.unit, self.head.n_codes
-        touched: list[Interval] = []
-        inside: list[Interval] = []
-        for start, stop in intervals:
-            _append(touched, start // unit, -(-stop // unit))
-            # No row is beyond the last code, so its bin may be taken as full.
-            end = self.shape.n_codes if stop == n_codes else stop // unit
-            _append(inside, -(-start // unit), end)
+        inside, touched = bins_of(intervals, self.unit, self.head.n_codes)
         return Bounds(self._in_bins(inside), self._in_bins(touched))
 
     def _in_bins(self, bins: Sequence[Interval]) -> BitMap:
@@ -261,16 +253,6 @@ class BitSlicedIndex(PositionalContextIndex):
             self.head.n_rows,
             not self.head.null_count,
         )
-
-
-def _append(intervals: list[Interval], start: int, stop: int) -> None:
-    """Add an interval that begins after the others began; they may touch."""
-    if start >= stop:
-        return
-    if intervals and start <= intervals[-1][1]:
-        start, stop = intervals[-1][0], max(stop, intervals[-1][1])
-        intervals.pop()
-    intervals.append((start, stop))
 
 
 INDEX_TYPE: Final = PositionalKind(

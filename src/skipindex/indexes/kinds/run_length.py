@@ -4,17 +4,19 @@ For columns whose value stays for some rows: those of the order in a table of or
 lines, or whatever a table is sorted or clustered by.  Exact for everything.  It costs
 one bit a row for the places where runs begin, and ``log2(distinct values)`` bits a
 *run*, where ``bit_sliced`` costs as many bits a row.  The slices are plain bits and
-not roaring bitmaps, whose containers have 8 KB however few runs there are.
+not roaring bitmaps, whose containers have 8 KB however few runs or rows there are.
+Where hardly any neighbours are equal, each row is a run and no places are stored.
 
-Payload, version 1::
+Payload, version 1, and version 2 where each row is a run::
 
     part 0          header (``header``), codes (``dictionary``), then
                     u32 r, the number of runs
                     u8  w, the number of slices
-                    u8  form of the beginnings: 0 bits, 1 numbers
+                    u8  form of the beginnings: 0 bits, 1 numbers, 2 all rows
     parts 1 .. c    dictionary chunks, none in value mode
     then            the beginnings of the runs: a bit a row, the lowest first, or the
-                    rows as ascending u32; a run ends where the next begins
+                    rows as ascending u32; a run ends where the next begins.  No part
+                    where all rows begin one
     then            w slices of ceil(r / 8) bytes, the lowest bit of the codes first:
                     a one is a run whose bit is zero.  NULL is the code n.
 
@@ -43,14 +45,17 @@ from skipindex.indexes.encoding.coding import (
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
-from skipindex.indexes.encoding.roaring import from_rows
+from skipindex.indexes.encoding.roaring import from_rows, load, pack_dense
 from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "run_length"
-_VERSION: Final = 1
+_VERSION: Final = 2
+_WITH_PLACES: Final = 1
+"""The payload's version where the beginnings of runs are stored."""
 _AS_BITS: Final = 0
 _AS_NUMBERS: Final = 1
+_ALL_ROWS: Final = 2
 _DECODE_FROM_INTERVALS: Final = 8
 """From this number of intervals on, all codes are decoded and looked up."""
 
@@ -73,22 +78,28 @@ class RunLength:
         """The parts of the payload."""
         begins = np.flatnonzero(starts(column.codes))
         coding = _choose_coding(column, len(begins))
+        width = _width(coding.n_codes, has_null=column.null_count > 0)
+        form, version = _AS_BITS, _WITH_PLACES
+        if 32 * len(begins) < column.n_rows:
+            form = _AS_NUMBERS
+        elif width * (column.n_rows - len(begins)) < column.n_rows:
+            form, version = _ALL_ROWS, _VERSION
+            begins = np.arange(column.n_rows)
         codes = coding.codes[begins]
         if column.null_count:
             codes = np.where(codes == NULL_CODE, np.uint32(coding.n_codes), codes)
-        width = _width(coding.n_codes, has_null=column.null_count > 0)
-        form = _AS_NUMBERS if 32 * len(begins) < column.n_rows else _AS_BITS
-        header = coding.header(column, version=_VERSION)
+        header = coding.header(column, version=version)
         header += np.array([len(begins)], "<u4").tobytes() + bytes([width, form])
+        places = []
         if form == _AS_NUMBERS:
-            places = begins.astype("<u4").tobytes()
-        else:
+            places.append(begins.astype("<u4").tobytes())
+        elif form == _AS_BITS:
             begun = np.zeros(column.n_rows, np.bool_)
             begun[begins] = True
-            places = np.packbits(begun, bitorder="little").tobytes()
+            places.append(np.packbits(begun, bitorder="little").tobytes())
         bits = [codes >> np.uint32(i) & np.uint32(1) == 0 for i in range(width)]
         slices = [np.packbits(one, bitorder="little").tobytes() for one in bits]
-        return [header, *coding.chunks, places, b"".join(slices)]
+        return [header, *coding.chunks, *places, b"".join(slices)]
 
 
 def _width(n_codes: int, *, has_null: bool) -> int:
@@ -129,19 +140,21 @@ class RunLengthIndex(PositionalIndex):
             (n_runs > 0) != (head.n_rows > 0)
             or n_runs > head.n_rows
             or width != expected
-            or form not in (_AS_BITS, _AS_NUMBERS)
+            or form not in (_AS_BITS, _AS_NUMBERS, _ALL_ROWS)
+            or (form == _ALL_ROWS and n_runs != head.n_rows)
+            or (form == _ALL_ROWS) != (head.version > _WITH_PLACES)
         ):
             raise CorruptIndexError(
                 f"a run_length payload cannot have {n_runs} runs, {width} slices and "
                 f"form {form} (expected {expected} slices, form 0 or 1, and no more "
-                f"runs than rows: {head})"
+                f"runs than rows, or form 2 and as many: {head})"
             )
         return cls(head, book, parts, n_runs, width, form)
 
     @property
     def n_parts(self) -> int:
         """The header, the dictionary, the beginnings of the runs, and the slices."""
-        return 3 + self.head.n_chunks
+        return 2 + self.head.n_chunks + (self.form != _ALL_ROWS)
 
     def present(self) -> BitMap:
         """The rows whose code is below that of NULL."""
@@ -167,7 +180,7 @@ class RunLengthIndex(PositionalIndex):
 
     def _slices(self) -> Bits:
         """The slices, one in a row; their padding is of no run."""
-        raw = self.parts[2 + self.head.n_chunks]
+        raw = self.parts[self.n_parts - 1]
         if len(raw) != self.width * -(-self.n_runs // 8):
             raise CorruptIndexError(
                 f"{len(raw)} bytes are not {self.width} slices of {self.n_runs} runs"
@@ -204,7 +217,11 @@ class RunLengthIndex(PositionalIndex):
         return found
 
     def _rows_of(self, runs: Bits) -> BitMap:
-        """The rows of some runs, given as bits."""
+        """The rows of some runs, given as bits; those of padding may be set."""
+        if self.form == _ALL_ROWS:
+            if self.n_runs % 8:
+                runs[-1] &= (1 << self.n_runs % 8) - 1
+            return load(pack_dense(runs))
         chosen = np.flatnonzero(
             np.unpackbits(runs, count=self.n_runs, bitorder="little")
         )
