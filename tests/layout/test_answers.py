@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
 from skipindex.layout import AnswerLayout, Answers, CurveLayout, Workload, choose_layout
-from skipindex.layout.workload.answers import MAX_CONDITIONS, choose_answers
+from skipindex.layout.workload.answers import MAX_CONDITIONS, MAX_TOLD, choose_answers
 from skipindex.layout.workload.workload import BoundWorkload
 
 N_ROWS = 12_000
@@ -234,6 +234,8 @@ def test_a_log_of_thousands_of_queries_is_merged_to_few_conditions() -> None:
     found = answers.signatures([rows[name] for name in answers.columns])
     assert 0 < (found > 0).mean() <= 0.2
     assert (found >= 0).all()
+    assert len(answers.left_out) == MAX_TOLD + 1
+    assert answers.left_out[-1].endswith("more")
 
 
 def test_partition_values_come_before_answers() -> None:

@@ -44,6 +44,7 @@ from skipindex.planner.bound_predicate import (
     Leaf,
     Unknown,
     leaves,
+    shorten,
     text_of,
     unknowns,
     with_leaves,
@@ -54,6 +55,8 @@ MAX_CONDITIONS: Final = 48
 """Bits of a signature; similar conditions are merged down to these."""
 MAX_QUERIES: Final = 256
 """Different queries that are looked at, the most frequent first."""
+MAX_TOLD: Final = 100
+"""Queries that were left out, as the table records them."""
 _MAX_SIGNATURES: Final = 1 << 12
 _RANK_BITS: Final = 14
 """Room for two numbers for each signature, and for rows of none."""
@@ -173,7 +176,10 @@ def choose_answers(
     merged.sort(key=lambda one: float(loads[one.rows].sum()))
     steps, conditions = _bound(workload, [one.trees for one in merged])
     left_out += [text_of(tree) for one in others for tree in one.trees]
-    return Answers(steps, conditions, tuple(left_out))
+    told = [shorten(text) for text in left_out[:MAX_TOLD]]
+    if len(left_out) > MAX_TOLD:
+        told.append(f"and {len(left_out) - MAX_TOLD} more")
+    return Answers(steps, conditions, tuple(told))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
