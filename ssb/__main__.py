@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from skipindex import build_indexes
+import skipindex as sx
 from skipindex.errors import SkipIndexError
 from ssb import SsbError
 from ssb.data.generate import (
@@ -23,7 +23,7 @@ from ssb.data.generate import (
 )
 from ssb.data.scale import Sizes
 from ssb.grid.command import add_grid, add_report
-from ssb.layouts import INDEXES, layouts
+from ssb.layouts import CURVE, INDEXES, LAYOUTS, layouts
 from ssb.progress import Steps, progress_lines
 from ssb.queries import LOOKUPS, QUERIES
 from ssb.report.text import BuildCost, gain_of, table_of, verdict_of
@@ -73,6 +73,10 @@ def add_run(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--form", choices=["flat", "star"], default="flat",
         help="one flat table, or unchanged SQL over five tables (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--layout", choices=LAYOUTS, default=CURVE,
+        help="what unordered data are compared with (default: %(default)s)",
     )  # fmt: skip
     parser.set_defaults(command=run_benchmark)
 
@@ -146,25 +150,31 @@ def run_benchmark(parsed: argparse.Namespace) -> int:
             spark=spark,
             log=log,
         )
-    run = run_flat if parsed.form == "flat" else run_star_form
-    exit_code = run(spark, dataset, parsed.repeat, log, steps)
+    with steps.step("cluster"):
+        tables = layouts(dataset, spark, log=log, other=parsed.layout)
+    if parsed.form == "flat":
+        exit_code = run_flat(spark, tables, parsed.repeat, log, steps)
+    else:
+        exit_code = run_star_form(spark, dataset, tables, parsed.repeat, log, steps)
     print(steps)
     return exit_code
 
 
 def run_flat(
-    spark: SparkSession, dataset: Dataset, repeat: int, log: Log, steps: Steps
+    spark: SparkSession,
+    tables: Mapping[str, sx.Table],
+    repeat: int,
+    log: Log,
+    steps: Steps,
 ) -> int:
     """Run the flat form; 0 if all is right and tight."""
     outcomes: dict[str, list[Outcome]] = {}
     costs: dict[str, BuildCost] = {}
     reports = []
-    with steps.step("cluster"):
-        tables = layouts(dataset, spark, log=log)
     for name, plain in tables.items():
         log(f"indexing the {name} layout")
         with steps.step("index"):
-            built = build_indexes(plain, INDEXES, spark=spark)
+            built = sx.build_indexes(plain, INDEXES, spark=spark)
         log(str(built))
         table = built.table
         costs[name] = BuildCost(
@@ -183,18 +193,23 @@ def run_flat(
 
 
 def run_star_form(
-    spark: SparkSession, dataset: Dataset, repeat: int, log: Log, steps: Steps
+    spark: SparkSession,
+    dataset: Dataset,
+    tables: Mapping[str, sx.Table],
+    repeat: int,
+    log: Log,
+    steps: Steps,
 ) -> int:
     """Run the star form; 0 if all is right."""
     outcomes: list[StarOutcome] = []
     reports = []
     with steps.step("cluster"):
-        *_, clustered = layouts(dataset, spark, log=log).values()
+        *_, clustered = tables.values()
         facts = fact_layouts(spark, dataset, clustered)
     for name, fact in facts.items():
         log(f"indexing the layout: {name}")
         with steps.step("index"):
-            built = build_indexes(
+            built = sx.build_indexes(
                 fact.path, fact.indexes, associated=fact.associated, spark=spark
             )
         log(str(built))

@@ -1,13 +1,14 @@
 """The layouts and the indexes that the benchmark compares.
 
-*Unordered* is the flat table as it was generated, in the order of the orders.
-*Clustered* holds the same rows along a Hilbert curve over the four columns that
-the queries filter on most.
+*Unordered* is the flat table as it was generated, in the order of the orders.  The
+other layout holds the same rows in another order: along a Hilbert curve over the four
+columns that the queries filter on most, or with the answers of the 13 queries put
+together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +17,20 @@ from pyspark.sql import SparkSession
 import skipindex as sx
 from skipindex.build.column_requests import Request
 from ssb.data.generate import Dataset, Log
+from ssb.queries import QUERIES
 
 CLUSTER_BY: Final = ("c_city", "s_city", "p_brand1", "lo_orderdate")
 CURVE: Final = "hilbert"
+ANSWERS: Final = "answers"
+
+LAYOUTS: Final[Mapping[str, tuple[str, Sequence[str] | sx.Workload]]] = {
+    CURVE: (f"clustered along a {CURVE} curve", CLUSTER_BY),
+    ANSWERS: (
+        "laid out by the answers of the 13 queries",
+        sx.Workload([query.where for query in QUERIES], method=ANSWERS),
+    ),
+}
+"""What the rows are laid out by, and how the report calls it, by name."""
 
 _SMALL: Final = sx.RangeBitmap(max_bitmaps=64)
 _SLICED: Final = sx.BitSliced()
@@ -50,27 +62,32 @@ where one is asked for equality.  Between them they are of every kind."""
 
 
 def layouts(
-    dataset: Dataset, spark: SparkSession, *, log: Log
+    dataset: Dataset, spark: SparkSession, *, log: Log, other: str = CURVE
 ) -> Mapping[str, sx.Table]:
-    """Both layouts by name; the clustered one is written where it is missing."""
-    path = dataset.path / f"lineorder_flat_{CURVE}"
+    """Both layouts by what they are; the other one is written where it is missing.
+
+    Args:
+        dataset: of SSB.
+        spark: the session that writes.
+        log: told before anything is written.
+        other: one of ``LAYOUTS``.
+    """
+    path = dataset.path / f"lineorder_flat_{other}"
+    what, by = LAYOUTS[other]
     if not _is_complete(path):
-        log(f"clustering by {', '.join(CLUSTER_BY)} along the {CURVE} curve")
+        log(f"writing the table {what}")
         sx.write_table(
             spark.read.parquet(str(dataset.flat)),
             path,
             layout=sx.Clustering(
-                by=CLUSTER_BY,
+                by=by,
                 curve=CURVE,
                 rows_per_file=-(-dataset.n_rows // dataset.n_files),
             ),
             indexes={"*": "minmax"},
             overwrite=True,
         )
-    return {
-        "unordered": sx.open_table(dataset.flat),
-        f"clustered along a {CURVE} curve": sx.open_table(path),
-    }
+    return {"unordered": sx.open_table(dataset.flat), what: sx.open_table(path)}
 
 
 def _is_complete(path: Path) -> bool:
