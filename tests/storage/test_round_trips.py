@@ -42,7 +42,7 @@ def place(request: pytest.FixtureRequest, s3: S3, slow: Proxy) -> Location:
         pq.write_table(pa.Table.from_pylist(rows_of(i)), sink)
         direct.write(f"{i:04d}.parquet", sink.getvalue().to_pybytes())
     indexes = {"x": ["bitmap"], "y": ["bitmap"], "z": ["bloom"]}
-    sx.build_indexes(direct, indexes, workers=1)
+    sx.build_indexes(direct, indexes, workers=1).table.declare_exclusive()
     return location_of(uri, {**s3.options, "endpoint": slow.endpoint})
 
 
@@ -74,6 +74,27 @@ def test_a_plan_waits_for_few_answers(
     assert plan.paths == [
         path for i, path in enumerate(table.paths) if any(map(is_match, rows_of(i)))
     ]
+
+
+def test_the_log_is_enough_and_nothing_else_is_listed(
+    place: Location, slow: Proxy
+) -> None:
+    listed = sx.open_table(place)
+    slow.taken()
+    with CacheSession() as session:
+        table = sx.open_table(place, trust="log")
+        plan = table.plan("x < -5", session=session)
+        requests = slow.taken()
+        found = table.plan("x = 37 AND y = 46", session=session)
+    assert round_trips(requests) <= 4
+    lists = [one.path for one in requests if "list-type" in one.path]
+    assert lists
+    assert all("_skipindex" in path for path in lists)
+    assert plan.paths == []
+    assert table.paths == listed.paths
+    assert found.paths == listed.plan("x = 37 AND y = 46").paths
+    assert table.listing[1].tag == listed.listing[1].tag is not None
+    assert table.freshness == [""] * len(listed)
 
 
 def test_waiting_is_counted_by_what_is_under_way_at_once() -> None:

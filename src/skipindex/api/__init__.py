@@ -44,4 +44,8 @@ from skipindex.layout.workload.workload import Workload as Workload
 from skipindex.planner.plan import Plan as Plan
 from skipindex.planner.stages.pack_cache import CacheSession as CacheSession
 from skipindex.planner.stages.pack_cache import set_cache_bytes as set_cache_bytes
+from skipindex.storage.file_system.object_store import CommitLock as CommitLock
+from skipindex.storage.file_system.object_store import (
+    set_commit_lock as set_commit_lock,
+)
 from skipindex.table import Derived as Derived

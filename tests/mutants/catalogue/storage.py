@@ -13,6 +13,14 @@ _STORES: Final = ("tests/storage/test_object_stores.py",)
 
 STORAGE: Final = (
     Mutant(
+        "commit-without-the-lock",
+        "storage.file_system.object_store.StoreFiles.write_new",
+        "lock.held(f'{self.bucket}/{self._key(path)}')",
+        "contextlib.nullcontext()",
+        "two writers find a number free, and one commit replaces the other",
+        ("tests/storage/test_commit_lock.py",),
+    ),
+    Mutant(
         "hidden-names-go-early",
         "rewrite.vacuum._Run.sweep",
         "ended.get(run_of(file.path), file.mtime)",

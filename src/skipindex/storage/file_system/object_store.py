@@ -11,9 +11,10 @@ import contextlib
 import errno
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -172,13 +173,34 @@ class StoreFiles:
     def write_new(self, path: str, data: bytes) -> bool:
         """Write an object unless there is one already; False if there is.
 
-        The store decides, by one conditional request.
+        The store decides, by one conditional request.  If it cannot, a lock decides
+        that the user supplies.
 
         Raises:
-            StorageError: the store takes no notice of the condition.
+            StorageError: the store takes no notice of the condition, and there is no
+                lock.
         """
-        self._require_conditions()
-        return self._create(path, data)
+        lock = commit_lock()
+        try:
+            self._require_conditions()
+            return self._create(path, data)
+        except _NoConditionsError:
+            if lock is None:
+                raise
+        with lock.held(f"{self.bucket}/{self._key(path)}"):
+            return self._create_alone(path, data)
+
+    def _create_alone(self, path: str, data: bytes) -> bool:
+        """``write_new`` while no other writer does it."""
+        import obstore  # noqa: PLC0415
+
+        with self._errors(path):
+            try:
+                obstore.head(self.store, self._key(path))
+            except FileNotFoundError:
+                obstore.put(self.store, self._key(path), data, use_multipart=False)
+                return True
+            return False
 
     def _create(self, path: str, data: bytes) -> bool:
         import obstore  # noqa: PLC0415
@@ -218,10 +240,11 @@ class StoreFiles:
         _TRIED.append(self.store)
 
     def _no_conditions(self) -> StorageError:
-        return StorageError(
+        return _NoConditionsError(
             f"cannot commit to {self.bucket}/{self.prefix!r}: this store does not "
             "write an object only if absent (If-None-Match), so a commit could replace "
-            "another one (accepted: AWS S3, GCS, Azure, and others that do)"
+            "another one (accepted: AWS S3, GCS, Azure, and others that do, or a lock "
+            "of yours: skipindex.api.set_commit_lock)"
         )
 
     def delete(self, path: str) -> None:
@@ -277,6 +300,10 @@ class StoreFiles:
             ) from None
 
 
+class _NoConditionsError(StorageError):
+    """The store does not write an object only if absent."""
+
+
 _TRIED: Final[list[Any]] = []
 """Stores of this process that write an object only if absent, as was tried out."""
 
@@ -301,3 +328,47 @@ def _is_mark(path: str, parents: set[str]) -> bool:
     """Whether an empty object stands for a folder: its key ended in a slash."""
     name = path.rpartition("/")[2]
     return path in parents or "=" in name or ("." not in name and is_shown(name))
+
+
+class CommitLock(Protocol):
+    """Mutual exclusion of all writers of a table, on all machines."""
+
+    def held(self, name: str, /) -> AbstractContextManager[object]:
+        """A block in which no other writer is in a block of the same name.
+
+        Args:
+            name: what is about to be written: bucket and key.
+        """
+
+
+_USED: list[CommitLock] = []
+
+
+def set_commit_lock(lock: CommitLock | None) -> None:
+    """Let commits of this process hold ``lock`` where a store has no conditions.
+
+    No commit is lost as long as every writer of the table uses the same lock, the lock
+    lets one of them in at a time, and no writer is still in its block when the lock is
+    given to another.  A lease that ends while its holder is stopped breaks that: the
+    holder goes on, and replaces the commit of the next one.  So a lease must outlast
+    every pause of a writer, or better: use a store with conditional requests.
+
+    Stores that create objects only if absent (S3, GCS, Azure) do not use the lock.
+
+    Args:
+        lock: has a method ``held``, as ``CommitLock`` tells; None takes it back.
+
+    >>> from contextlib import nullcontext
+    >>> class OneWriter:
+    ...     "For a table that one process alone writes to."
+    ...     def held(self, name):
+    ...         return nullcontext()
+    >>> set_commit_lock(OneWriter())
+    >>> set_commit_lock(None)
+    """
+    _USED[:] = [] if lock is None else [lock]
+
+
+def commit_lock() -> CommitLock | None:
+    """The lock that is used."""
+    return _USED[0] if _USED else None
