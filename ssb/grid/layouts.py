@@ -31,6 +31,7 @@ _CURVES: Final = {
 _METHODS: Final = {
     "curve": "along a curve whose columns are chosen for the 13 queries",
     "tree": "routed by a query tree of the literals of the 13 queries",
+    "answers": "the answers of the 13 queries together, all other rows along a curve",
 }
 FOR_WORKLOAD: Final[Mapping[str, str]] = {
     f"workload-{method}": _METHODS.get(method, f"for the 13 queries, by {method!r}")

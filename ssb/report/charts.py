@@ -63,7 +63,9 @@ def _style() -> Iterator[None]:
 def svg(figure: Figure) -> str:
     """A figure as an ``svg`` element, without the head of a file."""
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    # No metadata: they are the same for all, and name addresses.
+    metadata = dict.fromkeys(["Creator", "Date", "Format", "Type"])
+    figure.savefig(buffer, format="svg", metadata=metadata, bbox_inches="tight")
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,7 +37,7 @@ from ssb.grid.studies import run_studies, study_steps
 from ssb.report.results import load
 from ssb.workloads.workload import Asked, workload
 
-SETTING = {"scale": 0.01, "seed": 1}
+SETTING = {"scale": 0.01, "files": 10, "seed": 1}
 FIGURES = QueryFigures(
     query="Q1.1",
     group="ssb",
@@ -269,22 +269,36 @@ def test_a_value_of_each_study(run: GridRun, tmp_path: Path) -> None:
     assert not list(studied.work.iterdir())
 
 
-@pytest.mark.spark
-def test_the_report_of_a_small_grid(run: GridRun, tmp_path: Path) -> None:
+def test_the_report_needs_no_other_file(tmp_path: Path) -> None:
     page = pytest.importorskip("ssb.report.page", exc_type=ImportError)
-    folder = tmp_path / "results"
-    shutil.copytree(run.work.parent, folder)
+    records = Records(tmp_path, SETTING)
+    none = dataclasses.replace(CELL, indexes=NONE, index_bytes=0, timed=())
+    one_more = dataclasses.replace(STUDY, label="3", value=3)
+    studies = [
+        dataclasses.replace(
+            one, figures={"kept by min/max [files]": 4.0, "oracle [files]": 3.0}
+        )
+        for one in (STUDY, one_more)
+    ]
+    for record in (LAYOUT, none, CELL, *studies):
+        records.add(record)
+    known = {name: {"some": "value"} for name in ("machine", "versions")}
+    run = {"setting": SETTING | {"files": 11}, "date": "today", "command": "a <b>"}
+    (tmp_path / "run.json").write_text(json.dumps(known | run))
     rows = [{"engine": "one", "files": 3, "s": 0.5}, {"engine": "two", "s": None}]
-    (folder / "peers.json").write_text(json.dumps(rows))
-    text = page.write_report(folder).read_text()
-    assert "http" not in text.replace("http://www.w3.org", "")  # self-contained
-    assert text.count("<svg") >= 4
-    for words in ("Where skipping does not pay", "hilbert", "Beside other engines"):
+    (tmp_path / "peers.json").write_text(json.dumps(rows))
+    with pytest.raises(SsbError, match="no finished cell"):
+        page.write_report(tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps(known | run | {"setting": SETTING}))
+    text = page.write_report(tmp_path).read_text()
+    assert not re.search(r'(?:src|href)="(?!#)', text)
+    assert text.count("<svg") == 6
+    for words in ("Where skipping does not pay", "Beside other engines", "a &lt;b&gt;"):
         assert words in text
-    stored = json.loads((folder / "report.json").read_text())
-    assert len(stored["cells"]) >= 4
+    stored = json.loads((tmp_path / "report.json").read_text())
+    assert len(stored["cells"]) == 2
     assert stored["peers"] == rows
-    assert (folder / "csv" / "peers-00.csv").read_text().splitlines() == [
+    assert (tmp_path / "csv" / "peers-00.csv").read_text().splitlines() == [
         "engine,files,s",
         "one,3,0.5",
         "two,,",
