@@ -20,7 +20,8 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb bench bench-layout bench-scale bench-spark test test-all
+.PHONY: help setup ssb bench bench-build bench-layout bench-scale bench-spark
+.PHONY: test test-all
 .PHONY: test-matrix
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
@@ -38,6 +39,10 @@ ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM
 
 bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)
+
+bench-build: $(STAMP)  ## build on 1 and 2 processes and executors (OUT=data/ssb1/lineorder_flat)
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.build \
+		$(if $(filter file,$(origin OUT)),data/ssb1/lineorder_flat,$(OUT))
 
 bench-layout: $(STAMP)  ## compare layouts, delta-rs' too (OUT=data/ssb1, scale 1)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,bench]"
