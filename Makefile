@@ -24,8 +24,8 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb benchmark bench bench-layout bench-scale bench-spark test test-all
-.PHONY: test-matrix benchmark-latency
+.PHONY: help setup ssb benchmark benchmark-latency test test-all test-matrix
+.PHONY: bench bench-build bench-layout bench-scale bench-spark
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
 .DEFAULT_GOAL := help
@@ -54,6 +54,10 @@ benchmark-latency: $(STAMP)  ## query files behind 30 ms a request (OUT=data/ssb
 
 bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)
+
+bench-build: $(STAMP)  ## build on 1 and 2 processes and executors (OUT=data/ssb1/lineorder_flat)
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.build \
+		$(if $(filter file,$(origin OUT)),data/ssb1/lineorder_flat,$(OUT))
 
 bench-layout: $(STAMP)  ## compare layouts, delta-rs' too (OUT=data/ssb1, scale 1)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,bench]"

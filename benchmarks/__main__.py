@@ -15,7 +15,7 @@ import benchmarks
 from benchmarks import _report
 
 _NO_BASELINE: Final = "no baseline on this machine yet (--save-baseline keeps one)"
-_ALONE: Final = frozenset({"layout", "pareto", "scale", "spark"})
+_ALONE: Final = frozenset({"build", "layout", "pareto", "scale", "spark"})
 """What ``make bench-layout`` and its like run, as each takes long."""
 
 
