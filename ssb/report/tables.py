@@ -87,29 +87,28 @@ def layouts_table(results: Results) -> Table:
 
 
 def kept_table(results: Results, group: str | None = None) -> Table:
-    """Files kept by layout and set of indexes, over the queries of a group."""
-    rows: list[Sequence[Cell]] = []
-    for name, layout in results.layouts.items():
-        cells = {cell.indexes: cell for cell in results.cells_of(name) if cell.figures}
-        if not cells:
-            continue
-        asked = [
-            f.query
-            for f in next(iter(cells.values())).figures
-            if group in {None, f.group}
-        ]
-        counts: list[Cell] = [
-            kept(cells[one], group) if one in cells else None for one in results.sets
-        ]
-        rows.append(
-            (
-                *(name, len(asked), layout.files * len(asked), *counts),
-                *(results.oracle(name, asked), results.ideal(name, asked)),
-            )
-        )
+    """Files kept by set of indexes and layout, over the queries of a group."""
+    asked: dict[str, list[str]] = {}
+    for name in results.layouts:
+        figures = next((c.figures for c in results.cells_of(name) if c.figures), ())
+        asked[name] = [f.query for f in figures if group in {None, f.group}]
+    rows: list[Sequence[Cell]] = [
+        ("queries", *map(len, asked.values())),
+        (
+            "files in all",
+            *(results.layouts[name].files * len(of) for name, of in asked.items()),
+        ),
+    ]
+    for indexes in results.sets:
+        cells = [results.cells.get((name, indexes)) for name in asked]
+        counts = [kept(c, group) if c and c.figures else None for c in cells]
+        rows.append((indexes, *counts))
+    rows += [
+        ("oracle", *(results.oracle(name, of) for name, of in asked.items())),
+        ("ideal", *(results.ideal(name, of) for name, of in asked.items())),
+    ]
     title = "All queries" if group is None else GROUPS[group].capitalize()
-    heads = ("layout", "queries", "in all", *results.sets, "oracle", "ideal")
-    return Table(title, heads, rows)
+    return Table(title, ("files kept", *asked), rows)
 
 
 def query_table(results: Results, layout: str) -> Table:
