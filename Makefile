@@ -24,7 +24,7 @@ STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb benchmark bench bench-layout bench-scale bench-spark test test-all
+.PHONY: help setup ssb benchmark bench bench-layout bench-scale bench-segments bench-spark test test-all
 .PHONY: test-matrix
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
@@ -59,9 +59,12 @@ bench-spark: $(STAMP)  ## time queries through Spark, plain and pruned (OUT=data
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
 		--scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
 
-bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside delta-rs (minutes)
+bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside peers (minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@$(BIN)/python -m benchmarks.scale
+
+bench-segments: $(STAMP)  ## plan over 10,000,000 files by segment, and by Spark (half an hour)
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.by_segment --spark
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadgroup

@@ -45,7 +45,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "row-named-twice",
-        "storage.log.unchanged._rows_by_path",
+        "storage.log.unchanged.rows_by_path",
         "rows[known[first]] = found[known[first]]",
         "rows[known] = found[known]",
         "two rows of a path are one stored row",
