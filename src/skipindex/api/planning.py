@@ -158,10 +158,11 @@ def plan_by_segment(
         BuildError: a worker process was killed, or Spark gave a task up.
         EngineError: Spark is not installed.
 
-    >>> sx.Table.of(table).declare_exclusive().folder == table.folder
-    True
-    >>> list(sx.api.plan_by_segment("price < 4", table=path))
-    ['part-0.parquet']
+    >>> from skipindex.api import plan_by_segment
+    >>> plan_by_segment("price < 4", table=path)
+    Traceback (most recent call last):
+    ...
+    skipindex.errors.TableError: ... cannot be opened from its log, ...
     """
     runner: Runner = LocalRunner(workers)
     if spark is not None:
