@@ -25,7 +25,8 @@ STAMP := $(VENV)/installed
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
 .PHONY: help setup ssb benchmark benchmark-latency test test-all test-matrix
-.PHONY: bench bench-build bench-layout bench-scale bench-spark
+.PHONY: bench bench-build bench-layout bench-scale bench-segments
+.PHONY: bench-spark
 .PHONY: soundness months hostile concurrent queries mutants lint types format docs
 .PHONY: check clean
 .DEFAULT_GOAL := help
@@ -69,9 +70,12 @@ bench-spark: $(STAMP)  ## time queries through Spark, plain and pruned (OUT=data
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
 		--scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
 
-bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside delta-rs (minutes)
+bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside peers (minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@$(BIN)/python -m benchmarks.scale
+
+bench-segments: $(STAMP)  ## plan over 10,000,000 files by segment, and by Spark (half an hour)
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.by_segment --spark
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadgroup

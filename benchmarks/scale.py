@@ -3,7 +3,7 @@
 Tables of statistics alone, ten columns of each type, half of them clustered.  Opening
 is from the log, so no file is listed; every plan is the whole call.  ``deltalake``,
 where it is installed, reads a log of the same statistics (``--peer-files`` at most, as
-it is written line by line).
+it is written line by line), and so does ``pyiceberg`` (``--iceberg-files``).
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ import pyarrow as pa
 import skipindex as sx
 from benchmarks._manifests import Bounds, manifest_of
 from benchmarks._report import Measure, best_seconds, show
+from benchmarks.iceberg_peer import iceberg_filter, iceberg_table
 from skipindex.expressions import Predicate, col, to_sql
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.log import commit, newest_snapshot
+from skipindex.storage.log import Snapshot, commit, newest_snapshot
 from skipindex.storage.manifest import Manifest, whole
-from skipindex.storage.properties import NO_PROPERTIES
+from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.table import Observed
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
@@ -44,14 +45,22 @@ LIMIT_OPEN_MS: Final = {1_000_000: 1_000.0}
 LIMIT_BYTES: Final = 300.0
 """In memory, for a file with statistics of all ten columns."""
 N_LISTED: Final = 1_000
+N_APPENDS: Final = 3
 
 """The least and the greatest values of every file, by column."""
 
 
-def bounds_of(n_files: int) -> Bounds:
-    """Ten columns of statistics; ``id``, ``day``, ``user``, ``seen`` are clustered."""
-    rng = np.random.default_rng(1)
-    place = np.arange(n_files)
+def bounds_of(n_table: int, begin: int = 0, end: int | None = None) -> Bounds:
+    """Ten columns of statistics; ``id``, ``day``, ``user``, ``seen`` are clustered.
+
+    Args:
+        n_table: files of the table.
+        begin: the first of those that are asked for.
+        end: behind the last of them; None is all.
+    """
+    rng = np.random.default_rng(1 + begin)
+    place = np.arange(begin, n_table if end is None else end)
+    n_files = len(place)
     spread = rng.integers(0, 1 << 20, n_files)
     city = rng.integers(0, 240, n_files)
     key = np.sort(rng.integers(0, 1 << 62, (2, n_files)), axis=0)
@@ -64,7 +73,7 @@ def bounds_of(n_files: int) -> Bounds:
     def texts(form: str, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Any:
         return tuple(pa.array([form % n for n in end.tolist()]) for end in (low, high))
 
-    day = 10_000 + place * 5_000 // max(1, n_files)
+    day = 10_000 + place * 5_000 // max(1, n_table)
     return {
         "id": numbers(pa.int64(), place * 1_000, 1_200),
         "n": numbers(pa.int64(), spread, 10_000),
@@ -178,6 +187,30 @@ def measures(n_files: int, folder: Path, rounds: int) -> Iterator[Measure]:
     memory = bytes_per_file(location, schema)
     limit = LIMIT_BYTES if n_files >= 10_000 else None
     yield Measure(what="memory of a file", figure=memory, unit="B", limit=limit)
+    n_bytes = log_bytes(folder)
+    yield Measure(
+        what="bytes of the log", figure=n_bytes / n_files, unit="B", note="of a file"
+    )
+    appends = []
+    base = newest_snapshot(location)
+    for i in range(N_APPENDS):
+        one = manifest_of([f"new-{i}.parquet"], bounds_of(1))
+        change = partial(_appended, one)
+        call = partial(commit, location, change, operation="append", known=base)
+        ms, base = once(call)
+        appends.append(ms)
+    note = f"{(log_bytes(folder) - n_bytes) / N_APPENDS / 1e3:.1f} kB each"
+    yield measure("a commit of one file", min(appends), None, note)
+
+
+def _appended(one: Manifest, base: Snapshot) -> tuple[Manifest, TableProperties]:
+    return base.manifest.merge(one), base.properties
+
+
+def log_bytes(folder: Path) -> int:
+    """Of all commits and segments of a table."""
+    every = (folder / "_skipindex").rglob("*")
+    return sum(path.stat().st_size for path in every if path.is_file())
 
 
 def write_delta_log(folder: Path, n_files: int) -> None:
@@ -238,22 +271,43 @@ def peer_measures(n_files: int, folder: Path, rounds: int) -> Iterator[Measure]:
     write_delta_log(folder, n_files)
     opening, table = once(lambda: DeltaTable(str(folder)))
     yield Measure(what="delta-rs: open", figure=opening, unit="ms")
+
+    def plan(text: str) -> list[str]:
+        kept: list[str] = table.file_uris(file_pruning_predicate=text)
+        return kept
+
+    yield from asked_of("delta-rs", plan, n_files, rounds)
+
+
+def iceberg_measures(n_files: int, folder: Path, rounds: int) -> Iterator[Measure]:
+    """The same conditions, asked of pyiceberg."""
+    wrote, load = once(lambda: iceberg_table(bounds_of(n_files), folder))
+    yield Measure(what="pyiceberg: a commit of all files", figure=wrote, unit="ms")
+    opening, table = once(load)
+    yield Measure(what="pyiceberg: open", figure=opening, unit="ms")
+
+    def plan(text: str) -> list[Any]:
+        return list(table.scan(row_filter=iceberg_filter(text)).plan_files())
+
+    yield from asked_of("pyiceberg", plan, n_files, min(rounds, 3))
+
+
+def asked_of(
+    peer: str, plan: Callable[[str], list[Any]], n_files: int, rounds: int
+) -> Iterator[Measure]:
+    """What a peer takes for every condition, or what it says of one that it refuses."""
     for what, condition in conditions(n_files).items():
         sql = condition if isinstance(condition, str) else to_sql(condition)
-
-        def plan(text: str = sql) -> list[str]:
-            kept: list[str] = table.file_uris(file_pruning_predicate=text)
-            return kept
-
+        ask = partial(plan, sql)
         try:
-            kept = plan()
+            kept = ask()
         except Exception as error:  # noqa: BLE001 (whatever the peer raises is its answer)
             note = str(error).splitlines()[0][:60]
-            yield Measure(what=f"delta-rs: {what}", figure=float("nan"), note=note)
+            yield Measure(what=f"{peer}: {what}", figure=float("nan"), note=note)
             continue
-        ms = 1e3 * best_seconds(plan, rounds=rounds)
+        ms = 1e3 * best_seconds(ask, rounds=rounds)
         note = f"{len(kept):,} files kept"
-        yield Measure(what=f"delta-rs: {what}", figure=ms, unit="ms", note=note)
+        yield Measure(what=f"{peer}: {what}", figure=ms, unit="ms", note=note)
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -263,13 +317,13 @@ def main(arguments: Sequence[str] = ()) -> None:
     )
     parser.add_argument("--files", type=int, nargs="+", default=SIZES)
     parser.add_argument("--peer-files", type=int, default=100_000, metavar="N")
+    parser.add_argument("--iceberg-files", type=int, default=10_000, metavar="N")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--folder", type=Path, help="where to write (temporary)")
     options = parser.parse_args(arguments)
-    if not find_spec("deltalake"):
-        print(
-            "no deltalake here: pip install 'skipindex[bench]' compares with delta-rs"
-        )
+    for peer in ("deltalake", "pyiceberg"):
+        if not find_spec(peer):
+            print(f"no {peer} here: pip install 'skipindex[bench]' compares with it")
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         list(measures(10, Path(name), 1))  # what is imported once
     for n_files in options.files:
@@ -277,6 +331,9 @@ def main(arguments: Sequence[str] = ()) -> None:
             found = list(measures(n_files, Path(name), options.rounds))
             if find_spec("deltalake") and n_files <= options.peer_files:
                 found += peer_measures(n_files, Path(name) / "delta", options.rounds)
+            if find_spec("pyiceberg") and n_files <= options.iceberg_files:
+                at = Path(name) / "iceberg"
+                found += iceberg_measures(n_files, at, options.rounds)
         show(f"scale: {n_files:,} files, warm, best of {options.rounds}", found)
 
 

@@ -38,7 +38,7 @@ PLANNER = (
     {"evidence", "file_tasks"},
     {"explain", "verify"},
     {"plan"},
-    {"answers"},
+    {"answers", "by_segment"},
 )
 """The same for the entries of ``planner/``."""
 MOST_ENTRIES = 13

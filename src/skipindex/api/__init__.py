@@ -12,6 +12,7 @@ from skipindex.api.handle import Table as Table
 from skipindex.api.handle import open_table as open_table
 from skipindex.api.indexing import build_indexes as build_indexes
 from skipindex.api.indexing import via as via
+from skipindex.api.planning import plan_by_segment as plan_by_segment
 from skipindex.api.planning import plan_files as plan_files
 from skipindex.api.planning import read as read
 from skipindex.api.queries import disable as disable

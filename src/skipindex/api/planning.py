@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from skipindex.api.extras import needs_spark
 from skipindex.api.journal import warn_once
+from skipindex.build.runners import LocalRunner, Runner
 from skipindex.errors import TableError
 from skipindex.expressions import Predicate
+from skipindex.planner import by_segment
 from skipindex.planner import plan as planner
+from skipindex.planner.by_segment import KeptFiles
+from skipindex.planner.engine import engine_of
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage.file_system.location import Location, location_of
@@ -115,6 +119,65 @@ def plan_files(
     for reason in (*plan.table.notes, *plan.evaluation.reader.notes):
         warn_once(plan.table.folder, reason)
     return plan
+
+
+def plan_by_segment(
+    predicate: str | Predicate,
+    *,
+    table: str | os.PathLike[str],
+    spark: SparkSession | None = None,
+    workers: int = 1,
+    timezone: str | None = None,
+    case_sensitive: bool = False,
+    kinds: Collection[str] | str | None = None,
+    without: Collection[str] | str = (),
+    storage_options: StorageOptions | None = None,
+    now: datetime | None = None,
+) -> KeptFiles:
+    """The files that ``open_table(table, trust="log").plan(predicate)`` keeps.
+
+    For tables of so many files that their statistics should not be in one process: each
+    task plans over one segment of the log, a million files at most.  Where the log is
+    damaged or does not name all files, it is that plan itself, made in this process.
+
+    Args:
+        predicate: as for ``plan_files``, but no PySpark ``Column``.
+        table: a path or URI, of a table whose files change only through skipindex.
+        spark: a session, whose executors then run the tasks.
+        workers: processes that run them, without ``spark``; 1 is this one.
+        timezone: as for ``plan_files``.
+        case_sensitive: as for ``plan_files``.
+        kinds: as for ``plan_files``.
+        without: as for ``plan_files``.
+        storage_options: as for ``open_table``.
+        now: as for ``plan_files``.
+
+    Raises:
+        PredicateError: as for ``plan_files``.
+        TableError: as for ``open_table`` with ``trust="log"``.
+        BuildError: a worker process was killed, or Spark gave a task up.
+        EngineError: Spark is not installed.
+
+    >>> from skipindex.api import plan_by_segment
+    >>> plan_by_segment("price < 4", table=path)
+    Traceback (most recent call last):
+    ...
+    skipindex.errors.TableError: ... cannot be opened from its log, ...
+    """
+    runner: Runner = LocalRunner(workers)
+    if spark is not None:
+        with needs_spark():
+            runner = engine_of(spark).runner()
+    return by_segment.plan_by_segment(
+        predicate,
+        location=location_of(table, storage_options),
+        runner=runner,
+        timezone=timezone,
+        case_sensitive=case_sensitive,
+        kinds=kinds,
+        without=without,
+        now=now,
+    )
 
 
 def read(

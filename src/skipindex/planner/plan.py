@@ -313,6 +313,11 @@ class Plan:
         return verify_plan(self, sample=sample, spark=spark, seed=seed)
 
     @property
+    def kept(self) -> np.ndarray:
+        """Which files are read, as a mask over those of the table."""
+        return self._is_read
+
+    @property
     def _is_read(self) -> np.ndarray:
         if self.row_limit.limit is None:
             return self.evaluation.possible

@@ -7,6 +7,9 @@ written again once for each of them.  (O'Neil et al., *The log-structured merge-
 Acta Informatica 1996; the tiers are those of Apache Cassandra's size-tiered
 compaction.)
 
+A segment of a million rows is full and stays as it is, and no segment is larger, so
+that each can be read where memory is short, and planned over by a worker of its own.
+
 A segment is worn if more than a quarter of its rows count no more.  It is written
 again, so that three rows at most are written for one that went.
 """
@@ -19,6 +22,8 @@ from typing import Final
 
 FANOUT: Final = 8
 """So many segments may be of one tier."""
+FULL: Final = 1 << 20
+"""So many rows has a segment at most."""
 _BITS: Final = 3
 """Of an octal digit."""
 
@@ -48,9 +53,10 @@ def to_rewrite(
     }
     while True:
         written = n_new + sum(left[i] for i in worn)
-        tiers = Counter(tier(left[i]) for i in alive - worn)
-        tiers[tier(written)] += written > 0
+        tiers = Counter(tier(left[i]) for i in alive - worn if left[i] < FULL)
+        tiers[tier(written % FULL)] += written % FULL > 0
         crowded = {one for one, n in tiers.items() if n > FANOUT}
         if not crowded:
             return worn
-        worn |= {i for i in alive - worn if tier(left[i]) == min(crowded)}
+        merged = {i for i in alive - worn if left[i] < FULL}
+        worn |= {i for i in merged if tier(left[i]) == min(crowded)}

@@ -39,6 +39,7 @@ from skipindex.storage.checks import (
 )
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import MANIFESTS, is_manifest_name
+from skipindex.storage.log import compaction
 from skipindex.storage.log.compaction import to_rewrite
 from skipindex.storage.log.narrow import narrowed, shared
 from skipindex.storage.log.unchanged import unchanged_rows
@@ -314,7 +315,9 @@ def write_changed(
     new = np.flatnonzero(~stays)
     in_order = manifest.take(np.concatenate([old, new]))
     if len(new) or not _says_columns(base, segments, manifest):
-        segments.append(_written(location, manifest.take(new).referenced()))
+        for at in range(0, max(1, len(new)), compaction.FULL):
+            rows = new[at : at + compaction.FULL]
+            segments.append(_written(location, manifest.take(rows).referenced()))
     return Loaded(in_order, tuple(segments))
 
 
