@@ -129,6 +129,24 @@ def test_a_young_number_is_not_free(
     assert len(list((tmp_path / LOG).iterdir())) == before
 
 
+def test_a_pack_that_a_writer_has_not_committed_yet_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the retention is: the build that wrote it goes on."""
+    aged(tmp_path, n_steps=3).declare_retention(timedelta(0))
+    pass_time(tmp_path, DAY)
+    monkeypatch.setattr(expiry, "LOG_AGE", 3600.0)
+    packs = [path for path in own(tmp_path) if PACKS in str(path)]
+    pending = packs[0].with_name("0" * len(packs[0].stem) + packs[0].suffix)
+    pending.write_bytes(packs[0].read_bytes())
+    set_mtime(pending, time.time() - 60)
+    assert expire(location_of(tmp_path))
+    assert pending.exists()
+    set_mtime(pending, time.time() - 2 * 3600)
+    expire(location_of(tmp_path))
+    assert not pending.exists()
+
+
 @pytest.mark.parametrize("which", ["oldest of the retention", "newest"])
 @pytest.mark.parametrize("part", ["commit", "segment"])
 def test_where_a_commit_is_damaged_nothing_goes(

@@ -33,8 +33,9 @@ from skipindex.storage.properties import TableProperties
 RETENTION: Final = timedelta(days=7)
 """Where a table has none of its own."""
 LOG_AGE: Final = 3600.0
-"""Seconds.  The number of a commit is free again once its file is deleted, so a
-writer who takes longer than this between two steps could take it for the next."""
+"""Seconds that commits and their parts stay at least.  The number of a commit is free
+again once its file is deleted, so a writer who takes longer than this between two steps
+could take it for the next."""
 _EVERY: Final = 64
 
 
@@ -100,7 +101,8 @@ def expire(location: Location, *, known: Snapshot | None = None) -> list[str]:
         return []
     listing = [*location.list(MANIFESTS), *location.list(PACKS)]
     over = [file for file in older[:-1] if file.mtime <= young]
-    over += [f for f in listing if f.mtime <= begin and is_own_garbage(f.path)]
+    # A writer may have written a part that no commit names yet.
+    over += [f for f in listing if f.mtime <= young and is_own_garbage(f.path)]
     gone = [f.path for f in over if f.path not in needed and location.owns(f.path)]
     for path in gone:
         location.delete(path)
