@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import LayoutError, UnsupportedTypeError
-from skipindex.expressions.domain import domain_of
+from skipindex.expressions.domain import Domain, domain_of
 from skipindex.layout.curve_layout import cells_by_weight
 from skipindex.layout.curves import Curve, Keys, curve_named
 from skipindex.layout.cuts import FileCuts, Salt
@@ -138,6 +138,11 @@ class QueryTree:
     def columns(self) -> tuple[str, ...]:
         """The columns that ``assign`` takes, in its order."""
         return tuple(steps.column for steps in self.steps)
+
+    @property
+    def domains(self) -> Mapping[str, Domain]:
+        """Those that the stored layout compares in; see ``Layout.domains``."""
+        return {steps.column: steps.domain for steps in self.steps}
 
     @property
     def n_files(self) -> int:

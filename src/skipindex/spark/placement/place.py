@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas import functions as udfs
+from pyspark.sql.pandas.types import from_arrow_type
 
-from skipindex.spark.columns import arrow_schema, column, is_atomic, quote
+from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions.domain import domain_of
+from skipindex.layout import Layout
+from skipindex.spark.columns import (
+    arrow_schema,
+    column,
+    declared,
+    is_atomic,
+    quote,
+)
 from skipindex.spark.placement.router import Router
 
 HAS_ARROW_UDF: Final = hasattr(udfs, "arrow_udf")
@@ -22,23 +32,66 @@ HAS_ARROW_UDF: Final = hasattr(udfs, "arrow_udf")
 _ColumnFunction: TypeAlias = Callable[..., Column]
 
 _PLACE_TYPE: Final = "struct<key: bigint, label: int>"
+_FLOAT_BITS: Final = 32
 
 
-def place_column(df: DataFrame, router: Router) -> Column:
-    """The column of ``Router.place``, a struct of key and label."""
+def place_column(
+    df: DataFrame, router: Router, *, partition_by: Sequence[str] = ()
+) -> Column:
+    """The column of ``Router.place``, a struct of key and label.
+
+    Args:
+        df: the rows.
+        router: where rows go.
+        partition_by: columns that folders hold as text.  A stored layout may know them
+            by another type than the rows have; it is then given what the text says.
+    """
     layout = router.layout
     salt = [sf.xxhash64(*_salt_columns(df))] if layout.needs_salt else []
+    found = [_argument(df, layout, name, partition_by) for name in layout.columns]
     if HAS_ARROW_UDF:
-        arguments = [column(name) for name in layout.columns]
         arrow_place: _ColumnFunction = udfs.arrow_udf(  # type: ignore[call-overload]
             _arrow_function(router), _PLACE_TYPE
         )
-        return arrow_place(*arguments, *salt)
-    arguments = [_for_pandas(df, name) for name in layout.columns]
+        return arrow_place(*(sf.expr(one.text) for one in found), *salt)
+    fields = [types.StructField(str(i), one.dtype) for i, one in enumerate(found)]
+    dtypes = arrow_schema(types.StructType(fields)).types
     pandas_place: _ColumnFunction = udfs.pandas_udf(  # type: ignore[call-overload]
-        _pandas_function(router, _arrow_types(df, layout.columns)), _PLACE_TYPE
+        _pandas_function(router, dtypes), _PLACE_TYPE
     )
-    return pandas_place(*arguments, *salt)
+    return pandas_place(*map(_for_pandas, found), *salt)
+
+
+class _Argument(NamedTuple):
+    """A column as the layout takes it: an expression, and its type."""
+
+    text: str
+    dtype: types.DataType
+
+
+def _argument(
+    df: DataFrame, layout: Layout, name: str, partition_by: Sequence[str]
+) -> _Argument:
+    field, text = df.schema[name], quote(name)
+    wanted = layout.domains.get(name) if name in partition_by else None
+    if wanted is None or _domain_tag(field) == wanted.tag:
+        return _Argument(text, field.dataType)
+    narrow = wanted.name == "float" and wanted.bits == _FLOAT_BITS
+    arrow = pa.float32() if narrow else wanted.dtype
+    dtype = from_arrow_type(arrow, prefer_timestamp_ntz=True)
+    # A value that the type does not have, such as an appended 'x' among numbers, goes
+    # where NULL goes.
+    cast = f"try_cast(CAST({text} AS STRING) AS {dtype.simpleString()})"
+    return _Argument(cast, dtype)
+
+
+def _domain_tag(field: types.StructField) -> str:
+    """The tag of the column's domain; nothing for a type that has none."""
+    (arrow,) = declared(types.StructType([field])).types
+    try:
+        return domain_of(arrow, field.name).tag
+    except UnsupportedTypeError:
+        return ""
 
 
 def _arrow_function(router: Router) -> Callable[..., pa.Array]:
@@ -46,11 +99,6 @@ def _arrow_function(router: Router) -> Callable[..., pa.Array]:
         return router.place(columns)
 
     return place
-
-
-def _arrow_types(df: DataFrame, names: Sequence[str]) -> list[pa.DataType]:
-    schema = arrow_schema(types.StructType([df.schema[name] for name in names]))
-    return list(schema.types)
 
 
 def _pandas_function(
@@ -69,21 +117,21 @@ def _pandas_function(
     return place
 
 
-def _for_pandas(df: DataFrame, name: str) -> Column:
+def _for_pandas(one: _Argument) -> Column:
     """The column in a form that pandas holds without loss.
 
     Dates and timestamps as integers since 1970, because they would become slow
     objects or end in the year 2262; NaN as infinity, because it would become NULL.
     """
-    values = column(name)
-    match df.schema[name].dataType:
+    values = sf.expr(one.text)
+    match one.dtype:
         case types.DateType():
             return sf.unix_date(values)
         case types.TimestampType():
             return sf.unix_micros(values)
         case types.TimestampNTZType():
             epoch = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
-            return sf.expr(f"timestampdiff(MICROSECOND, {epoch}, {quote(name)})")
+            return sf.expr(f"timestampdiff(MICROSECOND, {epoch}, {one.text})")
         case types.FloatType() | types.DoubleType():
             return sf.nanvl(values.cast("double"), sf.lit(float("inf")))
         case _:

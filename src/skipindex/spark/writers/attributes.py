@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, types
+from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
 
 from skipindex.errors import LayoutError, first_line
 from skipindex.rewrite.selection.attributes import Attributes
-from skipindex.spark.columns import column
+from skipindex.spark.columns import column, quote
 
 
-def with_attributes(df: DataFrame, attributes: Attributes) -> DataFrame:
+def with_attributes(
+    df: DataFrame, attributes: Attributes, *, partition_by: Sequence[str] = ()
+) -> DataFrame:
     """The same rows, with the attributes after their columns; NULL without a match.
 
     Of a key that is there twice, the least value is taken, so that a task that Spark
     repeats sends a row to the same file.
+
+    Args:
+        df: the rows.
+        attributes: by the names that they get.
+        partition_by: columns that folders hold as text.  Such a text meets an integer
+            key by the number that it says.
 
     Raises:
         LayoutError: a joined table cannot be read, or lacks a column, or ``df`` does,
@@ -32,19 +42,32 @@ def with_attributes(df: DataFrame, attributes: Attributes) -> DataFrame:
         try:
             reader = df.sparkSession.read.option("__globPaths__", "false")
             rows = reader.parquet(path)
-            _check_kinds(df.select(column(one.key)), rows.select(column(one.table_key)))
+            table_keys = rows.select(column(one.table_key))
+            own = column(one.key)
+            if one.key in partition_by:
+                own = _folder_key(df, one.key, table_keys)
+            _check_kinds(df.select(own.alias(one.key)), table_keys)
             looked_up = (
                 rows.where(column(one.table_key).isNotNull())
                 .groupBy(column(one.table_key).alias(key))
                 .agg(sf.min(column(one.attribute)).alias(name))
             )
-            joined = df.join(looked_up, column(one.key) == column(key), "left")
+            joined = df.join(looked_up, own == column(key), "left")
         except PySparkException as error:
             raise LayoutError(
                 f"cannot look up {one.attribute!r} in {path!r}: {first_line(error)}"
             ) from error
         df = joined.drop(key)
     return df
+
+
+def _folder_key(df: DataFrame, name: str, table_keys: DataFrame) -> Column:
+    """A partition column as a key of the table: rows to rewrite have it as text."""
+    (other,) = table_keys.schema
+    is_text = df.schema[name].dataType == types.StringType()
+    if is_text and isinstance(other.dataType, types.IntegralType):
+        return sf.expr(f"try_cast({quote(name)} AS BIGINT)")
+    return column(name)
 
 
 def _check_kinds(rows: DataFrame, table: DataFrame) -> None:

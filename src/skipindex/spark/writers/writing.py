@@ -108,7 +108,7 @@ def lay_out(
         n_files = n_files_for(n_rows, rows_per_file or n_rows)
     attributes = from_json(layout, location)
     rows = cluster(
-        with_attributes(df, attributes),
+        with_attributes(df, attributes, partition_by=parts),
         by=layout["cluster_by"],
         curve=layout["curve"],
         n_files=n_files,
