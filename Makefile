@@ -4,6 +4,7 @@ VENV ?= .venv
 SCALE ?= 0.1
 FILES ?= 100
 FORM ?= flat
+LAYOUT ?= hilbert
 OUT ?= data/ssb
 SEED ?= 1
 ROUNDS ?= 200
@@ -37,9 +38,9 @@ help:  ## print this list
 setup: $(STAMP)  ## make the virtual environment, and find or install Java
 	@.ci/java >/dev/null
 
-ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM=flat)
+ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM=flat LAYOUT=hilbert)
 	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT) \
-		--form $(FORM)
+		--form $(FORM) --layout $(LAYOUT)
 
 benchmark: $(STAMP)  ## measure layouts and indexes, write a report (SCALE=1 SEED=1; long)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"
