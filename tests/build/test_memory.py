@@ -21,7 +21,7 @@ from skipindex.storage.file_system.names import FOLDER, PACKS
 from tests.tables import packs
 
 N = 700
-KINDS = ["bitmap", "bit_sliced", "range_bitmap", "run_length", "bloom"]
+KINDS = ["bitmap", "bit_sliced", "range_bitmap", "run_length", "cells", "bloom"]
 
 
 def columns(seed: int) -> pa.Table:
@@ -222,6 +222,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
         ("text", "bloom,token_bloom"),
         ("text", "bitmap,bit_sliced,run_length"),
         ("key", "bitmap,bit_sliced,range_bitmap,key_set,bloom"),
+        ("key", "cells"),
+        ("text", "cells"),
         ("text", "ngram_bloom,range_bitmap"),
     ],
 )

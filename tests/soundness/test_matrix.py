@@ -20,7 +20,10 @@ QUICK = ("int8", "double", "timestamp in America/New_York")
 SHARES = {"timestamp_ntz in America/New_York": 0.25}
 """Where less is skipped than elsewhere: a literal of a zone whose clocks are changed
 stands for any time within a day, or for none that is known."""
-EXACT = ("Bitmap()", "BitSliced(base=2, 'range')", "RunLength()")
+EXACT = (
+    *("Bitmap()", "BitSliced(base=2, 'range')", "RunLength()"),
+    "Cells(per_value=None)",
+)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,10 @@ from skipindex.errors import CorruptIndexError
 from skipindex.indexes import index_types
 from tests.tables import build, kept, put, put_all
 
-KINDS = ("bitmap", "range_bitmap", "bit_sliced", "bloom", "minmax")
+KINDS = (
+    *("bitmap", "range_bitmap", "bit_sliced", "run_length", "cells", "bloom"),
+    "minmax",
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.expressions.atoms import (
@@ -18,10 +20,18 @@ from skipindex.expressions.atoms import (
 from skipindex.indexes import index_type
 from skipindex.indexes.interface import IndexSpec
 from skipindex.indexes.kinds.bloom import Bloom
-from skipindex.indexes.kinds.cells import Cells
+from skipindex.indexes.kinds.cells import Cells, CellsIndex
 from skipindex.indexes.kinds.key_set import KeySet
 from skipindex.storage.parts import MemoryParts
-from tests.indexes.columns import column_of, encoded
+from tests.indexes.columns import (
+    arrays,
+    atoms,
+    column_of,
+    encoded,
+    fits,
+    true_rows,
+    values_of,
+)
 from tests.indexes.memory_parts import opened
 
 N_ROWS = 60_000
@@ -127,6 +137,65 @@ def test_a_range_of_all_64_bits_is_cut_into_cells() -> None:
     assert list(index.probe(OneOf("c", (low,))).upper) == [0]
     assert 2 in index.probe(Range("c", 1, None)).upper
     assert list(index.probe(Range("c", None, 2**64)).lower) == [0, 1, 2]
+
+
+PARAMETERS = st.builds(
+    Cells,
+    per_value=st.sampled_from([1e-9, 0.02, 0.1, 0.5, 1, 3, 64, None]),
+    max_slices=st.sampled_from([0, 1, 2, 3, 5, None]),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(spec=PARAMETERS, array=arrays(), data=st.data())
+def test_answers_enclose_the_true_rows_for_any_parameters(
+    spec: Cells, array: pa.Array, data: st.DataObject
+) -> None:
+    assert fits(spec, array.type)
+    index, _ = opened(spec, column_of(array))
+    for _ in range(4):
+        atom = data.draw(atoms(array))
+        bounds = index.probe(atom)
+        assert bounds.lower <= true_rows(atom, values_of(array)) <= bounds.upper
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    values=st.lists(st.none() | st.integers(-600, 600), min_size=2, max_size=80),
+    per_value=st.sampled_from([0.02, 0.1, 0.5, 2]),
+    max_slices=st.sampled_from([0, 1, 3, None]),
+    data=st.data(),
+)
+def test_ranges_of_whole_cells_are_exact_where_all_slices_are(
+    values: list[int | None],
+    per_value: float,
+    max_slices: int | None,
+    data: st.DataObject,
+) -> None:
+    """And the ends of any range are enclosed: at the edge of a cell, and beside it."""
+    spec = Cells(per_value=per_value, max_slices=max_slices)
+    index, _ = opened(spec, encoded(list(values), pa.int64()))
+    assert isinstance(index, CellsIndex)
+    shift = index.head.parameter
+    edge = st.integers(-700 >> shift, 700 >> shift)
+    first, last = sorted(data.draw(st.tuples(edge, edge)))
+    for below, beyond in [(0, 0), (0, 1), (1, 0), (1, 1), (-1, -1)]:
+        atom = Range("c", (first << shift) - below, (last << shift) + beyond)
+        bounds, truth = index.probe(atom), true_rows(atom, values)
+        assert bounds.lower <= truth <= bounds.upper
+        if max_slices is None and not below and not beyond:
+            assert bounds.lower == bounds.upper
+
+
+@pytest.mark.parametrize("per_value", [5e-324, 1e-300, 1e308])
+def test_any_number_of_cells_for_a_value_is_built(per_value: float) -> None:
+    values = [-(2**63), -5, 7, 2**63 - 1]
+    spec = Cells(per_value=per_value, max_slices=None)
+    index, _ = opened(spec, encoded(list(values), pa.int64()))
+    for row, value in enumerate(values):
+        assert row in index.probe(OneOf("c", (value,))).upper
+        assert row not in index.probe(NoneOf("c", (value,))).lower
+    assert 3 not in index.probe(Range("c", None, -5)).lower
 
 
 @pytest.mark.parametrize("damage", ["dropped", "shift", "form", "rows", "parts"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.atoms import NotNullAtom, NullAtom, OneOf, Range
@@ -12,7 +14,7 @@ from skipindex.indexes import index_type
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.run_length import RunLength
 from skipindex.storage.parts import MemoryParts
-from tests.indexes.columns import column_of, encoded
+from tests.indexes.columns import atoms, column_of, encoded, true_rows, values_of
 from tests.indexes.memory_parts import opened
 
 N_ROWS = 60_000
@@ -72,6 +74,25 @@ def test_long_runs_are_kept_as_numbers() -> None:
     assert len(payload[-2]) == 5 * 4
     index, _ = opened(RunLength(), column)
     assert list(index.probe(OneOf("c", (2,))).lower) == list(range(2000, 3000))
+
+
+@pytest.mark.parametrize("longest", [1, 4, 90, 400])
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_runs_of_any_length_are_exact_in_every_form(
+    longest: int, data: st.DataObject
+) -> None:
+    """Also behind the last row, where the bits of a byte are of no run."""
+    scale = data.draw(st.sampled_from([1, 3, 10**15]))
+    value = st.none() | st.integers(-4, 40).map(lambda n: n * scale)
+    length = st.integers(max(1, longest // 2), longest)
+    runs = data.draw(st.lists(st.tuples(value, length), min_size=3, max_size=40))
+    array = pa.array([v for v, n in runs for _ in range(n)], pa.int64())
+    index, _ = opened(RunLength(), column_of(array))
+    for _ in range(4):
+        atom = data.draw(atoms(array))
+        bounds = index.probe(atom)
+        assert bounds.lower == bounds.upper == true_rows(atom, values_of(array))
 
 
 def test_runs_that_make_no_sense_are_refused() -> None:

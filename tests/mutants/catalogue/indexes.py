@@ -10,6 +10,7 @@ _KINDS: Final = ("tests/indexes/test_contract.py", "tests/planner/test_soundness
 _BLOCKED: Final = "tests/indexes/filters/test_blocked.py"
 _SPLITMIX: Final = "tests/indexes/filters/test_splitmix.py"
 
+_CELLS: Final = ("tests/indexes/kinds/test_cells.py",)
 _PIECES: Final = ("tests/indexes/encoding/test_pieces.py",)
 
 INDEXES: Final = (
@@ -226,7 +227,7 @@ INDEXES: Final = (
         "touched = Range(name, _down(low, shift), _up(high, shift))",
         "touched = Range(name, _down(low, shift), _down(high, shift))",
         "the cell that a range ends in is left out",
-        _KINDS,
+        _CELLS,
     ),
     Mutant(
         "cells-certain",
@@ -234,7 +235,7 @@ INDEXES: Final = (
         "inside = Range(name, _up(low, shift), _down(high, shift))",
         "inside = Range(name, _down(low, shift), _down(high, shift))",
         "rows of a cell that a range begins in are certain",
-        _KINDS,
+        _CELLS,
     ),
     Mutant(
         "cells-complement",
@@ -242,7 +243,7 @@ INDEXES: Final = (
         "return Bounds(every - ask(some).upper, every)",
         "return Bounds(every, every - ask(some).upper)",
         "the complement of a superset is taken for a superset",
-        _KINDS,
+        _CELLS,
     ),
     Mutant(
         "cells-distinct",
@@ -250,7 +251,7 @@ INDEXES: Final = (
         "return None",
         "return PositionalIndex.distinct(self, limit)",
         "numbers of cells are taken for values",
-        ("tests/indexes/kinds/test_cells.py",),
+        _CELLS,
     ),
     Mutant(
         "bins-touched",
@@ -258,7 +259,7 @@ INDEXES: Final = (
         "_append(touched, start // unit, -(-stop // unit))",
         "_append(touched, start // unit, stop // unit)",
         "the bin that an interval ends in is left out",
-        _KINDS,
+        _CELLS,
     ),
     Mutant(
         "rows-padding",
@@ -266,6 +267,30 @@ INDEXES: Final = (
         "runs[-1] &= (1 << self.n_runs % 8) - 1",
         "runs[-1] &= 255",
         "bits behind the last row are taken for rows",
-        _KINDS,
+        ("tests/indexes/kinds/test_run_length.py",),
+    ),
+    Mutant(
+        "cells-of-many-keys",
+        "indexes.kinds.cells._cells_of",
+        "IntegerSet(values.array >> shift)",
+        "IntegerSet(values.array)",
+        "many keys are looked for as the numbers of cells",
+        _CELLS,
+    ),
+    Mutant(
+        "bins-inside",
+        "indexes.positional.bins_of",
+        "_append(inside, -(-start // unit), end)",
+        "_append(inside, start // unit, end)",
+        "rows of a bin that an interval begins in are certain",
+        _CELLS,
+    ),
+    Mutant(
+        "rows-to-the-bit",
+        "indexes.kinds.run_length.RunLengthIndex._below",
+        "found |= slices[i]",
+        "found &= slices[i]",
+        "a code is below another only if each of its bits is",
+        ("tests/indexes/kinds/test_run_length.py",),
     ),
 )

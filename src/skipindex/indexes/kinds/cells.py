@@ -91,6 +91,7 @@ class Cells:
     per_value: float | None = 64
     max_slices: int | None = 0
     kind: ClassVar[str] = _KIND
+    memory_per_row: ClassVar[int] = 96
 
     def __post_init__(self) -> None:
         if self.per_value is not None and not 0 < self.per_value < float("inf"):
@@ -134,7 +135,8 @@ def _make_cells(column: EncodedColumn, per_value: float | None) -> tuple[int, Co
     if per_value is None or not isinstance(distinct, np.ndarray) or not len(distinct):
         return 0, by_rank
     span = int(distinct[-1]) - int(distinct[0])
-    shift = min(_BITS, int(span / (per_value * len(distinct))).bit_length())
+    width = min(float(1 << _BITS), span / (per_value * len(distinct)))
+    shift = min(_BITS, int(width).bit_length())
     if not shift:
         return 0, by_rank
     cells: Ints = distinct >> np.int64(shift)
