@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ def iceberg_table(bounds: Bounds, folder: Path) -> Callable[[], Any]:
         FileFormat,
     )
     from pyiceberg.typedef import Record  # noqa: PLC0415
+    from pyiceberg.types import PrimitiveType  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
     catalog = SqlCatalog(
@@ -34,7 +35,8 @@ def iceberg_table(bounds: Bounds, folder: Path) -> Callable[[], Any]:
         for side, end in enumerate(bounds[field.name]):
             values = end.to_pylist()
             encoded[side][field.field_id] = [
-                to_bytes(field.field_type, value) for value in values
+                to_bytes(cast(PrimitiveType, field.field_type), value)
+                for value in values
             ]
     ids = list(encoded[0])
     n_files = len(next(iter(bounds.values()))[0])

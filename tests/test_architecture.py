@@ -35,8 +35,8 @@ PLANNER = (
     {"binding"},
     {"sql"},
     {"stages"},
-    {"evidence", "file_tasks"},
-    {"explain", "verify"},
+    {"file_tasks"},
+    {"reports"},
     {"plan"},
     {"answers", "by_segment"},
 )

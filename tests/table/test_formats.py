@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,8 @@ CALLS: dict[str, Callable[[sx.Table], Any]] = {
     "build_indexes": lambda table: table.build_indexes({"a": "bloom"}, workers=1),
     "compact_indexes": lambda table: table.compact_indexes(),
     "declare_derived": lambda table: table.declare_derived({}),
+    "declare_exclusive": lambda table: table.declare_exclusive(False),
+    "declare_retention": lambda table: table.declare_retention(timedelta(days=1)),
     "drop_indexes": lambda table: table.drop_indexes(),
     "layout_quality": lambda table: table.layout_quality(["a = 1"]),
     "plan": lambda table: table.plan("a = 1").verify(),
@@ -127,5 +130,6 @@ def test_the_command_line_refuses_them_too(
     more = {"build": ["--index", "a=bitmap", "--workers", "1"], "plan": ["a = 2"]}
     assert main([command, folder, *more.get(command, [])]) == 2
     assert "is a Hudi table" in capsys.readouterr().err
-    done = 1 if command == "verify" else 0  # no file has an index
+    # No file has an index, and the writers of the other format go on.
+    done = {"verify": 1, "exclusive": 2}.get(command, 0)
     assert main([command, folder, "--plain", *more.get(command, [])]) == done

@@ -28,8 +28,8 @@ from skipindex.planner.plan import (
     Stage,
     Verdict,
 )
+from skipindex.planner.reports.verify import VerifyReport, Violation
 from skipindex.planner.stages.row_counts import RowCounts
-from skipindex.planner.verify import VerifyReport, Violation
 from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.rewrite.verify_table import TableReport

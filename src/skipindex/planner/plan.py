@@ -18,16 +18,17 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.binding.binder import Binder
 from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.engine import OPAQUE, engine_of, engine_type
-from skipindex.planner.evidence import (
+from skipindex.planner.file_tasks import FileTask, Verdict, tasks_of
+from skipindex.planner.functions.zones import instants
+from skipindex.planner.reports.evidence import (
     ConditionReport,
     Evidence,
     SkippedFile,
     conditions,
     skipped_file,
 )
-from skipindex.planner.explain import as_dict, explain, file_explanation
-from skipindex.planner.file_tasks import FileTask, Verdict, tasks_of
-from skipindex.planner.functions.zones import instants
+from skipindex.planner.reports.explain import as_dict, explain, file_explanation
+from skipindex.planner.reports.verify import VerifyReport, verify_plan
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.moment import Moment, MomentConstant, at_moment
 from skipindex.planner.sql.parser import parse
@@ -44,7 +45,6 @@ from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
 from skipindex.planner.stages.planning_stages import STAGES, count_deferred_rows
 from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import RowCounts, row_counts
-from skipindex.planner.verify import VerifyReport, verify_plan
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
 from skipindex.table.listing import JoinedTables

@@ -149,7 +149,7 @@ EXCLUSIVE: Final = (
     Mutant(
         "expiry-of-young-files",
         "rewrite.expiry.expire",
-        "f.mtime <= begin and is_own_garbage(f.path)",
+        "f.mtime <= young and is_own_garbage(f.path)",
         "is_own_garbage(f.path)",
         "segments between the two commits, and those of a writer at work, are deleted",
         _EXPIRY,

@@ -241,7 +241,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "verify-nothing",
-        "planner.verify._judge",
+        "planner.reports.verify._judge",
         "0 <= high < most",
         "0 < high < most",
         "a skipped file that holds a match is no violation",

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from skipindex.errors import PlanError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
-from skipindex.planner.evidence import ConditionReport, Evidence, SkippedFile
 from skipindex.planner.file_tasks import FileTask
+from skipindex.planner.reports.evidence import ConditionReport, Evidence, SkippedFile
 from skipindex.planner.sql.moment import Moment
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.lazy_list import LazyList
