@@ -13,9 +13,13 @@ import pytest
 import skipindex as sx
 from skipindex import advice as advice_module
 from skipindex.advice import advised_build as advice_build
+from skipindex.advice.advise import measure
+from skipindex.advice.sample import SMALL_SAMPLE, take_sample
+from skipindex.advice.selection import choose
 from skipindex.api.types import Advice
 from skipindex.errors import AdviceError, PredicateError, UnsupportedTypeError
 from skipindex.storage.properties import TableProperties
+from skipindex.table import open_state
 from tests.tables import kept, put, put_all
 
 N_ROWS = 12_000
@@ -133,6 +137,23 @@ def test_what_keeps_no_file_fewer_is_not_bought(made: Path) -> None:
         cut = sx.open_table(made).advise(max_bytes_ratio=ratio)
         has_kept_fewer = cut.kept[1] < cut.kept[0]
         assert any(chosen(cut).values()) == has_kept_fewer
+
+
+def test_a_larger_cap_never_costs_more_for_the_questions_that_are_asked(
+    made: Path,
+) -> None:
+    """What is useless under a cap is given up, and its bytes go to other columns."""
+    state = open_state(made)
+    columns = [state.find(name) for name in ("city", "color", "price", "key", "day")]
+    scores = measure(take_sample(state, columns, SMALL_SAMPLE), [], [])
+    costs = []
+    for ratio in (0.05, 0.07, 0.1, 0.13, 0.15, 0.2, 0.3, 0.5, 1.0):
+        selection = choose(scores, ratio * scores.sample.n_bytes)
+        assert scores.n_bytes(selection) <= ratio * scores.sample.n_bytes
+        every = [pair for pairs in scores.pairs for pair in pairs]
+        costs.append(sum(scores.cost(pair, selection) for pair in every))
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 2 * costs[-1]
 
 
 def test_the_cap_is_of_the_table(folder: Path) -> None:

@@ -14,6 +14,9 @@ From the richest candidate of every column downwards, the step that loses least 
 byte that it saves is taken, until the indexes fit under the cap.  Going up from nothing
 would not do: an index that is useful only together with another one has no use at all
 when it comes first.
+
+What is left under the cap is filled.  Some descents go further down before that, and
+the choice that costs least is taken.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from skipindex.planner.bound_predicate import Computed, Leaf, fold, leaves
 
 _NEARLY: Final = 0.1
 _NO_ROW: Final = BitMap()
+_SHARES: Final = (1, 0.75, 0.5, 0.25)
+"""Parts of the cap that are gone down to; the least costly choice is taken."""
 
 Selection = dict[str, int]
 """By column, the place of the candidate that is taken."""
@@ -182,11 +187,19 @@ def _product(shares: Iterable[float]) -> float:
 
 def choose(scores: CandidateScores, max_bytes: float) -> Selection:
     """The candidates to take: at most ``max_bytes`` in all on the sample."""
+    found = [_descended(scores, max_bytes, share) for share in _SHARES]
+    best = min(found, key=lambda one: (one.cost, scores.n_bytes(one.selection)))
+    return best.selection
+
+
+def _descended(scores: CandidateScores, max_bytes: float, share: float) -> _Descent:
+    """Down to a share of the cap, and up to the cap again."""
     descent = _Descent(scores, max_bytes)
-    descent.give_up()
+    descent.give_up(share * max_bytes)
     descent.fill()
-    descent.drop_useless()
-    return descent.selection
+    while descent.drop_useless():
+        descent.fill()  # the bytes that were given up may be of use elsewhere
+    return descent
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -208,14 +221,20 @@ class _Descent:
         self.scores = scores
         self.selection = scores.richest()
         self._max_bytes = max_bytes
+        self._useless: set[str] = set()
         self._costs = {
             pair: scores.cost(pair, self.selection)
             for pairs in scores.pairs
             for pair in pairs
         }
 
-    def give_up(self) -> None:
-        """Step down, the least loss for a byte first."""
+    @property
+    def cost(self) -> float:
+        """What all open pairs cost."""
+        return sum(self._costs.values())
+
+    def give_up(self, max_bytes: float) -> None:
+        """Step down to ``max_bytes``, the least loss for a byte first."""
         n_bytes = self.scores.n_bytes(self.selection)
         heap = [step for name in self.selection for step in self._steps_down(name)]
         heapq.heapify(heap)
@@ -227,7 +246,7 @@ class _Descent:
             if heap and now.ratio > heap[0].ratio and now.ratio > step.ratio:
                 heapq.heappush(heap, now)
                 continue
-            if n_bytes <= self._max_bytes and now.loss > 0:
+            if n_bytes <= max_bytes and now.loss > 0:
                 continue  # all fits, and these bytes are of some use
             n_bytes -= now.saved
             self._take(step)
@@ -241,6 +260,7 @@ class _Descent:
             ups = [
                 step
                 for name, at in self.selection.items()
+                if name not in self._useless
                 for i in range(at + 1, len(self.scores.candidates[name]))
                 if -self._saved(name, i) <= slack
                 and (step := self._step(name, i)).loss < 0
@@ -249,21 +269,26 @@ class _Descent:
                 return
             self._take(max(ups, key=lambda step: step.ratio))
 
-    def drop_useless(self) -> None:
+    def drop_useless(self) -> bool:
         """Give up indexes that skip no file of the sample, the largest first.
+
+        Such columns are not filled again.  Whether there was one.
 
         Fewer rows in a file that is kept are worth something only if another index can
         make use of them.
         """
         kept, found = self.scores.kept, self.scores.candidates
         sizes = {name: found[name][at].n_bytes for name, at in self.selection.items()}
+        before = len(self._useless)
         for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
             without = {**self.selection, name: 0}
             if sizes[name] and all(
                 kept(question, without) == kept(question, self.selection)
                 for question in self.scores.questions_of(name)
             ):
-                self.selection[name] = 0
+                self._take(self._step(name, 0))
+                self._useless.add(name)
+        return len(self._useless) > before
 
     def _steps_down(self, name: str) -> list[_Step]:
         return [self._step(name, after) for after in range(self.selection[name])]
