@@ -99,14 +99,11 @@ METHODS = ["curve", "tree", "answers", "best"]
 KEYS = ["string", "int", "bigint"]
 """What rows can be looked up by in another table."""
 QUICK = [
-    *(("tree", kind) for kind in ("boolean", "decimal", "string")),
-    ("none", "date"),
-    ("linear", "int"),
-    ("zorder", "boolean"),
+    ("tree", "boolean"),
+    ("tree", "decimal"),
     ("hilbert", "string"),
-    ("hash", "bigint"),
     ("curve", "int"),
-    ("answers", "boolean"),
+    ("answers", "date"),
     ("looked up", "int"),
 ]
 ALL = [
