@@ -30,12 +30,11 @@ from benchmarks._manifests import Bounds, manifest_of
 from benchmarks._report import Measure, best_seconds, show
 from benchmarks.iceberg_peer import iceberg_filter, iceberg_table
 from skipindex.expressions import Predicate, col, to_sql
-from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.log import Snapshot, commit, newest_snapshot
-from skipindex.storage.manifest import Manifest, whole
+from skipindex.storage.log.exclusive import DECLARED
+from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
-from skipindex.table import Observed
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 LIMIT_MS: Final = {10_000: 1.0, 100_000: 5.0, 1_000_000: 30.0}
@@ -123,11 +122,7 @@ def manifest_of_many(n_files: int) -> Manifest:
 
 def opened(location: Location, schema: pa.Schema) -> sx.Table:
     """The table as its log has it."""
-    snapshot = newest_snapshot(location)
-    files = snapshot.manifest.files
-    path, size, mtime = (whole(files[name]) for name in ("path", "size", "mtime"))
-    listing = FileList(path.cast(pa.binary()), size.to_numpy(), mtime.to_numpy())
-    return sx.Table(location, Observed(listing, schema, {}, "", snapshot))
+    return sx.open_table(location.full(""), schema=schema, trust="log")
 
 
 def once(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -139,7 +134,7 @@ def once(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def written(location: Location, manifest: Manifest) -> float:
     """Milliseconds of a commit."""
-    whole = manifest, NO_PROPERTIES
+    whole = manifest, TableProperties(exclusive=DECLARED)
     return once(lambda: commit(location, lambda _: whole, operation="benchmark"))[0]
 
 
@@ -204,7 +199,7 @@ def measures(n_files: int, folder: Path, rounds: int) -> Iterator[Measure]:
 
 
 def _appended(one: Manifest, base: Snapshot) -> tuple[Manifest, TableProperties]:
-    return base.manifest.merge(one), base.properties
+    return base.manifest.merge(one), NO_PROPERTIES
 
 
 def log_bytes(folder: Path) -> int:

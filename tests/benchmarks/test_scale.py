@@ -19,6 +19,14 @@ def test_every_measure_is_made(tmp_path: Path) -> None:
     assert all(measure.figure > 0 for measure in found.values())
 
 
+def test_nothing_of_a_file_is_held_twice(tmp_path: Path) -> None:
+    """A second copy of paths and marks would be about 40 bytes a file."""
+    location, n_files = location_of(tmp_path), 10_000
+    scale.written(location, scale.manifest_of_many(n_files))
+    schema = pa.schema([(n, e[0].type) for n, e in scale.bounds_of(2).items()])
+    assert scale.bytes_per_file(location, schema) < 1.07 * scale.LIMIT_BYTES
+
+
 def test_the_files_kept_are_those_of_delta_rs(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")
     scale.write_delta_log(tmp_path / "delta", N_FILES)

@@ -14,6 +14,7 @@ from skipindex.build.repair import Repair
 from skipindex.build.task import BuildTask
 from skipindex.indexes import spec_to_json
 from skipindex.storage.blobs import spec_key
+from skipindex.storage.manifest import whole
 from skipindex.table import ColumnInfo, TableState
 from skipindex.table.column_indexes import take
 
@@ -30,7 +31,7 @@ def missing_of(
     per_file: dict[int, list[ColumnRequest]] = {}
     damaged = repairs.mask(len(table))
     known = {request.name for request in requests}
-    notes = take(table.snapshot.manifest.files["note"].combine_chunks(), table.rows)
+    notes = take(whole(table.snapshot.manifest.files["note"]), table.rows)
     noted = np.asarray(notes.is_valid())
     failed = np.zeros(len(table), np.bool_)
     asked = {(one.name, spec.kind) for one in requests for spec in one.specs}

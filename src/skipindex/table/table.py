@@ -100,9 +100,9 @@ class TableState:
         self.snapshot = observed.snapshot
         self.schema_path = observed.schema_path
         self.notes = observed.notes
-        # The files one by one, as they were listed, are not held.
         self.listing = FileList.of(observed.listing)
-        self._observed = replace(observed, listing=self.listing)
+        # Without the files, which ``listing`` has, in columns of the manifest.
+        self._observed = replace(observed, listing=())
         self.sizes, self.mtimes = self.listing.sizes, self.listing.mtimes
         self.derived = options.derived or Derived.from_json(
             self.snapshot.properties.derived

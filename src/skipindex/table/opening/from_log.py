@@ -18,7 +18,7 @@ from skipindex.storage.file_system.file_info import FileInfo, Marks
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.log import Snapshot, warn_of_damage
-from skipindex.storage.manifest import Manifest
+from skipindex.storage.manifest import Manifest, whole
 from skipindex.table.column_indexes import match
 from skipindex.table.files import check_folder
 from skipindex.table.listing import (
@@ -143,7 +143,7 @@ def _observed(
 
 def files_of(manifest: Manifest) -> FileList:
     """The files of a manifest, by path."""
-    names = manifest.files["path"].combine_chunks().cast(pa.binary())
+    names = whole(manifest.files["path"]).cast(pa.binary())
     order = np.asarray(pc.sort_indices(names))
     marks = Marks.of_table(manifest.files).at(order)
     return FileList(names.take(pa.array(order)), *marks[:2], tags=marks.tags)
