@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
+from skipindex import api
 from tests.tables import api_members, put
 
 FINDER = doctest.DocTestFinder(recurse=False)
@@ -19,8 +20,9 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 def public() -> Iterator[tuple[str, Any]]:
     """The public names, and the methods of the two classes that have many."""
-    for name in sx.__all__:
-        value = getattr(sx, name)
+    more = {name for name, value in vars(api).items() if callable(value)}
+    for name in sorted({*sx.__all__, *more}):
+        value = getattr(api, name)
         yield name, value
         if value in (sx.Table, sx.Plan):
             for key, member in api_members(value).items():

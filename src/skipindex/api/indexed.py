@@ -88,7 +88,8 @@ class IndexedTable(ReadableTable):
             UnknownIndexError: there is no such kind.
             AdviceError: there is nothing to choose by, or indexes were named as well.
             BuildError: a column cannot be associated: its key is there twice, or the
-                joined table has more than 10,000,000 rows; or ``memory`` is none.
+                joined table has more than 10,000,000 rows.  Or ``memory`` is no amount
+                of memory.
 
         >>> report = table.build_indexes({"price": "bit_sliced"}, workers=1)
         >>> report.table.plan("price BETWEEN 2 AND 3").count()

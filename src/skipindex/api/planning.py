@@ -159,10 +159,9 @@ def plan_by_segment(
         EngineError: Spark is not installed.
 
     >>> from skipindex.api import plan_by_segment
-    >>> plan_by_segment("price < 4", table=path)
-    Traceback (most recent call last):
-    ...
-    skipindex.errors.TableError: ... cannot be opened from its log, ...
+    >>> declared = table.declare_exclusive()
+    >>> list(plan_by_segment("price < 4", table=path))
+    ['part-0.parquet']
     """
     runner: Runner = LocalRunner(workers)
     if spark is not None:

@@ -165,6 +165,11 @@ def run_statement(
     Raises:
         PredicateError: it is neither; the message says where.
         SkipIndexError: what ``Table.optimize`` and ``Table.vacuum`` raise.
+
+    >>> from skipindex.api import run_statement
+    >>> report = run_statement(f"VACUUM '{path}' RETAIN 48 HOURS", spark=spark)
+    >>> report.published
+    0
     """
     with needs_spark():
         from skipindex.spark import run_sql  # noqa: PLC0415

@@ -260,6 +260,9 @@ def set_cache_bytes(n_bytes: int) -> None:
 
     Raises:
         PlanError: this is no number of bytes.
+
+    >>> from skipindex.api import set_cache_bytes
+    >>> set_cache_bytes(256 << 20)
     """
     DEFAULT_SESSION.packs.resize(_checked_limit(n_bytes, "set_cache_bytes"))
 

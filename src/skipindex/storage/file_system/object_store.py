@@ -331,7 +331,14 @@ def _is_mark(path: str, parents: set[str]) -> bool:
 
 
 class CommitLock(Protocol):
-    """Mutual exclusion of all writers of a table, on all machines."""
+    """Mutual exclusion of all writers of a table, on all machines.
+
+    >>> from contextlib import nullcontext
+    >>> class OneWriter:
+    ...     "For a table that one process alone writes to."
+    ...     def held(self, name):
+    ...         return nullcontext()
+    """
 
     def held(self, name: str, /) -> AbstractContextManager[object]:
         """A block in which no other writer is in a block of the same name.
@@ -359,6 +366,7 @@ def set_commit_lock(lock: CommitLock | None) -> None:
         lock: has a method ``held``, as ``CommitLock`` tells; None takes it back.
 
     >>> from contextlib import nullcontext
+    >>> from skipindex.api import set_commit_lock
     >>> class OneWriter:
     ...     "For a table that one process alone writes to."
     ...     def held(self, name):
