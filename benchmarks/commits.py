@@ -219,21 +219,28 @@ def measure_tables(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
     cold = _cpu() - began
     per_append = (sizes[-1] - whole) / n_appends
     return [
-        Measure(what="first appends, CPU each", figure=1e3 * firsts, unit="ms"),
-        Measure(
-            what="last appends, CPU each",
-            figure=1e3 * lasts,
-            unit="ms",
-            limit=2e3 * firsts,
-            note="twice the first",
-        ),
-        Measure(what="dearest append, CPU", figure=1e3 * max(seconds), unit="ms"),
+        *_growth(firsts, lasts, max(seconds)),
         Measure(what="log before, bytes", figure=whole / 1e6, unit="MB"),
         Measure(what="an append, bytes", figure=per_append / 1e3, unit="kB"),
         Measure(what="newest commit, bytes", figure=newest / 1e3, unit="kB"),
         Measure(what="most segments", figure=max(n_segments)),
         Measure(what="open, CPU", figure=1e3 * cold, unit="ms"),
         Measure(what="plans that were wrong", figure=wrong, limit=0),
+    ]
+
+
+def _growth(first: float, last: float, most: float) -> list[Measure]:
+    """What the first and the last appends took, and the dearest; given in seconds."""
+    return [
+        Measure(what="first appends, CPU each", figure=1e3 * first, unit="ms"),
+        Measure(
+            what="last appends, CPU each",
+            figure=1e3 * last,
+            unit="ms",
+            limit=2e3 * first,
+            note="twice the first",
+        ),
+        Measure(what="dearest append, CPU", figure=1e3 * most, unit="ms"),
     ]
 
 
@@ -285,15 +292,7 @@ def measure(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
     )
     return [
         Measure(what="first build, CPU", figure=first_build, unit="s"),
-        Measure(what="first appends, CPU each", figure=1e3 * first, unit="ms"),
-        Measure(
-            what="last appends, CPU each",
-            figure=1e3 * last,
-            unit="ms",
-            limit=2e3 * first,
-            note="twice the first",
-        ),
-        Measure(what="dearest append, CPU", figure=1e3 * max(seconds), unit="ms"),
+        *_growth(first, last, max(seconds)),
         Measure(what="cheapest append, CPU", figure=1e3 * min(seconds), unit="ms"),
         Measure(what="first build, bytes", figure=whole / 1e6, unit="MB"),
         Measure(what="first appends, bytes each", figure=first_bytes / 1e3, unit="kB"),

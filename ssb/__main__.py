@@ -28,7 +28,7 @@ from ssb.progress import Steps, progress_lines
 from ssb.queries import LOOKUPS, QUERIES
 from ssb.report.text import BuildCost, gain_of, table_of, verdict_of
 from ssb.run import Outcome, run_layout
-from ssb.session import heap_of, local_session
+from ssb.session import scaled_session
 from ssb.star_form.report import star_table_of, star_verdict_of
 from ssb.star_form.run import StarOutcome, fact_layouts, run_star
 
@@ -118,9 +118,7 @@ def run_generate(parsed: argparse.Namespace) -> int:
     generate(
         parsed.out,
         **request,
-        spark=local_session(
-            "ssb generate", memory=parsed.memory or heap_of(parsed.scale)
-        ),
+        spark=scaled_session("ssb generate", scale=parsed.scale, memory=parsed.memory),
         log=log,
     )
     return 0
@@ -134,12 +132,7 @@ def run_benchmark(parsed: argparse.Namespace) -> int:
         )
     Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
     log = progress_lines()
-    # One clock for both sides: the plan and the session that reads it.
-    spark = local_session(
-        "ssb run",
-        memory=parsed.memory or heap_of(parsed.scale),
-        conf={"spark.sql.session.timeZone": "UTC"},
-    )
+    spark = scaled_session("ssb run", scale=parsed.scale, memory=parsed.memory)
     steps = Steps()
     with steps.step("generate"):
         dataset = find_or_generate(

@@ -88,12 +88,21 @@ def local_session(
     return builder.getOrCreate()
 
 
-def heap_of(scale: float) -> str:
-    """The heap that fits a scale.
+def scaled_session(app: str, *, scale: float, memory: str | None) -> SparkSession:
+    """A session with one clock for plans and for what reads them, and a heap that fits.
 
     Above scale 1 the dimensions, which joins hold in memory, are large themselves.
+
+    Args:
+        app: name of the application.
+        scale: of the data.
+        memory: the heap; None is 4 GB, and above scale 1 8 GB.
     """
-    return "4g" if scale <= 1 else "8g"
+    return local_session(
+        app,
+        memory=memory or ("4g" if scale <= 1 else "8g"),
+        conf={"spark.sql.session.timeZone": "UTC"},
+    )
 
 
 def require_java() -> Path:

@@ -21,7 +21,7 @@ from ssb.grid.records import CellRecord, Records, layout_key
 from ssb.grid.setting import Setting, write_run
 from ssb.grid.studies import run_studies, study_steps
 from ssb.progress import progress_lines
-from ssb.session import heap_of, local_session
+from ssb.session import scaled_session
 from ssb.workloads.workload import workload
 
 LOOKUPS: Final = 28
@@ -112,11 +112,7 @@ def run_command(parsed: argparse.Namespace) -> int:
         )
     Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
     log = progress_lines()
-    spark = local_session(
-        "ssb grid",
-        memory=parsed.memory or heap_of(parsed.scale),
-        conf={"spark.sql.session.timeZone": "UTC"},
-    )
+    spark = scaled_session("ssb grid", scale=parsed.scale, memory=parsed.memory)
     dataset = find_or_generate(
         parsed.out,
         scale=parsed.scale,

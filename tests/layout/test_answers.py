@@ -18,8 +18,8 @@ from skipindex.errors import LayoutError
 from skipindex.layout import AnswerLayout, Answers, CurveLayout, Workload, choose_layout
 from skipindex.layout.workload.answers import MAX_CONDITIONS, MAX_TOLD, choose_answers
 from skipindex.layout.workload.workload import BoundWorkload
+from tests.layout.facts import N_ROWS, facts, files_of
 
-N_ROWS = 12_000
 N_FILES = 40
 QUERIES = [
     "region = 'ASIA' AND year BETWEEN 1993 AND 1994 AND price < 300",
@@ -35,23 +35,6 @@ OTHERS = [
 ]
 
 
-def facts(n_rows: int = N_ROWS, *, seed: int = 1) -> pa.Table:
-    """Columns that are independent but for the region of a city; some NULLs."""
-    rng = np.random.default_rng(seed)
-    city = rng.integers(0, 50, n_rows)
-    regions = np.array(["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"])
-    return pa.table(
-        {
-            "city": [f"c{i:02}" for i in city],
-            "region": regions[city % 5],
-            "year": pa.array(
-                rng.integers(1992, 1999, n_rows), mask=rng.random(n_rows) < 0.02
-            ),
-            "price": rng.integers(0, 1000, n_rows).astype(float),
-        }
-    )
-
-
 def bound(rows: pa.Table, queries: list[str], **given: Any) -> BoundWorkload:
     return Workload(queries, **given).bind(rows.schema)
 
@@ -63,10 +46,6 @@ def fitted(rows: pa.Table, queries: list[str] = QUERIES) -> AnswerLayout:
     assert isinstance(choice.layout, AnswerLayout)
     assert choice.method == "answers"
     return choice.layout
-
-
-def files_of(layout: AnswerLayout | CurveLayout, rows: pa.Table) -> np.ndarray:
-    return layout.assign([rows[name] for name in layout.columns]).files
 
 
 def matches(rows: pa.Table, where: str) -> np.ndarray:

@@ -26,37 +26,14 @@ from skipindex.layout import (
 )
 from skipindex.layout.workload.grow import LEAST_FILL, MOST_FILL
 from skipindex.layout.workload.what_if import Boxes, WhatIf
+from tests.layout.facts import N_ROWS, facts, files_of
 
-N_ROWS = 12_000
 QUERIES = [
     "region = 'ASIA' AND year BETWEEN 1993 AND 1994",
     "region = 'EUROPE' AND price < 100",
     "year = 1997 AND price >= 900",
     "(city = 'c07' OR city = 'c31') AND year <= 1995",
 ]
-
-
-def facts(n_rows: int = N_ROWS, *, seed: int = 1) -> pa.Table:
-    """Columns that are independent but for the region of a city; some NULLs."""
-    rng = np.random.default_rng(seed)
-    city = rng.integers(0, 50, n_rows)
-    regions = np.array(["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"])
-    price = rng.integers(0, 1000, n_rows).astype(float)
-    return pa.table(
-        {
-            "city": [f"c{i:02}" for i in city],
-            "region": regions[city % 5],
-            "year": pa.array(
-                rng.integers(1992, 1999, n_rows), mask=rng.random(n_rows) < 0.02
-            ),
-            "price": price,
-            "other": rng.integers(0, 1000, n_rows),
-        }
-    )
-
-
-def files_of(layout: QueryTree | CurveLayout, rows: pa.Table) -> np.ndarray:
-    return layout.assign([rows[name] for name in layout.columns]).files
 
 
 def write(rows: pa.Table, files: np.ndarray, folder: Path) -> sx.Table:
