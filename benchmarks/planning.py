@@ -27,7 +27,7 @@ from benchmarks._manifests import manifest_of
 from benchmarks._report import Measure, best_seconds, show
 from skipindex.api import set_cache_bytes
 from skipindex.planner.stages import pool as pool_module
-from skipindex.planner.stages.pack_cache import CACHE_BYTES
+from skipindex.planner.stages.pack_cache import MIN_CACHE_BYTES
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.log import Snapshot
 from skipindex.table import Observed
@@ -165,7 +165,7 @@ def rows(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
                     f"{read.cached_bytes / n_files:,.0f} in memory"
                 ),
             )
-    set_cache_bytes(CACHE_BYTES)
+    set_cache_bytes(MIN_CACHE_BYTES)
     rng = np.random.default_rng(1)
     dense = BitMap(np.flatnonzero(rng.random(ROWS) < 0.5).tolist()).serialize()
 

@@ -7,7 +7,9 @@ import json
 import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from crc32c import crc32c
 from hypothesis import given
@@ -187,6 +189,32 @@ def test_the_slot_of_another_data_file_is_refused() -> None:
     for n_rows, footer_crc in ((100, 7_001), (101, 7_000), (101, 7_001)):
         with pytest.raises(CorruptIndexError, match="another data file"):
             blob.check_identity(0, n_rows=n_rows, footer_crc=footer_crc)
+
+
+SLOTS = st.integers(-3, 6) | st.sampled_from([-(1 << 31), (1 << 31) - 1])
+
+
+@given(
+    st.lists(st.tuples(SLOTS, st.integers(99, 105), st.integers(6_999, 7_005))),
+    st.sampled_from([np.int32, np.int64]),
+)
+def test_many_slots_are_judged_as_one_by_one(
+    asked: list[tuple[int, int, int]], slot_type: type[np.signedinteger[Any]]
+) -> None:
+    payloads: Payloads = [[b"a"], [], [b"c", b"d"], [b"e"]]
+    blob = Blob(Bytes(pack_of(payloads)[0]), pack_of(payloads)[1])
+    slots = np.array([slot for slot, _, _ in asked], slot_type)
+    n_rows = np.array([n for _, n, _ in asked], np.int64)
+    footers = np.array([crc for _, _, crc in asked], np.uint32)
+    inside = [0 <= slot < len(payloads) for slot, _, _ in asked]
+    assert blob.fits(slots, n_rows, footers).tolist() == [
+        there and (n, crc) == (100 + slot, 7_000 + slot)
+        for there, (slot, n, crc) in zip(inside, asked, strict=True)
+    ]
+    assert blob.has_payload(slots).tolist() == [
+        not there or bool(payloads[slot])
+        for there, (slot, _, _) in zip(inside, asked, strict=True)
+    ]
 
 
 def test_a_newer_container_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -179,13 +180,32 @@ def test_the_environment_sets_the_limit(
 ) -> None:
     monkeypatch.setenv("SKIPINDEX_CACHE_BYTES", "1234")
     assert PackCache().parts.limit == 1234
-    monkeypatch.delenv("SKIPINDEX_CACHE_BYTES")
-    assert PackCache().parts.limit == 256 << 20
     for text in ("much", "-5", "1e6", ""):
         monkeypatch.setenv("SKIPINDEX_CACHE_BYTES", text)
         monkeypatch.setattr(DEFAULT_SESSION.packs, "_parts", None)
         with pytest.raises(sx.PlanError, match="SKIPINDEX_CACHE_BYTES"):
             table.plan(CONDITION)
+
+
+@pytest.mark.parametrize(
+    ("memory", "limit"),
+    [(1 << 30, 256 << 20), (8 << 30, 512 << 20), (1 << 40, 1 << 30)],
+)
+def test_the_machine_sets_the_limit(
+    monkeypatch: pytest.MonkeyPatch, memory: int, limit: int
+) -> None:
+    monkeypatch.delenv("SKIPINDEX_CACHE_BYTES", raising=False)
+    known = {"SC_PHYS_PAGES": memory >> 12, "SC_PAGE_SIZE": 1 << 12}
+    monkeypatch.setattr(os, "sysconf", known.__getitem__)
+    assert PackCache().parts.limit == limit
+
+
+def test_a_machine_that_does_not_tell_its_memory_has_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SKIPINDEX_CACHE_BYTES", raising=False)
+    monkeypatch.delattr(os, "sysconf")
+    assert PackCache().parts.limit == 256 << 20
 
 
 def test_what_is_kept_is_what_was_written(table: sx.Table) -> None:

@@ -167,12 +167,7 @@ class EntryParts:
     def one(self, parts: Parts, code: int) -> tuple[Entries, int]:
         """The entries that have that of ``code``, and its place; perhaps cached."""
         i = self._part_of(code)
-        begin, end = self._codes_of(i)
-
-        def decode(raw: memoryview) -> Entries:
-            return read_entries(raw, end - begin, self.width)
-
-        return parts.decoded(self.at + i, decode), code - begin
+        return self._cached(parts, i), code - self.firsts[i]
 
     def among(
         self, parts: Parts, intervals: Sequence[tuple[int, int]]
@@ -185,20 +180,32 @@ class EntryParts:
         for start, stop in intervals:
             first, last = self._part_of(start), self._part_of(stop - 1)
             new = first + (first in read)
-            raw = parts.read(self.at + new, self.at + last + 1) if new <= last else []
-            for i, part in enumerate(raw, new):
-                begin, end = self._codes_of(i)
-                read[i] = read_entries(part, end - begin, self.width)
+            if new == last:
+                read[new] = self._cached(parts, new)
+            elif new < last:
+                raw = parts.read(self.at + new, self.at + last + 1)
+                for i, part in enumerate(raw, new):
+                    read[i] = read_entries(part, self._size_of(i), self.width)
             for i in range(first, last + 1):
-                begin, end = self._codes_of(i)
+                begin = self.firsts[i]
+                end = begin + self._size_of(i)
                 yield read[i], max(start, begin) - begin, min(stop, end) - begin
+
+    def _cached(self, parts: Parts, i: int) -> Entries:
+        """The entries of part ``i``, perhaps cached."""
+
+        def decode(raw: memoryview) -> Entries:
+            return read_entries(raw, self._size_of(i), self.width)
+
+        return parts.decoded(self.at + i, decode)
 
     def _part_of(self, code: int) -> int:
         return bisect_right(self.firsts, code) - 1
 
-    def _codes_of(self, i: int) -> tuple[int, int]:
+    def _size_of(self, i: int) -> int:
+        """How many codes part ``i`` has."""
         end = self.firsts[i + 1] if i + 1 < len(self.firsts) else self.n_codes
-        return self.firsts[i], end
+        return end - self.firsts[i]
 
 
 def _without_gaps(frame: memoryview, width: int) -> memoryview:

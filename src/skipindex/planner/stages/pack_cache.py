@@ -36,8 +36,10 @@ MAX_INDEXES: Final = 8192
 MAX_PACK_INDEXES: Final = 4096
 """As large as an opened index, and a few bytes a file."""
 
-CACHE_BYTES: Final = 256 << 20
-"""Of verified parts in memory, by default."""
+MIN_CACHE_BYTES: Final = 256 << 20
+MAX_CACHE_BYTES: Final = 1 << 30
+CACHE_SHARE: Final = 16
+"""Of verified parts, by default: one byte in so many of this machine's memory."""
 CACHE_VARIABLE: Final = "SKIPINDEX_CACHE_BYTES"
 
 
@@ -206,7 +208,8 @@ class CacheSession:
 
     Args:
         cache_bytes: the most index bytes that are held; 0 holds none.  None is the
-            environment variable ``SKIPINDEX_CACHE_BYTES``, or 256 MiB.
+            environment variable ``SKIPINDEX_CACHE_BYTES``, or a sixteenth of the
+            memory of this machine, from 256 MiB to 1 GiB.
 
     Attributes:
         packs: the packs, indexes and parts that are held.
@@ -251,9 +254,10 @@ DEFAULT_SESSION: Final = CacheSession()
 def set_cache_bytes(n_bytes: int) -> None:
     """Hold at most so many verified index bytes in memory, for all later plans.
 
-    Later plans then read less, or nothing; no answer changes.  It is 256 MiB, or what
-    the environment variable ``SKIPINDEX_CACHE_BYTES`` says, until this is called.
-    Plans with a ``session`` of their own are not affected.
+    Later plans then read less, or nothing; no answer changes.  Until this is called, it
+    is what the environment variable ``SKIPINDEX_CACHE_BYTES`` says, or a sixteenth of
+    the memory of this machine, from 256 MiB to 1 GiB.  Plans with a ``session`` of
+    their own are not affected.
 
     Args:
         n_bytes: the most bytes; 0 holds none.
@@ -283,7 +287,7 @@ def _checked_limit(n_bytes: int, source: str) -> int:
 def _limit_of_environment() -> int:
     text = os.environ.get(CACHE_VARIABLE)
     if text is None:
-        return CACHE_BYTES
+        return _limit_of_machine()
     try:
         return _checked_limit(int(text), CACHE_VARIABLE)
     except ValueError:
@@ -291,3 +295,12 @@ def _limit_of_environment() -> int:
             f"{CACHE_VARIABLE} is {text!r} (accepted: a whole number of bytes, 0 or "
             "more)"
         ) from None
+
+
+def _limit_of_machine() -> int:
+    """The default, which leaves most of the memory to others."""
+    try:
+        n_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on every system
+        return MIN_CACHE_BYTES
+    return min(max(n_bytes // CACHE_SHARE, MIN_CACHE_BYTES), MAX_CACHE_BYTES)

@@ -164,8 +164,12 @@ class Blob:
 
     def has_payload(self, slots: np.ndarray) -> np.ndarray:
         """For each slot, whether there is a payload of its own, or no such slot."""
-        found: np.ndarray = np.ones(len(slots), np.bool_)
-        inside = (slots >= 0) & (slots < len(self._has_parts))
+        inside = self._inside(slots)
+        found: np.ndarray
+        if inside.all():
+            found = self._has_parts[slots]
+            return found
+        found = np.ones(len(slots), np.bool_)
         found[inside] = self._has_parts[slots[inside]]
         return found
 
@@ -173,11 +177,19 @@ class Blob:
         self, slots: np.ndarray, n_rows: np.ndarray, footer_crcs: np.ndarray
     ) -> np.ndarray:
         """For each slot, whether it is of the data file with these marks."""
-        inside = (slots >= 0) & (slots < len(self.n_rows))
-        found: np.ndarray = inside.copy()
-        at = slots[inside]
-        same_rows = self.n_rows[at] == (n_rows[inside] & MAX_U32)
-        found[inside] = same_rows & (self.identity[at] == footer_crcs[inside])
+        inside = self._inside(slots)
+        if inside.all():
+            found: np.ndarray = self.n_rows[slots] == (n_rows & MAX_U32)
+            found &= self.identity[slots] == footer_crcs
+            return found
+        found = inside.copy()
+        found[inside] = self.fits(slots[inside], n_rows[inside], footer_crcs[inside])
+        return found
+
+    def _inside(self, slots: np.ndarray) -> np.ndarray:
+        """For each number, whether there is such a slot."""
+        # A negative number is a great one without its sign.
+        found: np.ndarray = slots.view(f"u{slots.itemsize}") < len(self.n_rows)
         return found
 
     def check_identity(self, slot: int, *, n_rows: int, footer_crc: int) -> None:
@@ -223,7 +235,7 @@ class Blob:
         if cache is None or not cache.limit:
             return list(map(decode, self._fetch(at + start, at + stop)))
         key = (self, at, form)
-        cached = cast(list[P | None], cache.get(key, start, stop))
+        cached = cast("list[P | None]", cache.get(key, start, stop))
         found = [part for part in cached if part is not None]
         if len(found) == stop - start:
             count.cached_bytes += n_bytes
