@@ -95,8 +95,11 @@ class Parts(Protocol):
     def read(self, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1`` in at most one contiguous read."""
 
+    def bitmap(self, i: int) -> FrozenBitMap:
+        """Part ``i`` as a bitmap, which is shared and immutable."""
+
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
-        """The same as bitmaps, which are shared and immutable."""
+        """The parts of ``read`` as bitmaps, which are shared and immutable."""
 
     def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
         """What ``decode`` makes of part ``i``, perhaps from a cache.
@@ -126,6 +129,10 @@ class MemoryParts:
         self.count.parts += len(found)
         self.count.n_bytes += sum(map(len, found))
         return found
+
+    def bitmap(self, i: int) -> FrozenBitMap:
+        """Part ``i`` as a bitmap."""
+        return bitmap_of(self[i])
 
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
         """Parts ``start .. stop - 1`` as bitmaps."""

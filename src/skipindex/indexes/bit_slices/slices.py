@@ -184,7 +184,7 @@ class Slices:
         """Slice ``i``."""
         bitmap = self._bitmaps.get(i)
         if bitmap is None:
-            (bitmap,) = self.parts.bitmaps(self.first + i, self.first + i + 1)
+            bitmap = self.parts.bitmap(self.first + i)
             self.parts.count.bitmaps += 1
             self._bitmaps[i] = bitmap
         return bitmap

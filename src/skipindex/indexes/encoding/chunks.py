@@ -40,6 +40,22 @@ _BLOCK: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
+class IntChunk:
+    """The integers of a chunk.
+
+    Args:
+        above_first: how far every integer but the first is above the first.
+    """
+
+    above_first: Words
+
+    @property
+    def n_bytes(self) -> int:
+        """What they take in memory."""
+        return self.above_first.nbytes
+
+
+@dataclass(frozen=True, slots=True)
 class Texts:
     """Byte strings that lie one after another; as a sequence fit for bisection.
 
@@ -52,6 +68,12 @@ class Texts:
     data: memoryview
     n: int
     ends: Sequence[int] | Ints | int
+
+    @property
+    def n_bytes(self) -> int:
+        """About what they take in memory."""
+        n_ends = 0 if isinstance(self.ends, int) else len(self.ends)
+        return len(self.data) + 8 * n_ends
 
     def __len__(self) -> int:
         return self.n
@@ -80,14 +102,14 @@ def pack_ints(distinct: Ints) -> Iterator[bytes]:
         yield _packed(compressor, chunk[1:] - chunk[:-1], b"")
 
 
-def unpack_ints(raw: memoryview, n: int) -> Words:
-    """How far every integer of a chunk but the first is above the first."""
+def unpack_ints(raw: memoryview, n: int) -> IntChunk:
+    """The ``n`` integers of a chunk."""
     gaps, rest = _unpacked(raw, n - 1)
     if len(rest):
         raise CorruptIndexError(f"a dictionary chunk has {len(rest)} bytes too many")
     if isinstance(gaps, int):
-        return np.arange(1, n, dtype=np.uint64) * np.uint64(gaps)
-    return np.cumsum(gaps, dtype=np.uint64)
+        return IntChunk(np.arange(1, n, dtype=np.uint64) * np.uint64(gaps))
+    return IntChunk(np.cumsum(gaps, dtype=np.uint64))
 
 
 def pack_texts(distinct: pa.LargeBinaryArray, ends: Iterable[int]) -> Iterator[bytes]:

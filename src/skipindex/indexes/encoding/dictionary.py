@@ -23,8 +23,8 @@ import operator
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -41,14 +41,10 @@ from skipindex.indexes.encoding.chunks import (
 from skipindex.indexes.encoding.header import BYTES, VALUE_MODE, Cursor, Head, ascend
 from skipindex.storage.parts import Parts
 
-T = TypeVar("T")
-
 _Place: TypeAlias = tuple[int, Sequence[int] | Texts, int, Value]
 """Where a value is or would be: a code, a chunk from there on, a place in it, and what
 is at the place if the value has a code."""
 
-_CACHED_CHUNKS: Final = 2
-"""Chunks that a dictionary caches unpacked: a range has two ends."""
 _BULK_LOOKUP_FROM: Final = 16
 """From this number of values on, they are looked up chunk by chunk."""
 
@@ -159,16 +155,11 @@ class _IntDictionary(_Book):
     parts: Parts
     greatest: int
     firsts: Sequence[int]
-    cache: dict[int, Words] = field(default_factory=dict, init=False)
 
     def _above_first(self, i: int) -> Words:
         """How far the values of chunk ``i`` but the first are above the first."""
-        chunk = self.cache.get(i)
-        if chunk is None:
-            n = min(INTS_PER_CHUNK, self.n_codes - i * INTS_PER_CHUNK)
-            chunk = unpack_ints(self.parts[1 + i], n)
-            _store(self.cache, i, chunk)
-        return chunk
+        n = min(INTS_PER_CHUNK, self.n_codes - i * INTS_PER_CHUNK)
+        return self.parts.decoded(1 + i, lambda raw: unpack_ints(raw, n)).above_first
 
     def _place(self, value: Value) -> _Place:
         assert isinstance(value, int)
@@ -219,18 +210,13 @@ class _TextDictionary(_Book):
     keys: Texts
     lower: bytes
     upper: bytes
-    cache: dict[int, Texts] = field(default_factory=dict, init=False)
 
     def _begin(self, i: int) -> int:
         return self.ends[i - 1] if i else 0
 
     def _chunk(self, i: int) -> Texts:
-        chunk = self.cache.get(i)
-        if chunk is None:
-            n = self.ends[i] - self._begin(i)
-            chunk = unpack_texts(self.parts[1 + i], n)
-            _store(self.cache, i, chunk)
-        return chunk
+        n = self.ends[i] - self._begin(i)
+        return self.parts.decoded(1 + i, lambda raw: unpack_texts(raw, n))
 
     def _place(self, value: Value) -> _Place:
         assert isinstance(value, bytes)
@@ -264,13 +250,6 @@ class _TextDictionary(_Book):
         counts = np.diff(self.ends, prepend=0).tolist()
         chunks = map(unpack_texts, raw, counts)
         return pa.concat_arrays([chunk.to_arrow() for chunk in chunks])
-
-
-def _store(cache: dict[int, T], i: int, chunk: T) -> None:
-    """Cache a chunk and evict the oldest ones; threads may share the cache."""
-    for old in list(cache)[: len(cache) + 1 - _CACHED_CHUNKS]:
-        cache.pop(old, None)
-    cache[i] = chunk
 
 
 def _open_texts(head: Head, cursor: Cursor, parts: Parts) -> _TextDictionary:

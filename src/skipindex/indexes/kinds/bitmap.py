@@ -97,7 +97,7 @@ class BitmapIndex(PositionalIndex):
         """The existence bitmap."""
         last = len(self.parts) - 1
         self.parts.count.bitmaps += 1
-        return thawed(self.parts.bitmaps(last, last + 1)[0])
+        return thawed(self.parts.bitmap(last))
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
         """Exactly the rows with a code of the intervals."""

@@ -288,8 +288,12 @@ class _Tail:
         """Parts ``start .. stop - 1``."""
         return self._parts.read(self._start + start, self._start + stop)
 
+    def bitmap(self, i: int) -> FrozenBitMap:
+        """Part ``i`` as a bitmap."""
+        return self._parts.bitmap(self._start + i)
+
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
-        """The same as bitmaps."""
+        """Parts ``start .. stop - 1`` as bitmaps."""
         return self._parts.bitmaps(self._start + start, self._start + stop)
 
     def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:

@@ -212,9 +212,8 @@ class RangeBitmapIndex(PositionalIndex):
     def _at(self, number: int) -> FrozenBitMap:
         """The bitmap of that number, of which the first is 1."""
         # Bitmap 1 is the part after the header and the dictionary.
-        part = self.head.n_chunks + number
         self.parts.count.bitmaps += 1
-        return self.parts.bitmaps(part, part + 1)[0]
+        return self.parts.bitmap(self.head.n_chunks + number)
 
 
 INDEX_TYPE: Final = PositionalKind(

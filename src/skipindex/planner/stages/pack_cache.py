@@ -1,10 +1,9 @@
 """What planning holds in memory from one plan to the next, and who owns it.
 
 Packs are immutable and named by their content, so what was read of one stays true.  A
-``CacheSession`` holds the directories of their blobs, opened indexes (a header and at
-most two chunks of a dictionary each), and the parts that were read and verified, up to
-its size in bytes.  The least recently used packs and payloads are evicted, and the
-indexes that were opened first.
+``CacheSession`` holds the directories of their blobs, opened indexes (a header each),
+and the parts that were read and verified, up to its size in bytes.  The least recently
+used packs and payloads are evicted, and the indexes that were opened first.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ MAX_PACKS: Final = 2048
 """Each is the directories of its blobs, and no open file.
 
 A plan over more of them reads directories again the next time."""
-MAX_INDEXES: Final = 8192
-"""A few hundred bytes each; with a dictionary up to 32 KB more."""
+MAX_INDEXES: Final = 65536
+"""About a kilobyte each.  A plan over 1,000 files asks some thousands."""
 
 MAX_PACK_INDEXES: Final = 4096
 """As large as an opened index, and a few bytes a file."""

@@ -78,6 +78,15 @@ class PartCache:
             self._payloads.move_to_end(payload)
             return found.parts[start:stop]
 
+    def get_one(self, payload: PayloadKey, i: int) -> Part | None:
+        """Part ``i``; None if it is not cached."""
+        with self._lock:
+            found = self._payloads.get(payload)
+            if found is None:
+                return None
+            self._payloads.move_to_end(payload)
+            return found.parts[i]
+
     def put(
         self,
         payload: PayloadKey,

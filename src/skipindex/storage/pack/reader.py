@@ -204,6 +204,21 @@ class Blob:
         if cache is not None:
             cache.invalidate(self)
 
+    def get_one(
+        self, form: type, payload: BlobParts, i: int, decode: Callable[[memoryview], P]
+    ) -> P:
+        """As ``get``, one part: most reads are of one that is in the cache."""
+        cache = self._cache
+        if cache is not None and 0 <= i < payload.n_parts:
+            part = cast("P | None", cache.get_one((self, payload.first, form), i))
+            if part is not None:
+                count, n_bytes = payload.count, self._length[payload.first + i]
+                count.parts += 1
+                count.n_bytes += n_bytes
+                count.cached_bytes += n_bytes
+                return part
+        return self.get(form, payload, i, i + 1, decode)[0]
+
     def get(
         self,
         form: type,
@@ -319,11 +334,15 @@ class BlobParts:
         return self.n_parts
 
     def __getitem__(self, i: int) -> memoryview:
-        return self.read(i, i + 1)[0]
+        return self.blob.get_one(memoryview, self, i, _as_it_is)
 
     def read(self, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1`` in at most one contiguous read."""
         return self.blob.get(memoryview, self, start, stop, _as_it_is)
+
+    def bitmap(self, i: int) -> FrozenBitMap:
+        """Part ``i`` as a bitmap."""
+        return self.blob.get_one(FrozenBitMap, self, i, bitmap_of)
 
     def bitmaps(self, start: int, stop: int) -> list[FrozenBitMap]:
         """Parts ``start .. stop - 1`` as bitmaps, in at most one contiguous read."""
@@ -331,7 +350,7 @@ class BlobParts:
 
     def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
         """What ``decode`` makes of part ``i``, perhaps from the cache."""
-        return self.blob.get(Decoded, self, i, i + 1, decode)[0]
+        return self.blob.get_one(Decoded, self, i, decode)
 
 
 def _as_it_is(raw: memoryview) -> memoryview:
