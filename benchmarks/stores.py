@@ -1,18 +1,20 @@
 """What a plan asks of an object store: ``python -m benchmarks.stores [--files N]``.
 
-A table of small files lies on moto's S3 server of this machine, behind a proxy that
-delays every request.  For each condition the table is opened and planned with nothing
-in memory: by a listing, and from the log.  Printed are the answers that were waited
-for, one after another, the requests, the bytes and the time.
+A table of small files lies on localbucket's S3 server of this machine, behind a proxy
+that delays every request.  For each condition the table is opened and planned with
+nothing in memory: by a listing, and from the log.  Printed are the answers that were
+waited for, one after another, the requests, the bytes and the time.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -20,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import skipindex as sx
-from benchmarks.moto_server import moto_server
+from benchmarks.moto_server import folder_server
 from benchmarks.proxy import Request, proxy, round_trips
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage.file_system.location import location_of
@@ -85,8 +87,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = [
         ["", "condition", "kept", "waits", "requests", "later pages", "bytes", "ms"]
     ]
-    with moto_server() as server, proxy(server.port, args.delay) as slow:
-        uri = f"s3://{server.new_bucket()}/t"
+    with (
+        tempfile.TemporaryDirectory() as work,
+        folder_server(Path(work)) as server,
+        proxy(server.port, args.delay) as slow,
+    ):
+        Path(work, "bucket", "t").mkdir(parents=True)
+        uri = "s3://bucket/t"
         values = fill(uri, server.options, args.files)
         options = {**server.options, "endpoint": slow.endpoint}
         for (what, text), trust in product(CONDITIONS, TRUSTS):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import skipindex as sx
 from benchmarks.moto_server import S3
 from benchmarks.proxy import Proxy, Request, proxy, round_trips
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.storage.file_system import store_input
 from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.pack import reader
 
 DELAY = 0.25
 """Seconds: much longer than it takes to begin requests that do not wait for another."""
@@ -62,6 +67,27 @@ def test_a_plan_waits_for_few_answers(
     is_match: Callable[[dict[str, Any]], bool],
     most: int,
 ) -> None:
+    check_waits(place, slow, condition, is_match, most)
+
+
+def test_directories_that_are_larger_than_guessed_come_together(
+    place: Location, slow: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a pack of thousands of files they are."""
+    monkeypatch.setattr(reader, "_GUESS", 64)
+    monkeypatch.setattr(reader, "_BEGIN", 64)
+    condition = "x = 37 AND y = 46 AND z <> '5'"
+    check_waits(place, slow, condition, lambda row: (row["x"], row["y"]) == (37, 46), 8)
+
+
+def check_waits(
+    place: Location,
+    slow: Proxy,
+    condition: str,
+    is_match: Callable[[dict[str, Any]], bool],
+    most: int,
+) -> None:
+    """Plan with nothing in memory, and see the files and the waits."""
     slow.taken()
     with CacheSession() as session:
         table = sx.open_table(place)
@@ -95,6 +121,24 @@ def test_the_log_is_enough_and_nothing_else_is_listed(
     assert found.paths == listed.plan("x = 37 AND y = 46").paths
     assert table.listing[1].tag == listed.listing[1].tag is not None
     assert table.freshness == [""] * len(listed)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1 << 22), st.integers(1, 1 << 17)), min_size=1)
+)
+def test_ranges_that_come_by_one_request_are_dealt_to_one_call(
+    ranges: list[tuple[int, int]],
+) -> None:
+    ranges.sort()
+    calls = list(store_input._dealt(ranges))
+    assert [one for call in calls for one in call] == ranges
+    ends = [max(start + length for start, length in call) for call in calls]
+    for end, call in zip(ends, calls[1:], strict=False):
+        assert call[0][0] - end > 1 << 16
+    for call in calls:
+        reach = itertools.accumulate((s + n for s, n in call), max)
+        gaps = [s - end for end, (s, _) in zip(reach, call[1:], strict=False)]
+        assert sum(gap > 1 << 16 for gap in gaps) < 8
 
 
 def test_waiting_is_counted_by_what_is_under_way_at_once() -> None:

@@ -120,18 +120,15 @@ class IndexReader(IndexOpener):
             return
         uses = [use for column in columns for use in self._uses(column)]
         wanted = {(use.pack.name, use.entry.offset): use.entry for use in uses}
-        packs = [
-            (self._pack(key[0]), entry)
+        found = [
+            (pack, entry)
             for key, entry in wanted.items()
-            if key not in self._ahead
+            if key not in self._ahead and (pack := self._pack(key[0])) is not None
         ]
         self._ahead |= wanted.keys()
-        fetch_ahead(
-            one
-            for pack, entry in packs
-            if pack is not None
-            for one in pack.unopened(entry)
-        )
+        fetch_ahead(one for pack, entry in found for one in pack.unopened(entry))
+        # Of a pack of many files the directory is more than was guessed.
+        fetch_ahead(one for pack, entry in found for one in pack.directory(entry))
 
     def _uses(self, column: ColumnInfo) -> list[BlobUse]:
         return [*self.maps(column), *(source.use for source in self._of(column))]

@@ -21,7 +21,7 @@ from skipindex.indexes.interface import Index, PackIndex
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.file_system.store_input import Range
+from skipindex.storage.file_system.store_input import Range, held
 from skipindex.storage.pack import Blob, BlobEntry
 from skipindex.storage.pack.part_cache import PartCache
 
@@ -54,6 +54,14 @@ class PackReader:
         """What is read to open a blob; nothing if it is open."""
         if entry.offset not in self._blobs:
             yield from ((self._source, one) for one in Blob.opening_ranges(entry))
+
+    def directory(self, entry: BlobEntry) -> Iterator[tuple[ByteSource, Range]]:
+        """The directory of a blob whose end was read ahead, and does not have it."""
+        if entry.offset not in self._blobs:
+            end = held(self._source, Blob.opening_ranges(entry)[-1])
+            found = None if end is None else Blob.directory_range(entry, end)
+            if found is not None:
+                yield self._source, found
 
     def blob(self, entry: BlobEntry) -> Blob:
         """The blob of ``entry``.

@@ -8,7 +8,7 @@ import itertools
 import threading
 from bisect import bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -28,7 +28,9 @@ MAX_AHEAD: Final = 64 << 20
 _MAX_RANGE: Final = 4 << 20
 """Of a larger range only those bytes are read that are asked for."""
 _AT_ONCE: Final = 32
-"""Objects that are read at once."""
+"""Calls of obstore that are under way at once."""
+_REQUESTS: Final = 8
+"""Requests that a call makes; of more than ten, obstore lets some wait for others."""
 _OVERLAPS: Final = 4
 """So many ranges that begin before a place are looked at."""
 _NUMBERS: Final = itertools.count()
@@ -133,12 +135,39 @@ def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
     if not by_source:
         return
 
-    def fetch(one: tuple[StoreSource, list[Range]]) -> None:
-        with contextlib.suppress(OSError):
-            one[0].fetch_ahead(sorted(one[1]))
+    tasks = [
+        (source, some)
+        for source, ranges in by_source.items()
+        for some in _dealt(sorted(ranges))
+    ]
 
-    with ThreadPoolExecutor(min(len(by_source), _AT_ONCE)) as pool:
-        list(pool.map(fetch, by_source.items()))
+    def fetch(task: tuple[StoreSource, list[Range]]) -> None:
+        source, ranges = task
+        with contextlib.suppress(OSError):
+            source.fetch_ahead(ranges)
+
+    with ThreadPoolExecutor(min(len(tasks), _AT_ONCE)) as pool:
+        list(pool.map(fetch, tasks))
+
+
+def _dealt(ranges: Sequence[Range]) -> Iterator[list[Range]]:
+    """Sorted ranges by call; each makes a few requests, which no other call makes."""
+    some: list[Range] = []
+    n_requests, end = 0, 0
+    for start, length in ranges:
+        if not some or start - end > _NEAR:
+            if n_requests == _REQUESTS:
+                yield some
+                some, n_requests = [], 0
+            n_requests += 1
+        some.append((start, length))
+        end = max(end, start + length)
+    yield some
+
+
+def held(source: ByteSource, wanted: Range) -> memoryview | None:
+    """The bytes of a range that was read ahead; None if they are not held."""
+    return _AHEAD.find(source, *wanted) if isinstance(source, StoreSource) else None
 
 
 class _Ahead:

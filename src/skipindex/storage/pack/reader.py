@@ -120,8 +120,8 @@ class Blob:
         return shared
 
     @staticmethod
-    def opening_ranges(entry: BlobEntry) -> list[tuple[int, int]]:
-        """Where in a pack is what opens a blob, as offsets and lengths.
+    def opening_ranges(entry: BlobEntry) -> list[Range]:
+        """Where in a pack is what opens a blob; the last one has its end.
 
         What begins there too are the parts of all data files together.
         """
@@ -130,6 +130,22 @@ class Blob:
             return [(entry.offset, entry.length)]
         end = entry.offset + entry.length
         return [(entry.offset, n_begin), (end - n_end, n_end)]
+
+    @staticmethod
+    def directory_range(entry: BlobEntry, end: memoryview) -> Range | None:
+        """Where in a pack the directory of a blob is; None if ``end`` has it.
+
+        Args:
+            entry: where the blob lies.
+            end: the last bytes of the blob.
+        """
+        if len(end) < TAIL.size:
+            return None
+        start, length, _ = TAIL.unpack(end[-TAIL.size :])
+        is_there = start + length + TAIL.size == entry.length
+        if not is_there or length + TAIL.size <= len(end):
+            return None
+        return entry.offset + start, length
 
     def ranges_of(self, slots: Iterable[int]) -> Iterator[tuple[ByteSource, Range]]:
         """Where the payloads of some data files are."""
