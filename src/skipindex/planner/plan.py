@@ -164,7 +164,7 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """Why indexes were missing or not used, with the number of times.
+        """Why indexes were missing, not used or not asked, with the number of times.
 
         The rows of all files are counted first, as for ``row_counts``.
         """
@@ -172,8 +172,8 @@ class Plan:
         table, reader = self.table, self.evaluation.reader
         gaps = [f"{n} files: {reason}" for reason, n in table.index_gaps.items()]
         unused = [f"{n} times: {reason}" for reason, n in reader.notes.items()]
-        declared = self.evaluation.problems
-        return [*table.notes, *declared, *gaps, *unused]
+        found = self.evaluation
+        return [*table.notes, *found.problems, *gaps, *unused, *found.remarks]
 
     @property
     def tasks(self) -> Sequence[FileTask]:

@@ -3,7 +3,8 @@
 Stages run from the cheapest to the most expensive: the paths, then the statistics,
 which answer for all files at once, then filters, then bitmaps.  The last two are asked
 once a file and condition.  Where that takes longer than reading every file that is
-left, the stage is not run.
+left, the stage is not run.  Where each file of a sample holds many matches, bitmaps of
+the others are not asked: a file without any is too rare to pay for that.
 
 The figures are orders of magnitude of one core.  A wrong one costs time, never
 correctness.  The same holds for the order of the conditions: values are taken to be
@@ -37,6 +38,11 @@ SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 5e-5}
 """Probing one index of one file; the key is whether the index knows rows."""
 SECONDS_PER_ROW: Final = 2e-10
 """In addition, for every row of a file: its bitmaps are as long."""
+_LOOKED_AT: Final = 64
+_LEAST_STEP: Final = 4
+"""At least so many files have their rows looked at first, of so many times as many."""
+_MANY: Final = 64
+"""Matches in each file of a sample."""
 _SAMPLE: Final = 256
 _RARE: Final = 0.01
 """The share of one value among byte strings, or of NULL."""
@@ -85,6 +91,28 @@ def not_worth_it(
         f"not worth it: to ask {n_questions} conditions of {n_files} files takes "
         f"about {asking * 1e3:.0f} ms, to read them {reading * 1e3:.0f} ms "
         "(kinds=… forces it)"
+    )
+
+
+def sample_of(files: np.ndarray) -> np.ndarray:
+    """Some of the files, spread evenly; none if these are too few to save time."""
+    step = len(files) // _LOOKED_AT
+    return files[step // 2 :: step] if step >= _LEAST_STEP else files[:0]
+
+
+def hardly_empty(n_files: int, n_sampled: int, fewest: int) -> str:
+    """Why files are not worth asking, as hardly one has no match; empty if they are.
+
+    Args:
+        n_files: that are not asked yet.
+        n_sampled: the files of a sample of them, which were.
+        fewest: the rows that surely match in that file of the sample with the fewest.
+    """
+    if fewest < _MANY:
+        return ""
+    return (
+        f"the rows of {n_files} files were not looked at, as each of {n_sampled} "
+        f"others holds {fewest} matches or more (kinds=… forces it)"
     )
 
 

@@ -65,8 +65,9 @@ class Evaluation:
         possible: the files that may hold a matching row.
         certain: the files whose every row matches.
         rows: what bitmaps say of files, by their number.
-        deferred: files that surely hold a matching row, and whose rows were not
-            counted yet (``planning_stages.count_deferred_rows``).
+        deferred: files that hold a matching row, surely or nearly so, and whose rows
+            were not counted yet (``planning_stages.count_deferred_rows``).
+        remarks: what was left undone to save time, in words.
         problems: declarations of the table that cannot be used, in words.
         runs: the stages that were run, in order.
     """
@@ -103,6 +104,7 @@ class Evaluation:
         self.is_open = n > 0
         self.rows: dict[int, RowVerdict] = {}
         self.deferred = np.empty(0, np.int64)
+        self.remarks: list[str] = []
         self.problems: list[str] = []
         self.runs: list[StageRun] = []
 

@@ -27,7 +27,12 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import UNUSABLE
 from skipindex.planner.bound_predicate import Computed, Leaf, fold
 from skipindex.planner.stages.computed import probe_index, probe_stats
-from skipindex.planner.stages.cost import in_order, not_worth_it
+from skipindex.planner.stages.cost import (
+    hardly_empty,
+    in_order,
+    not_worth_it,
+    sample_of,
+)
 from skipindex.planner.stages.derived_partitions import DerivedPartitions
 from skipindex.planner.stages.evaluation import Evaluation, PlanningStage
 from skipindex.planner.stages.pool import look_at_rows
@@ -189,7 +194,8 @@ class Rows:
     """Bitmaps of rows, of the files that they may rule out.
 
     Where some row surely matches, bitmaps can only tell how many do.  Such files are
-    left for ``count_deferred_rows``.
+    left for ``count_deferred_rows``, and so are all others where each file of a sample
+    holds many matches: to ask takes longer than the odd file without a match.
     """
 
     name = ROWS
@@ -203,8 +209,22 @@ class Rows:
         wanted = found.undecided() & (found.table.n_rows <= MAX_ROWS)
         with_rows = wanted & (found.table.n_rows > 0)
         deferred = _with_a_match(found, with_rows)
+        files = np.flatnonzero(wanted & ~deferred)
+        empty = found.no_file
+        # A store is not asked twice, as the second answers are waited for too.
+        if found.forced is None and found.table.location.is_local:
+            sample = sample_of(files)
+            if len(sample):
+                empty = _look_at_rows(found, sample)
+                files = np.setdiff1d(files, sample, assume_unique=True)
+                fewest = min(found.rows[file].lower for file in sample.tolist())
+                if reason := hardly_empty(len(files), len(sample), fewest):
+                    found.remarks.append(reason)
+                    deferred[files] = True
+                    files = files[:0]
+        if len(files):
+            empty = empty | _look_at_rows(found, files)
         found.deferred = np.flatnonzero(deferred)
-        empty = _look_at_rows(found, np.flatnonzero(wanted & ~deferred))
         found.possible = found.possible & ~empty
 
 
@@ -217,7 +237,7 @@ STAGES: Final[tuple[PlanningStage, ...]] = (
 def count_deferred_rows(found: Evaluation) -> None:
     """Look at the rows that ``Rows`` left for later; once.
 
-    No file is skipped by it: each of them holds a matching row.
+    No file is skipped by it: nearly all of them hold a matching row.
     """
     files, found.deferred = found.deferred, np.empty(0, np.int64)
     if not len(files):

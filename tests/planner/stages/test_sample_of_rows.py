@@ -1,0 +1,62 @@
+"""Where every file of a sample holds many matches, the rows of others stay unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import skipindex as sx
+from tests.tables import build, put_all
+
+N_FILES = 300
+CONDITION = "a = 1 AND b = 1"
+
+
+def rows(n_matches: int) -> dict[str, list[int]]:
+    """Every value of both columns, and so many rows that match."""
+    return {"a": [0, 1] + [1] * n_matches, "b": [1, 0] + [1] * n_matches}
+
+
+def table_of(folder: Path, matches: dict[int, int], others: int) -> sx.Table:
+    """A table of which file ``i`` holds ``matches[i]`` matching rows."""
+    files = [rows(matches.get(i, others)) for i in range(N_FILES)]
+    return build(put_all(folder, files), {"a": "bitmap", "b": "bitmap"})
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
+    """The file in the second place holds no match, and is in no sample."""
+    folder = tmp_path_factory.mktemp("dense")
+    second = sorted(f"{i}.parquet" for i in range(N_FILES))[1]
+    return table_of(folder, {int(second.partition(".")[0]): 0}, 80)
+
+
+def test_the_rows_of_the_others_are_counted_when_that_is_asked(dense: sx.Table) -> None:
+    plan = dense.plan(CONDITION)
+    assert len(plan.paths) == N_FILES
+    assert plan.stages[-1].read.bitmaps < N_FILES
+    assert plan.count_bounds == (80 * (N_FILES - 1),) * 2
+    assert len(plan.paths) == N_FILES, "a plan stays as it is"
+    assert plan.verify(sample=20).is_right
+    (note,) = plan.notes
+    assert "as each of 75 others holds 80 matches or more" in note
+    assert note in plan.explain()
+
+
+def test_kinds_that_are_named_are_asked_everywhere(dense: sx.Table) -> None:
+    plan = dense.plan(CONDITION, kinds=["minmax", "bitmap"])
+    assert len(plan.paths) == N_FILES - 1
+    assert plan.notes == []
+
+
+@pytest.mark.parametrize(("others", "few"), [(80, 63), (80, 0), (5, 5)])
+def test_one_file_of_the_sample_with_few_matches_has_all_asked(
+    tmp_path: Path, others: int, few: int
+) -> None:
+    paths = sorted(f"{i}.parquet" for i in range(N_FILES))
+    absent, asked = (int(paths[i].partition(".")[0]) for i in (1, 2))
+    table = table_of(tmp_path, {absent: 0, asked: few}, others)
+    plan = table.plan(CONDITION)
+    assert len(plan.paths) == N_FILES - 1 - (few == 0)
+    assert plan.notes == []
