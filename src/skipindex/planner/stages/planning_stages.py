@@ -148,16 +148,18 @@ class Filters:
         for leaf, record in found.leaves.items():
             if not found.reader.has(record.column, positional=False):
                 continue
-            if isinstance(leaf, Leaf):
-                self._ask_packs(found, leaf, record, undecided)
-            wanted = undecided & record.bounds.upper
-            self._ask_files(found, leaf, record, wanted)
+            # No filter rules out a file with a matching row, which maps tell.
+            wanted = undecided & record.bounds.upper & ~record.holds
+            if isinstance(leaf, Leaf) and wanted.any():
+                self._ask_packs(found, leaf, record, wanted)
+            if wanted.any():
+                self._ask_files(found, leaf, record, wanted)
         found.narrow()
 
     def _ask_packs(
-        self, found: Evaluation, leaf: Leaf, record: LeafRecord, undecided: Mask
+        self, found: Evaluation, leaf: Leaf, record: LeafRecord, wanted: Mask
     ) -> None:
-        wanted = undecided & record.bounds.upper
+        """Ask packs, and take the files that they rule out from ``wanted``."""
         for kind, files in found.reader.probe_packs(leaf.atom, record.column, wanted):
             upper = found.every_file.copy()
             upper[files] = False
