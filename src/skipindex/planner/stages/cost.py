@@ -41,7 +41,7 @@ SECONDS_PER_ROW: Final = 2e-10
 _LOOKED_AT: Final = 64
 _LEAST_STEP: Final = 4
 """At least so many files have their rows looked at first, of so many times as many."""
-_MANY: Final = 64
+_MANY: Final = 16
 """Matches in each file of a sample."""
 _SAMPLE: Final = 256
 _RARE: Final = 0.01

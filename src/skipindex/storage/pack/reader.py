@@ -26,7 +26,7 @@ from skipindex.storage.pack.format import (
     BlobEntry,
 )
 from skipindex.storage.pack.part_cache import Part, PartCache
-from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of
+from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of, memory_of
 
 P = TypeVar("P", bound=Part)
 
@@ -273,9 +273,13 @@ class Blob:
             return found
         missing = [i for i, part in enumerate(cached, start) if part is None]
         first, end = (missing[0], missing[-1] + 1) if missing else (start, stop)
-        read = list(map(decode, self._fetch(at + first, at + end)))
+        raw = self._fetch(at + first, at + end)
+        read = list(map(decode, raw))
         n_read = self._span(at + first, at + end)
-        n_decoded = getattr(read[0], "n_bytes", n_read)
+        if form is FrozenBitMap:
+            n_decoded = sum(map(memory_of, raw))
+        else:
+            n_decoded = getattr(read[0], "n_bytes", n_read)
         cache.put(key, payload.n_parts, first, read, n_decoded)
         count.cached_bytes += n_bytes - n_read
         # Outside of first .. end - 1 all parts are cached.
