@@ -22,6 +22,8 @@ from skipindex.storage.parts import Parts
 
 _DECODE_FROM_INTERVALS: Final = 16
 """From this number of intervals on, decoding is faster, where slices are dense."""
+_NARROW: Final = 4
+"""An interval with one code in so many is looked for from the highest bit down."""
 _SLICES_READ_AHEAD: Final = 4
 """How many more slices than the logarithm of the rows are read at once."""
 
@@ -77,8 +79,11 @@ class Slices:
         """As ``between``, range-encoded: the most frequent probe.
 
         A code is below ``c`` if its bits are, and the bits of ``c`` from its lowest
-        one upwards decide that, by one AND or OR each.
+        one upwards decide that, by one AND or OR each.  The codes of a narrow interval
+        have their highest bits in common, which leave few rows at once.
         """
+        if (stop - start) * _NARROW < self.shape.n_codes:
+            return self.inside(start, stop, self.existence())
         bounds = [c for c in (start, stop) if 0 < c < self.shape.n_codes]
         lowest = min((c & -c).bit_length() - 1 for c in bounds)
         zeros = self._zeros(lowest)
