@@ -75,7 +75,7 @@ bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside peers (minu
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@$(BIN)/python -m benchmarks.scale
 
-bench-segments: $(STAMP)  ## plan over 10,000,000 files by segment, and by Spark (half an hour)
+bench-segments: $(STAMP)  ## plan over 10,000,000 files by segment, and by Spark (minutes)
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.by_segment --spark
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
