@@ -14,14 +14,14 @@ from pyroaring import AbstractBitMap, FrozenBitMap
 
 from skipindex.errors import CorruptIndexError
 
-_WITHOUT_RUNS: Final = 12346
-_WITH_RUNS: Final = 12347
+RUNS: Final = 12347
+"""With these 16 bits begins a bitmap that has runs, in the portable format."""
+BITS_SIZE: Final = 8192
+"""The bytes of a container, which is of 65,536 rows, in bits."""
 _COOKIE: Final = struct.Struct("<I")
-_CONTAINER: Final = 8192
-"""The bytes of 65,536 rows in bits."""
 _MANY_RUNS: Final = 1024
 """Of a bitmap with so many bytes a container, runs are made bits."""
-_MOST_CONTAINERS: Final = 64
+_MOST_ROWS: Final = 1 << 22
 """Of larger files, runs stay runs: there are few such files."""
 
 
@@ -161,15 +161,16 @@ def bitmap_of(raw: bytes | memoryview) -> FrozenBitMap:
     An AND or OR of two containers with many runs takes ten times as long as of bits.
     """
     bitmap = deserialized(FrozenBitMap, raw)
-    if _run_heavy(raw) and (n := (bitmap.max() >> 16) + 1) <= _MOST_CONTAINERS:
-        # Of runs and bits, CRoaring makes bits; 2 us.
-        return bitmap & _every_row(n)
-    return bitmap
+    if not _run_heavy(raw) or bitmap.max() >= _MOST_ROWS:
+        return bitmap
+    even, odd = _halves()
+    # CRoaring makes bits of runs and bits.
+    return bitmap & even | bitmap & odd
 
 
 def memory_of(raw: bytes | memoryview) -> int:
     """About what the bitmap of these bytes takes."""
-    return _run_heavy(raw) * _CONTAINER or len(raw)
+    return _run_heavy(raw) * BITS_SIZE or len(raw)
 
 
 def _run_heavy(raw: bytes | memoryview) -> int:
@@ -177,26 +178,17 @@ def _run_heavy(raw: bytes | memoryview) -> int:
     if len(raw) < _MANY_RUNS:
         return 0
     (cookie,) = _COOKIE.unpack_from(raw)
-    if cookie & 0xFFFF != _WITH_RUNS:
+    if cookie & 0xFFFF != RUNS:
         return 0
     n: int = (cookie >> 16) + 1
     return n if len(raw) >= n * _MANY_RUNS else 0
 
 
-@functools.lru_cache(maxsize=_MOST_CONTAINERS)
-def _every_row(n_containers: int) -> FrozenBitMap:
-    """The bitmap of all rows of so many containers, in bits.
-
-    The format is that of RoaringFormatSpec
-    (https://github.com/RoaringBitmap/RoaringFormatSpec).
-    """
-    every = range(n_containers)
-    head = struct.pack("<II", _WITHOUT_RUNS, n_containers)
-    keys = b"".join(struct.pack("<HH", i, 0xFFFF) for i in every)
-    first = len(head) + len(keys) + 4 * n_containers
-    offsets = b"".join(struct.pack("<I", first + _CONTAINER * i) for i in every)
-    bits = bytes([0xFF]) * (_CONTAINER * n_containers)
-    return FrozenBitMap.deserialize(head + keys + offsets + bits)
+@functools.cache
+def _halves() -> tuple[FrozenBitMap, FrozenBitMap]:
+    """The even and the odd rows, whose containers are bits."""
+    even, odd = (FrozenBitMap(range(i, _MOST_ROWS, 2)) for i in range(2))
+    return even, odd
 
 
 def deserialized(kind: type[B], raw: bytes | memoryview) -> B:

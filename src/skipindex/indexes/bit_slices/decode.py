@@ -21,13 +21,13 @@ from skipindex.expressions.arrays import Bits, Ints, Mask
 from skipindex.indexes.encoding.bit_matrix import transpose
 from skipindex.indexes.encoding.roaring import (
     ARRAY_MAX,
-    BITS_SIZE,
     NO_RUNS,
     blank,
     load,
     pack_all,
 )
 from skipindex.indexes.positional import Interval
+from skipindex.storage.parts import BITS_SIZE
 
 _TABLE: Final = 1 << 20
 _TABLE_PER_ROW: Final = 16

@@ -83,7 +83,7 @@ class Slices:
         have their highest bits in common, which leave few rows at once.
         """
         if (stop - start) * _NARROW < self.shape.n_codes:
-            return self.inside(start, stop, self.existence())
+            return self.inside(start, stop, BitMap(range(self.n_rows)))
         bounds = [c for c in (start, stop) if 0 < c < self.shape.n_codes]
         lowest = min((c & -c).bit_length() - 1 for c in bounds)
         zeros = self._zeros(lowest)

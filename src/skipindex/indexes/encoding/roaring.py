@@ -19,15 +19,13 @@ import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.expressions.arrays import Bits, Ints, Words
-from skipindex.storage.parts import deserialized
+from skipindex.storage.parts import BITS_SIZE, deserialized
 
 EMPTY: Final = struct.pack("<II", 12346, 0)
 """The bytes of the bitmap without rows."""
 
 ARRAY_MAX: Final = 4096
-BITS_SIZE: Final = 8192
 NO_RUNS: Final = 12346
-RUNS: Final = 12347
 _ONE_CONTAINER: Final = struct.Struct("<IIHHI")
 _SPARSE_FACTOR: Final = 64
 """Below one row in this number, rows are put into a bitmap one at a time."""

@@ -36,9 +36,9 @@ from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head, ascend
-from skipindex.indexes.encoding.roaring import BITS_SIZE, blank, pack_all, thawed
+from skipindex.indexes.encoding.roaring import blank, pack_all, thawed
 from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
-from skipindex.storage.parts import Parts
+from skipindex.storage.parts import BITS_SIZE, Parts
 
 _KIND: Final = "range_bitmap"
 _VERSION: Final = 1

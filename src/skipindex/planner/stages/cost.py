@@ -14,7 +14,7 @@ spread evenly between a file's bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, assert_never
 
 import numpy as np
@@ -100,18 +100,18 @@ def sample_of(files: np.ndarray) -> np.ndarray:
     return files[step // 2 :: step] if step >= _LEAST_STEP else files[:0]
 
 
-def hardly_empty(n_files: int, n_sampled: int, fewest: int) -> str:
+def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
     """Why files are not worth asking, as hardly one has no match; empty if they are.
 
     Args:
         n_files: that are not asked yet.
-        n_sampled: the files of a sample of them, which were.
-        fewest: the rows that surely match in that file of the sample with the fewest.
+        matches: how many rows surely match, of each file of a sample that was.
     """
+    fewest = min(matches, default=0)
     if fewest < _MANY:
         return ""
     return (
-        f"the rows of {n_files} files were not looked at, as each of {n_sampled} "
+        f"the rows of {n_files} files were not looked at, as each of {len(matches)} "
         f"others holds {fewest} matches or more (kinds=… forces it)"
     )
 

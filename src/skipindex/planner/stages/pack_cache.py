@@ -57,11 +57,11 @@ class PackReader:
 
     def directory(self, entry: BlobEntry) -> Iterator[tuple[ByteSource, Range]]:
         """The directory of a blob whose end was read ahead, and does not have it."""
-        if entry.offset not in self._blobs:
-            end = held(self._source, Blob.opening_ranges(entry)[-1])
-            found = None if end is None else Blob.directory_range(entry, end)
-            if found is not None:
-                yield self._source, found
+        if entry.offset in self._blobs:
+            return
+        end = held(self._source, Blob.opening_ranges(entry)[-1])
+        if end is not None and (place := Blob.directory_range(entry, end)) is not None:
+            yield self._source, place
 
     def blob(self, entry: BlobEntry) -> Blob:
         """The blob of ``entry``.

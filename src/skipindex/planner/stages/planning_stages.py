@@ -212,20 +212,17 @@ class Rows:
         with_rows = wanted & (found.table.n_rows > 0)
         deferred = _with_a_match(found, with_rows)
         files = np.flatnonzero(wanted & ~deferred)
-        empty = found.no_file
         # A store is not asked twice, as the second answers are waited for too.
-        if found.forced is None and found.table.location.is_local:
-            sample = sample_of(files)
-            if len(sample):
-                empty = _look_at_rows(found, sample)
-                files = np.setdiff1d(files, sample, assume_unique=True)
-                fewest = min(found.rows[file].lower for file in sample.tolist())
-                if reason := hardly_empty(len(files), len(sample), fewest):
-                    found.remarks.append(reason)
-                    deferred[files] = True
-                    files = files[:0]
-        if len(files):
-            empty = empty | _look_at_rows(found, files)
+        may_sample = found.forced is None and found.table.location.is_local
+        sample = sample_of(files) if may_sample else files[:0]
+        empty = _look_at_rows(found, sample)
+        others = np.setdiff1d(files, sample, assume_unique=True)
+        matches = [found.rows[file].lower for file in sample.tolist()]
+        if reason := hardly_empty(len(others), matches):
+            found.remarks.append(reason)
+            deferred[others] = True
+        else:
+            empty = empty | _look_at_rows(found, others)
         found.deferred = np.flatnonzero(deferred)
         found.possible = found.possible & ~empty
 
@@ -267,6 +264,8 @@ def _why_not_asked(found: Evaluation, *, positional: bool) -> str:
 
 def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
     """Count the matching rows of some files; those that have none."""
+    if not len(files):
+        return found.no_file
     wanted = found.no_file.copy()
     wanted[files] = True
     columns = {r.column.name: r.column for r in found.leaves.values()}

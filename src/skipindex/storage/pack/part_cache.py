@@ -66,26 +66,16 @@ class PartCache:
             self._limit = limit
             self._evict()
 
-    def get(self, payload: PayloadKey, start: int, stop: int) -> list[Part | None]:
-        """Parts ``start .. stop - 1``, None for one that is not cached.
+    def parts_of(self, payload: PayloadKey) -> Sequence[Part | None]:
+        """All parts of a payload, None for one that is not cached.
 
-        The list is empty if no part of the payload is.
+        It is empty if no part of the payload is.
         """
         with self._lock:
-            found = self._payloads.get(payload)
-            if found is None:
-                return []
+            if payload not in self._payloads:
+                return ()
             self._payloads.move_to_end(payload)
-            return found.parts[start:stop]
-
-    def get_one(self, payload: PayloadKey, i: int) -> Part | None:
-        """Part ``i``; None if it is not cached."""
-        with self._lock:
-            found = self._payloads.get(payload)
-            if found is None:
-                return None
-            self._payloads.move_to_end(payload)
-            return found.parts[i]
+            return self._payloads[payload].parts
 
     def put(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar, cast
 
@@ -181,11 +181,7 @@ class Blob:
     def has_payload(self, slots: np.ndarray) -> np.ndarray:
         """For each slot, whether there is a payload of its own, or no such slot."""
         inside = self._inside(slots)
-        found: np.ndarray
-        if inside.all():
-            found = self._has_parts[slots]
-            return found
-        found = np.ones(len(slots), np.bool_)
+        found = ~inside
         found[inside] = self._has_parts[slots[inside]]
         return found
 
@@ -226,13 +222,13 @@ class Blob:
         """As ``get``, one part: most reads are of one that is in the cache."""
         cache = self._cache
         if cache is not None and 0 <= i < payload.n_parts:
-            part = cast("P | None", cache.get_one((self, payload.first, form), i))
-            if part is not None:
+            cached = cache.parts_of((self, payload.first, form))
+            if cached and (part := cached[i]) is not None:
                 count, n_bytes = payload.count, self._length[payload.first + i]
                 count.parts += 1
                 count.n_bytes += n_bytes
                 count.cached_bytes += n_bytes
-                return part
+                return cast("P", part)
         return self.get(form, payload, i, i + 1, decode)[0]
 
     def get(
@@ -266,7 +262,7 @@ class Blob:
         if cache is None or not cache.limit:
             return list(map(decode, self._fetch(at + start, at + stop)))
         key = (self, at, form)
-        cached = cast("list[P | None]", cache.get(key, start, stop))
+        cached = cast("Sequence[P | None]", cache.parts_of(key)[start:stop])
         found = [part for part in cached if part is not None]
         if len(found) == stop - start:
             count.cached_bytes += n_bytes
@@ -328,11 +324,11 @@ class Blob:
         start, length, crc = TAIL.unpack(guess[-TAIL.size :])
         if start + length + TAIL.size != self.entry.length:
             raise CorruptIndexError(f"{self._name}: the tail names no directory")
-        inside = n_guess - TAIL.size - length
-        if inside >= 0:
-            raw = guess[inside : inside + length]
+        beyond = self.directory_range(self.entry, guess)
+        if beyond is None:
+            raw = guess[-TAIL.size - length : -TAIL.size]
         else:
-            raw = self._source.read(self._base + start, length)
+            raw = self._source.read(*beyond)
         header = self._source.read(self._base, HEADER.size)
         if crc32c(raw, crc32c(header)) != crc or length < COUNTS.size:
             raise CorruptIndexError(f"{self._name}: directory fails its crc32c")
