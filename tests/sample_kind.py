@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crc32c import crc32c
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
 from skipindex.expressions.atoms import Atom, OneOf, Value
@@ -54,7 +54,7 @@ class BucketsIndex:
     n_buckets: int
     mask: int
 
-    def probe(self, atom: Atom) -> Bounds[BitMap] | None:
+    def probe(self, atom: Atom) -> Bounds[AbstractBitMap] | None:
         if not isinstance(atom, OneOf):
             return None
         if any(self.mask >> _bucket(v, self.n_buckets) & 1 for v in atom.values):

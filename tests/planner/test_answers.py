@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 import skipindex as sx
 from skipindex.expressions.atoms import (
@@ -211,7 +211,7 @@ class Told:
     def distinct(self, limit: int) -> list[Value]:
         return list(self.rows)[:limit]
 
-    def probe(self, atom: Atom) -> Bounds[BitMap]:
+    def probe(self, atom: Atom) -> Bounds[AbstractBitMap]:
         match atom:
             case NullAtom():
                 values = []

@@ -215,7 +215,7 @@ def as_in_large_files() -> Iterator[None]:
     rows.  As large files would take hours to sweep, a mistake there stays hidden else.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_module, "_FEW", 1)
+        patch.setattr(rows_module, "FEW", 1)
         patch.setattr(slices, "_DECODE_FROM_INTERVALS", 0)
         yield
 

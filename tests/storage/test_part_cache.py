@@ -129,6 +129,54 @@ def test_a_blob_that_is_let_go_takes_its_bytes_with_it() -> None:
     assert cache.n_bytes == 0
 
 
+@pytest.mark.parametrize("how", ["evicted", "limit", "forgotten"])
+def test_a_payload_in_use_does_not_hold_what_the_cache_lets_go(how: str) -> None:
+    cache = PartCache(2_000)
+    blob, source = opened(cache)
+    mine = blob.payload(1, ReadCount())
+    assert mine is not None
+    for _ in range(2):
+        assert bytes(mine[2]) == PAYLOADS[1][2]
+    before = source.reads
+    assert bytes(mine[2]) == PAYLOADS[1][2]
+    assert source.reads == before
+    if how == "evicted":
+        read(blob, 3, 0, 6)
+        read(blob, 4, 0, 6)
+    elif how == "limit":
+        cache.limit = 0
+    else:
+        blob.forget()
+    before = source.reads
+    assert bytes(mine[2]) == PAYLOADS[1][2]
+    assert source.reads == before + 1
+
+
+def test_a_payload_finds_what_another_one_of_the_same_file_has_read() -> None:
+    blob, source = opened(PartCache(1 << 20))
+    mine, other = (blob.payload(1, ReadCount()) for _ in range(2))
+    assert mine is not None
+    assert other is not None
+    assert bytes(mine[2]) == PAYLOADS[1][2]
+    assert other.read(3, 5) == PAYLOADS[1][3:5]
+    before = source.reads
+    assert bytes(mine[4]) == PAYLOADS[1][4]
+    assert other.read(2, 5) == PAYLOADS[1][2:5]
+    assert source.reads == before
+
+
+@pytest.mark.parametrize("i", [-1, 6])
+def test_there_is_no_part_beyond_the_ends_in_the_cache_either(i: int) -> None:
+    blob, _ = opened(PartCache(1 << 20))
+    parts = blob.payload(1, ReadCount())
+    assert parts is not None
+    parts.read(0, 6)
+    for k in range(6):
+        assert bytes(parts[k]) == PAYLOADS[1][k]
+    with pytest.raises(CorruptIndexError, match="no part"):
+        parts[i]
+
+
 def test_bytes_that_fail_their_check_are_not_kept() -> None:
     cache = PartCache(1 << 20)
     blob, source = opened(cache)

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap
 
 from skipindex.advice.sample import SampledColumn
 from skipindex.build.task import reason
@@ -56,7 +56,7 @@ _NEARLY_UNIQUE: Final = 4096
 _ANY: Final = 1 << 40
 """More rows than a file has."""
 
-Rows = BitMap | None
+Rows = AbstractBitMap | None
 """Rows that may match; None is "any"."""
 
 Answers = Mapping[Leaf | Computed, Sequence[Rows]]

@@ -17,7 +17,7 @@ class SetLike(Protocol):
 S = TypeVar("S", bound=SetLike)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Bounds(Generic[S]):
     """``lower <= {x : the predicate is TRUE for x} <= upper``.
 
@@ -27,6 +27,9 @@ class Bounds(Generic[S]):
     T(a) | T(b)``.  So UNKNOWN may be read as FALSE, and these three operations
     are all that is needed.  There is no NOT: negation is a property of the
     atom, never the complement of a set.
+
+    Where both are one object, the set is known.  Those who get bounds change neither
+    of the sets, which may be shared.
     """
 
     lower: S
@@ -38,8 +41,15 @@ class Bounds(Generic[S]):
 
     def __or__(self, other: Bounds[S]) -> Bounds[S]:
         """TRUE for either."""
+        if self.lower is self.upper and other.lower is other.upper:
+            return exactly(self.upper | other.upper)
         return Bounds(self.lower | other.lower, self.upper | other.upper)
 
     def refine(self, other: Bounds[S]) -> Bounds[S]:
         """Combine two sources on the same predicate: lowers unite, uppers intersect."""
         return Bounds(self.lower | other.lower, self.upper & other.upper)
+
+
+def exactly(known: S) -> Bounds[S]:
+    """The bounds of a set that is known."""
+    return Bounds(known, known)

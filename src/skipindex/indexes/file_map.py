@@ -42,7 +42,6 @@ from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Ints, Mask, Words, starts
 from skipindex.expressions.atoms import Atom, OneOf, Range, Value, successor
 from skipindex.expressions.domain import Domain
-from skipindex.indexes.encoding import roaring
 from skipindex.indexes.encoding.coding import dictionary
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
@@ -60,7 +59,7 @@ from skipindex.indexes.encoding.header import (
     check_version,
 )
 from skipindex.indexes.encoding.ranks import Distinct, rank_bytes, rank_ints, taken
-from skipindex.indexes.positional import Interval, Reading, intervals_of
+from skipindex.indexes.positional import DAMAGE, Interval, damaged, intervals_of
 from skipindex.storage.parts import Parts
 
 FILE_MAP: Final = "file_map"
@@ -280,13 +279,15 @@ class FileMap:
         if not isinstance(atom, Range | OneOf):
             return None
         found = np.zeros(len(self.covered), np.bool_)
-        with Reading("the file map", atom.column):
+        try:
             for interval in self._intervals(atom):
                 for level, sets in _cover(interval, len(self.levels)):
                     for piece in self.levels[level].among(self.parts, [sets]):
                         for slots in _slots(*piece):
                             self.parts.count.bitmaps += 1
                             found[slots] = True
+        except DAMAGE as error:
+            raise damaged("the file map", error, atom.column) from error
         found &= self.covered
         return found, np.zeros_like(found) if self.binned else found
 
@@ -302,10 +303,12 @@ class FileMap:
             return [None] * len(self.covered)
         values = self.book.values(0, self.book.n_codes)
         codes: list[list[int]] = [[] for _ in self.covered]
-        with Reading("a file map"):
+        try:
             for code, slots in enumerate(self._single_sets()):
                 for slot in slots:
                     codes[slot].append(code)
+        except DAMAGE as error:
+            raise damaged("a file map", error) from error
         return [
             self._spans_of(own, values) if covered else None
             for own, covered in zip(codes, self.covered.tolist(), strict=True)
@@ -356,10 +359,10 @@ def _slots(
 ) -> Iterator[npt.NDArray[np.unsignedinteger]]:
     """The slots in the sets ``start .. stop - 1``, some at a time."""
     lists, bitmaps = entries.take(start, stop)
-    for one in lists:
-        yield read_rows(one, entries.width)
-    for one in bitmaps:
-        yield np.frombuffer(roaring.load(one).to_array(), np.uint32)
+    for raw in lists:
+        yield read_rows(raw, entries.width)
+    for bitmap in bitmaps:
+        yield np.frombuffer(bitmap.to_array(), np.uint32)
 
 
 def _cover(interval: Interval, n_levels: int) -> Iterator[tuple[int, Interval]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Mask
@@ -28,7 +28,7 @@ UNUSABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
 class Index(Protocol):
     """One file's index on one column."""
 
-    def probe(self, atom: Atom) -> Bounds[BitMap] | None:
+    def probe(self, atom: Atom) -> Bounds[AbstractBitMap] | None:
         """Bound the rows for which ``atom`` is TRUE, or None for no opinion.
 
         A row whose value is NULL is in ``lower`` only for ``NullAtom``.
@@ -41,10 +41,10 @@ class ContextIndex(Index, Protocol):
     Either method may be missing; the planner looks for them by name.
     """
 
-    def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
+    def probe_within(self, atom: Atom, rows: AbstractBitMap) -> Bounds[AbstractBitMap]:
         """Bound those of ``rows`` for which ``atom`` is TRUE; no other row is in it."""
 
-    def count_within(self, atom: Atom, rows: BitMap) -> int | None:
+    def count_within(self, atom: Atom, rows: AbstractBitMap) -> int | None:
         """How many of ``rows`` make ``atom`` TRUE; None: ask ``probe_within``.
 
         For the last condition of an AND, of which only the number is needed.
@@ -128,6 +128,11 @@ MEMORY_PER_ROW: Final = 64
 payload, unless its attribute ``memory_per_row`` says another number."""
 
 
+PROBE_COST: Final = 1.0
+"""What it costs to ask a kind for all rows of a file, in bitmaps that are read and
+looked at, unless its attribute ``probe_cost`` says another number."""
+
+
 class IndexType(Protocol):
     """A kind of index.  Two kinds share a name only if fully compatible."""
 
@@ -159,6 +164,12 @@ class IndexType(Protocol):
         Raises:
             CorruptIndexError: the header is not of this column of this file.
         """
+
+
+def probe_cost(kind: IndexType) -> float:
+    """What it costs to ask ``kind`` for all rows of a file."""
+    cost: float = getattr(kind, "probe_cost", PROBE_COST)
+    return cost
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Self, assert_never
 
 import numpy as np
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.atoms import (
@@ -22,13 +22,12 @@ from skipindex.expressions.atoms import (
     Range,
     Value,
 )
-from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import select
-from skipindex.indexes.encoding import roaring
 from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
 from skipindex.indexes.encoding.header import Cursor, Head, check_version, read_head
-from skipindex.indexes.interface import IndexSpec
+from skipindex.indexes.interface import PROBE_COST, IndexSpec
 from skipindex.storage.parts import Parts
 
 Interval = tuple[int, int]
@@ -36,34 +35,22 @@ Interval = tuple[int, int]
 
 _NO_CODE: Final = (0, 0)
 
-_DAMAGE: Final = (ValueError, IndexError, OverflowError, MemoryError, struct.error)
+DAMAGE: Final = (ValueError, IndexError, OverflowError, MemoryError, struct.error)
 """What reading damaged bytes may raise."""
 
 
-class Reading:
-    """Raises ``CorruptIndexError`` for what reading damaged bytes raises in a block.
-
-    A class, because a generator would take longer than some probes.
+def damaged(what: str, error: Exception, column: str = "") -> CorruptIndexError:
+    """What ``error``, one of ``DAMAGE``, says of the bytes that were read.
 
     Args:
-        what: is read, for the message.
-        column: the column that it is of.
+        what: was read, for the message.
+        error: was raised.
+        column: that it is of.
     """
-
-    __slots__ = ("_column", "_what")
-
-    def __init__(self, what: str, column: str = "") -> None:
-        self._what = what
-        self._column = column
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, _DAMAGE) and not isinstance(error, CorruptIndexError):
-            where = f" of column {self._column!r}" if self._column else ""
-            text = f"damaged bytes in {self._what}{where} ({error})"
-            raise CorruptIndexError(text) from error
+    if isinstance(error, CorruptIndexError):
+        return error
+    where = f" of column {column!r}" if column else ""
+    return CorruptIndexError(f"damaged bytes in {what}{where} ({error})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,31 +81,33 @@ class PositionalIndex(ABC):
     def n_parts(self) -> int:
         """How many parts a payload with this header has."""
 
-    def existence(self) -> BitMap:
+    def existence(self) -> AbstractBitMap:
         """The rows that have a value."""
         if not self.head.null_count:
             return BitMap(range(self.head.n_rows))
         return self.present() if self.head.n_codes else BitMap()
 
     @abstractmethod
-    def present(self) -> BitMap:
+    def present(self) -> AbstractBitMap:
         """The rows that have a value, where some have and others are NULL."""
 
     @abstractmethod
-    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+    def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
         """The rows whose code lies in one of the intervals; NULL rows are in neither.
 
         The intervals are not empty, ascend, and do not touch each other.
         """
 
-    def probe(self, atom: Atom) -> Bounds[BitMap]:
+    def probe(self, atom: Atom) -> Bounds[AbstractBitMap]:
         """Bound the rows for which ``atom`` is TRUE.
 
         Raises:
             CorruptIndexError: a part of the payload is damaged.
         """
-        with Reading("the index", atom.column):
+        try:
             bounds = self._probe(atom)
+        except DAMAGE as error:
+            raise damaged("the index", error, atom.column) from error
         if bounds.upper and bounds.upper.max() >= self.head.n_rows:
             raise CorruptIndexError(
                 f"the index of column {atom.column!r} names row {bounds.upper.max()}, "
@@ -134,10 +123,12 @@ class PositionalIndex(ABC):
         """
         if self.book.n_codes > limit:
             return None
-        with Reading("the dictionary"):
+        try:
             return self.book.values(0, self.book.n_codes)
+        except DAMAGE as error:
+            raise damaged("the dictionary", error) from error
 
-    def _probe(self, atom: Atom) -> Bounds[BitMap]:
+    def _probe(self, atom: Atom) -> Bounds[AbstractBitMap]:
         match atom:
             case Range(low=low, high=high):
                 start, stop = self.book.locate(low, high)
@@ -148,25 +139,25 @@ class PositionalIndex(ABC):
                 some = self._among(intervals_of(self.book.find_all(values)))
                 every = self.existence()
                 if some.lower is some.upper:
-                    return _exactly(every - some.upper)
+                    return exactly(every - some.upper)
                 return Bounds(every - some.upper, every - some.lower)
             case Matches():
                 return self._matching(atom)
             case NullAtom():
-                return _exactly(self._null_rows())
+                return exactly(self._null_rows())
             case NotNullAtom():
-                return _exactly(self.existence())
+                return exactly(self.existence())
             case _:
                 assert_never(atom)
 
-    def _among(self, intervals: list[Interval]) -> Bounds[BitMap]:
+    def _among(self, intervals: list[Interval]) -> Bounds[AbstractBitMap]:
         if not intervals:
-            return _exactly(BitMap())
+            return exactly(BitMap())
         if intervals == [(0, self.book.n_codes)]:
-            return _exactly(self.existence())
+            return exactly(self.existence())
         return self.among(intervals)
 
-    def _matching(self, atom: Matches) -> Bounds[BitMap]:
+    def _matching(self, atom: Matches) -> Bounds[AbstractBitMap]:
         """By every value of the dictionary, which is read as a whole."""
         texts = self.book.texts()
         if texts is None:
@@ -181,7 +172,7 @@ class PositionalIndex(ABC):
         every = self.existence()
         return Bounds(every - bounds.upper, every - bounds.lower)
 
-    def _null_rows(self) -> BitMap:
+    def _null_rows(self) -> AbstractBitMap:
         if not self.head.null_count:
             return BitMap()
         return BitMap(range(self.head.n_rows)) - self.existence()
@@ -192,46 +183,50 @@ class PositionalContextIndex(PositionalIndex):
     """A ``ContextIndex``: it is cheaper on a few given rows than on the whole file."""
 
     @abstractmethod
-    def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
+    def inside(self, interval: Interval, rows: AbstractBitMap) -> BitMap | None:
         """Exactly those of ``rows`` with a code of the interval; None: ask ``among``.
 
         ``rows`` is not changed.
         """
 
     @abstractmethod
-    def count_inside(self, interval: Interval, rows: BitMap) -> int | None:
+    def count_inside(self, interval: Interval, rows: AbstractBitMap) -> int | None:
         """How many of ``rows`` have a code of the interval; None: ask ``among``."""
 
-    def probe_within(self, atom: Atom, rows: BitMap) -> Bounds[BitMap]:
+    def probe_within(self, atom: Atom, rows: AbstractBitMap) -> Bounds[AbstractBitMap]:
         """Bound those of ``rows`` for which ``atom`` is TRUE, as tightly as ``probe``.
 
         Raises:
             CorruptIndexError: a part of the payload is damaged.
         """
-        with Reading("the index", atom.column):
+        try:
             interval = self._only_interval(atom)
             if interval == _NO_CODE:
-                return _exactly(BitMap())
+                return exactly(BitMap())
             found = None if interval is None else self.inside(interval, rows)
+        except DAMAGE as error:
+            raise damaged("the index", error, atom.column) from error
         if found is not None:
-            return _exactly(found)
+            return exactly(found)
         bounds = self.probe(atom)
         upper = bounds.upper & rows
         if bounds.lower is bounds.upper:
-            return _exactly(upper)
+            return exactly(upper)
         return Bounds(bounds.lower & rows, upper)
 
-    def count_within(self, atom: Atom, rows: BitMap) -> int | None:
+    def count_within(self, atom: Atom, rows: AbstractBitMap) -> int | None:
         """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``probe_within``.
 
         Raises:
             CorruptIndexError: a part of the payload is damaged.
         """
-        with Reading("the index", atom.column):
+        try:
             interval = self._only_interval(atom)
             if interval == _NO_CODE:
                 return 0
             return None if interval is None else self.count_inside(interval, rows)
+        except DAMAGE as error:
+            raise damaged("the index", error, atom.column) from error
 
     def _only_interval(self, atom: Atom) -> Interval | None:
         """The codes that make ``atom`` TRUE, if they are one interval and not all."""
@@ -261,6 +256,7 @@ class PositionalKind:
         version: of the newest payload.
         spec: its spec.
         index: what reads the payload.
+        probe_cost: as ``interface.PROBE_COST``.
     """
 
     name: str
@@ -268,6 +264,7 @@ class PositionalKind:
     spec: type[IndexSpec]
     index: type[PositionalIndex]
     positional: bool = True
+    probe_cost: float = PROBE_COST
 
     def check(self, domain: Domain) -> None:
         """Accept every domain: all that codes need is an order."""
@@ -293,10 +290,6 @@ class PositionalKind:
                 f"{index.n_parts}"
             )
         return index
-
-
-def _exactly(rows: BitMap) -> Bounds[BitMap]:
-    return Bounds(rows, rows)
 
 
 def intervals_of(codes: Sequence[int]) -> list[Interval]:
@@ -342,9 +335,3 @@ def _append(intervals: list[Interval], start: int, stop: int) -> None:
         start, stop = intervals[-1][0], max(stop, intervals[-1][1])
         intervals.pop()
     intervals.append((start, stop))
-
-
-def load(parts: Parts, raw: bytes | memoryview) -> BitMap:
-    """A bitmap of ``parts``, counted as looked at."""
-    parts.count.bitmaps += 1
-    return roaring.load(raw)

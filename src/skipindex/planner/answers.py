@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap
 
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
@@ -68,7 +68,7 @@ class MatchingRows:
         """The files whose number of matching rows is known."""
         self.counts = counts.lower
         """Of the files, these numbers."""
-        self._rows: dict[int, BitMap | None] = {}
+        self._rows: dict[int, AbstractBitMap | None] = {}
         self._places: dict[str, Mapping[int, Sequence[IndexLocation]]] = {}
 
     def extremes(self, column: ColumnInfo, *, greatest: bool) -> dict[int, Extreme]:
@@ -122,7 +122,7 @@ class MatchingRows:
         self,
         column: ColumnInfo,
         file: int,
-        ask: Callable[[Index, BitMap], T | None],
+        ask: Callable[[Index, AbstractBitMap], T | None],
     ) -> T | None:
         """What an index of a file says of its matching rows; None if none can say."""
         reader = self._found.reader
@@ -148,7 +148,7 @@ class MatchingRows:
             )
         return self._places[column.name]
 
-    def _matching(self, file: int) -> BitMap | None:
+    def _matching(self, file: int) -> AbstractBitMap | None:
         """Exactly the matching rows of a file; None if they are not known."""
         if file not in self._rows:
             lower, upper = self._evaluator.rows(file)
@@ -176,7 +176,7 @@ def _has_one_value(stats: FileStats, file: int) -> bool:
     return is_exact and bound_of(stats.low, file) == bound_of(stats.high, file)
 
 
-def _exactly(index: Index, atom: Atom) -> BitMap | None:
+def _exactly(index: Index, atom: Atom) -> AbstractBitMap | None:
     """The rows for which an atom is TRUE; None if the index does not know all."""
     bounds = index.probe(atom)
     if bounds is None:
@@ -185,7 +185,7 @@ def _exactly(index: Index, atom: Atom) -> BitMap | None:
     return bounds.upper if is_exact else None
 
 
-def _groups(index: Index, column: str, rows: BitMap) -> Groups | None:
+def _groups(index: Index, column: str, rows: AbstractBitMap) -> Groups | None:
     """How many of ``rows`` have each value.
 
     The values are all there are if their rows, which are disjoint, are as many.
@@ -221,7 +221,7 @@ class _Search:
         self._ends = ends
         self._greatest = greatest
 
-    def extreme(self, index: Index, rows: BitMap) -> Extreme | None:
+    def extreme(self, index: Index, rows: AbstractBitMap) -> Extreme | None:
         """The extreme of ``rows``; None if the index does not know it."""
         present = _exactly(index, NotNullAtom(self._column))
         if present is None:
@@ -259,7 +259,7 @@ class _Search:
             start, stop = (start, middle) if found else (middle + 1, stop)
         return start
 
-    def _holds(self, index: Index, rows: BitMap, value: Value) -> bool | None:
+    def _holds(self, index: Index, rows: AbstractBitMap, value: Value) -> bool | None:
         """Whether some row has the value, or one nearer to the end."""
         if self._greatest:
             atom = Range(self._column, value, None)
@@ -268,7 +268,9 @@ class _Search:
         found = _exactly(index, atom)
         return None if found is None else bool(found.intersect(rows))
 
-    def _is_proved(self, index: Index, rows: BitMap, value: Value | None) -> bool:
+    def _is_proved(
+        self, index: Index, rows: AbstractBitMap, value: Value | None
+    ) -> bool:
         """Whether a row has the value, and no row has one nearer to the end."""
         if value is None:
             return False

@@ -19,6 +19,14 @@ _DOMAIN: Final = ("tests/expressions/test_domain.py", "tests/planner/test_soundn
 
 EXPRESSIONS: Final = (
     Mutant(
+        "one-side-is-known",
+        "expressions.bounds.Bounds.__or__",
+        "self.lower is self.upper and other.lower is other.upper",
+        "self.lower is self.upper or other.lower is other.upper",
+        "rows that may match one side of an OR are taken for sure",
+        ("tests/indexes/test_contract.py",),
+    ),
+    Mutant(
         "de-morgan",
         "expressions.predicate.push_not",
         "return disjunction(parts) if negate else conjunction(parts)",

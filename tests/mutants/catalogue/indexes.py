@@ -31,6 +31,14 @@ INDEXES: Final = (
         ("tests/indexes/kinds/test_bloom.py", *_KINDS),
     ),
     Mutant(
+        "descent-in-place",
+        "indexes.bit_slices.slices.Slices._descend",
+        "rows = thawed(given)",
+        "rows = given",
+        "rows that others hold are changed",
+        ("tests/indexes/kinds/test_within.py",),
+    ),
+    Mutant(
         "decoded-nulls",
         "indexes.bit_slices.slices.Slices._decoded",
         "return rows if self.full else rows & self._at(self.shape.n_slices)",

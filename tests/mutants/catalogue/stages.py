@@ -23,7 +23,7 @@ STAGES: Final = (
     ),
     Mutant(
         "last-child-lower",
-        "planner.stages.rows.RowEvaluator._counted",
+        "planner.stages.rows._numbers",
         "return bounds.lower.intersection_cardinality(lower), n_upper",
         "return bounds.lower.intersection_cardinality(upper), n_upper",
         "rows that may match the first child surely match the AND",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from skipindex import Table
 from skipindex.errors import UnknownIndexError
+from skipindex.planner.bound_predicate import leaves
+from skipindex.planner.stages.cost import in_order
 from tests.tables import build, put, put_all
 
 MANY = " OR ".join(f"a > {10 * n} AND a < {10 * n + 5}" for n in range(60))
@@ -70,3 +73,32 @@ def test_forbidding_is_stronger_than_naming(table: Table) -> None:
     assert table.plan("a = 5", without="minmax").kinds >= {"bitmap", "bloom"}
     with pytest.raises(UnknownIndexError, match="unknown index kind 'zones'"):
         table.plan("a = 5", without="zones")
+
+
+@pytest.mark.parametrize(
+    ("condition", "costs", "order"),
+    [
+        ("a < 3 AND b = 5", {"a": 1, "b": 1}, "ba"),
+        ("b < 999 AND a < 3", {"a": 1, "b": 1}, "ab"),
+        ("a < 3 AND b < 3", {"a": 16, "b": 1}, "ba"),
+        ("a < 3 AND b < 999", {"a": 16, "b": 1}, "ab"),
+        ("a < 3 AND b < 999", {"a": 0, "b": 16}, "ba"),
+        ("a < 999 AND b < 900", {"a": 16, "b": 1}, "ba"),
+        ("a < 3 AND c = 'x' AND b < 3", {"a": 16, "b": 8, "c": 1}, "cba"),
+    ],
+)
+def test_the_condition_that_makes_all_cheapest_is_asked_first(
+    tmp_path: Path, condition: str, costs: dict[str, float], order: str
+) -> None:
+    """Of integers from 0 to 999, others from 0 to 1,999, and of texts."""
+    rows = {"a": [0, 999], "b": [0, 1999], "c": ["x", "y"]}
+    table = build(put_all(tmp_path, [rows]), {c: "bitmap" for c in rows})
+    found = table.plan(condition).evaluation
+    ordered = in_order(
+        found.tree,
+        found.table,
+        lambda leaf: found.leaves[leaf].column,
+        np.arange(1),
+        costs=costs,
+    )
+    assert "".join(leaf.column for leaf in leaves(ordered)) == order

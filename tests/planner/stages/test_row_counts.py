@@ -88,7 +88,7 @@ def test_counts_enclose_the_rows_that_match(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whether indexes are asked inside of the rows that are left, or never."""
-    monkeypatch.setattr(rows_module, "_FEW", few)
+    monkeypatch.setattr(rows_module, "FEW", few)
     plan = tables[specs].plan(condition, kinds=KINDS)
     counts = plan.row_counts
     for i, path in enumerate(plan.table.paths):

@@ -50,7 +50,7 @@ def test_kinds_that_are_named_are_asked_everywhere(dense: sx.Table) -> None:
     assert plan.notes == []
 
 
-@pytest.mark.parametrize(("others", "few"), [(80, 15), (80, 0), (5, 5)])
+@pytest.mark.parametrize(("others", "few"), [(80, 1), (80, 0), (5, 5)])
 def test_one_file_of_the_sample_with_few_matches_has_all_asked(
     tmp_path: Path, others: int, few: int
 ) -> None:
@@ -60,3 +60,21 @@ def test_one_file_of_the_sample_with_few_matches_has_all_asked(
     plan = table.plan(CONDITION)
     assert len(plan.paths) == N_FILES - 1 - (few == 0)
     assert plan.notes == []
+
+
+@pytest.mark.parametrize(
+    ("others", "some", "is_asked"),
+    [(12, 9, False), (12, 40, False), (9, 2, True), (40, 2, True), (3, 90, True)],
+)
+def test_few_matches_that_hardly_differ_are_enough(
+    tmp_path: Path, others: int, some: int, is_asked: bool
+) -> None:
+    """With numbers that differ much, a file without a match is likely."""
+    paths = sorted(f"{i}.parquet" for i in range(N_FILES))
+    numbers = [int(path.partition(".")[0]) for path in paths]
+    matches = {number: some for i, number in enumerate(numbers) if i % 8 < 4}
+    table = table_of(tmp_path, {**matches, numbers[1]: 0}, others)
+    plan = table.plan(CONDITION)
+    assert len(plan.paths) == N_FILES - is_asked
+    assert plan.count_bounds[0] == plan.count_bounds[1]
+    assert (plan.notes == []) == is_asked

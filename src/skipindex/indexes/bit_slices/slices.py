@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import AbstractBitMap, BitMap, FrozenBitMap
 
 from skipindex.indexes.bit_slices.decode import rows_among
 from skipindex.indexes.bit_slices.descent import Collected, Counted, descend_apart
@@ -94,7 +94,7 @@ class Slices:
         rows -= below[0]
         return rows
 
-    def inside(self, start: int, stop: int, rows: BitMap) -> BitMap:
+    def inside(self, start: int, stop: int, rows: AbstractBitMap) -> BitMap:
         """Those of ``rows`` with a code of ``start .. stop - 1``, in base 2, ranged.
 
         ``rows`` is not changed.  The cost follows their number, not the file's.
@@ -103,21 +103,23 @@ class Slices:
         self._descend(start, stop - 1, rows, found)
         return found.rows
 
-    def count_inside(self, start: int, stop: int, rows: BitMap) -> int:
+    def count_inside(self, start: int, stop: int, rows: AbstractBitMap) -> int:
         """As ``inside``, the number of rows alone."""
         found = Counted()
         self._descend(start, stop - 1, rows, found)
         return found.n
 
     def _descend(
-        self, low: int, high: int, rows: BitMap, found: Collected | Counted
+        self, low: int, high: int, given: AbstractBitMap, found: Collected | Counted
     ) -> None:
-        """Add those of ``rows`` with a code of ``low .. high`` to ``found``.
+        """Add those of the given rows with a code of ``low .. high`` to ``found``.
 
         From the highest bit down, and no further than there are rows that it could
         decide.
         """
-        rows = rows.copy() if self.full else rows & self._at(self.shape.n_slices)
+        rows = thawed(given)
+        if not self.full:
+            rows &= self._at(self.shape.n_slices)
         i = self.shape.n_digits
         zeros = self._zeros_from_the_top(len(rows).bit_length() + _SLICES_READ_AHEAD)
         while i and rows:

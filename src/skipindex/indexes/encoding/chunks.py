@@ -35,6 +35,9 @@ _WORTH: Final = 0.75
 _WORTH_FROM: Final = 1 << 10
 """Fewer bytes than this are never compressed."""
 _MAX_RAW: Final = 1 << 31
+_FEW_TEXTS: Final = 256
+_OF_A_TEXT: Final = 48
+"""What Python takes for a byte string beside its bytes, and for its place."""
 _BLOCK: Final = 1 << 18
 """Byte strings that are weighed at once; a chunk has fewer."""
 
@@ -93,6 +96,15 @@ class Texts:
         return pa.Array.from_buffers(pa.large_binary(), self.n, buffers)
 
 
+class FewTexts(list[bytes]):
+    """A few byte strings as a list, in which a bisection takes a tenth of the time."""
+
+    @property
+    def n_bytes(self) -> int:
+        """About what they take in memory."""
+        return sum(map(len, self)) + _OF_A_TEXT * len(self)
+
+
 def pack_ints(distinct: Ints) -> Iterator[bytes]:
     """The chunks of sorted distinct integers."""
     compressor = zstandard.ZstdCompressor(level=_LEVEL)
@@ -122,6 +134,12 @@ def pack_texts(distinct: pa.LargeBinaryArray, ends: Iterable[int]) -> Iterator[b
         text = data[int(at[0]) : int(at[-1])].tobytes()
         yield _packed(compressor, np.diff(at).view(np.uint64), text)
         start = end
+
+
+def unpack_sorted(raw: memoryview, n: int) -> Texts | FewTexts:
+    """As ``unpack_texts``, for many bisections."""
+    texts = unpack_texts(raw, n)
+    return FewTexts(map(texts.__getitem__, range(n))) if n <= _FEW_TEXTS else texts
 
 
 def unpack_texts(raw: memoryview, n: int) -> Texts:

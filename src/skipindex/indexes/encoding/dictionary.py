@@ -34,14 +34,16 @@ from skipindex.expressions.arrays import Words
 from skipindex.expressions.atoms import IntegerSet, Value, Values, values_between
 from skipindex.indexes.encoding.chunks import (
     INTS_PER_CHUNK,
+    FewTexts,
     Texts,
     unpack_ints,
+    unpack_sorted,
     unpack_texts,
 )
 from skipindex.indexes.encoding.header import BYTES, VALUE_MODE, Cursor, Head, ascend
 from skipindex.storage.parts import Parts
 
-_Place: TypeAlias = tuple[int, Sequence[int] | Texts, int, Value]
+_Place: TypeAlias = tuple[int, Sequence[int] | Texts | FewTexts, int, Value]
 """Where a value is or would be: a code, a chunk from there on, a place in it, and what
 is at the place if the value has a code."""
 
@@ -214,9 +216,9 @@ class _TextDictionary(_Book):
     def _begin(self, i: int) -> int:
         return self.ends[i - 1] if i else 0
 
-    def _chunk(self, i: int) -> Texts:
+    def _chunk(self, i: int) -> Texts | FewTexts:
         n = self.ends[i] - self._begin(i)
-        return self.parts.decoded(1 + i, lambda raw: unpack_texts(raw, n))
+        return self.parts.decoded(1 + i, lambda raw: unpack_sorted(raw, n))
 
     def _place(self, value: Value) -> _Place:
         assert isinstance(value, bytes)

@@ -19,22 +19,26 @@ split; an entry of more than 16 KB is a part of its own.  A part::
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pyroaring import AbstractBitMap, FrozenBitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes.encoding.chunks import decompressed
 from skipindex.indexes.encoding.header import Cursor, ascend
-from skipindex.storage.parts import Parts
+from skipindex.indexes.encoding.roaring import load
+from skipindex.storage.parts import Parts, bitmap_of, memory_of
 
 UNIFORM: Final = 4
 GAPS: Final = 8
 MIXED: Final = 16
 _MAX_RAW: Final = 1 << 26
+_LARGE: Final = 1 << 10
+"""A bitmap of so many bytes takes longer to read than to look up."""
 
 Rows: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
@@ -70,37 +74,48 @@ class Entries:
             number of rows if all are alike.
         data: the entries.
         width: the bytes of a row in postings.
+        large: the bitmaps of many bytes, by entry, which are read once.
+        n_bytes: about what all of it takes in memory.
     """
 
     form: int
     table: npt.NDArray[Any]
     data: memoryview
     width: int
+    large: Mapping[int, FrozenBitMap]
+    n_bytes: int
 
-    def take(self, start: int, stop: int) -> tuple[list[memoryview], list[memoryview]]:
-        """Bytes of postings, and of bitmaps, of the entries ``start .. stop - 1``."""
-        taken: tuple[list[memoryview], list[memoryview]] = [], []
+    def take(
+        self, start: int, stop: int
+    ) -> tuple[list[memoryview], list[AbstractBitMap]]:
+        """Bytes of postings, and the bitmaps, of the entries ``start .. stop - 1``.
+
+        Raises:
+            CorruptIndexError: the part does not have them.
+        """
+        lists: list[memoryview] = []
+        bitmaps: list[AbstractBitMap] = []
         if not self.form & MIXED:
             at, end = self._rows_before(start), self._rows_before(stop)
             at, end = at * self.width, end * self.width
-            taken[0].append(self.data[at:end])
+            lists.append(self.data[at:end])
         else:
             at = end = int(self.table[start - 1]) >> 1 if start else 0
-            for number in self.table[start:stop].tolist():
+            for i, number in enumerate(self.table[start:stop].tolist(), start):
                 end = number >> 1
-                taken[number & 1].append(self.data[at:end])
+                if not number & 1:
+                    lists.append(self.data[at:end])
+                elif i in self.large:
+                    bitmaps.append(self.large[i])
+                else:
+                    bitmaps.append(load(self.data[at:end]))
                 at = end
         if end > len(self.data):
             raise CorruptIndexError(
                 f"a part has {len(self.data)} bytes of entries, and its table says "
                 f"at least {end}"
             )
-        return taken
-
-    @property
-    def n_bytes(self) -> int:
-        """About what it takes in memory."""
-        return len(self.data) + self.table.nbytes
+        return lists, bitmaps
 
     def _rows_before(self, entry: int) -> int:
         if self.form & UNIFORM:
@@ -125,7 +140,21 @@ def read_entries(raw: memoryview, n: int, width: int) -> Entries:
     data = raw[head:]
     if form & GAPS:
         data = _without_gaps(data, width)
-    return Entries(form, table, data, width)
+    large = dict(_large_bitmaps(table, data)) if form & MIXED else {}
+    bitmaps = {entry: bitmap_of(raw) for entry, raw in large.items()}
+    n_bytes = len(data) + table.nbytes + sum(map(memory_of, large.values()))
+    return Entries(form, table, data, width, bitmaps, n_bytes)
+
+
+def _large_bitmaps(
+    table: npt.NDArray[Any], data: memoryview
+) -> Iterator[tuple[int, memoryview]]:
+    """The bytes of the bitmaps that have many, and their entries."""
+    ends = table.astype(np.int64) >> 1
+    begins = np.append(0, ends[:-1])
+    is_large = (table & 1 == 1) & (ends - begins >= _LARGE)
+    for i in np.flatnonzero(is_large).tolist():
+        yield i, data[begins[i] : ends[i]]
 
 
 @dataclass(frozen=True, slots=True)

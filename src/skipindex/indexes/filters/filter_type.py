@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Words
@@ -174,7 +174,7 @@ class FilterIndex:
     parts: Parts
     wanted: RequiredKeys
 
-    def probe(self, atom: Atom) -> Bounds[BitMap] | None:
+    def probe(self, atom: Atom) -> Bounds[AbstractBitMap] | None:
         """No row, if the filter lacks a key of every alternative; else no opinion."""
         if saturates(atom, self.head.k):
             return None

@@ -62,7 +62,7 @@ from skipindex.indexes.filters.payload import (
     saturates,
     split_bits,
 )
-from skipindex.indexes.positional import Reading, intervals_of
+from skipindex.indexes.positional import DAMAGE, damaged, intervals_of
 from skipindex.storage.parts import Parts
 
 _VERSION: Final = 2
@@ -311,7 +311,7 @@ class TransposedFilters:
             CorruptIndexError: a part is damaged.
         """
         possible, opinion = self.covered.copy(), False
-        with Reading("the transposed filters", atom.column):
+        try:
             for block, first, wanted in self.blocks:
                 if saturates(atom, block.size.k):
                     continue
@@ -319,6 +319,8 @@ class TransposedFilters:
                 if alternatives is not None:
                     opinion = True
                     possible[block.slots] = self._among(block, first, alternatives)
+        except DAMAGE as error:
+            raise damaged("the transposed filters", error, atom.column) from error
         return (possible, np.zeros_like(possible)) if opinion else None
 
     def _among(self, block: Block, first: int, alternatives: KeyAlternatives) -> Mask:

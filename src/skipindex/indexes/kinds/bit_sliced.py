@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.expressions.bounds import Bounds
@@ -208,15 +208,15 @@ class BitSlicedIndex(PositionalContextIndex):
         """The header, the dictionary, and the bitmaps."""
         return 1 + self.head.n_chunks + self.shape.n_bitmaps
 
-    def present(self) -> BitMap:
+    def present(self) -> AbstractBitMap:
         """The existence bitmap, or the union of a digit's."""
         return self._slices().existence()
 
-    def inside(self, interval: Interval, rows: BitMap) -> BitMap | None:
+    def inside(self, interval: Interval, rows: AbstractBitMap) -> BitMap | None:
         """Those of ``rows`` with a code of the interval, if slices know codes."""
         return self._slices().inside(*interval, rows) if self._looks_inside else None
 
-    def count_inside(self, interval: Interval, rows: BitMap) -> int | None:
+    def count_inside(self, interval: Interval, rows: AbstractBitMap) -> int | None:
         """How many of ``rows`` have a code of the interval, if slices know codes."""
         if not self._looks_inside:
             return None
@@ -230,7 +230,7 @@ class BitSlicedIndex(PositionalContextIndex):
         """
         return self.shape.per_digit == 1 and self.unit == 1
 
-    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+    def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
         """The rows with a code of the intervals, by the bins they are in."""
         if self.unit == 1:
             rows = self._in_bins(intervals)
@@ -256,5 +256,5 @@ class BitSlicedIndex(PositionalContextIndex):
 
 
 INDEX_TYPE: Final = PositionalKind(
-    name=_KIND, version=_VERSION, spec=BitSliced, index=BitSlicedIndex
+    name=_KIND, version=_VERSION, spec=BitSliced, index=BitSlicedIndex, probe_cost=8.0
 )

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 import numpy as np
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
-from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
@@ -35,13 +35,14 @@ from skipindex.indexes.encoding.roaring import (
     from_rows,
     from_sorted_u16,
     pack_dense,
-    thawed,
 )
-from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind, load
+from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bitmap"
 _VERSION: Final = 1
+_FEW_VALUES: Final = 8
+"""The lists of so many values are made bitmaps one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,40 +94,41 @@ class BitmapIndex(PositionalIndex):
         """The header, the dictionary, the entries, and the existence bitmap."""
         return 1 + self.head.n_chunks + len(self.entries) + bool(self.head.null_count)
 
-    def present(self) -> BitMap:
+    def present(self) -> AbstractBitMap:
         """The existence bitmap."""
         last = len(self.parts) - 1
         self.parts.count.bitmaps += 1
-        return thawed(self.parts.bitmap(last))
+        return self.parts.bitmap(last)
 
-    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+    def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
         """Exactly the rows with a code of the intervals."""
         (start, stop), *others = intervals
         if stop - start == 1 and not others:
-            rows = self._of_one(start)
-            return Bounds(rows, rows)
+            return exactly(self._of_one(start))
         postings: list[memoryview] = []
-        bitmaps: list[BitMap] = []
+        bitmaps: list[AbstractBitMap] = []
         n_values = 0
         for entries, start, stop in self.entries.among(self.parts, intervals):
-            lists, raw = entries.take(start, stop)
+            lists, some = entries.take(start, stop)
             postings += lists
-            bitmaps += [load(self.parts, one) for one in raw]
+            bitmaps += some
             n_values += stop - start
-        self.parts.count.bitmaps += n_values - len(bitmaps)
-        if postings:
+        self.parts.count.bitmaps += n_values
+        if len(postings) + len(bitmaps) == n_values <= _FEW_VALUES:
+            bitmaps += [self._listed([one], 1) for one in postings]
+        elif postings:
             bitmaps.append(self._listed(postings, n_values))
-        rows = bitmaps[0] if len(bitmaps) == 1 else BitMap.union(*bitmaps)
-        return Bounds(rows, rows)
+        first, *rest = bitmaps
+        return exactly(first.union(*rest) if rest else first)
 
-    def _of_one(self, code: int) -> BitMap:
+    def _of_one(self, code: int) -> AbstractBitMap:
         """The rows of one value, the most frequent probe."""
         entries, place = self.entries.one(self.parts, code)
-        postings, bitmaps = entries.take(place, place + 1)
-        if bitmaps:
-            return load(self.parts, bitmaps[0])
         self.parts.count.bitmaps += 1
-        return self._listed(postings, 1)
+        if place in entries.large:
+            return entries.large[place]
+        postings, bitmaps = entries.take(place, place + 1)
+        return bitmaps[0] if bitmaps else self._listed(postings, 1)
 
     def _listed(self, postings: Sequence[memoryview], n_values: int) -> BitMap:
         """The rows of some lists; the list of one value ascends."""

@@ -29,7 +29,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import AbstractBitMap, BitMap, FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.expressions.arrays import Ints, starts
@@ -189,7 +189,7 @@ class CellsIndex(PositionalIndex):
         """The header, the dictionary, and the payload of the rows."""
         return 1 + self.head.n_chunks + self.n_row_parts
 
-    def present(self) -> BitMap:
+    def present(self) -> AbstractBitMap:
         """The rows that have a bin."""
         return self._rows().existence()
 
@@ -199,7 +199,7 @@ class CellsIndex(PositionalIndex):
             return None
         return PositionalIndex.distinct(self, limit)
 
-    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+    def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
         """The rows with a cell of the intervals, by the bins they are in."""
         n_bins = -(-self.head.n_codes // self.unit)
         inside, touched = bins_of(intervals, self.unit, self.head.n_codes)
@@ -208,7 +208,7 @@ class CellsIndex(PositionalIndex):
             return Bounds(upper, upper)
         return Bounds(self._in_bins(inside, n_bins), upper)
 
-    def _probe(self, atom: Atom) -> Bounds[BitMap]:
+    def _probe(self, atom: Atom) -> Bounds[AbstractBitMap]:
         shift = self.head.parameter
         # A class with slots is made twice, and a bare super() finds the first one.
         ask = super(CellsIndex, self)._probe
@@ -232,7 +232,7 @@ class CellsIndex(PositionalIndex):
             case _:
                 return ask(atom)
 
-    def _in_bins(self, bins: list[Interval], n_bins: int) -> BitMap:
+    def _in_bins(self, bins: list[Interval], n_bins: int) -> AbstractBitMap:
         if not bins:
             return BitMap()
         if bins == [(0, n_bins)]:
@@ -302,5 +302,5 @@ class _Tail:
 
 
 INDEX_TYPE: Final = PositionalKind(
-    name=_KIND, version=_VERSION, spec=Cells, index=CellsIndex
+    name=_KIND, version=_VERSION, spec=Cells, index=CellsIndex, probe_cost=8.0
 )

@@ -24,7 +24,7 @@ from typing import ClassVar, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError, UnsupportedTypeError
 from skipindex.expressions.arrays import Ints, starts
@@ -141,7 +141,7 @@ class KeySetIndex:
     highs: tuple[int, ...]
     ends: tuple[int, ...]
 
-    def probe(self, atom: Atom) -> Bounds[BitMap] | None:
+    def probe(self, atom: Atom) -> Bounds[AbstractBitMap] | None:
         """No row, if no key makes ``atom`` TRUE; else no opinion."""
         match atom:
             case OneOf(values=values):

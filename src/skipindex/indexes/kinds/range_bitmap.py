@@ -20,23 +20,26 @@ Payload, version 1::
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import starmap
 from typing import ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import AbstractBitMap, BitMap, FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
 from skipindex.expressions.arrays import Codes
-from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head, ascend
-from skipindex.indexes.encoding.roaring import blank, pack_all, thawed
+from skipindex.indexes.encoding.roaring import blank, pack_all
 from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
 from skipindex.storage.parts import BITS_SIZE, Parts
 
@@ -168,23 +171,17 @@ class RangeBitmapIndex(PositionalIndex):
         """The header, the dictionary, and the bitmaps."""
         return 1 + self.head.n_chunks + self.n_bitmaps
 
-    def present(self) -> BitMap:
+    def present(self) -> AbstractBitMap:
         """The last bitmap."""
-        return thawed(self._at(self.n_bitmaps))
+        return self._at(self.n_bitmaps)
 
-    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+    def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
         """The rows with a code of the intervals, by the bins they are in."""
-        lower, upper = BitMap(), BitMap()
-        for start, stop in intervals:
-            bounds = self._between(start, stop)
-            lower |= bounds.lower
-            upper |= bounds.upper
-        return Bounds(lower, upper)
+        return reduce(operator.or_, starmap(self._between, intervals))
 
-    def _between(self, start: int, stop: int) -> Bounds[BitMap]:
+    def _between(self, start: int, stop: int) -> Bounds[AbstractBitMap]:
         if self.ends is None:
-            rows = self._bins(start, stop)
-            return Bounds(rows, rows)
+            return exactly(self._bins(start, stop))
         # <---[ bin ]--[ bin start ]--[ bin ]--[ stop bin ]--->
         #                  touched  touched  touched
         first = bisect_right(self.ends, start)
@@ -195,19 +192,10 @@ class RangeBitmapIndex(PositionalIndex):
         exact = not begins_inside and not ends_inside
         return Bounds(upper if exact else BitMap(), upper)
 
-    def _bins(self, start: int, stop: int) -> BitMap:
-        rows = self._below(stop)
-        if start:
-            rows -= self._at(start)
-        return rows
-
-    def _below(self, number: int) -> BitMap:
-        """The rows of bitmap ``number``, none for 0, as a new bitmap."""
-        if not number:
-            return BitMap()
-        if number == self.n_bitmaps:
-            return self.existence()
-        return thawed(self._at(number))
+    def _bins(self, start: int, stop: int) -> AbstractBitMap:
+        is_last = stop == self.n_bitmaps
+        upto = self.existence() if is_last else self._at(stop)
+        return upto - self._at(start) if start else upto
 
     def _at(self, number: int) -> FrozenBitMap:
         """The bitmap of that number, of which the first is 1."""

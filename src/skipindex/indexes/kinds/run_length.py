@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 import numpy as np
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Bits, Codes, starts
+from skipindex.expressions.arrays import Bits, Codes, Ints, starts
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.coding import (
     Coding,
@@ -156,11 +156,11 @@ class RunLengthIndex(PositionalIndex):
         """The header, the dictionary, the beginnings of the runs, and the slices."""
         return 2 + self.head.n_chunks + (self.form != _ALL_ROWS)
 
-    def present(self) -> BitMap:
+    def present(self) -> AbstractBitMap:
         """The rows whose code is below that of NULL."""
         return self._rows_of(self._below(self.head.n_codes, self._slices()))
 
-    def among(self, intervals: Sequence[Interval]) -> Bounds[BitMap]:
+    def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
         """Exactly the rows with a code of the intervals."""
         slices = self._slices()
         if len(intervals) < _DECODE_FROM_INTERVALS:
@@ -222,9 +222,7 @@ class RunLengthIndex(PositionalIndex):
             if self.n_runs % 8:
                 runs[-1] &= (1 << self.n_runs % 8) - 1
             return load(pack_dense(runs))
-        chosen = np.flatnonzero(
-            np.unpackbits(runs, count=self.n_runs, bitorder="little")
-        )
+        chosen = _ones(runs, self.n_runs)
         if not len(chosen):
             return BitMap()
         begins = np.append(self._begins(), np.uint32(self.head.n_rows))
@@ -242,8 +240,7 @@ class RunLengthIndex(PositionalIndex):
         if self.form == _AS_NUMBERS:
             begins = np.frombuffer(raw, "<u4")
         else:
-            bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little")
-            begins = np.flatnonzero(bits).astype(np.uint32)
+            begins = _ones(np.frombuffer(raw, np.uint8)).astype(np.uint32)
         if (
             len(begins) != self.n_runs
             or begins[0]
@@ -256,6 +253,12 @@ class RunLengthIndex(PositionalIndex):
         return begins
 
 
+def _ones(bits: Bits, n: int | None = None) -> Ints:
+    """Where the ones of the first ``n`` bits are (None: of all)."""
+    mask = np.unpackbits(bits, count=n, bitorder="little")
+    return np.flatnonzero(mask.view(np.bool_))  # several times faster so
+
+
 INDEX_TYPE: Final = PositionalKind(
-    name=_KIND, version=_VERSION, spec=RunLength, index=RunLengthIndex
+    name=_KIND, version=_VERSION, spec=RunLength, index=RunLengthIndex, probe_cost=16.0
 )

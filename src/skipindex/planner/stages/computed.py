@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.atoms import NullAtom, OneOf, Value
@@ -30,7 +30,7 @@ MAX_RANGE: Final = 400
 """A file whose bounds are further apart is not walked; a year of days is."""
 
 
-def probe_index(index: Index, leaf: Leaf | Computed) -> Bounds[BitMap] | None:
+def probe_index(index: Index, leaf: Leaf | Computed) -> Bounds[AbstractBitMap] | None:
     """What ``index`` says of a leaf's rows; None is "no opinion"."""
     if isinstance(leaf, Leaf):
         return index.probe(leaf.atom)
@@ -58,9 +58,9 @@ def probe_index(index: Index, leaf: Leaf | Computed) -> Bounds[BitMap] | None:
 
 def _rows(
     index: Index, column: str, values: list[Value], *, null: bool
-) -> Bounds[BitMap] | None:
+) -> Bounds[AbstractBitMap] | None:
     """The rows with one of the values, or, if ``null``, with none at all."""
-    found: Bounds[BitMap] | None = Bounds(BitMap(), BitMap())
+    found: Bounds[AbstractBitMap] | None = Bounds(BitMap(), BitMap())
     if values:
         found = index.probe(OneOf(column, tuple(values)))
     if null and found is not None:

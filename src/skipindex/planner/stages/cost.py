@@ -14,7 +14,7 @@ spread evenly between a file's bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, assert_never
 
 import numpy as np
@@ -27,6 +27,7 @@ from skipindex.planner.bound_predicate import (
     Computed,
     Leaf,
     fold,
+    leaves,
 )
 from skipindex.table import ColumnInfo, TableState
 
@@ -42,7 +43,14 @@ _LOOKED_AT: Final = 64
 _LEAST_STEP: Final = 4
 """At least so many files have their rows looked at first, of so many times as many."""
 _MANY: Final = 16
-"""Matches in each file of a sample."""
+"""With so many matches in each file of a sample, others are taken to have some too."""
+_SOME: Final = 2
+_ODD_FILES: Final = 0.25
+"""So many files without a match may be expected among those that are not asked."""
+FEW: Final = 64
+"""Below one row in so many, an index is probed for these rows alone."""
+_OF_FEW: Final = 0.3
+"""What that costs, of a probe for all rows."""
 _SAMPLE: Final = 256
 _RARE: Final = 0.01
 """The share of one value among byte strings, or of NULL."""
@@ -108,7 +116,9 @@ def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
         matches: how many rows surely match, of each file of a sample that was.
     """
     fewest = min(matches, default=0)
-    if fewest < _MANY:
+    if fewest < _MANY and (
+        fewest < _SOME or n_files * _share_of_none(matches) > _ODD_FILES
+    ):
         return ""
     return (
         f"the rows of {n_files} files were not looked at, as each of {len(matches)} "
@@ -116,22 +126,49 @@ def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
     )
 
 
+def _share_of_none(counts: Sequence[int]) -> float:
+    """About the share of zeros where these counts come from.
+
+    Of the negative binomial distribution with their mean and variance, which is
+    Poisson's where the variance is no more than the mean.
+    """
+    mean, variance = float(np.mean(counts)), float(np.var(counts))
+    if variance <= mean:
+        return math.exp(-mean)
+    size = mean * mean / (variance - mean)
+    return float((size / (size + mean)) ** size)
+
+
 def in_order(
     tree: BoundPredicate,
     table: TableState,
-    column_of: Callable[[Leaf], ColumnInfo],
+    column_of: Callable[[Leaf | Computed], ColumnInfo],
     files: np.ndarray,
+    *,
+    costs: Mapping[str, float],
 ) -> BoundPredicate:
     """The tree with the children of every AND in the order in which they are asked.
 
-    The child that leaves the least share of the rows of ``files`` comes first.
+    First comes the child with which all of them cost least, as others are asked of
+    few rows if it leaves few.  The child that leaves the least share of the rows of
+    ``files`` comes next.
+
+    Args:
+        tree: the predicate.
+        table: has the statistics.
+        column_of: the column of a leaf.
+        files: those that are asked.
+        costs: of asking for all rows of a file, by column name; 0 without an index.
     """
     sample = files[:: max(1, len(files) // _SAMPLE)]
 
     def of_leaf(leaf: Leaf | Computed) -> float:
+        column = column_of(leaf)
+        if not costs[column.name]:
+            return 1.0
         if isinstance(leaf, Computed):
             return _BETWEEN
-        return _of_atom(table, leaf.atom, column_of(leaf), sample)
+        return _of_atom(table, leaf.atom, column, sample)
 
     def share(node: BoundPredicate) -> float:
         return fold(
@@ -143,10 +180,24 @@ def in_order(
             unknown=lambda _: 1.0,
         )
 
+    def cost(node: BoundPredicate) -> float:
+        return sum(costs[column_of(leaf).name] for leaf in leaves(node))
+
+    def first_of(children: Sequence[BoundPredicate]) -> BoundPredicate:
+        def with_others(child: BoundPredicate) -> tuple[float, float]:
+            mine, left = cost(child), share(child)
+            factor = _OF_FEW if left * FEW < 1.0 else 1.0
+            return mine + factor * (total - mine), left
+
+        total = sum(map(cost, children))
+        return min(children, key=with_others)
+
     def ordered(node: BoundPredicate) -> BoundPredicate:
         match node:
             case AllOf(children):
-                return AllOf(tuple(map(ordered, sorted(children, key=share))))
+                first = first_of(children)
+                others = sorted((c for c in children if c is not first), key=share)
+                return AllOf((ordered(first), *map(ordered, others)))
             case AnyOf(children):
                 return AnyOf(tuple(map(ordered, children)))
             case _:

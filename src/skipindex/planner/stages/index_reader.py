@@ -21,6 +21,7 @@ from skipindex.indexes.interface import (
     IndexType,
     PackableType,
     PackIndex,
+    probe_cost,
 )
 from skipindex.planner.stages.pack_cache import PackCache, PackReader
 from skipindex.storage.blobs import BlobUse
@@ -186,6 +187,14 @@ class IndexReader(IndexOpener):
         """Whether any file has such an index on ``column``."""
         return any(s.kind.positional == positional for s in self._of(column))
 
+    def cost(self, column: ColumnInfo) -> float:
+        """About what it costs to ask for the rows of a file; 0 without such an index.
+
+        In units of a bitmap that is read and looked at.
+        """
+        kinds = (source.kind for source in self._of(column))
+        return max((probe_cost(kind) for kind in kinds if kind.positional), default=0.0)
+
     def locations(
         self, column: ColumnInfo, wanted: np.ndarray, *, positional: bool
     ) -> dict[int, list[IndexLocation]]:
@@ -263,8 +272,8 @@ class IndexReader(IndexOpener):
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The answer of a pack about its files, as for ``probe_map``."""
         assert column.domain is not None
-        mine = wanted[use.rows]
-        if not mine.any():
+        mine = np.flatnonzero(wanted[use.rows])
+        if not len(mine):
             return None
         blob = self.blob(use)
         if blob is None:
@@ -283,13 +292,12 @@ class IndexReader(IndexOpener):
             return None
         files, slots = use.rows[mine], use.slots[mine]
         fits = blob.fits(slots, *self.identity(files))
-        if not fits.all():
+        if np.count_nonzero(fits) < len(fits):
             self.note(f"{what} not used: it is of another data file")
             files, slots = files[fits], slots[fits]
-        speaks = index.covered[slots]
-        files, slots = files[speaks], slots[speaks]
         possible, sure = found
-        return files[~possible[slots]], files[sure[slots]]
+        ruled_out = index.covered & ~possible
+        return files[ruled_out[slots]], files[sure[slots]]
 
     def identity(self, files: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The row counts and footer checksums of files, as the manifest has them."""

@@ -280,7 +280,11 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
     looked = look_at_rows(
         files,
         in_order(
-            found.tree, found.table, lambda leaf: found.leaves[leaf].column, files
+            found.tree,
+            found.table,
+            lambda leaf: found.leaves[leaf].column,
+            files,
+            costs={name: found.reader.cost(column) for name, column in columns.items()},
         ),
         found.leaves,
         found.reader,

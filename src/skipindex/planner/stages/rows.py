@@ -9,10 +9,10 @@ are only counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import UNUSABLE, Index
@@ -24,24 +24,21 @@ from skipindex.planner.bound_predicate import (
     fold,
 )
 from skipindex.planner.stages.computed import probe_index
+from skipindex.planner.stages.cost import FEW
 from skipindex.planner.stages.index_reader import IndexLocation, IndexOpener
 from skipindex.planner.stages.records import LeafBounds
 from skipindex.table import ColumnInfo
 
-T = TypeVar("T")
-
-Rows: TypeAlias = tuple[BitMap, BitMap]
+Rows: TypeAlias = tuple[AbstractBitMap, AbstractBitMap]
 """Rows certainly and possibly TRUE; one object where they are the same."""
 
-RowProbe: TypeAlias = Callable[[int, BitMap | None], Rows]
+RowProbe: TypeAlias = Callable[[int, AbstractBitMap | None], Rows]
 """For a file and some of its rows (None: all), those that make a node TRUE."""
 
-CountProbe: TypeAlias = Callable[[int, BitMap, BitMap], tuple[int, int]]
+CountProbe: TypeAlias = Callable[[int, AbstractBitMap, AbstractBitMap], tuple[int, int]]
 """For a file and the rows certainly and possibly TRUE for the rest of an AND (one
 object if they are equal), the least and the greatest number that make a node TRUE."""
 
-_FEW: Final = 64
-"""Below one row in so many, an index is probed for these rows alone."""
 _NONE: Final = (BitMap(),) * 2
 
 
@@ -77,7 +74,7 @@ class RowEvaluator:
         self._opener = opener
         self._locations = locations
         self._n_rows = n_rows.data  # plain integers, looked up one at a time
-        self._used: list[str] = []
+        self._used: dict[str, None] = {}
         self.empty_leaves: dict[Leaf | Computed, list[int]] = {}
         self._leaf_probes: dict[Leaf | Computed, RowProbe] = {}
         *first, last = tree.children if isinstance(tree, AllOf) else (tree,)
@@ -87,9 +84,9 @@ class RowEvaluator:
 
     def verdict(self, file: int) -> RowVerdict:
         """Between how many and how many rows of a file match."""
-        self._used = []
-        lower: BitMap | None = None
-        upper: BitMap | None = None
+        self._used = {}
+        lower: AbstractBitMap | None = None
+        upper: AbstractBitMap | None = None
         for ask in self._first:
             lower, upper = _narrowed(lower, upper, *ask(file, upper))
             if not upper:
@@ -105,7 +102,7 @@ class RowEvaluator:
         return self._all_of(iter(probes))(file, None)
 
     def _kinds(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self._used))
+        return tuple(self._used)
 
     def _probe_of(self, node: BoundPredicate) -> RowProbe:
         return fold(
@@ -117,20 +114,20 @@ class RowEvaluator:
             unknown=lambda _: self._any_row,
         )
 
-    def _all(self, file: int, within: BitMap | None) -> BitMap:
+    def _all(self, file: int, within: AbstractBitMap | None) -> AbstractBitMap:
         return BitMap(range(int(self._n_rows[file]))) if within is None else within
 
-    def _everything(self, file: int, within: BitMap | None) -> Rows:
+    def _everything(self, file: int, within: AbstractBitMap | None) -> Rows:
         rows = self._all(file, within)
         return rows, rows
 
-    def _any_row(self, file: int, within: BitMap | None) -> Rows:
+    def _any_row(self, file: int, within: AbstractBitMap | None) -> Rows:
         return _NONE[0], self._all(file, within)
 
     def _all_of(self, parts: Iterator[RowProbe]) -> RowProbe:
         probes = list(parts)
 
-        def ask(file: int, within: BitMap | None) -> Rows:
+        def ask(file: int, within: AbstractBitMap | None) -> Rows:
             lower = upper = self._all(file, within)
             for probe in probes:
                 lower, upper = _narrowed(lower, upper, *probe(file, upper))
@@ -143,7 +140,7 @@ class RowEvaluator:
     def _any_of(self, parts: Iterator[RowProbe]) -> RowProbe:
         probes = list(parts)
 
-        def ask(file: int, within: BitMap | None) -> Rows:
+        def ask(file: int, within: AbstractBitMap | None) -> Rows:
             lower, upper = _NONE
             for probe in probes:
                 low, high = probe(file, within)
@@ -167,23 +164,24 @@ class RowEvaluator:
         certain = record.bounds.lower.tobytes()
         locations = self._locations[record.column.name]
 
-        def ask(file: int, within: BitMap | None) -> Rows:
+        def ask(file: int, within: AbstractBitMap | None) -> Rows:
             if not possible[file]:
                 return _NONE
             if certain[file]:
                 return self._everything(file, within)
-            lower: BitMap | None = None
+            lower: AbstractBitMap | None = None
             upper = within
             for location in locations.get(file, ()):
-                found = self._asked(
-                    location, record.column, file, self._rows, leaf, upper
-                )
-                if found is None:
+                bounds = self._asked(location, record.column, file, leaf, upper)
+                if bounds is None:
                     continue
-                low, upper = found
-                if low is upper:
+                low, high = bounds.lower, bounds.upper
+                is_exact = low is high
+                upper = high if upper is None else upper & high
+                if is_exact:
                     lower = upper
                     break
+                low = low if within is None else within & low
                 lower = low if lower is None else lower | low
             if upper is None:
                 upper = self._all(file, None)
@@ -198,28 +196,63 @@ class RowEvaluator:
         location: IndexLocation,
         column: ColumnInfo,
         file: int,
-        ask: Callable[..., T | None],
-        *arguments: object,
-    ) -> T | None:
-        """What the index of a file says; None if it is unusable or has no opinion."""
-        kind, blob, _ = location
+        leaf: Leaf | Computed,
+        within: AbstractBitMap | None,
+    ) -> Bounds[AbstractBitMap] | None:
+        """What an index says of at least the rows ``within``.
+
+        None if it is unusable or has no opinion.
+        """
         index = self._opener.open(location, file, column)
         if index is None:
             return None
         try:
-            found = ask(index, file, *arguments)
+            if within is not None and self._are_few(within, file):
+                bounds = _probe_within(index, leaf, within)
+            else:
+                bounds = probe_index(index, leaf)
         except UNUSABLE as error:
-            self._opener.refuse(error, blob)
+            self._opener.refuse(error, location[1])
             return None
-        if found is not None:
-            self._used.append(kind.name)
-        return found
+        if bounds is not None:
+            self._used[location[0].name] = None
+        return bounds
+
+    def _counted(
+        self,
+        location: IndexLocation,
+        column: ColumnInfo,
+        file: int,
+        leaf: Leaf,
+        rows: AbstractBitMap,
+    ) -> tuple[int, int]:
+        """The least and the greatest number of a few rows that make a leaf TRUE."""
+        index = self._opener.open(location, file, column)
+        if index is None:
+            return 0, len(rows)
+        try:
+            count_within = getattr(index, "count_within", None)
+            n = None if count_within is None else count_within(leaf.atom, rows)
+            bounds = _probe_within(index, leaf, rows) if n is None else None
+        except UNUSABLE as error:
+            self._opener.refuse(error, location[1])
+            return 0, len(rows)
+        if n is not None:
+            numbers = n, n
+        elif bounds is not None:
+            numbers = _numbers(bounds, rows, rows)
+        else:
+            return 0, len(rows)
+        self._used[location[0].name] = None
+        return numbers
 
     def _counting(self, node: BoundPredicate) -> CountProbe:
         """The probe of the last child of an AND, whose rows are only counted."""
         probe = self._probe_of(node)
 
-        def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
+        def count(
+            file: int, lower: AbstractBitMap, upper: AbstractBitMap
+        ) -> tuple[int, int]:
             low, high = probe(file, upper)
             if low is high and lower is upper:
                 return (len(high),) * 2
@@ -236,79 +269,54 @@ class RowEvaluator:
         undecided = (record.bounds.upper & ~record.bounds.lower).tobytes()
         locations = self._locations[record.column.name]
 
-        def count(file: int, lower: BitMap, upper: BitMap) -> tuple[int, int]:
+        def count(
+            file: int, lower: AbstractBitMap, upper: AbstractBitMap
+        ) -> tuple[int, int]:
             mine = locations.get(file, ())
             if not undecided[file] or len(mine) != 1:
                 return otherwise(file, lower, upper)
-            found = self._asked(
-                mine[0], record.column, file, self._counted, leaf, lower, upper
-            )
-            return (0, len(upper)) if found is None else found
+            if lower is upper and isinstance(leaf, Leaf) and self._are_few(upper, file):
+                return self._counted(mine[0], record.column, file, leaf, upper)
+            bounds = self._asked(mine[0], record.column, file, leaf, upper)
+            return (0, len(upper)) if bounds is None else _numbers(bounds, lower, upper)
 
         return count
 
-    def _counted(
-        self,
-        index: Index,
-        file: int,
-        leaf: Leaf | Computed,
-        lower: BitMap,
-        upper: BitMap,
-    ) -> tuple[int, int] | None:
-        """The least and the greatest number of rows that make a leaf TRUE."""
-        if lower is upper and isinstance(leaf, Leaf) and self._are_few(upper, file):
-            count_within = getattr(index, "count_within", None)
-            n = None if count_within is None else count_within(leaf.atom, upper)
-            if n is not None:
-                return n, n
-        bounds = self._bounds(index, file, leaf, upper)
-        if bounds is None:
-            return None
-        n_upper = bounds.upper.intersection_cardinality(upper)
-        if bounds.lower is bounds.upper and lower is upper:
-            return n_upper, n_upper
-        return bounds.lower.intersection_cardinality(lower), n_upper
-
-    def _rows(
-        self, index: Index, file: int, leaf: Leaf | Computed, within: BitMap | None
-    ) -> Rows | None:
-        """The bounds of some rows by one index; None if it has no opinion."""
-        bounds = self._bounds(index, file, leaf, within)
-        if bounds is None:
-            return None
-        if within is None:
-            return bounds.lower, bounds.upper
-        upper = bounds.upper & within
-        if bounds.lower is bounds.upper:
-            return upper, upper
-        return bounds.lower & within, upper
-
-    def _bounds(
-        self, index: Index, file: int, leaf: Leaf | Computed, within: BitMap | None
-    ) -> Bounds[BitMap] | None:
-        """The bounds of at least the rows ``within``; None is "no opinion"."""
-        if (
-            within is not None
-            and isinstance(leaf, Leaf)
-            and self._are_few(within, file)
-        ):
-            probe_within = getattr(index, "probe_within", None)
-            if probe_within is not None:
-                bounds: Bounds[BitMap] = probe_within(leaf.atom, within)
-                return bounds
-        return probe_index(index, leaf)
-
-    def _are_few(self, rows: BitMap, file: int) -> bool:
+    def _are_few(self, rows: AbstractBitMap, file: int) -> bool:
         """Whether looking at these rows alone is faster than looking at all."""
-        return len(rows) * _FEW < self._n_rows[file]
+        return len(rows) * FEW < self._n_rows[file]
 
 
-def _no_row(_file: int, _within: BitMap | None) -> Rows:
+def _probe_within(
+    index: Index, leaf: Leaf | Computed, rows: AbstractBitMap
+) -> Bounds[AbstractBitMap] | None:
+    """As ``probe_index``, of these few rows at least."""
+    probe_within = getattr(index, "probe_within", None)
+    if probe_within is None or not isinstance(leaf, Leaf):
+        return probe_index(index, leaf)
+    bounds: Bounds[AbstractBitMap] = probe_within(leaf.atom, rows)
+    return bounds
+
+
+def _numbers(
+    bounds: Bounds[AbstractBitMap], lower: AbstractBitMap, upper: AbstractBitMap
+) -> tuple[int, int]:
+    """How many rows are in an AND of two bounds."""
+    n_upper = bounds.upper.intersection_cardinality(upper)
+    if bounds.lower is bounds.upper and lower is upper:
+        return n_upper, n_upper
+    return bounds.lower.intersection_cardinality(lower), n_upper
+
+
+def _no_row(_file: int, _within: AbstractBitMap | None) -> Rows:
     return _NONE
 
 
 def _narrowed(
-    lower: BitMap | None, upper: BitMap | None, low: BitMap, high: BitMap
+    lower: AbstractBitMap | None,
+    upper: AbstractBitMap | None,
+    low: AbstractBitMap,
+    high: AbstractBitMap,
 ) -> Rows:
     """An AND of what was known (None: everything) and an answer within it."""
     if low is high and lower is upper:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from pyroaring import FrozenBitMap
@@ -17,27 +17,40 @@ from pyroaring import FrozenBitMap
 from skipindex.storage.parts import Decoded
 
 Part: TypeAlias = memoryview | FrozenBitMap | Decoded
-PayloadKey: TypeAlias = tuple[Hashable, int, type]
-"""The owner of a payload, the payload's number there, and the form of its parts."""
+PayloadKey: TypeAlias = tuple[Hashable, int]
+"""The owner of a payload, and the payload's number there."""
 
 _PART_OVERHEAD: Final = 200
 _PLACE_OVERHEAD: Final = 8
 """What Python takes for a part beside its bytes, and for the place of one."""
 
 
-@dataclass(slots=True)
-class _Payload:
-    """The parts of one payload; None is a part that is not cached."""
+@dataclass(slots=True, eq=False)
+class CachedPayload:
+    """The cached parts of one payload, which are looked at without a lock.
 
-    parts: list[Part | None]
-    n_bytes: int
+    Args:
+        forms: the parts in each form, None for one that is not cached; empty once the
+            payload has been evicted.
+        n_bytes: of all parts.
+        was_used: since it was last spared; set by those who look at it.
+    """
+
+    forms: dict[type, list[Part | None]] = field(default_factory=dict)
+    n_bytes: int = 0
+    was_used: bool = False
+
+
+NOTHING: Final = CachedPayload()
+"""Of a payload of which no part is cached."""
 
 
 class PartCache:
     """The payloads that were asked for last; threads may share it.
 
-    A payload is the index of one data file.  Payloads are evicted whole, so a probe
-    costs one look-up whatever number of parts it reads.
+    A payload is the index of one data file.  Payloads are evicted whole: the one that
+    was cached first goes, unless it was used since it was last spared (the clock
+    algorithm: Corbato, A Paging Experiment with the Multics System, 1968).
 
     Args:
         limit: in bytes, with what Python adds; 0 caches nothing.
@@ -46,7 +59,7 @@ class PartCache:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._payloads: OrderedDict[PayloadKey, _Payload] = OrderedDict()
+        self._payloads: OrderedDict[PayloadKey, CachedPayload] = OrderedDict()
         self._keys: dict[Hashable, set[PayloadKey]] = {}
         self._n_bytes = 0
 
@@ -66,20 +79,14 @@ class PartCache:
             self._limit = limit
             self._evict()
 
-    def parts_of(self, payload: PayloadKey) -> Sequence[Part | None]:
-        """All parts of a payload, None for one that is not cached.
-
-        It is empty if no part of the payload is.
-        """
-        with self._lock:
-            if payload not in self._payloads:
-                return ()
-            self._payloads.move_to_end(payload)
-            return self._payloads[payload].parts
+    def find(self, key: PayloadKey) -> CachedPayload:
+        """What is cached of a payload."""
+        return self._payloads.get(key, NOTHING)
 
     def put(
         self,
-        payload: PayloadKey,
+        key: PayloadKey,
+        form: type,
         n_parts: int,
         start: int,
         parts: Sequence[Part],
@@ -88,7 +95,8 @@ class PartCache:
         """Cache neighbouring parts, unless they alone are above the limit.
 
         Args:
-            payload: whose parts they are.
+            key: of the payload whose parts they are.
+            form: of the parts.
             n_parts: of the whole payload.
             start: the number of the first part.
             parts: one or more.
@@ -98,28 +106,37 @@ class PartCache:
         with self._lock:
             if n_bytes > self._limit:
                 return
-            cached = self._payloads.get(payload)
-            if cached is None:
-                cached = _Payload([None] * n_parts, 0)
+            payload = self._payloads.get(key)
+            if payload is None:
+                payload = self._payloads[key] = CachedPayload()
+                self._keys.setdefault(key[0], set()).add(key)
+            if form not in payload.forms:
+                payload.forms[form] = [None] * n_parts
                 n_bytes += _PLACE_OVERHEAD * n_parts
-                self._payloads[payload] = cached
-                self._keys.setdefault(payload[0], set()).add(payload)
-            cached.parts[start : start + len(parts)] = parts
-            cached.n_bytes += n_bytes
+            payload.forms[form][start : start + len(parts)] = parts
+            payload.n_bytes += n_bytes
             self._n_bytes += n_bytes
             self._evict()
 
     def invalidate(self, owner: Hashable) -> None:
         """Drop all payloads of one owner."""
         with self._lock:
-            for payload in self._keys.pop(owner, ()):
-                self._n_bytes -= self._payloads.pop(payload).n_bytes
+            for key in self._keys.pop(owner, ()):
+                self._drop(self._payloads.pop(key))
 
     def _evict(self) -> None:
         while self._n_bytes > self._limit:
-            payload, oldest = self._payloads.popitem(last=False)
-            self._n_bytes -= oldest.n_bytes
-            keys = self._keys[payload[0]]
-            keys.discard(payload)
+            key, oldest = self._payloads.popitem(last=False)
+            if oldest.was_used:
+                oldest.was_used = False
+                self._payloads[key] = oldest
+                continue
+            self._drop(oldest)
+            keys = self._keys[key[0]]
+            keys.discard(key)
             if not keys:
-                del self._keys[payload[0]]
+                del self._keys[key[0]]
+
+    def _drop(self, payload: CachedPayload) -> None:
+        self._n_bytes -= payload.n_bytes
+        payload.forms = {}
