@@ -29,7 +29,7 @@ from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.indexes.interface import UNUSABLE, Dictionary, Index
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.computed import MAX_DISTINCT, bound_of
-from skipindex.planner.stages.index_reader import IndexLocation
+from skipindex.planner.stages.records import IndexLocation
 from skipindex.planner.stages.rows import RowEvaluator
 from skipindex.table import ColumnInfo
 from skipindex.table.statistics import FileStats

@@ -92,7 +92,7 @@ def test_the_condition_that_makes_all_cheapest_is_asked_first(
 ) -> None:
     """Of integers from 0 to 999, others from 0 to 1,999, and of texts."""
     rows = {"a": [0, 999], "b": [0, 1999], "c": ["x", "y"]}
-    table = build(put_all(tmp_path, [rows]), {c: "bitmap" for c in rows})
+    table = build(put_all(tmp_path, [rows]), dict.fromkeys(rows, "bitmap"))
     found = table.plan(condition).evaluation
     ordered = in_order(
         found.tree,

@@ -24,6 +24,7 @@ from skipindex.indexes.interface import (
     probe_cost,
 )
 from skipindex.planner.stages.pack_cache import PackCache, PackReader
+from skipindex.planner.stages.records import IndexLocation, Locations
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.store_input import fetch_ahead
 from skipindex.storage.pack import Blob
@@ -43,10 +44,6 @@ class UsableBlob:
 
     use: BlobUse
     kind: IndexType
-
-
-IndexLocation = tuple[IndexType, Blob, int]
-"""Where the index of one file is: its kind, its blob, and the slot in it."""
 
 
 class IndexOpener:
@@ -197,12 +194,12 @@ class IndexReader(IndexOpener):
 
     def locations(
         self, column: ColumnInfo, wanted: np.ndarray, *, positional: bool
-    ) -> dict[int, list[IndexLocation]]:
-        """Where the indexes on ``column`` of the ``wanted`` files are, newest first.
+    ) -> Locations:
+        """Where the indexes on ``column`` of the ``wanted`` files are.
 
         All of them are of these very files.
         """
-        found: dict[int, list[IndexLocation]] = {}
+        found = Locations()
         for source in self._of(column):
             if source.kind.positional != positional:
                 continue
@@ -216,11 +213,9 @@ class IndexReader(IndexOpener):
             own = blob.has_payload(slots)
             files, slots = files[own], slots[own]
             fits = blob.fits(slots, *self.identity(files))
-            for file, slot, fit in zip(
-                files.tolist(), slots.tolist(), fits.tolist(), strict=True
-            ):
-                if fit or self._is_there(blob, slot, file):
-                    found.setdefault(file, []).append((source.kind, blob, slot))
+            for i in np.flatnonzero(~fits).tolist():
+                fits[i] = self._is_there(blob, int(slots[i]), int(files[i]))
+            found.add(source.kind, blob, files[fits].tolist(), slots[fits].tolist())
         return found
 
     def maps(self, column: ColumnInfo) -> list[BlobUse]:

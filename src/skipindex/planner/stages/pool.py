@@ -22,13 +22,9 @@ from skipindex.indexes import index_type
 from skipindex.indexes.interface import UNUSABLE, IndexType
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf
 from skipindex.planner.stages.cost import row_seconds
-from skipindex.planner.stages.index_reader import (
-    IndexLocation,
-    IndexOpener,
-    IndexReader,
-)
+from skipindex.planner.stages.index_reader import IndexOpener, IndexReader
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
-from skipindex.planner.stages.records import LeafBounds
+from skipindex.planner.stages.records import IndexLocation, LeafBounds
 from skipindex.planner.stages.rows import RowEvaluator, RowVerdict
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.pack import Blob, BlobEntry

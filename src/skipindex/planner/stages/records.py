@@ -1,12 +1,15 @@
-"""Records of planning: stages, what each of them achieved, and the bounds of leaves."""
+"""Records of planning: stages, bounds of leaves, and where their indexes are."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
+from skipindex.indexes.interface import IndexType
+from skipindex.storage.pack import Blob
 from skipindex.storage.parts import ReadCount
 from skipindex.table import ColumnInfo
 
@@ -92,3 +95,50 @@ class LeafRecord(LeafBounds):
             self._removed[kind] = removed if earlier is None else earlier | removed
         self._refined.clear()
         return self._removed
+
+
+IndexLocation = tuple[IndexType, Blob, int]
+"""Where the index of one file is: its kind, its blob, and the slot in it."""
+
+
+class Locations(Mapping[int, Sequence[IndexLocation]]):
+    """Where the indexes on one column are, by file, the newest first.
+
+    It has no object for each file: thousands, made anew by each plan, would let Python
+    look for garbage in all of its memory again and again.
+    """
+
+    def __init__(self) -> None:
+        self._sources: list[tuple[IndexType, Blob]] = []
+        # By file, of its newest index alone.
+        self._source: dict[int, int] = {}
+        self._slot: dict[int, int] = {}
+        self._older: dict[int, list[IndexLocation]] = {}
+
+    def add(
+        self, kind: IndexType, blob: Blob, files: Sequence[int], slots: Sequence[int]
+    ) -> None:
+        """A blob that is older than those before."""
+        number = len(self._sources)
+        self._sources.append((kind, blob))
+        for file, slot in zip(files, slots, strict=True):
+            if file in self._source:
+                self._older.setdefault(file, []).append((kind, blob, slot))
+            else:
+                self._source[file] = number
+                self._slot[file] = slot
+
+    def __getitem__(self, file: int) -> Sequence[IndexLocation]:
+        kind, blob = self._sources[self._source[file]]
+        newest = kind, blob, self._slot[file]
+        return (newest, *self._older[file]) if file in self._older else (newest,)
+
+    def get(self, file: int, default: Any = None, /) -> Any:
+        """As of a dictionary; a file without an index is no exception."""
+        return self[file] if file in self._source else default
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._source)
+
+    def __len__(self) -> int:
+        return len(self._source)

@@ -25,8 +25,8 @@ from skipindex.planner.bound_predicate import (
 )
 from skipindex.planner.stages.computed import probe_index
 from skipindex.planner.stages.cost import FEW
-from skipindex.planner.stages.index_reader import IndexLocation, IndexOpener
-from skipindex.planner.stages.records import LeafBounds
+from skipindex.planner.stages.index_reader import IndexOpener
+from skipindex.planner.stages.records import IndexLocation, LeafBounds
 from skipindex.table import ColumnInfo
 
 Rows: TypeAlias = tuple[AbstractBitMap, AbstractBitMap]
