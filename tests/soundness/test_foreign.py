@@ -33,11 +33,14 @@ QUICK = ("string",)
     ids=lambda pool: pool.name,
 )
 def test_no_breach_on_files_of_others(spark: SparkSession, pool: Pool) -> None:
-    result = ForeignResult()
-    sweep_foreign(spark, pool, n=20, n_files=14, n_settings=1, seed=7, result=result)
-    assert not result.failures, "\n".join(result.failures[:20])
-    assert sum(result.files.values()) == 28
-    assert result.total.verdicts > 200
+    result, seeds = ForeignResult(), iter(range(7, 11))
+    while result.total.verdicts <= 200:  # Spark refuses some tables whole
+        seed = next(seeds)
+        sweep_foreign(
+            spark, pool, n=20, n_files=14, n_settings=1, seed=seed, result=result
+        )
+        assert not result.failures, "\n".join(result.failures[:20])
+        assert sum(result.files.values()) == 28 * (seed - 6)
     assert result.total.skipped > result.total.skippable / 5
 
 

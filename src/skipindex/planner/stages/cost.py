@@ -45,6 +45,7 @@ _LEAST_STEP: Final = 4
 _MANY: Final = 16
 """With so many matches in each file of a sample, others are taken to have some too."""
 _SOME: Final = 2
+"""With fewer in a file of a sample, the share of files without any is not estimated."""
 _ODD_FILES: Final = 0.25
 """So many files without a match may be expected among those that are not asked."""
 FEW: Final = 64
