@@ -25,6 +25,7 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import IndexSpec, index_type, index_types
+from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.cells import Cells
 from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import (
@@ -33,6 +34,7 @@ from tests.indexes.columns import (
     arrays,
     atoms,
     column_of,
+    encoded,
     fits,
     is_exact,
     spec_id,
@@ -274,3 +276,22 @@ def test_trap_c14_an_index_on_text_is_not_asked_about_numbers(spec: IndexSpec) -
     parts = MemoryParts(spec.build(column))
     with pytest.raises(CorruptIndexError, match="holds values of domain b'string'"):
         index_type(spec.kind).open(parts, domain_of(pa.int64()), 2)
+
+
+class Damaged(MemoryParts):
+    """A payload of which no part but the header can be read."""
+
+    def read(self, start: int, stop: int) -> list[memoryview]:
+        if start:
+            raise CorruptIndexError("part 1 fails its crc32c")
+        return super().read(start, stop)
+
+
+def test_what_says_that_bytes_are_damaged_is_not_its_own_cause() -> None:
+    """Whoever goes from cause to cause would never come to an end."""
+    column = encoded(["a", "b", "a"], pa.string())
+    parts = Damaged(Bitmap().build(column))
+    index = index_type("bitmap").open(parts, column.domain, 3)
+    with pytest.raises(CorruptIndexError, match="crc32c") as found:
+        index.probe(OneOf("c", (b"b",)))
+    assert found.value.__cause__ is None

@@ -59,7 +59,7 @@ from skipindex.indexes.encoding.header import (
     check_version,
 )
 from skipindex.indexes.encoding.ranks import Distinct, rank_bytes, rank_ints, taken
-from skipindex.indexes.positional import DAMAGE, Interval, damaged, intervals_of
+from skipindex.indexes.positional import DAMAGE, Interval, intervals_of, raise_damage
 from skipindex.storage.parts import Parts
 
 FILE_MAP: Final = "file_map"
@@ -287,7 +287,7 @@ class FileMap:
                             self.parts.count.bitmaps += 1
                             found[slots] = True
         except DAMAGE as error:
-            raise damaged("the file map", error, atom.column) from error
+            raise_damage("the file map", error, atom.column)
         found &= self.covered
         return found, np.zeros_like(found) if self.binned else found
 
@@ -308,7 +308,7 @@ class FileMap:
                 for slot in slots:
                     codes[slot].append(code)
         except DAMAGE as error:
-            raise damaged("a file map", error) from error
+            raise_damage("a file map", error)
         return [
             self._spans_of(own, values) if covered else None
             for own, covered in zip(codes, self.covered.tolist(), strict=True)

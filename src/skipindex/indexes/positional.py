@@ -6,7 +6,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Self, assert_never
+from typing import Final, NoReturn, Self, assert_never
 
 import numpy as np
 from pyroaring import AbstractBitMap, BitMap
@@ -39,18 +39,21 @@ DAMAGE: Final = (ValueError, IndexError, OverflowError, MemoryError, struct.erro
 """What reading damaged bytes may raise."""
 
 
-def damaged(what: str, error: Exception, column: str = "") -> CorruptIndexError:
-    """What ``error``, one of ``DAMAGE``, says of the bytes that were read.
+def raise_damage(what: str, error: Exception, column: str = "") -> NoReturn:
+    """Raise what ``error``, one of ``DAMAGE``, says of the bytes that were read.
 
     Args:
         what: was read, for the message.
         error: was raised.
         column: that it is of.
+
+    Raises:
+        CorruptIndexError: ``error`` itself, if it is one.
     """
     if isinstance(error, CorruptIndexError):
-        return error
+        raise error
     where = f" of column {column!r}" if column else ""
-    return CorruptIndexError(f"damaged bytes in {what}{where} ({error})")
+    raise CorruptIndexError(f"damaged bytes in {what}{where} ({error})") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ class PositionalIndex(ABC):
         try:
             bounds = self._probe(atom)
         except DAMAGE as error:
-            raise damaged("the index", error, atom.column) from error
+            raise_damage("the index", error, atom.column)
         if bounds.upper and bounds.upper.max() >= self.head.n_rows:
             raise CorruptIndexError(
                 f"the index of column {atom.column!r} names row {bounds.upper.max()}, "
@@ -126,7 +129,7 @@ class PositionalIndex(ABC):
         try:
             return self.book.values(0, self.book.n_codes)
         except DAMAGE as error:
-            raise damaged("the dictionary", error) from error
+            raise_damage("the dictionary", error)
 
     def _probe(self, atom: Atom) -> Bounds[AbstractBitMap]:
         match atom:
@@ -205,7 +208,7 @@ class PositionalContextIndex(PositionalIndex):
                 return exactly(BitMap())
             found = None if interval is None else self.inside(interval, rows)
         except DAMAGE as error:
-            raise damaged("the index", error, atom.column) from error
+            raise_damage("the index", error, atom.column)
         if found is not None:
             return exactly(found)
         bounds = self.probe(atom)
@@ -226,7 +229,7 @@ class PositionalContextIndex(PositionalIndex):
                 return 0
             return None if interval is None else self.count_inside(interval, rows)
         except DAMAGE as error:
-            raise damaged("the index", error, atom.column) from error
+            raise_damage("the index", error, atom.column)
 
     def _only_interval(self, atom: Atom) -> Interval | None:
         """The codes that make ``atom`` TRUE, if they are one interval and not all."""

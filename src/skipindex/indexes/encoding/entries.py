@@ -140,10 +140,10 @@ def read_entries(raw: memoryview, n: int, width: int) -> Entries:
     data = raw[head:]
     if form & GAPS:
         data = _without_gaps(data, width)
-    large = dict(_large_bitmaps(table, data)) if form & MIXED else {}
-    bitmaps = {entry: bitmap_of(raw) for entry, raw in large.items()}
-    n_bytes = len(data) + table.nbytes + sum(map(memory_of, large.values()))
-    return Entries(form, table, data, width, bitmaps, n_bytes)
+    packed = dict(_large_bitmaps(table, data)) if form & MIXED else {}
+    large = {entry: bitmap_of(one) for entry, one in packed.items()}
+    n_bytes = len(data) + table.nbytes + sum(map(memory_of, packed.values()))
+    return Entries(form, table, data, width, large, n_bytes)
 
 
 def _large_bitmaps(

@@ -62,7 +62,7 @@ from skipindex.indexes.filters.payload import (
     saturates,
     split_bits,
 )
-from skipindex.indexes.positional import DAMAGE, damaged, intervals_of
+from skipindex.indexes.positional import DAMAGE, intervals_of, raise_damage
 from skipindex.storage.parts import Parts
 
 _VERSION: Final = 2
@@ -320,7 +320,7 @@ class TransposedFilters:
                     opinion = True
                     possible[block.slots] = self._among(block, first, alternatives)
         except DAMAGE as error:
-            raise damaged("the transposed filters", error, atom.column) from error
+            raise_damage("the transposed filters", error, atom.column)
         return (possible, np.zeros_like(possible)) if opinion else None
 
     def _among(self, block: Block, first: int, alternatives: KeyAlternatives) -> Mask:

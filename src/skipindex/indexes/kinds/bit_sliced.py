@@ -30,7 +30,7 @@ import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
-from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.bit_slices.digits import Shape, pack_slices
 from skipindex.indexes.bit_slices.slices import Slices
 from skipindex.indexes.encoding.coding import (
@@ -234,7 +234,7 @@ class BitSlicedIndex(PositionalContextIndex):
         """The rows with a code of the intervals, by the bins they are in."""
         if self.unit == 1:
             rows = self._in_bins(intervals)
-            return Bounds(rows, rows)
+            return exactly(rows)
         inside, touched = bins_of(intervals, self.unit, self.head.n_codes)
         return Bounds(self._in_bins(inside), self._in_bins(touched))
 

@@ -42,7 +42,7 @@ from skipindex.expressions.atoms import (
     Value,
     Values,
 )
-from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes.encoding.coding import Coding, dictionary, rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
@@ -205,7 +205,7 @@ class CellsIndex(PositionalIndex):
         inside, touched = bins_of(intervals, self.unit, self.head.n_codes)
         upper = self._in_bins(touched, n_bins)
         if inside == touched and self.unit == 1:
-            return Bounds(upper, upper)
+            return exactly(upper)
         return Bounds(self._in_bins(inside, n_bins), upper)
 
     def _probe(self, atom: Atom) -> Bounds[AbstractBitMap]:

@@ -34,7 +34,7 @@ from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Bits, Codes, Ints, starts
-from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.encoding.coding import (
     Coding,
     dictionary_bits,
@@ -176,7 +176,7 @@ class RunLengthIndex(PositionalIndex):
             edges = np.array(intervals, np.uint64).ravel()
             inside = np.searchsorted(edges, codes, side="right") & 1
             rows = self._rows_of(np.packbits(inside == 1, bitorder="little"))
-        return Bounds(rows, rows)
+        return exactly(rows)
 
     def _slices(self) -> Bits:
         """The slices, one in a row; their padding is of no run."""

@@ -287,7 +287,7 @@ class IndexReader(IndexOpener):
             return None
         files, slots = use.rows[mine], use.slots[mine]
         fits = blob.fits(slots, *self.identity(files))
-        if np.count_nonzero(fits) < len(fits):
+        if not fits.all():
             self.note(f"{what} not used: it is of another data file")
             files, slots = files[fits], slots[fits]
         possible, sure = found

@@ -175,13 +175,11 @@ class RowEvaluator:
                 bounds = self._asked(location, record.column, file, leaf, upper)
                 if bounds is None:
                     continue
-                low, high = bounds.lower, bounds.upper
-                is_exact = low is high
-                upper = high if upper is None else upper & high
-                if is_exact:
+                upper = _both(upper, bounds.upper)
+                if bounds.lower is bounds.upper:
                     lower = upper
                     break
-                low = low if within is None else within & low
+                low = _both(within, bounds.lower)
                 lower = low if lower is None else lower | low
             if upper is None:
                 upper = self._all(file, None)
@@ -225,26 +223,26 @@ class RowEvaluator:
         file: int,
         leaf: Leaf,
         rows: AbstractBitMap,
-    ) -> tuple[int, int]:
-        """The least and the greatest number of a few rows that make a leaf TRUE."""
+    ) -> tuple[int, int] | None:
+        """The least and the greatest number of a few rows that make a leaf TRUE.
+
+        None if the index does not count without a bitmap.
+        """
         index = self._opener.open(location, file, column)
         if index is None:
             return 0, len(rows)
+        count_within = getattr(index, "count_within", None)
+        if count_within is None:
+            return None
         try:
-            count_within = getattr(index, "count_within", None)
-            n = None if count_within is None else count_within(leaf.atom, rows)
-            bounds = _probe_within(index, leaf, rows) if n is None else None
+            n: int | None = count_within(leaf.atom, rows)
         except UNUSABLE as error:
             self._opener.refuse(error, location[1])
             return 0, len(rows)
-        if n is not None:
-            numbers = n, n
-        elif bounds is not None:
-            numbers = _numbers(bounds, rows, rows)
-        else:
-            return 0, len(rows)
+        if n is None:
+            return None
         self._used[location[0].name] = None
-        return numbers
+        return n, n
 
     def _counting(self, node: BoundPredicate) -> CountProbe:
         """The probe of the last child of an AND, whose rows are only counted."""
@@ -276,9 +274,13 @@ class RowEvaluator:
             if not undecided[file] or len(mine) != 1:
                 return otherwise(file, lower, upper)
             if lower is upper and isinstance(leaf, Leaf) and self._are_few(upper, file):
-                return self._counted(mine[0], record.column, file, leaf, upper)
+                numbers = self._counted(mine[0], record.column, file, leaf, upper)
+                if numbers is not None:
+                    return numbers
             bounds = self._asked(mine[0], record.column, file, leaf, upper)
-            return (0, len(upper)) if bounds is None else _numbers(bounds, lower, upper)
+            if bounds is None:
+                return 0, len(upper)
+            return _numbers(bounds, lower, upper)
 
         return count
 
@@ -321,4 +323,9 @@ def _narrowed(
     """An AND of what was known (None: everything) and an answer within it."""
     if low is high and lower is upper:
         return high, high
-    return (low if lower is None else lower & low), high
+    return _both(lower, low), high
+
+
+def _both(rows: AbstractBitMap | None, others: AbstractBitMap) -> AbstractBitMap:
+    """The rows that are in both; None is all rows."""
+    return others if rows is None else rows & others

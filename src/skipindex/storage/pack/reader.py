@@ -30,7 +30,6 @@ from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of, memory_of
 
 P = TypeVar("P", bound=Part)
 
-_UNSIGNED: Final = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 _GUESS: Final = 1 << 14
 """How much of a blob's end is read first; most directories fit."""
 _BEGIN: Final = 1 << 16
@@ -191,8 +190,7 @@ class Blob:
     ) -> np.ndarray:
         """For each slot, whether it is of the data file with these marks."""
         inside = self._inside(slots)
-        # It takes a tenth of the time that "all" takes of a few.
-        if np.count_nonzero(inside) == len(slots):
+        if inside.all():
             found: np.ndarray = self.n_rows[slots] == (n_rows & MAX_U32)
             found &= self.identity[slots] == footer_crcs
             return found
@@ -203,7 +201,7 @@ class Blob:
     def _inside(self, slots: np.ndarray) -> np.ndarray:
         """For each number, whether there is such a slot."""
         # A negative number is a great one without its sign.
-        found: np.ndarray = slots.view(_UNSIGNED[slots.itemsize]) < len(self.n_rows)
+        found: np.ndarray = slots.view(f"u{slots.itemsize}") < len(self.n_rows)
         return found
 
     def check_identity(self, slot: int, *, n_rows: int, footer_crc: int) -> None:
@@ -250,9 +248,10 @@ class Blob:
             return list(map(decode, self._fetch(at + start, at + stop)))
         if form not in payload.cached.forms:
             payload.cached = cache.find((self, at))
-        payload.cached.was_used = True
         cached = cast("list[P | None]", payload.cached.forms.get(form, [])[start:stop])
         found = [part for part in cached if part is not None]
+        if found:
+            payload.cached.was_used = True
         if len(found) == stop - start:
             count.cached_bytes += n_bytes
             return found
