@@ -11,7 +11,7 @@ from unittest import mock
 
 import numpy as np
 
-from skipindex.spark.pruning import query_planner
+from skipindex.spark.pruning import verdicts
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import ScannedTable
 
@@ -57,12 +57,12 @@ def stale_files() -> Iterator[None]:
 @contextmanager
 def folder_names() -> Iterator[None]:
     """Partition values are those of the folders' names, whatever the catalog says."""
-    judged = query_planner._judged_columns
+    judged = verdicts._judged_columns
 
     def trusted(table: Any, question: Any) -> Any:
         return judged(table, {**question, "is_catalog_table": False})
 
-    with mock.patch.object(query_planner, "_judged_columns", trusted):
+    with mock.patch.object(verdicts, "_judged_columns", trusted):
         yield
 
 

@@ -54,6 +54,13 @@ def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
         assert any(sweep.case(case, shrinks=False) for case in range(100, 150))
 
 
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_planner_names_what_is_there(name: str) -> None:
+    """Also where the slow tests, which plan with it, are not run."""
+    with MUTANTS[name]():
+        pass
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "first"), [("stale_files", 0), ("folder_names", 210)])
 def test_a_planner_that_is_wrong_is_noticed(
