@@ -75,6 +75,15 @@ def test_files_are_full_paths_for_spark(folder: Path) -> None:
     assert repr(plan) == "Plan(1 of 3 files, 'a = 15')"
 
 
+def test_other_libraries_take_paths_as_they_are(folder: Path) -> None:
+    plan = sx.plan_files("a = 15", table=folder)
+    assert json.loads(json.dumps(plan.paths)) == plan.paths
+    for paths in (plan.paths, plan.files):
+        assert type(paths) is list, "pyarrow, DuckDB and Spark's load() take no other"
+    plan.paths.clear()
+    assert plan.paths, "the plan is not changed by what is done to its list"
+
+
 def test_tasks_say_what_is_known(folder: Path) -> None:
     table = build(folder, {"a": "bitmap", "b": "bitmap"})
     first, second = table.plan("a < 15 AND b = 3").tasks

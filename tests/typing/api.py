@@ -61,7 +61,7 @@ def planned(table: sx.Table, spark: SparkSession) -> int:
         table.plan(sf.col("city") == 7, without="bloom", workers=1),
     ]
     for plan in plans:
-        paths: Sequence[str] = plan.paths
+        paths: list[str] = plan.paths
         tasks: Sequence[FileTask] = plan.tasks
         skipped: Sequence[SkippedFile] = plan.skipped
         proofs: list[Sequence[Evidence]] = [file.evidence for file in skipped]

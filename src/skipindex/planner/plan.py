@@ -139,20 +139,15 @@ class Plan:
         return self.evaluation.tree
 
     @property
-    def paths(self) -> Sequence[str]:
-        """The files to read, relative to the table, without duplicates."""
-        return LazyList(np.flatnonzero(self._is_read), self.table.paths_at)
+    def paths(self) -> list[str]:
+        """The files to read, relative to the table, without duplicates; a new list."""
+        return self.table.paths_at(np.flatnonzero(self._is_read))
 
     @property
-    def files(self) -> Sequence[str]:
-        """The files to read, as full paths for ``spark.read``."""
-        table = self.table
-        folder = table.location.spark_path("file").removesuffix("file")
-
-        def full(files: np.ndarray) -> list[str]:
-            return [f"{folder}{path}" for path in table.paths_at(files)]
-
-        return LazyList(np.flatnonzero(self._is_read), full)
+    def files(self) -> list[str]:
+        """The files to read, as full paths for ``spark.read``; a new list."""
+        folder = self.table.location.spark_path("file").removesuffix("file")
+        return [f"{folder}{path}" for path in self.paths]
 
     @property
     def stages(self) -> list[Stage]:

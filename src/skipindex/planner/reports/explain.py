@@ -54,7 +54,7 @@ def explain(plan: Explainable) -> str:
     table = plan.table
     total = int(table.sizes.sum())
     lines = [
-        f"{len(plan.paths)} of {len(table)} files for: {shorten(plan.where)}",
+        f"{len(plan.tasks)} of {len(table)} files for: {shorten(plan.where)}",
         *_of_moment(plan.moment),
         f"  {'stage':<18}{'files':>8}{'MB':>10}{'ms':>9}{'index KB':>10}{'bitmaps':>9}",
         f"  {'all':<18}{len(table):>8}{total / 1e6:>10.1f}",
@@ -87,7 +87,7 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         "limit": plan.row_limit.limit,
         "order_by": list(map(str, plan.row_limit.order_by)),
         "count_bounds": plan.count_bounds,
-        "files": list(plan.paths),
+        "files": plan.paths,
         "tasks": [task.to_dict() for task in plan.tasks],
         "skipped": [skipped.to_dict() for skipped in plan.skipped],
         "conditions": [condition.to_dict() for condition in plan.conditions],
