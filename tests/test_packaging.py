@@ -139,7 +139,7 @@ def test_every_error_is_drawn() -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'skipindex' has no attribute 'nope'"):
-        _ = sx.nope
+        _ = sx.nope  # type: ignore[attr-defined]
 
 
 def test_importing_and_planning_need_no_pyspark(tmp_path: Path) -> None:

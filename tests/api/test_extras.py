@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,8 @@ def test_a_missing_extra_is_one_sentence_with_the_command(
     missing: tuple[str, ...],
 ) -> None:
     put(tmp_path / "f.parquet", {"a": [1]})
-    original = extras.find_spec
     monkeypatch.setattr(
-        extras, "find_spec", lambda name: None if name in missing else original(name)
+        extras, "find_spec", lambda name: None if name in missing else find_spec(name)
     )
     with pytest.raises(sx.EngineError) as error:
         CALLS[call](tmp_path)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
+from skipindex.api.types import AssociatedColumn
 from skipindex.build.associated import dimension as dimensions
 from skipindex.build.associated import request
 from skipindex.errors import BuildError
@@ -35,7 +36,7 @@ def star(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def via(star: Path, attribute: str = "a") -> sx.api.types.AssociatedColumn:
+def via(star: Path, attribute: str = "a") -> AssociatedColumn:
     return sx.via("key", star / "d", "k", attribute)
 
 

@@ -16,6 +16,7 @@ import pytest
 import skipindex as sx
 from skipindex.build import task
 from skipindex.build.columns.memory import Memory, left_out, memory_bytes
+from skipindex.build.columns.pieced import PiecedColumn
 from skipindex.errors import BuildError
 from skipindex.storage.file_system.names import FOLDER, PACKS
 from tests.tables import packs
@@ -116,13 +117,13 @@ def test_a_file_is_read_in_pieces_where_it_would_not_fit(
     forget(folder)
     monkeypatch.setattr(Memory, "free", property(lambda _: 90_000))
     read: list[int] = []
-    pieces = task.PiecedColumn.read
+    pieces = PiecedColumn.read
 
     def seen(*args: Any) -> Any:
         read.append(1)
         return pieces(*args)
 
-    monkeypatch.setattr(task.PiecedColumn, "read", seen)
+    monkeypatch.setattr(PiecedColumn, "read", seen)
     monkeypatch.setattr("skipindex.indexes.encoding.pieces._BLOCK_BYTES", 64)
     assert not sx.build_indexes(folder, request, workers=1).notes
     assert read

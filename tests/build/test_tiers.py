@@ -31,8 +31,12 @@ class Simulated:
     def add(self, n_files: int, n_bytes: int) -> None:
         self.packs.append((PackInfo(str(next(self._names)), n_bytes, ()), n_files))
         self.written += n_bytes
-        while found := crowded(*zip(*self.packs, strict=True), [0] * len(self.packs)):
+        while found := self._crowded():
             self._merge(found)
+
+    def _crowded(self) -> set[int]:
+        packs, n_files = zip(*self.packs, strict=True)
+        return crowded(packs, n_files, alike=[0] * len(packs))
 
     def _merge(self, found: set[int]) -> None:
         mine = [self.packs[i] for i in sorted(found)]

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes import Index, IndexSpec, ReadCount, index_type
+from skipindex.indexes import IndexSpec, ReadCount, index_type
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.storage.parts import MemoryParts
 
@@ -27,7 +28,7 @@ class CheckedParts(MemoryParts):
         return found
 
 
-def opened(spec: IndexSpec, column: EncodedColumn) -> tuple[Index, ReadCount]:
+def opened(spec: IndexSpec, column: EncodedColumn) -> tuple[Any, ReadCount]:
     """The index of ``column``, and the count of what it reads from now on."""
     parts = MemoryParts(spec.build(column))
     index = index_type(spec.kind).open(parts, column.domain, column.n_rows)

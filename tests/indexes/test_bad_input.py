@@ -17,8 +17,10 @@ from skipindex.build import task
 from skipindex.build.builder import build
 from skipindex.build.runners import LocalRunner
 from skipindex.indexes import EncodedColumn
+from skipindex.indexes.file_map import ValueSpans
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import UNREADABLE, DataFile, column_reader
+from skipindex.table.summaries import summarize
 from tests.tables import packs, put
 
 if TYPE_CHECKING:  # the other tests need no PySpark
@@ -226,7 +228,7 @@ def test_whatever_a_decoder_raises(
 def test_a_file_that_could_not_be_read_for_a_while(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = task.column_reader
+    before = column_reader
 
     def fail(location: Any, path: str, **options: Any) -> Any:
         if path == "2.parquet":
@@ -251,7 +253,7 @@ def test_a_file_that_could_not_be_read_for_a_while(
 def test_a_file_that_vanishes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    before = task.column_reader
+    before = column_reader
 
     def vanish(location: Any, path: str, **options: Any) -> Any:
         if when == "while" and path == "2.parquet":
@@ -267,7 +269,7 @@ def test_a_file_that_vanishes(
     assert "2.parquet" in note
     assert ("deleted since" if when == "before" else "not readable") in note
     assert report.table.paths == [f"{i}.parquet" for i in range(N) if i != 2]
-    assert report.table.plan("b = 91").paths == ["1.parquet"]
+    assert sx.plan_files("b = 91", table=report.table).paths == ["1.parquet"]
     assert report.unchanged == 0
 
 
@@ -321,8 +323,6 @@ def test_a_kind_that_raises_takes_nothing_with_it(
 
 
 def test_statistics_that_raise(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    summarize = task.summarize
-
     def fail(column: EncodedColumn) -> Any:
         if column.name == "b":
             raise ValueError("of a bug")
@@ -336,14 +336,14 @@ def test_statistics_that_raise(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_file_map_that_raises(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spans = task.ValueSpans.of
+    spans = ValueSpans.of
 
     def fail(column: EncodedColumn) -> Any:
         if column.minimum == 140:
             raise ValueError("of a bug")
         return spans(column)
 
-    monkeypatch.setattr(task.ValueSpans, "of", fail)
+    monkeypatch.setattr(ValueSpans, "of", fail)
     report = sx.build_indexes(folder, WANTED, workers=1)
     assert "column 'b': no file map: of a bug (first: 2.parquet)" in str(report)
     assert report.table.plan("b = 161").paths == ["2.parquet"]

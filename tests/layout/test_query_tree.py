@@ -88,7 +88,7 @@ def test_a_stored_tree_sends_rows_the_same_way() -> None:
     assert stored.columns == tree.columns
     assert stored.n_files == tree.n_files
     for found, expected in zip(stored.assign(arrays), tree.assign(arrays), strict=True):
-        assert (found == expected).all()
+        assert np.array_equal(found, expected)
 
 
 def test_appended_rows_are_skipped_as_the_first_ones_are(tmp_path: Path) -> None:

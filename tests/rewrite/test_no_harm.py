@@ -322,9 +322,9 @@ def test_an_overwrite_after_publishing_is_obeyed_though_the_log_goes_back(
     before = rows_of(folder, ["new.parquet"])
     commits = sorted((folder / LOG).glob("*.json"))
     assert len(commits) > 2
-    for path in reversed(commits[1:]):
+    for commit in reversed(commits[1:]):
         assert rows_of(folder, open_table(folder).paths) == before
-        path.unlink()
+        commit.unlink()
 
 
 def test_records_that_cannot_be_read_say_nothing(folder: Path) -> None:

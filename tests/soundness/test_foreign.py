@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from skipindex.build import task
 from skipindex.indexes import EncodedColumn
-from skipindex.table.summaries import Summary
+from skipindex.table.summaries import Summary, summarize
 from tests.soundness.foreign import ForeignResult, sweep_foreign
 from tests.soundness.pools import Pool, pools
 from tests.soundness.report import Sweep, matrix, page
@@ -52,7 +52,6 @@ def test_the_sweep_sees_a_breach(
         found = summarize(column)
         return replace(found, low=found.high)
 
-    summarize = task.summarize
     monkeypatch.setattr(task, "summarize", narrow)
     result = ForeignResult()
     pool = POOLS["int16"]

@@ -26,6 +26,7 @@ from skipindex.storage.log import commit, newest_snapshot
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES
 from skipindex.table import listing
+from skipindex.table.stored import read_column
 from tests.storage.test_log import add
 
 
@@ -302,7 +303,6 @@ def test_a_file_that_is_another_one_only_while_it_is_read_is_not_indexed(
     """Before and after, size, time and tag are those of the first content."""
     before = parquet(list(range(50_000)))
     place.write("f.parquet", before)
-    read_column = task.read_column
 
     def meanwhile(*args: Any, **settings: Any) -> Any:
         place.write("f.parquet", bytes(len(before)))

@@ -74,7 +74,11 @@ def test_check_14_compaction_alone_skips_nothing_and_clustering_does(
     rows = pa.table({name: rng.integers(0, 1000, 20_000) for name in "ab"})
     curve = CurveLayout.fit(rows, ["a", "b"], n_files=20).assign(rows.columns).files
     order = np.arange(20_000)
-    layouts = {"raw": order // 100, "compacted": order // 1000, "clustered": curve}
+    layouts: dict[str, Any] = {
+        "raw": order // 100,
+        "compacted": order // 1000,
+        "clustered": curve,
+    }
     kept = {}
     for name, files in layouts.items():
         (tmp_path / name).mkdir()

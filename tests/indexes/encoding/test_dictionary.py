@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,7 +83,7 @@ def test_ints(name: str) -> None:
     check(book, distinct, ends[:3])
 
 
-TEXTS = {
+TEXTS: dict[str, list[Any]] = {
     "names": sorted({f"Customer#{chooser.randrange(10**9):09d}" for _ in range(5000)}),
     "hex": sorted({f"{chooser.getrandbits(128):032x}" for _ in range(3000)}),
     "short": ["", "\0", "\0\0", "a", "a\0", "ab", "b"],

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import spoiled  # the file beside this one, as workers import it
+import spoiled  # type: ignore[import-not-found] # the file beside this one, as workers import it
 
 import skipindex as sx
 from skipindex.build.builder import build

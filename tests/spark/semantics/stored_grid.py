@@ -257,7 +257,7 @@ def _judge(
         for text, truth in zip(texts, counted, strict=True):
             if truth is None:
                 continue
-            plan = here.plan(text, timezone=zone)
+            plan = sx.plan_files(text, table=here, timezone=zone)
             for path in table.paths:
                 judged.verdicts += 1
                 if path not in plan.paths:

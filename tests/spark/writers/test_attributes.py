@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from skipindex.api.types import AssociatedColumn
 from skipindex.errors import LayoutError
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
@@ -49,11 +50,11 @@ def df(spark: SparkSession) -> DataFrame:
     return made.cache()
 
 
-def region(folder: Path) -> sx.api.types.AssociatedColumn:
+def region(folder: Path) -> AssociatedColumn:
     return sx.via("the.key", folder / "customer", "c_custkey", "region")
 
 
-def size(folder: Path) -> sx.api.types.AssociatedColumn:
+def size(folder: Path) -> AssociatedColumn:
     return sx.via("the.key", folder / "customer", "c_custkey", "size")
 
 
@@ -140,7 +141,7 @@ def test_new_files_have_the_associated_columns_of_the_table(
 def test_what_cannot_be_looked_up_is_refused(
     spark: SparkSession, df: DataFrame, folder: Path, tmp_path: Path
 ) -> None:
-    def write(*by: str | sx.api.types.AssociatedColumn) -> None:
+    def write(*by: str | AssociatedColumn) -> None:
         layout = sx.Clustering(by=list(by), rows_per_file=50)
         sx.write_table(df, tmp_path / "t", layout=layout, indexes={})
 

@@ -42,8 +42,8 @@ def case(seed: int, templates: Path, work: Path) -> dict[str, Any]:
         SPOILS[name](table, rng)
         spoiled.append(name)
     before = canary(place)
-    told = {"seed": seed, "template": template, "spoils": spoiled, "wrong": []}
-    wrong = told["wrong"]
+    wrong: list[str] = []
+    told = {"seed": seed, "template": template, "spoils": spoiled, "wrong": wrong}
     for step in ("plan", "vacuum", "plan", "vacuum now", "plan"):
         try:
             if step == "plan":

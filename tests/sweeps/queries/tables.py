@@ -237,16 +237,15 @@ def _lay(made: Made, rng: Random, n_files: int, spark: SparkSession) -> None:
 
 
 def _partitions(made: Made, rng: Random) -> list[str]:
-    kind, values = rng.choice(
-        [
-            ("i", [0, 1, 2, None]),
-            ("s", ["a", "é x", "A=b%", None]),
-            ("s", ["01", "2", "abc"]),
-            ("i", ["01", "02", "03"]),
-            ("dt", [dt.date(2020, 1, n) for n in (1, 2, 3)]),
-            ("d", ["1.5", "2"]),
-        ]
-    )
+    cases: list[tuple[str, list[Any]]] = [
+        ("i", [0, 1, 2, None]),
+        ("s", ["a", "é x", "A=b%", None]),
+        ("s", ["01", "2", "abc"]),
+        ("i", ["01", "02", "03"]),
+        ("dt", [dt.date(2020, 1, n) for n in (1, 2, 3)]),
+        ("d", ["1.5", "2"]),
+    ]
+    kind, values = rng.choice(cases)
     made.partitions = {"p": KINDS[kind]}
     made.samples["p"] = [
         int(v) if kind == "i" else float(v) if kind == "d" else v
