@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 import pandas as pd
@@ -59,7 +59,7 @@ def place_column(
     pandas_place: _ColumnFunction = udfs.pandas_udf(  # type: ignore[call-overload]
         _pandas_function(router, dtypes), _PLACE_TYPE
     )
-    return pandas_place(*map(_for_pandas, found), *salt)
+    return pandas_place(*chain.from_iterable(map(_for_pandas, found)), *salt)
 
 
 class _Argument(NamedTuple):
@@ -105,10 +105,9 @@ def _pandas_function(
     router: Router, dtypes: Sequence[pa.DataType]
 ) -> Callable[..., pd.DataFrame]:
     def place(*columns: pd.Series) -> pd.DataFrame:
-        arrays = [
-            _from_pandas(series, dtype)
-            for series, dtype in zip_longest(columns, dtypes, fillvalue=pa.int64())
-        ]
+        series = iter(columns)
+        arrays = [_from_pandas(series, dtype) for dtype in dtypes]
+        arrays += [pa.array(salt.to_numpy()) for salt in series]
         placed = router.place(arrays)
         return pd.DataFrame(
             {name: placed.field(name).to_numpy() for name in ("key", "label")}
@@ -117,36 +116,38 @@ def _pandas_function(
     return place
 
 
-def _for_pandas(one: _Argument) -> Column:
+def _for_pandas(one: _Argument) -> list[Column]:
     """The column in a form that pandas holds without loss.
 
     Dates and timestamps as integers since 1970, because they would become slow
-    objects or end in the year 2262; NaN as infinity, because it would become NULL.
+    objects or end in the year 2262.  Numbers with which of them are NULL, because NULL
+    would become NaN, and integers beside it floats, which lose digits.
     """
     values = sf.expr(one.text)
     match one.dtype:
         case types.DateType():
-            return sf.unix_date(values)
+            values = sf.unix_date(values)
         case types.TimestampType():
-            return sf.unix_micros(values)
+            values = sf.unix_micros(values)
         case types.TimestampNTZType():
             epoch = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
-            return sf.expr(f"timestampdiff(MICROSECOND, {epoch}, {one.text})")
-        case types.FloatType() | types.DoubleType():
-            return sf.nanvl(values.cast("double"), sf.lit(float("inf")))
+            values = sf.expr(f"timestampdiff(MICROSECOND, {epoch}, {one.text})")
+        case types.IntegralType() | types.FloatType() | types.DoubleType():
+            pass
         case _:
-            return values
+            return [values]
+    return [sf.coalesce(values, sf.lit(0)), values.isNull()]
 
 
-def _from_pandas(series: pd.Series, dtype: pa.DataType) -> pa.Array:
-    """The series as Arrow, from what ``_for_pandas`` made of the column.
-
-    pandas holds integers with NULLs as floats: beyond 2**53 they lose digits, and a
-    row may go to a neighbouring cell.
-    """
+def _from_pandas(series: Iterator[pd.Series], dtype: pa.DataType) -> pa.Array:
+    """The next column as Arrow, from what ``_for_pandas`` made of it."""
+    values = next(series)
     if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype):
         dtype = pa.int32() if dtype.bit_width == 32 else pa.int64()
-    return pa.Array.from_pandas(series, type=dtype, safe=False)
+    if not (pa.types.is_integer(dtype) or pa.types.is_floating(dtype)):
+        return pa.Array.from_pandas(values, type=dtype, safe=False)
+    is_null = next(series).to_numpy()
+    return pa.array(values.to_numpy(), dtype, mask=is_null, from_pandas=False)
 
 
 def _salt_columns(df: DataFrame) -> list[Column]:
