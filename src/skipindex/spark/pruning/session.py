@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from skipindex.errors import EngineError, first_line
 from skipindex.spark.catalyst.java import SOURCES
 from skipindex.spark.janino import new_object, source_of
+from skipindex.spark.pruning.java_function import JavaFunction
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
@@ -21,7 +22,7 @@ from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _CLASSES: Final = (
-    *("Question", "Listing", "PlannerCalls"),
+    *("Question", "Listing", "Pieces", "PlannerCalls"),
     *("Dimension", "JoinKeys", "TopRows", "Answers"),
     *("SkippingFileIndex", "SkipRule", "Sessions"),
 )
@@ -33,19 +34,6 @@ _SESSION: Final = (
 
 _pruned: Final[dict[str, Pruning]] = {}
 """By the id of the Spark application."""
-
-
-class _JavaFunction:
-    """A Python function that the driver calls."""
-
-    def __init__(self, function: Callable[[str], bytes | None]) -> None:
-        self._function = function
-
-    def apply(self, argument: str) -> bytes | None:
-        return self._function(argument)
-
-    class Java:
-        implements = ("java.util.function.Function",)
 
 
 class Pruning:
@@ -61,7 +49,7 @@ class Pruning:
         self.planner = QueryPlanner(Tables())
         # The driver knows the functions by weak references alone.
         self._functions = [
-            _JavaFunction(call)
+            JavaFunction(call)
             for call in (
                 self.planner.answer,
                 self.planner.files,

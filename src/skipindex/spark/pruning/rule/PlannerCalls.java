@@ -120,7 +120,7 @@ public class PlannerCalls {
     private static Future later(final Function function, final String argument) {
         return THREADS.submit(new Callable() {
             public Object call() {
-                return function.apply(argument);
+                return Pieces.call(function, argument);
             }
         });
     }

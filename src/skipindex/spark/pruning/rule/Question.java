@@ -104,6 +104,7 @@ public class Question {
         }
     }
 
+    /** In ASCII alone, so that a text may be cut anywhere. */
     static void quote(StringBuilder text, String value) {
         if (value == null) {
             text.append("null");
@@ -113,7 +114,7 @@ public class Question {
         for (int i = 0; i < value.length(); i++) {
             char c = value.charAt(i);
             if (c == '"' || c == '\\') text.append('\\');
-            if (c < ' ') text.append(String.format("\\u%04x", new Object[] {Integer.valueOf(c)}));
+            if (c < ' ' || c > '~') text.append(String.format("\\u%04x", new Object[] {Integer.valueOf(c)}));
             else text.append(c);
         }
         text.append('"');
