@@ -226,3 +226,18 @@ def test_trap_c54_null_counts_of_nested_columns_are_not_believed(
         least, most = plan.count_bounds
         assert most is not None
         assert least <= n_rows <= most, condition
+
+
+@pytest.mark.parametrize("pattern", ["🌼%", "%🌼", "_🌼%", "%a🌼b%", "a%🌼b", "🌼"])
+def test_trap_c56_where_versions_of_spark_differ_no_row_is_certain(
+    tmp_path: Path, pattern: str
+) -> None:
+    """Spark 55453: LIKE took halves of a character for two, and matched no row."""
+    put_all(
+        tmp_path, [{"s": [pattern.replace("%", "").replace("_", "x")]}, {"s": ["a"]}]
+    )
+    table = build(tmp_path, {"s": ["bitmap", "ngram_bloom"]})
+    plan = table.plan(f"s LIKE '{pattern}'")
+    assert (plan.paths, plan.count_bounds) == (["0.parquet"], (0, 1))
+    plan = table.plan(f"s NOT LIKE '{pattern}'")
+    assert (len(plan.paths), plan.count_bounds) == (2, (1, 2))

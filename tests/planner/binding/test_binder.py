@@ -251,7 +251,18 @@ def shape(tree: BoundPredicate) -> str:
         (r"a\\%", "Range(b'a\\\\', b'a]')"),
         ("ab\\", "Unknown"),
         (r"a\bc", "Unknown"),
-        ("\U0010ffff%", "Range(b'\\xf4\\x8f\\xbf\\xbf', b'\\xf4\\x8f\\xbf\\xc0')"),
+        ("\uffff%", "Range(b'\\xef\\xbf\\xbf', b'\\xef\\xbf\\xc0')"),
+        (
+            "\U00010000_%",
+            (
+                "Range(b'\\xf0\\x90\\x80\\x80', b'\\xf0\\x90\\x80\\x81')"
+                " AND Matches([b'\\xf0\\x90\\x80\\x80', '_', '%']) AND Unknown"
+            ),
+        ),
+        (
+            "\U0010ffff%",
+            "Range(b'\\xf4\\x8f\\xbf\\xbf', b'\\xf4\\x8f\\xbf\\xc0') AND Unknown",
+        ),
         ("é%", "Range(b'\\xc3\\xa9', b'\\xc3\\xaa')"),
     ],
 )

@@ -180,7 +180,19 @@ class ColumnBinding:
         return None
 
     def like(self, node: Like) -> BoundPredicate:
-        """``column [NOT] LIKE pattern``; ``'p%'`` is a range, and a constant ``=``."""
+        """``column [NOT] LIKE pattern``.
+
+        With a character beyond U+FFFF, which is two in Java, no row is certain: most
+        versions of Spark match too few rows then (SPARK-55453).
+        """
+        found = self._like(node)
+        if isinstance(found, Unknown) or max(node.pattern, default="") <= "\uffff":
+            return found
+        unknown = Unknown(self.text, "not all Spark matches characters beyond U+FFFF")
+        return AnyOf((found, unknown)) if node.negated else AllOf((found, unknown))
+
+    def _like(self, node: Like) -> BoundPredicate:
+        """The condition as it is meant; ``'p%'`` is a range, and a constant ``=``."""
         if self.domain.name != "string":
             return Unknown(self.text, "LIKE on this type needs a cast")
         try:
