@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -222,3 +224,21 @@ def test_a_row_stays_until_the_cell_runs_again(
     former: Outcome, newest: Outcome, expected: Outcome
 ) -> None:
     assert page([newest], page([former])) == page([expected])
+
+
+def test_no_test_needs_pyspark_but_those_that_are_left_out_without_it() -> None:
+    """One module that imports it ends the run of a cell before its first test."""
+    script = """
+import sys
+sys.modules["pyspark"] = sys.modules["py4j"] = None
+import pytest
+sys.exit(pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

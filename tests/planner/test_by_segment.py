@@ -5,13 +5,12 @@ from __future__ import annotations
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.api import plan_by_segment
@@ -21,6 +20,9 @@ from skipindex.storage.log import compaction, newest_head
 from skipindex.table import TableState
 from tests.strategies import predicates, tables, to_arrow
 from tests.tables import build, flip, newest_manifest, put
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def segmented(folder: Path, columns: list[Any], names: list[str], specs: Any) -> None:

@@ -18,7 +18,8 @@ from ssb.session import local_session
 from tests.sweeps.queries.sweep import Sweep
 
 CONF = {
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+    "-XX:MaxJavaStackTraceDepth=40",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.session.timeZone": "UTC",
