@@ -26,7 +26,7 @@ N_ROWS = 3_000
 QUERIES = [
     "region = 'ASIA' AND price < 20",
     "day >= DATE '2024-03-01' AND region = 'EUROPE'",
-    "price BETWEEN 80 AND 90 AND flag",
+    "price BETWEEN 80 AND 90 AND flag = true",
 ]
 
 
