@@ -44,7 +44,7 @@ def help_of(*arguments: str) -> str:
 
 def commands() -> list[str]:
     """The names of the commands, in their order."""
-    return re.findall(r"^    ([a-z][a-z-]*) ", help_of(), re.MULTILINE)
+    return re.findall(r"^    ([a-z][a-z-]*)(?= |$)", help_of(), re.MULTILINE)
 
 
 def sections() -> Iterator[str]:

@@ -59,6 +59,12 @@ def pytest_collection_modifyitems(
                 f"{item.nodeid} has another name in another process (give it an id "
                 "without a set or an address)"
             )
+        takes_session = "spark" in getattr(item, "fixturenames", ())
+        if takes_session and not item.get_closest_marker("spark"):
+            raise pytest.UsageError(
+                f"{item.nodeid} takes a session (give it the mark spark, as cells "
+                "without PySpark would run it)"
+            )
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:

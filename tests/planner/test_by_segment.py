@@ -141,6 +141,7 @@ def test_no_segment_is_larger_than_full(tmp_path: Path, n_full: int) -> None:
         assert same_as_whole(tmp_path, "a BETWEEN 3 AND 8") == []
 
 
+@pytest.mark.spark
 def test_spark_plans_the_same(folder: Path, spark: SparkSession) -> None:
     for text in ("a = 33", "a > 15 AND a < 32", "a < 0", "a >= 0"):
         assert same_as_whole(folder, text, spark=spark) == []

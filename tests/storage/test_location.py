@@ -160,7 +160,7 @@ def test_spark_reads_the_very_characters_of_a_local_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("uri", "root", "spark"),
+    ("uri", "root", "path"),
     [
         ("s3://bucket/t?region=us-east-1", "bucket/t", "s3://bucket/t/f"),
         ("s3://bucket/t/?region=us-east-1", "bucket/t", "s3://bucket/t/f"),
@@ -171,12 +171,12 @@ def test_spark_reads_the_very_characters_of_a_local_path() -> None:
         ),
     ],
 )
-def test_spark_keeps_the_form_of_a_uri(uri: str, root: str, spark: str) -> None:
+def test_spark_keeps_the_form_of_a_uri(uri: str, root: str, path: str) -> None:
     location = location_of(uri)
     assert not location.is_local
     assert location.root == root
-    assert location.spark_path("f") == spark
-    assert location.spark_path() == spark.removesuffix("/f")
+    assert location.spark_path("f") == path
+    assert location.spark_path() == path.removesuffix("/f")
 
 
 @pytest.mark.parametrize(

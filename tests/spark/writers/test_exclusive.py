@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from unittest import mock
 
+import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.storage.file_system.location import Location
+
+pytestmark = pytest.mark.spark
 
 
 def test_a_table_is_written_appended_to_and_read_without_a_listing(
