@@ -5,6 +5,7 @@ files, Spark's own planning, skipping, and the partitions.  Three ways are compa
 plain Spark, ``plan.read`` and ``enable``, on a table that is new to the session and on
 one that it has listed, for a query that can skip nothing and one that can skip all
 files but one.  The tables are links to two small files, and their statistics are real.
+One table has many columns: Spark tells the planner of each.
 
 Then the 13 queries of SSB from text to rows, without and with skipping, in turn.
 
@@ -30,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 import skipindex as sx
 from benchmarks._report import Measure, show
@@ -62,22 +64,25 @@ CONDITIONS: Final = {
     "skips all but one": "key >= 1000 AND key < 1000 + {}",
 }
 """With a number that is another one for each query, so that no verdict is known."""
-_SCHEMA: Final = "key BIGINT, value DOUBLE"
+WIDE: Final = 300
+"""Columns of the table that has many."""
 
 Ways = Mapping[str, Callable[[], DataFrame]]
 
 
-def make_table(folder: Path, n_files: int) -> sx.Table:
+def make_table(folder: Path, n_files: int, n_columns: int = 2) -> sx.Table:
     """A table of links to one file, and one other file; with statistics.
 
     Args:
         folder: of the table; it is made.
         n_files: of the table.
+        n_columns: of the table; none of the third and later ones is asked for.
     """
     template = folder.with_name(f"{folder.name}-template")
     for place, keys in ((0, np.arange(30)), (1, np.arange(1000, 1030))):
         template.mkdir(exist_ok=True)
-        table = pa.table({"key": keys, "value": keys / 7})
+        others = {f"attribute_{i:03}": keys for i in range(n_columns - 2)}
+        table = pa.table({"key": keys, "value": keys / 7, **others})
         pq.write_table(table, template / f"{place}.parquet")
     built = sx.build_indexes(template, {"*": "minmax"}, workers=1).table
     folder.mkdir()
@@ -120,10 +125,11 @@ def ways_of(spark: SparkSession, table: sx.Table, condition: str) -> dict[str, W
         condition: with a place for a number.
     """
     path = table.location.spark_path()
+    schema = from_arrow_schema(table.schema)
     numbers = count(1)
 
     def listed() -> DataFrame:
-        return spark.read.schema(_SCHEMA).parquet(path)
+        return spark.read.schema(schema).parquet(path)
 
     def switched(on: str, *, fresh: bool) -> Callable[[], DataFrame]:
         def make() -> DataFrame:
@@ -154,10 +160,10 @@ def ways_of(spark: SparkSession, table: sx.Table, condition: str) -> dict[str, W
 
 
 def first_task(
-    spark: SparkSession, folder: Path, n_files: int, rounds: int
+    spark: SparkSession, folder: Path, n_files: int, rounds: int, n_columns: int = 2
 ) -> list[Measure]:
     """Measure one table."""
-    table = make_table(folder, n_files)
+    table = make_table(folder, n_files, n_columns)
     measures = []
     for what, condition in CONDITIONS.items():
         for when, ways in ways_of(spark, table, condition).items():
@@ -255,6 +261,8 @@ def main(arguments: Sequence[str] = ()) -> None:
             folder = Path(work, f"many{n_files}")
             measures = first_task(spark, folder, n_files, options.rounds)
             show(f"Spark, {n_files:,} files: text to first task, medians", measures)
+        measures = first_task(spark, Path(work, "wide"), 100, options.rounds, WIDE)
+        show(f"Spark, {WIDE} columns: text to first task, medians", measures)
     if options.scale:
         dataset = find_or_generate(
             options.out, scale=options.scale, spark=spark, log=log
