@@ -369,6 +369,11 @@ public final class ExpressionJson {
   }
 
   private void text(String text) {
+    quote(out, text);
+  }
+
+  /** A text as JSON, in ASCII alone, so that it may be cut anywhere. */
+  static void quote(StringBuilder out, String text) {
     out.append('"');
     for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);

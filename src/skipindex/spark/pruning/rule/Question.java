@@ -104,19 +104,8 @@ public class Question {
         }
     }
 
-    /** In ASCII alone, so that a text may be cut anywhere. */
     static void quote(StringBuilder text, String value) {
-        if (value == null) {
-            text.append("null");
-            return;
-        }
-        text.append('"');
-        for (int i = 0; i < value.length(); i++) {
-            char c = value.charAt(i);
-            if (c == '"' || c == '\\') text.append('\\');
-            if (c < ' ' || c > '~') text.append(String.format("\\u%04x", new Object[] {Integer.valueOf(c)}));
-            else text.append(c);
-        }
-        text.append('"');
+        if (value == null) text.append("null");
+        else ExpressionJson.quote(text, value);
     }
 }
