@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from skipindex.errors import StorageError
 from skipindex.storage.file_system.location import Location
 
 CHANGES = ("write", "write_new", "move", "copy", "delete", "delete_folder")
-CHANGES += ("delete_tree",)
+CHANGES += ("delete_tree", "delete_own")
 
 
 class Killed(BaseException):
@@ -72,6 +73,20 @@ def failing_at(step: int, error: type[BaseException] = OSError) -> Iterator[list
         if number == step:
             raise error(f"no {name} today")
         return change()
+
+    with _intercepted(react) as calls:
+        yield calls
+
+
+@contextmanager
+def answer_lost_at(step: int) -> Iterator[list[str]]:
+    """Let one change of the file system be made, and its answer be an error."""
+
+    def react(number: int, name: str, change: Change) -> Any:
+        done = change()
+        if number == step:
+            raise StorageError(f"no answer to {name}")
+        return done
 
     with _intercepted(react) as calls:
         yield calls

@@ -13,6 +13,7 @@ import pytest
 from skipindex.api import open_table
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
+from skipindex.storage.log import cube_file_path
 from skipindex.storage.replacements import Rewrites
 from tests.rewrite.arrow_writer import (
     everything,
@@ -152,8 +153,10 @@ def check_swept(folder: Path) -> None:
     packs = {f"_skipindex/packs/{pack.name}" for pack in manifest.packs}
     others = {path for path in left - data if "/manifests/" not in path}
     assert others == packs
-    segments = {segment.path for segment in table.snapshot.segments}
-    assert left - data - others == segments
+    named = {segment.path for segment in table.snapshot.segments}
+    if cubes := cube_file_path(table.snapshot.properties):
+        named.add(cubes)
+    assert left - data - others == named
     folders = {path.name for path in folder.rglob("*") if path.is_dir()}
     assert not any(name.startswith("_skipindex-") for name in folders)
 

@@ -25,9 +25,13 @@ from skipindex.errors import (
     UnknownIndexError,
     UnsupportedTypeError,
 )
+from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.optimize import OptimizeOptions, optimize_files
 from skipindex.rewrite.selection.eligible_files import _holds_alike, eligible_files
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.file_system.names import visible_name
+from skipindex.storage.log import read_cubes
+from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     arrow_writer,
     everything,
@@ -102,13 +106,13 @@ def test_appended_files_leave_sealed_cubes_alone(tmp_path: Path) -> None:
     wish = {"cluster_by": ["x"], "rows_per_file": 100, "cube_size": 5000}
     first = optimized(folder, **wish)
     assert first.sealed > 0
-    cubes = first.table.snapshot.properties.to_json()["cubes"]
+    cubes = read_cubes(first.table.location, first.table.snapshot.properties)
     sealed = {path for cube in cubes if cube["sealed"] for path in cube["paths"]}
-    unsealed = set(first.table.paths) - sealed
+    unsealed = set(map(visible_name, first.table.paths)) - sealed
     fill(folder, 2, first=8)
     second = optimized(folder, **wish)
     assert second.files_in == 2 + len(unsealed)
-    assert sealed <= set(second.table.paths)
+    assert sealed <= set(map(visible_name, second.table.paths))
     assert rows_of(folder, second.table.paths) == rows_of(folder, listed(folder))
     assert optimized(folder, **wish).files_in == 0
 
@@ -598,3 +602,32 @@ def test_rewritten_files_are_no_more_open_than_the_old_ones(tmp_path: Path) -> N
     table = optimized(tmp_path, cluster_by=["x"], rows_per_file=10).table
     assert len(table) == 1
     assert (tmp_path / table.paths[0]).stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("n_changed", [1, 2])
+def test_a_file_that_was_written_anew_under_its_name_is_rewritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_changed: int
+) -> None:
+    """The replacement that it makes void ends, and the others count.
+
+    Both named the file, so readers ignored all replacements of the table, and rows
+    that were committed and not yet published with them.
+    """
+    for day in (1, 2):
+        for i in range(2):
+            put(tmp_path / f"day={day}" / f"{i}.parquet", {"x": [i, 5], "i": [i, i]})
+    optimized(tmp_path, cluster_by=["x"])
+    with monkeypatch.context() as patch:
+        patch.setattr("skipindex.rewrite.arrival._publish", lambda *_: None)
+        arrived(tmp_path, SaveMode.APPEND)
+    for i in range(n_changed):
+        put(tmp_path / "day=1" / f"{i}.parquet", {"x": [i, 6, 7], "i": [i, i, i]})
+    before = rows_of(tmp_path, open_table(tmp_path).paths)
+    assert before.total() == 8 + n_changed + 6
+    table = optimized(tmp_path, cluster_by=["x"], indexes={"x": "bitmap"}).table
+    assert table.notes == ()
+    assert rows_of(tmp_path, table.paths) == before
+    assert open_table(tmp_path).notes == ()
+    for _ in range(2):
+        vacuum(tmp_path, retention=NOW)
+        assert seen_by_both(tmp_path) == (before, before)

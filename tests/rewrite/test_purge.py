@@ -8,26 +8,37 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
+from skipindex.api import open_table
+from skipindex.layout import QueryTree, Workload
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from skipindex.storage.log import Snapshot, commit, latest_version
+from skipindex.storage.log import Snapshot, commit, latest_version, read_cubes
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.parts import ReadCount
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import PUBLISHING
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.arrow_writer import everything, make_own, optimized
 from tests.rewrite.killing import Killed, killed_at
-from tests.tables import build, flip, forget_open_packs, kept, packs, put
+from tests.tables import (
+    build,
+    flip,
+    forget_open_packs,
+    kept,
+    newest_commit,
+    packs,
+    put,
+)
 
 KINDS = ["bitmap", "bloom", "bit_sliced", "range_bitmap", "run_length", "ngram_bloom"]
 SECRET = "Geheimnis"
@@ -63,10 +74,11 @@ def folder(tmp_path: Path) -> Path:
 def traces(folder: Path) -> list[str]:
     """Where the secret, its number or its path can be found below the table."""
     number = NUMBER.to_bytes(8, "little")[1:5]
-    found = []
+    cubes = (folder / MANIFESTS).glob("*.cubes.json")
+    found = [path.name for path in cubes if SECRET in path.read_text()]
     live = {p.name for p in folder.glob("*.parquet")}
     crcs = set()
-    for path in sorted((folder / MANIFESTS).iterdir()):
+    for path in sorted((folder / MANIFESTS).glob("*.arrow")):
         manifest = Manifest.from_bytes(path.read_bytes())
         texts = [manifest.files.to_pylist()]
         texts += [column.values.to_pylist() for column in manifest.stats.values()]
@@ -245,7 +257,9 @@ def test_cubes_forget_the_paths(folder: Path) -> None:
     commit(location_of(folder), change, operation="test")
     vacuum(folder, purge=True)
     assert not traces(folder)
-    (left,) = sx.open_table(folder).snapshot.properties.to_json()["cubes"]
+    (left,) = read_cubes(
+        Location(str(folder)), sx.open_table(folder).snapshot.properties
+    )
     assert left["paths"] == ["f1.parquet"]
 
 
@@ -269,3 +283,24 @@ def test_space_does_not_grow_with_history(tmp_path: Path) -> None:
             stored = [(tmp_path / f).iterdir() for f in (MANIFESTS, PACKS)]
             sizes.append(sum(p.stat().st_size for each in stored for p in each))
     assert max(sizes[1:]) <= 1.1 * sizes[0]
+
+
+def test_nothing_of_a_sample_is_left_in_a_query_tree(folder: Path) -> None:
+    rows = pa.table({"x": [f"secret-{i:03d}" for i in range(500)], "k": range(500)})
+    workload = Workload(["x < 'a' AND k = 7", "k < 250"]).bind(rows.schema)
+    tree = QueryTree.fit(rows, workload, n_files=4, inside=("x", "k")).to_json()
+    plain = {"cluster_by": ["k"], "curve": "hilbert", "partition_by": []}
+    make_own(folder, {**plain, "tree": tree})
+    secret = b"secret-".hex().encode()
+    assert secret in newest_commit(folder).read_bytes()
+    vacuum(folder, purge=True)
+    assert not [
+        path for path in everything(folder) if secret in (folder / path).read_bytes()
+    ]
+    layout = open_table(folder).snapshot.properties.layout or {}
+    assert QueryTree.from_json(layout["tree"]).n_files == 4
+    values = [own["values"] for own in layout["tree"]["steps"]]
+    assert [250] in values, "a literal of a query stays"
+    make_own(folder, {**plain, "tree": {"format": 99, "steps": secret.decode()}})
+    vacuum(folder, purge=True)
+    assert open_table(folder).snapshot.properties.layout == plain

@@ -38,6 +38,16 @@ class _Store(ThreadingHTTPServer):
         self.parts: dict[str, dict[int, bytes]] = {}
         self.conditional = conditional
         self.lock = threading.Lock()
+        self.max_copy = 5 << 30
+        self.tags_copies_anew = False
+        """As Azure and GCS do, and S3 where the key of its encryption is a user's."""
+        self.tags: dict[str, str] = {}
+        self.read: dict[str, int] = {}
+        """By object, how many bytes were read of it."""
+
+    def tag(self, name: str) -> str:
+        """The ETag of an object."""
+        return self.tags.get(name, _tag(self.objects[name]))
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -126,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
             rows.append(
                 f"<Contents><Key>{escape(key)}</Key><Size>{len(data)}</Size>"
                 f"<LastModified>{_DATE}</LastModified>"
-                f"<ETag>{escape(_tag(data))}</ETag></Contents>"
+                f"<ETag>{escape(self.server.tag(name))}</ETag></Contents>"
             )
         rows += [
             f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>"
@@ -146,6 +156,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _store(self, name: str, query: Mapping[str, str], body: bytes) -> None:
         parts = self.server.parts
         text = ""
+        if source := self.headers.get("x-amz-copy-source"):
+            self._copy(unquote(source).lstrip("/"), name)
+            return
+        self.server.tags.pop(name, None)
         if "uploads" in query:
             upload = uuid.uuid4().hex
             parts[upload] = {}
@@ -167,12 +181,27 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.objects[name] = body
         self._answer(200, text.encode(), ETag=_tag(body))
 
+    def _copy(self, source: str, name: str) -> None:
+        data = self.server.objects.get(source)
+        if data is None:
+            self._answer(404)
+        elif len(data) > self.server.max_copy:
+            self._answer(400, b"<Error><Code>InvalidRequest</Code></Error>")
+        else:
+            self.server.objects[name] = data
+            if self.server.tags_copies_anew:
+                self.server.tags[name] = _tag(name.encode() + data)
+            tag = escape(self.server.tag(name))
+            text = f"<ETag>{tag}</ETag><LastModified>{_DATE}</LastModified>"
+            text = f"<CopyObjectResult>{text}</CopyObjectResult>"
+            self._answer(200, text.encode())
+
     def _fetch(self, name: str) -> None:
         data = self.server.objects.get(name)
         if data is None:
             self._answer(404)
             return
-        marks = {"Last_Modified": _HTTP_DATE, "ETag": _tag(data)}
+        marks = {"Last_Modified": _HTTP_DATE, "ETag": self.server.tag(name)}
         if self.headers.get("If-Match") not in {None, marks["ETag"]}:
             self._answer(412)
             return
@@ -182,6 +211,8 @@ class _Handler(BaseHTTPRequestHandler):
         span = self.headers.get("Range", "").removeprefix("bytes=")
         first, _, last = span.partition("-")
         start, stop = int(first or 0), min(int(last or len(data)) + 1, len(data))
+        read = self.server.read
+        read[name] = read.get(name, 0) + stop - start
         where = f"bytes {start}-{stop - 1}/{len(data)}"
         self._answer(206, data[start:stop], Content_Range=where, **marks)
 

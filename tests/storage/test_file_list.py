@@ -79,3 +79,8 @@ def test_what_a_manifest_holds_too_is_held_once(changed: str) -> None:
 
 def test_a_flat_listing_has_no_folders() -> None:
     assert not FileList.of(FILES[1:]).has_folders
+
+
+def test_paths_that_are_no_utf8_are_told() -> None:
+    assert FileList.of(ODD).unnamed.tolist() == [2]
+    assert FileList.of(FILES).unnamed.tolist() == []

@@ -254,8 +254,22 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     location = Location(str(tmp_path))
     commit(location, add("f"), operation="test")
     rewrite_commit(tmp_path, format=FORMAT + 1)
-    with pytest.raises(IndexVersionError, match=r"format 3.*newer than ours \(2\)"):
+    with pytest.raises(IndexVersionError, match=r"format 4.*newer than ours \(3\)"):
         read_snapshot(location)
+
+
+@pytest.mark.parametrize("needs", [["something new"], ["a", "b"]])
+def test_a_commit_that_needs_what_is_unknown_is_refused_by_name(
+    tmp_path: Path, needs: list[str]
+) -> None:
+    location = Location(str(tmp_path))
+    commit(location, add("f"), operation="test")
+    rewrite_commit(tmp_path, needs=needs)
+    with pytest.raises(IndexVersionError, match=f"needs '{needs[0]}', which this"):
+        read_snapshot(location)
+    with pytest.raises(IndexVersionError, match=r"does not know \(known: nothing\)"):
+        commit(location, add("g"), operation="test")
+    assert latest_version(location) == 0
 
 
 def test_a_newer_format_is_never_written_over(tmp_path: Path) -> None:

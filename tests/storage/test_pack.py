@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from crc32c import crc32c
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
@@ -194,10 +194,24 @@ def test_the_slot_of_another_data_file_is_refused() -> None:
 SLOTS = st.integers(-3, 6) | st.sampled_from([-(1 << 31), (1 << 31) - 1])
 
 
+def _fits(blob: Blob, slot: int, n_rows: int, footer_crc: int) -> bool:
+    """Whether there is such a slot, and it is of that data file."""
+    if not 0 <= slot < len(blob.n_rows):
+        return False
+    try:
+        blob.check_identity(slot, n_rows=n_rows, footer_crc=footer_crc)
+    except CorruptIndexError:
+        return False
+    return True
+
+
 @given(
-    st.lists(st.tuples(SLOTS, st.integers(99, 105), st.integers(6_999, 7_005))),
+    st.lists(
+        st.tuples(SLOTS, st.just(0) | st.integers(99, 105), st.integers(6_999, 7_005))
+    ),
     st.sampled_from([np.int32, np.int64]),
 )
+@example([(1, 101, 7_001), (1, 0, 7_001), (2, 102, 7_002)], np.int32)
 def test_many_slots_are_judged_as_one_by_one(
     asked: list[tuple[int, int, int]], slot_type: type[np.signedinteger[Any]]
 ) -> None:
@@ -207,8 +221,11 @@ def test_many_slots_are_judged_as_one_by_one(
     n_rows = np.array([n for _, n, _ in asked], np.int64)
     footers = np.array([crc for _, _, crc in asked], np.uint32)
     inside = [0 <= slot < len(payloads) for slot, _, _ in asked]
-    assert blob.fits(slots, n_rows, footers).tolist() == [
-        there and (n, crc) == (100 + slot, 7_000 + slot)
+    found = blob.fits(slots, n_rows, footers).tolist()
+    assert found == [_fits(blob, *one) for one in asked]
+    # A slot without a payload has no rows.
+    assert found == [
+        there and (n, crc) == (100 + slot if payloads[slot] else 0, 7_000 + slot)
         for there, (slot, n, crc) in zip(inside, asked, strict=True)
     ]
     assert blob.has_payload(slots).tolist() == [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from skipindex.errors import CommitConflictError
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import is_data_file, is_hidden_copy, published
 from skipindex.storage.properties import TableProperties
+from skipindex.storage.publications import Publication, Publications
 from skipindex.storage.replacements import Replacement, Rewrites
 
 
@@ -92,16 +94,16 @@ def test_what_was_published_without_a_record_and_is_lost_is_void() -> None:
 def test_rewriting_again_joins_replacements() -> None:
     added = (visible("c"),)
     newer = (hidden("y"), hidden("z"))
-    both = ONE.with_replaced([*NEW, *added], newer, now=9.0)
+    both = ONE.with_replaced([([*NEW, *added], newer)], now=9.0)
     assert both.replacements == (Replacement((*OLD, *added), newer, 9.0),)
     assert both.trash == (("_skipindex-1-0/x", 9.0),)
     assert live(both, [*OLD, *NEW, *added, *newer]) == [f.path for f in newer]
-    part = both.with_replaced([newer[0]], [hidden("w")], now=11.0)
+    part = both.with_replaced([([newer[0]], [hidden("w")])], now=11.0)
     assert part.replacements[0].new == (hidden("z"), hidden("w"))
-    apart = ONE.with_replaced(added, newer, now=9.0)
+    apart = ONE.with_replaced([(added, newer)], now=9.0)
     assert apart.replacements == (*ONE.replacements, Replacement(added, newer, 9.0))
     with pytest.raises(CommitConflictError, match="vacuum is publishing"):
-        PUBLISHING.with_replaced(NEW, newer, now=9.0)
+        PUBLISHING.with_replaced([(NEW, newer)], now=9.0)
 
 
 names = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
@@ -137,3 +139,66 @@ def test_names() -> None:
     assert not is_hidden_copy("_skipindex/log/1.json")
     assert not is_hidden_copy("_skipindex-7-0")
     assert not is_visible(FileInfo("p=1/_skipindex-7-0/part", 1, 1))
+
+
+def many(n: int) -> tuple[Replacement, ...]:
+    """One for each of so many partitions, read from a commit of their own."""
+    return tuple(
+        Replacement(
+            (visible(f"day={i}/a"),),
+            (FileInfo(f"day={i}/_skipindex-1-0/x", 1, 7),),
+            1.0,
+            publishing=True,
+            publication="ab" * 16,
+        )
+        for i in range(n)
+    )
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda n: Rewrites(many(n)).with_publication(many(n), "cd" * 16),
+        lambda n: Rewrites(many(n)).without_replacements(many(n), now=2.0),
+        lambda n: Rewrites(
+            tuple(replace(r, publishing=False) for r in many(n))
+        ).with_replaced(
+            [(r.new, [hidden(f"{i}")]) for i, r in enumerate(many(n))], now=3.0
+        ),
+        lambda n: opened(n, decided=True),
+        lambda n: opened(n, decided=False),
+    ],
+    ids=["mark", "end", "replace", "open", "open before the outcome"],
+)
+def test_a_step_looks_at_each_replacement_a_few_times(
+    monkeypatch: pytest.MonkeyPatch, step: Callable[[int], object]
+) -> None:
+    """Comparisons are counted; they are as many as the replacements, not squared."""
+    counts = []
+    for n in (50, 400):
+        calls: list[int] = []
+        with monkeypatch.context() as patch:
+            for kind in (Replacement, FileInfo):
+                count_comparisons(patch, kind, calls)
+            step(n)
+        counts.append(len(calls))
+    assert counts[1] <= 10 * max(counts[0], 50)
+
+
+def count_comparisons(
+    patch: pytest.MonkeyPatch, kind: type[object], calls: list[int]
+) -> None:
+    original = kind.__eq__
+
+    def equal(self: object, other: object) -> bool:
+        calls.append(1)
+        return original(self, other)
+
+    patch.setattr(kind, "__eq__", equal)
+
+
+def opened(n: int, *, decided: bool) -> list[FileInfo]:
+    shown = frozenset(path for r in many(n) for path in r.names) if decided else None
+    records = Publications((Publication("ab" * 16, many(n), shown),))
+    there = {f.path: f for r in many(n) for f in (*r.old, *r.new)}
+    return Rewrites(many(n)).live_files(there, is_visible, records.shown_of)[0]

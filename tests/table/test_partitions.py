@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -208,3 +209,42 @@ def test_a_partition_column_has_no_index_to_build(tmp_path: Path) -> None:
     with pytest.raises(sx.UnsupportedTypeError, match="it is a partition column"):
         sx.build_indexes(table, {"p": "bitmap"}, workers=1)
     assert sx.build_indexes(table, {"*": "minmax"}, workers=1).files == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "conditions"),
+    [
+        (
+            [b"k=\xff/0", b"k=a/0", b"k=b/0"],
+            ["k = 'a'", "k IS NULL", "k = 'b' OR x = 1"],
+        ),
+        ([b"k=\xff/0", b"k=1/0", b"k=2/0"], ["k = 1", "k < 5", "k IN (1, 3)"]),
+        ([b"\xff", b"\xfe", b"a"], []),
+    ],
+    ids=["texts", "numbers", "flat"],
+)
+def test_paths_that_are_no_utf8_are_read_and_have_no_index(
+    tmp_path: Path, names: list[bytes], conditions: list[str]
+) -> None:
+    """Such as of an old archive; a partition of such a value is left to Spark."""
+    for i, name in enumerate(names):
+        file = put(tmp_path / "new.parquet", {"x": [i]})
+        target = tmp_path / os.fsdecode(name + b".parquet")
+        try:
+            target.parent.mkdir(exist_ok=True)
+            file.rename(target)
+        except OSError:
+            pytest.skip("the file system has no such names")
+    every = {os.fsdecode(name + b".parquet") for name in names}
+    odd = {path for path in every if not path.isascii()}
+    assert {*kept(tmp_path, "x = 5")} == every
+    report = sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1)
+    assert f"{len(odd)} files: no index, as the path is no UTF-8" in str(report)
+    assert (report.files, report.unchanged) == (len(every - odd), 0)
+    str(report).encode()  # it can be printed
+    again = sx.open_table(tmp_path).refresh_indexes(workers=1)
+    assert (again.files, again.unchanged) == (0, len(every - odd))
+    for table in (report.table, sx.open_table(tmp_path)):
+        assert {*kept(table, "x = 5")} == odd
+        for condition in conditions:
+            assert {*kept(table, condition)} == every, condition

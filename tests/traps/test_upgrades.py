@@ -8,6 +8,10 @@ are never written anew; only the modification marks are, as git does not keep th
 ``tests/golden/table/segments`` is of format 2.  Files 0 to 8 were built on ``x`` and
 ``s``, then 9 was appended, 0 overwritten and 5 deleted, with a build after each.  File
 10 came last.
+
+``tests/golden/table/publications`` is of format 3, with records of format 2.  Files 0
+and 1 were rewritten, and a vacuum was killed before it deleted them.  Then rows came
+for days 2 and 3, and the writer was killed when the first file was visible.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -211,12 +216,12 @@ def forget(folder: Path, name: str) -> None:
 
 
 def test_trap_c48_a_table_of_a_newer_version_is_not_empty(older: Path) -> None:
-    rewrite_commit(older, format=3)
+    rewrite_commit(older, format=4)
     for condition in (*ANSWERS, *UNASKED):
         plan = check(older, condition)
         assert plan.paths == EVERY, condition
         assert plan.count_bounds == (0, None), condition
-        assert "format 3, newer than ours (2)" in plan.notes[0]
+        assert "format 4, newer than ours (3)" in plan.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +237,7 @@ def test_a_table_of_format_1_is_upgraded_by_the_next_commit(
     assert len(before.snapshot.segments) == 1
     UPGRADES[upgrade](older)
     now = json.loads(newest_commit(older).read_text())["commit"]
-    assert (now["format"], "manifest" in now) == (2, False)
+    assert (now["format"], "manifest" in now) == (3, False)
     for condition in ANSWERS:
         check(older, condition)
 
@@ -294,3 +299,21 @@ def test_a_table_of_segments_answers_as_it_did(tmp_path: Path, upgrade: str) -> 
             assert set(files) <= set(plan.paths), condition
         else:
             assert plan.paths == files, condition
+
+
+def test_a_table_of_unfinished_publications_has_each_row_once(tmp_path: Path) -> None:
+    """Git gives its files other times, as every copy does."""
+    folder = tmp_path / "table"
+    shutil.copytree(TABLES / "publications", folder)
+    wanted = [0, 1, 2, 3, 10, 11, 12, 13, *[1, 2, 3] * 2]
+
+    def rows() -> list[int]:
+        paths = sx.open_table(folder).paths
+        found = (pq.ParquetFile(folder / path).read(["x"]) for path in paths)
+        return sorted(x for table in found for x in table["x"].to_pylist())
+
+    assert rows() == sorted(wanted)
+    sx.open_table(folder).vacuum(retention=timedelta(0))
+    assert rows() == sorted(wanted)
+    assert not any("_skipindex-" in path for path in sx.open_table(folder).paths)
+    assert len(list(folder.glob("day=*/*.parquet"))) == 5

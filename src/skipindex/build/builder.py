@@ -39,9 +39,9 @@ from skipindex.storage.associated import Association, associations_of
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.log.vanished import without_vanished
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
-from skipindex.storage.vanished import without_vanished
 from skipindex.table import TableState
 
 TASKS_PER_SLOT: Final = 4
@@ -119,7 +119,7 @@ def build(
     requests = [*column_requests(table, indexes), *requests_of(table, associated)]
     repairs = to_repair(table, repair)
     fresh, asked = _indexed(table, requests, repairs, runner, progress, memory)
-    unchanged = len(table) - len(asked)
+    unchanged = len(table) - len(asked) - len(table.listing.unnamed)
     left = repairs.left(table)
     shrunk: set[str] = set()
 
@@ -148,6 +148,9 @@ def build(
     for path, note in zip(fresh.paths, fresh.files["note"].to_pylist(), strict=True):
         if note:
             notes.setdefault(note, []).append(path)
+    if len(unnamed := table.listing.unnamed):
+        shown = (p.encode(errors="backslashreplace") for p in table.paths_at(unnamed))
+        notes["no index, as the path is no UTF-8"] = [path.decode() for path in shown]
     if gone := asked.difference(fresh.paths):
         notes["deleted since they were listed"] = list(gone)
     return BuildReport(

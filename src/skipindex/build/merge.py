@@ -23,9 +23,9 @@ from skipindex.build.tiers import (
 )
 from skipindex.storage.blobs import Refs, spec_key
 from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.log.vanished import without_vanished
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.vanished import without_vanished
 from skipindex.table import TableState
 
 

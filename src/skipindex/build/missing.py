@@ -26,7 +26,8 @@ def missing_of(
 
     If a column could not be read, all of the file is built again: the payload of that
     column is empty, and a part of the note would be lost.  So it is if a kind was left
-    out that ``memory``, the bytes of a worker, now suffices for.
+    out that ``memory``, the bytes of a worker, now suffices for.  A file whose path no
+    log can name has no index.
     """
     per_file: dict[int, list[ColumnRequest]] = {}
     damaged = repairs.mask(len(table))
@@ -67,6 +68,8 @@ def missing_of(
             per_file.setdefault(i, []).append(replace(request, specs=mine))
     for i in np.flatnonzero(failed).tolist():
         per_file[i] = list(requests)
+    for i in table.listing.unnamed.tolist():
+        per_file.pop(i, None)
     groups: dict[tuple[ColumnRequest, ...], list[int]] = {}
     for i in sorted(per_file):
         groups.setdefault(tuple(per_file[i]), []).append(i)

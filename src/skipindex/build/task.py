@@ -6,12 +6,9 @@ a note in the manifest, and plans read it; it never fails the build.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
-
-from crc32c import crc32c
 
 from skipindex.build.associated.dimension import Dimensions
 from skipindex.build.columns.memory import (
@@ -22,13 +19,14 @@ from skipindex.build.columns.memory import (
 )
 from skipindex.build.columns.pieced import PiecedColumn
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
-from skipindex.errors import StorageError, TableError, UnsupportedTypeError, first_line
+from skipindex.errors import StorageError, UnsupportedTypeError, first_line
 from skipindex.indexes import EncodedColumn, spec_to_json
 from skipindex.indexes.file_map import ValueSpans
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.log.identity import footer_crc
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import UNREADABLE, DataFile, column_reader
 from skipindex.table.stored import beyond, read_column
@@ -275,19 +273,3 @@ def reason(error: Exception) -> str:
     """Why something could not be read, in one line."""
     text = first_line(error)
     return text if isinstance(error, UNREADABLE) else f"{type(error).__name__}: {text}"
-
-
-def footer_crc(location: Location, found: FileInfo) -> int:
-    """The crc32c of the Parquet footer, which names every column chunk.
-
-    Raises:
-        TableError: the file has no Parquet footer.
-    """
-    with location.open_input(found.path, found) as source:
-        if found.size < 12:
-            raise TableError(f"{found.size} bytes are too few for a Parquet file")
-        tail = source.read_at(8, found.size - 8)
-        (length,) = struct.unpack("<I", tail[:4])
-        if tail[4:] != b"PAR1" or length + 12 > found.size:
-            raise TableError("no Parquet footer at its end")
-        return int(crc32c(source.read_at(length, found.size - 8 - length)))

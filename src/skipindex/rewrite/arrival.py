@@ -32,7 +32,7 @@ from skipindex.errors import (
 )
 from skipindex.rewrite.expiry import expire_now_and_then
 from skipindex.rewrite.publish import Publisher
-from skipindex.rewrite.selection.eligible_files import row_counts
+from skipindex.rewrite.selection.eligible_files import footer_crcs, row_counts
 from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
@@ -47,7 +47,7 @@ from skipindex.storage.file_system.names import (
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.publications import read_publications
+from skipindex.storage.publications import outcome_path, read_publications
 from skipindex.storage.replacements import Replacement, without_files
 from skipindex.table import other_format
 
@@ -75,6 +75,13 @@ class _BusyError(Exception):
     """Another writer is giving visible names to files that are to be replaced."""
 
 
+class _CommittedError(Exception):
+    """An earlier attempt has committed the files."""
+
+    def __init__(self, base: Snapshot) -> None:
+        self.base = base
+
+
 def arrive(
     location: Location,
     mode: SaveMode,
@@ -94,13 +101,16 @@ def arrive(
 
     Raises:
         TableError: fewer or more rows reached the files than went in, there is no
-            file to keep the columns, or another writer created the table meanwhile.
+            file to keep the columns, another writer created the table meanwhile, or
+            rows would be added or deleted where a link leads.
         CommitConflictError: files to be overwritten are being published by others.
     """
     run = uuid.uuid4().hex
     was_there = location.exists()
     made: list[str] = []
     done = False
+    if mode is SaveMode.OVERWRITE:
+        _require_own(location, location.list())
     try:
         n_rows = write(f"{STAGING}/{run}")
         files = _counted(location, mode, run, n_rows, made)
@@ -177,8 +187,14 @@ def _committed(
         (), tuple(files), time.time(), publishing=True, publication=run, arrival=True
     )
 
+    attempts: list[Snapshot] = []
+    read: dict[FileInfo, int | None] = {}
+
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         nonlocal arrival
+        if attempts and _is_committed(location, arrival, base):
+            raise _CommittedError(base)
+        attempts.append(base)
         for file in files:
             if not file.is_same(location.stat(file.path)):
                 raise CommitConflictError(
@@ -188,7 +204,9 @@ def _committed(
         rewrites = base.rewrites
         manifest, properties = base.manifest, base.properties
         if mode is not SaveMode.APPEND:
-            arrival = replace(arrival, old=_replaced(location, mode, base))
+            old = _replaced(location, mode, base)
+            crcs = footer_crcs(location, base.manifest, old, read)
+            arrival = replace(arrival, old=old, crcs=crcs)
             rewrites = rewrites.without_replacements(
                 rewrites.replacements, now=time.time()
             )
@@ -202,11 +220,27 @@ def _committed(
             done = commit(location, change, operation=mode.value, known=known)
         except _BusyError:
             time.sleep(_PAUSE)
+        except _CommittedError as error:
+            return arrival, error.base
         else:
             return arrival, done
     raise CommitConflictError(
         f"{mode.value}: other writers are publishing files of {location.full('')!r}; "
         "try again when they are done (if one was killed, vacuum finishes for it)"
+    )
+
+
+def _is_committed(location: Location, arrival: Replacement, base: Snapshot) -> bool:
+    """Whether files are in a table, published or not.
+
+    A writer who is slow cannot always tell whether its commit was one of the table.
+    """
+    name = arrival.publication
+    assert name is not None
+    return (
+        any(known.publication == name for known in base.rewrites.replacements)
+        or location.stat(outcome_path(name)) is not None
+        or any(location.stat(published(file.path)) for file in arrival.new)
     )
 
 
@@ -222,12 +256,36 @@ def _replaced(
             f"{location.full('')!r} was written by another writer meanwhile; nothing "
             "was added"
         )
+    _require_own(location, old)
     publications = read_publications(location)
     for replacement in base.rewrites.replacements:
         # One that is shown stays in the log where the commit that ends it is lost.
-        if replacement.publishing and not publications.is_shown(replacement):
+        shown = publications.shown_of(replacement) or frozenset()
+        waits = {f.path for f in replacement.new if f.path not in shown}
+        if replacement.publishing and any(map(location.stat, sorted(waits))):
             raise _BusyError
     return old
+
+
+def _require_own(location: Location, files: Iterable[FileInfo]) -> None:
+    """Refuse to overwrite files that a link leads to: they are deleted from nowhere.
+
+    Raises:
+        TableError: there is one.
+    """
+    found = {file.path.rpartition("/")[0] for file in files if is_data_file(file.path)}
+    for folder in sorted(found):
+        if link := location.link_on_the_way(folder):
+            raise TableError(
+                f"{location.full('')!r} cannot be overwritten, because "
+                f"{location.full(link)!r} is a link, and nothing that it leads to is "
+                "deleted (accepted: a table without links to folders; remove the link)"
+            )
+
+
+def _is_shown(location: Location, arrival: Replacement) -> bool:
+    """Whether all of its files are permanently visible."""
+    return read_publications(location).shown_of(arrival) == frozenset(arrival.names)
 
 
 def _publish(
@@ -245,7 +303,7 @@ def _publish(
         publisher = Publisher(location, 0.0, delete, known=known)
         publisher.finish(arrival.publication)
     except Exception as error:
-        if read_publications(location).is_shown(arrival):
+        if _is_shown(location, arrival):
             if isinstance(error, CommitConflictError):
                 return  # a vacuum was faster
         elif any(not f.is_same(location.stat(f.path)) for f in arrival.new):
@@ -272,7 +330,7 @@ def _expire(location: Location, snapshot: Snapshot) -> None:
 
 
 def _delete_replaced(location: Location, files: Iterable[FileInfo]) -> None:
-    delete_files(location, [file.path for file in files], folders=True)
+    delete_files(location, list(files), folders=True)
 
 
 def _sweep_marks(location: Location) -> None:

@@ -11,7 +11,6 @@ newest when the retention began, is named by none between them.
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from typing import Final
 
@@ -33,9 +32,8 @@ from skipindex.storage.properties import TableProperties
 RETENTION: Final = timedelta(days=7)
 """Where a table has none of its own."""
 LOG_AGE: Final = 3600.0
-"""Seconds that commits and their parts stay at least.  The number of a commit is free
-again once its file is deleted, so a writer who takes longer than this between two steps
-could take it for the next."""
+"""Seconds that commits and their parts stay at least, for writers between two steps.
+One who takes longer commits again (``storage.log``)."""
 _EVERY: Final = 64
 
 
@@ -61,6 +59,11 @@ def retention_record(retention: timedelta | None) -> dict[str, float] | None:
     return {"seconds": retention.total_seconds()}
 
 
+def store_time(location: Location) -> float:
+    """Now by the clock that gives files their times, in seconds since 1970."""
+    return location.now() / NS
+
+
 def expire_now_and_then(location: Location, snapshot: Snapshot) -> None:
     """``expire`` after every 64th commit; an append makes two."""
     if snapshot.version % _EVERY < 2 <= snapshot.version:
@@ -84,7 +87,7 @@ def expire(location: Location, *, known: Snapshot | None = None) -> list[str]:
     newest = newest_for_writer(location, known=known)
     if newest.version < 0 or newest.damaged is not None or newest.lost:
         return []
-    now = time.time()
+    now = store_time(location)
     keep = retention_of(newest.properties).total_seconds()
     begin, young = (now - keep) * NS, (now - max(keep, LOG_AGE)) * NS
     commits = sorted(
@@ -103,10 +106,7 @@ def expire(location: Location, *, known: Snapshot | None = None) -> list[str]:
     over = [file for file in older[:-1] if file.mtime <= young]
     # A writer may have written a part that no commit names yet.
     over += [f for f in listing if f.mtime <= young and is_own_garbage(f.path)]
-    gone = [f.path for f in over if f.path not in needed and location.owns(f.path)]
-    for path in gone:
-        location.delete(path)
-    return gone
+    return [f.path for f in over if f.path not in needed and location.delete_own(f)]
 
 
 def _named(location: Location, file: FileInfo, newest: Snapshot) -> set[str]:

@@ -132,7 +132,7 @@ def optimize_files(
     chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
-    cubes = cubes_of(table.snapshot.properties)
+    cubes = cubes_of(table.location, table.snapshot.properties)
     if target.cluster_by:
         groups = plan_clustering(files, cubes, target, mode=mode)
     else:

@@ -6,9 +6,15 @@ A replacement that is older than the retention is published:
 2. The record is written: visible copies are ignored.  (``storage.publications``)
 3. The copies get their visible names: linked on a local file system, copied elsewhere.
 4. The outcome is written: they count now, and the files that they replaced do not.
-5. Those are deleted.
+5. Those are deleted, each as long as it is still the same, and only if the copies
+   have their rows; otherwise the next vacuum goes on here.
 6. Another commit names the visible files; the hidden names become trash.
 7. The record is deleted.
+
+A publisher may sleep between any two steps while others do the rest.  Steps 2 and 4
+create their file only if absent, and step 3 fails where the hidden file is gone.  So
+step 5 deletes the hidden file of a visible one before that: then no publisher of it
+that wakes up makes it visible again.
 
 If the vacuum is killed, the next one does the rest.  If the log no longer knows the
 replacement, the visible copies are deleted unless the outcome says that they count.
@@ -18,15 +24,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.selection.cubes import cubes_of, with_cubes
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import published
+from skipindex.storage.file_system.names import hidden_twin, published
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
+from skipindex.storage.log.identity import recognised
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import (
@@ -38,6 +44,8 @@ from skipindex.storage.publications import (
 from skipindex.storage.replacements import (
     Replacement,
     Rewrites,
+    is_in,
+    is_shown_in,
     with_moved,
     without_files,
 )
@@ -61,12 +69,14 @@ class Publisher:
     links: set[str] = field(default_factory=set)
     known: Snapshot | None = None
     _places: dict[str, FileInfo | None] = field(default_factory=dict)
+    _unfinished: set[str] = field(default_factory=set)
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
         """The replacements to publish, and those that are void."""
         found = snapshot.rewrites.replacements
         there = self._there(found)
-        publications = read_publications(self.location)
+        found = recognised(self.location, found, there)
+        publications = read_publications(self.location).recognised(self.location, there)
         taken = {
             file.path
             for record in publications.records
@@ -77,12 +87,13 @@ class Publisher:
             del there[path]
         open_ = [r for r in found if not r.publishing]
         void = [r for r in open_ if r.first_mismatch(there)]
+        voided = set(void)
         due = [
             r
             for r in found
             if r.publishing
             or (
-                r not in void
+                r not in voided
                 and r.since <= self.cutoff
                 and not any(file.path in taken for file in (*r.old, *r.new))
                 and all(self.location.owns(file.path) for file in (*r.old, *r.new))
@@ -109,15 +120,15 @@ class Publisher:
             self._end(name, [r for r in mine if r.publication == name])
         publications = read_publications(self.location)
         for replacement in mine:
-            if publications.is_shown(replacement) is None:
+            if publications.shown_of(replacement) is None:
                 self._end_without_record(replacement)
-        done = [r for r in mine if r.new[0].path in self._places]
+        done = [r for r in mine if not self._places.keys().isdisjoint(r.names)]
         if done:
             commit(
                 self.location, lambda base: self._shown(base, done), operation="vacuum"
             )
         for record in publications.records:
-            if record.shown == frozenset(range(len(record.replacements))):
+            if record.is_done and record.id not in self._unfinished:
                 self.location.delete(record_path(record.id))
 
     def finish(self, name: str) -> None:
@@ -137,7 +148,7 @@ class Publisher:
             raise TableError(f"{mine[0].new[0].path!r} cannot get its visible name")
         commit(
             self.location,
-            lambda base: self._shown(base, mine, trash=False),
+            lambda base: self._shown(base, mine, with_trash=False),
             operation="publish",
             known=self.known,
         )
@@ -168,34 +179,44 @@ class Publisher:
         publications = read_publications(self.location)
         if name in publications.ended:  # and a commit that said so is lost
             for replacement in mine:
-                self._remove_old(replacement)
-                self._count(replacement)
+                if self._remove_old(replacement, frozenset(replacement.names)):
+                    self._count(replacement.new)
             return
         there = self._there(mine)
-        fits = [r for r in mine if not r.first_mismatch(there)]
+        known = recognised(self.location, mine, there)
+        fits = [
+            r
+            for r, now in zip(mine, known, strict=True)
+            if not now.first_mismatch(there)
+        ]
         if fits:
             write_record(self.location, name, fits)
         record = read_publications(self.location).record(name)
         if record is not None and record.shown is None:
-            fresh = {r.new for r in mine}
+            fresh = {path for r in mine for path in r.names}
             shown = [
-                i
-                for i, replacement in enumerate(record.replacements)
-                if replacement.new in fresh and self._show(replacement)
+                path
+                for replacement in record.replacements
+                if fresh.issuperset(replacement.names)
+                for path in self._show(replacement)
             ]
             write_outcome(self.location, name, shown)
             record = read_publications(self.location).record(name)
         if record is None or record.shown is None:
             return
-        for i, replacement in enumerate(record.replacements):
-            if i in record.shown:
-                self._remove_old(replacement)
-                self._count(replacement)
-            else:
-                self._take_back(replacement)
-                # Rows that arrive are in no other file: the hidden ones still count.
-                if not replacement.arrival or replacement.first_mismatch(there):
-                    self._places |= {file.path: None for file in replacement.new}
+        for replacement in record.replacements:
+            done = record.shown_of(replacement)
+            left = [file for file in replacement.new if file.path not in done]
+            if done:
+                if not self._remove_old(replacement, done):
+                    self._unfinished.add(name)
+                    continue
+                self._count([f for f in replacement.new if f.path in done])
+            if left:
+                self._take_back(replacement, left)
+            # Rows that arrive are in no other file: the hidden ones still count.
+            gone = [f for f in left if not (replacement.arrival and is_in(there, f))]
+            self._places |= {file.path: None for file in gone}
 
     def _end_without_record(self, replacement: Replacement) -> None:
         """Go on where an earlier version of this library has begun."""
@@ -203,35 +224,54 @@ class Publisher:
         hidden = [f for f in replacement.new if f.is_same(there.get(f.path))]
         others = [published(f.path) for f in replacement.new if f not in hidden]
         if all(path in there for path in others):
-            if all(self._show_file(file) for file in hidden):
-                self._remove_old(replacement)
-                self._count(replacement)
+            if all(self._show_file(file) for file in hidden) and self._remove_old(
+                replacement, frozenset(replacement.names)
+            ):
+                self._count(replacement.new)
         else:
             self._places |= {file.path: None for file in replacement.new}
 
-    def _show(self, replacement: Replacement) -> bool:
-        """Make the copies visible; whether they can stand for the old files."""
+    def _show(self, replacement: Replacement) -> list[str]:
+        """Make the copies visible; the hidden paths of those that may count.
+
+        Of a rewrite those are all, or none.
+        """
         there = self._there([replacement])
-        if replacement.first_mismatch(there) or not self._has_rows_of(
-            replacement, there
-        ):
-            return False
-        if not all(self._show_file(file) for file in replacement.new):
-            return False
+        (now,) = recognised(self.location, [replacement], there)
+        if now.first_mismatch(there) or not self._has_rows_of(now, there):
+            return []
+        # A hidden file that is another one now is damaged; one that is gone may have
+        # its copy.
+        whole = [f for f in now.new if f.path not in there or is_in(there, f)]
+        shown = [file for file in whole if self._show_file(file)]
+        if not replacement.arrival and len(shown) < len(replacement.new):
+            return []
         # On the disk, before what they stand for is deleted.
-        self.location.sync([published(file.path) for file in replacement.new])
-        return True
+        self.location.sync([published(file.path) for file in shown])
+        return [file.path for file in shown]
 
     def _show_file(self, file: FileInfo) -> bool:
         target = published(file.path)
         if not self.location.owns(file.path):
-            return False
+            return self._has_copy(file)
+        is_copy = False
         if self.location.stat(target) is None:
-            self.location.copy(file.path, target)
-        return self.location.owns(target) and self.location.is_same(file.path, target)
+            try:
+                is_copy = self.location.copy(file.path, target)
+            except FileNotFoundError:  # others have ended the publication
+                return self._has_copy(file)
+        return self.location.owns(target) and self.location.is_same(
+            file.path, target, is_copy=is_copy
+        )
 
-    def _count(self, replacement: Replacement) -> None:
-        for file in replacement.new:
+    def _has_copy(self, file: FileInfo) -> bool:
+        """Whether the visible copy is there, by its name and size."""
+        target = published(file.path)
+        found = self.location.stat(target) if self.location.owns(target) else None
+        return found is not None and found.size == file.size
+
+    def _count(self, files: Iterable[FileInfo]) -> None:
+        for file in files:
             found = self.location.stat(published(file.path))
             whole = found is not None and found.size == file.size
             self._places[file.path] = found if whole else None
@@ -259,22 +299,41 @@ class Publisher:
             return False
         return n_old == n_new if len(old) == len(replacement.old) else n_old <= n_new
 
-    def _remove_old(self, replacement: Replacement) -> None:
-        """Delete what was replaced, unless it has changed meanwhile."""
-        there = self._there([replacement])
-        old = [f for f in replacement.old if f.is_same(there.get(f.path))]
-        if old and self._has_rows_of(replacement, there):
-            self.delete(old)
+    def _remove_old(self, replacement: Replacement, shown: Collection[str]) -> bool:
+        """Delete what was replaced, unless it has changed meanwhile.
 
-    def _take_back(self, replacement: Replacement) -> None:
-        """Delete visible copies whose originals are still there."""
+        Nothing is deleted unless a file that stands for it is visible.
+
+        Returns:
+            False if files are left because those that stand for them do not have their
+            rows, as far as can be read now.  Then the publication must not end: its
+            record is why readers ignore what is left.
+        """
         there = self._there([replacement])
-        is_all_there = all(f.is_same(there.get(f.path)) for f in replacement.old)
+        (now,) = recognised(self.location, [replacement], there)
+        old = [there[f.path] for f in now.old if is_in(there, f)]
+        new = [f for f in now.new if f.path in shown and is_shown_in(there, f)]
+        if not (old and new):
+            return True
+        if not self._has_rows_of(now, there):
+            return False
+        for file in old:
+            twin = hidden_twin(file.path)
+            if twin and self.location.owns(twin):
+                self.location.delete(twin)
+            self.delete([file])
+        return True
+
+    def _take_back(self, replacement: Replacement, files: Iterable[FileInfo]) -> None:
+        """Delete visible copies of ``files`` whose originals are still there."""
+        there = self._there([replacement])
+        (now,) = recognised(self.location, [replacement], there)
+        is_all_there = all(is_in(there, f) for f in now.old)
         newest = newest_for_writer(self.location)
         if newest.lost:
             return  # what they name is not known
         named = set(newest.manifest.paths)
-        for file in replacement.new:
+        for file in files:
             target = there.get(published(file.path))
             if target is None or target.size != file.size or target.path in named:
                 continue
@@ -284,17 +343,33 @@ class Publisher:
                 self.delete([target])
 
     def _shown(
-        self, base: Snapshot, done: Sequence[Replacement], *, trash: bool = True
+        self, base: Snapshot, done: Sequence[Replacement], *, with_trash: bool = True
     ) -> tuple[Manifest, TableProperties]:
-        rewrites = base.rewrites
-        ended = [r for r in done if r in rewrites.replacements]
+        rewrites, names = base.rewrites, {r.names for r in done}
+        ended = [r for r in rewrites.replacements if r.names in names]
         if not ended:
             raise CommitConflictError("vacuum: another vacuum was faster")
-        places = {f.path: self._places.get(f.path) for r in ended for f in r.new}
+        told = {path for r in ended for path in r.names if path in self._places}
+        places = {path: self._places[path] for path in told}
         left = rewrites.without_replacements(ended, now=time.time())
-        return _committed(
-            base, left if trash else replace(left, trash=rewrites.trash), places
+        waiting = tuple(w for r in ended if (w := _waiting(r, places)) is not None)
+        hidden = {path for r in waiting for path in r.names}
+        trash = tuple(entry for entry in left.trash if entry[0] not in hidden)
+        left = Rewrites(
+            (*left.replacements, *waiting), trash if with_trash else rewrites.trash
         )
+        return _committed(base, left, places)
+
+
+def _waiting(
+    one: Replacement, places: Mapping[str, FileInfo | None]
+) -> Replacement | None:
+    """What of an arrival is still to be published; what it overwrites may be gone."""
+    files = tuple(file for file in one.new if file.path not in places)
+    if not files:
+        return None
+    is_shown = any(places.get(path) is not None for path in one.names)
+    return replace(one, new=files, old=() if is_shown else one.old)
 
 
 def _committed(
@@ -303,13 +378,8 @@ def _committed(
     """``base`` with other rewrites, and files at other places, or gone."""
     gone = {path for path, place in places.items() if place is None}
     moved = {path: place for path, place in places.items() if place is not None}
-    names = {path: place.path for path, place in moved.items()}
-    cubes = [
-        replace(cube, paths=frozenset(names.get(p, p) for p in cube.paths - gone))
-        for cube in cubes_of(base.properties)
-    ]
     manifest = with_moved(without_files(base.manifest, gone), moved)
-    properties = with_cubes(rewrites.to_properties(base.properties), cubes)
+    properties = rewrites.to_properties(base.properties)
     if gone:  # what they replaced counts again, and the log does not name it
         properties = replace(properties, exclusive=None)
     return manifest, properties

@@ -15,15 +15,21 @@ from typing import Final
 
 from skipindex.build.merge import rewrite_packs
 from skipindex.build.repair import without_packs
-from skipindex.errors import CorruptIndexError
+from skipindex.errors import CorruptIndexError, LayoutError
+from skipindex.layout import QueryTree
 from skipindex.rewrite.selection.cubes import cubes_of, with_cubes
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import PACKS, commit_path, is_commit
+from skipindex.storage.file_system.names import (
+    PACKS,
+    commit_path,
+    is_commit,
+    visible_name,
+)
 from skipindex.storage.log import Snapshot, commit, latest_version, newest_for_writer
+from skipindex.storage.log.vanished import without_vanished
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.vanished import without_vanished
 from skipindex.table import TableState
 
 BLANK: Final = json.dumps({"purged": True}).encode()
@@ -84,12 +90,11 @@ def _commit_live(location: Location) -> None:
 
     def live(base: Snapshot) -> tuple[Manifest, TableProperties]:
         manifest = without_vanished(base.manifest, location)
-        there = {file.path for file in location.list()}
-        if base.properties.cubes is None:
-            return manifest, base.properties
-        cubes = cubes_of(base.properties)
+        there = {visible_name(file.path) for file in location.list()}
+        properties = _without_values(base.properties)
+        cubes = cubes_of(location, properties)
         left = [replace(cube, paths=cube.paths & there) for cube in cubes]
-        return manifest, with_cubes(base.properties, left)
+        return manifest, properties if left == cubes else with_cubes(properties, left)
 
     base = newest_for_writer(location)
     if base.newest < 0:
@@ -102,6 +107,25 @@ def _commit_live(location: Location) -> None:
         or properties != base.properties
     ):
         commit(location, live, operation="purge")
+
+
+def _without_values(properties: TableProperties) -> TableProperties:
+    """The properties without values that the layout took from a sample of the data.
+
+    A query tree stays as far as it follows from the queries; otherwise rows that come
+    later are laid out along its curve.
+    """
+    layout = dict(properties.layout or {})
+    if "tree" not in layout:
+        return properties
+    try:
+        tree = QueryTree.from_json(layout.pop("tree"))
+        left = tree.without_data(layout.get("partition_by", ()))
+    except (LayoutError, IndexError):  # what it holds cannot be told
+        left = None
+    if left is not None:
+        layout["tree"] = left.to_json()
+    return replace(properties, layout=layout)
 
 
 def _impure(location: Location) -> set[str]:

@@ -6,15 +6,17 @@ Nothing that is named here may be deleted.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from skipindex.errors import CorruptIndexError
+from skipindex.errors import CorruptIndexError, StorageError
+from skipindex.storage.checks import RefusedError
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import PACKS, is_commit, version_of
 from skipindex.storage.log import (
     Segment,
     Snapshot,
+    cube_file_path,
     read_file,
     read_snapshot,
     segments_of,
@@ -40,6 +42,9 @@ def referenced(
         listing: all of its files.
         keep: the retention in seconds; with 0 the newest commit alone counts.
         since: when the retention began, in seconds since 1970.
+
+    Raises:
+        StorageError: one of these commits cannot be read now.
     """
     needed = hidden_files(newest)
     seen: set[str] = set()
@@ -52,7 +57,7 @@ def referenced(
         needed.add(file.path)
         version = version_of(file.path.rpartition("/")[2])
         assert version is not None
-        with contextlib.suppress(CorruptIndexError):
+        with _unless_damaged():
             if file in commits[-1:]:
                 needed |= parts_of(read_snapshot(location, version))
             else:
@@ -61,13 +66,24 @@ def referenced(
     return needed
 
 
+@contextlib.contextmanager
+def _unless_damaged() -> Iterator[None]:
+    """What is damaged names nothing; what cannot be read now may name anything."""
+    try:
+        yield
+    except RefusedError as error:
+        raise StorageError(f"nothing more was deleted: {error}") from error
+    except CorruptIndexError:
+        pass
+
+
 def _parts_of_segment(location: Location, segment: Segment, seen: set[str]) -> set[str]:
     """Paths of a segment and of all packs that it names, unless it was ``seen``."""
     if segment.name in seen:
         return set()
     seen.add(segment.name)
     found = {segment.path}
-    with contextlib.suppress(CorruptIndexError):
+    with _unless_damaged():
         packs = read_file(location, segment).packs
         found |= {f"{PACKS}/{pack.name}" for pack in packs}
     return found
@@ -81,7 +97,9 @@ def hidden_files(snapshot: Snapshot) -> set[str]:
 
 
 def parts_of(snapshot: Snapshot) -> set[str]:
-    """Paths of the segments and the packs of a commit."""
+    """Paths of the segments, the packs and the cubes of a commit."""
     segments = (*snapshot.segments, *(one.segment for one in snapshot.lost))
     packs = {f"{PACKS}/{pack.name}" for pack in snapshot.manifest.packs}
-    return {*(segment.path for segment in segments), *packs}
+    cubes = cube_file_path(snapshot.properties)
+    named = {*(segment.path for segment in segments), *packs}
+    return named if cubes is None else {*named, cubes}

@@ -7,8 +7,10 @@ by a commit that names it, and last by visible names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
+from skipindex.errors import CommitConflictError, TableError
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import HIDDEN, is_copy_folder, is_data_file
 
@@ -30,13 +32,26 @@ def hide_staged(
         name: of the run; no other files have it.
         folder_of: the folder of the table that a staged file belongs into.
         made: gets every path before a file is moved there.
+
+    Raises:
+        TableError: a link leads to such a folder.
+        CommitConflictError: another writer has deleted a file.
     """
+    files = [
+        (path, file)
+        for file in sorted(location.list(staged), key=lambda file: file.path)
+        if file.size and is_data_file(path := file.path.removeprefix(f"{staged}/"))
+    ]
+    for folder in sorted({folder_of(path) for path, _ in files}):
+        if link := location.link_on_the_way(folder):
+            raise TableError(
+                f"no file can be added to {location.full(folder)!r}, because "
+                f"{location.full(link)!r} is a link, and nothing that it leads to is "
+                "written or deleted (accepted: a folder of the table itself)"
+            )
     numbers: dict[str, int] = {}
     moved = []
-    for file in sorted(location.list(staged), key=lambda file: file.path):
-        path = file.path.removeprefix(f"{staged}/")
-        if file.size == 0 or not is_data_file(path):
-            continue
+    for path, file in files:
         folder = folder_of(path)
         number = numbers.get(folder, 0)
         numbers[folder] = number + 1
@@ -45,28 +60,52 @@ def hide_staged(
         beside = f"{folder}/" if folder else ""
         target = f"{beside}{HIDDEN}{name}/part-{number:05d}-{name}{_short(suffix)}"
         made.append(target)
-        location.move(file.path, target)
-        hidden = location.stat(target)
-        assert hidden is not None
+        with _whole():
+            location.move(file.path, target)
+            hidden = location.stat(target)
+            if hidden is None:
+                raise FileNotFoundError(target)
         moved.append((path, hidden))
-    location.sync([hidden.path for _, hidden in moved])
+    with _whole():
+        location.sync([hidden.path for _, hidden in moved])
     return moved
 
 
+@contextlib.contextmanager
+def _whole() -> Iterator[None]:
+    """A file of the run that is gone is a conflict with who deleted it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise CommitConflictError(
+            f"a file was deleted before it was committed: {error} (by a vacuum with a "
+            "retention shorter than a write?); try again"
+        ) from error
+
+
 def delete_files(
-    location: Location, paths: Sequence[str], *, folders: bool = False
+    location: Location, files: Sequence[str | FileInfo], *, folders: bool = False
 ) -> None:
     """Delete files, Hadoop's checksums of them, and hidden folders left empty.
 
-    The files may be gone already.  With ``folders``, every folder that becomes empty is
-    deleted.  Another writer may have made it a moment ago, so this is for a table that
-    is replaced whole.
+    The files may be gone already, and what a link leads to stays.  Those that are given
+    as they were listed stay if they have changed since.  With ``folders``, every folder
+    that becomes empty is deleted.  Another writer may have made it a moment ago, so
+    this is for a table that is replaced whole.
     """
-    for path in paths:
+    paths = [file if isinstance(file, str) else file.path for file in files]
+    parents = {path.rpartition("/")[0] for path in paths}
+    own = {folder for folder in parents if not location.link_on_the_way(folder)}
+    for file, path in zip(files, paths, strict=True):
         folder, slash, name = path.rpartition("/")
-        location.delete(path)
+        if folder not in own:
+            continue
+        if isinstance(file, str):
+            location.delete(path)
+        elif not location.delete_own(file):
+            continue
         location.delete(f"{folder}{slash}.{name}.crc")
-    for folder in {path.rpartition("/")[0] for path in paths}:
+    for folder in own:
         above = folder
         while above and (folders or is_copy_folder(above)):
             location.delete_folder(above)

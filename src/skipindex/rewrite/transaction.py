@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.selection.cubes import Cube, cubes_of, with_cubes
-from skipindex.rewrite.selection.eligible_files import count_rows
+from skipindex.rewrite.selection.eligible_files import count_rows, footer_crcs
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import STAGING
+from skipindex.storage.file_system.names import STAGING, visible_name
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -85,9 +85,10 @@ def rewrite(
             _check_rows(location, rewritten)
         fresh = index([file for rewritten in done for file in rewritten.files])
         cubes = [_cube(rewritten, target, run) for rewritten in done]
+        read: dict[FileInfo, int | None] = {}
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            manifest, known = _replaced(base, table, done, cubes, fresh)
+            manifest, known = _replaced(base, table, done, cubes, fresh, read)
             return manifest, known | properties
 
         commit(location, change, operation="optimize")
@@ -143,27 +144,31 @@ def _replaced(
     done: Sequence[Rewritten],
     cubes: Sequence[Cube],
     fresh: Manifest,
+    read: dict[FileInfo, int | None],
 ) -> tuple[Manifest, TableProperties]:
     """The manifest and the properties after ``base``, with new files for old ones.
 
     ``table`` is as it was when the old files were chosen.  ``cubes`` and ``fresh`` are
-    of the new files.
+    of the new files.  ``read`` has the footers that were read for it before.
 
     Raises:
         CommitConflictError: an old file was changed or rewritten.
     """
     chosen = {file.path: file for file in table.listing}
     there = {file.path: file for file in live_files(table.location, base)}
-    rewrites, now = base.rewrites, time.time()
+    changes = []
     for rewritten in done:
         old = [chosen[file.path] for file in rewritten.group.files]
         _require_unchanged(old, there)
-        rewrites = rewrites.with_replaced(old, rewritten.files, now=now)
+        changes.append((old, rewritten.files))
+    olds = [file for old, _ in changes for file in old]
+    crcs = footer_crcs(table.location, base.manifest, olds, read)
+    rewrites = base.rewrites.with_replaced(changes, now=time.time(), crcs=crcs)
     gone = {file.path for one in done for file in one.group.files}
+    others = set(map(visible_name, there)) - set(map(visible_name, gone))
     left = [
-        replace(cube, paths=cube.paths - gone)
-        for cube in cubes_of(base.properties)
-        if (cube.paths - gone) & there.keys()
+        replace(cube, paths=cube.paths & others)
+        for cube in cubes_of(table.location, base.properties)
     ]
     properties = with_cubes(rewrites.to_properties(base.properties), (*left, *cubes))
     return without_files(base.manifest, gone).merge(fresh), properties
@@ -182,4 +187,5 @@ def _require_unchanged(
 
 def _cube(rewritten: Rewritten, target: Target, run: str) -> Cube:
     paths = rewritten.group.left | {file.path for file in rewritten.files}
-    return Cube(target.shape(), target.size(), run, rewritten.group.sealed, paths)
+    names = frozenset(map(visible_name, paths))
+    return Cube(target.shape(), target.size(), run, rewritten.group.sealed, names)

@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from skipindex.errors import IndexVersionError, TableError
-from skipindex.rewrite.expiry import LOG_AGE, retention_of
+from skipindex.rewrite.expiry import LOG_AGE, retention_of, store_time
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
@@ -167,13 +167,13 @@ class _Run:
         due = [(path, since) for path, since in trash if since <= cutoff]
         if not due:
             return
-        live = self._live()
+        live, ended = self._live(), set(due)
         found = (self._location.stat(path) for path, _ in due if path not in live)
         self._delete(file for file in found if file is not None)
 
         def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
             rewrites = base.rewrites
-            left = tuple(entry for entry in rewrites.trash if entry not in due)
+            left = tuple(entry for entry in rewrites.trash if entry not in ended)
             properties = replace(rewrites, trash=left).to_properties(base.properties)
             return base.manifest, properties
 
@@ -194,8 +194,8 @@ class _Run:
         self._snapshot = _newest(self._location)
         if self._snapshot.damaged is not None or self._snapshot.lost:
             return
-        cutoff = time.time() - self._keep
-        young = time.time() - max(self._keep, LOG_AGE)
+        now = time.time() if dry_run else store_time(self._location)
+        cutoff, young = now - self._keep, now - max(self._keep, LOG_AGE)
         # A record names data files, and no reader asks for one that is not heeded.
         young_record = cutoff if purge else young
         listing = list(self._location.list_own())
@@ -246,9 +246,8 @@ class _Run:
         for file in files:
             folder, slash, name = file.path.rpartition("/")
             checksum = f"{folder}{slash}.{name}.crc"  # Hadoop's, if local
-            if not self._location.owns(file.path):
+            if not self._location.delete_own(file):
                 continue
-            self._location.delete(file.path)
             if self._location.owns(checksum):
                 self._location.delete(checksum)
             if file.path not in self.publisher.links:
@@ -260,10 +259,11 @@ def _heeded(
 ) -> set[str]:
     """Records that the log names, and those that say what of all this is ignored."""
     there = {file.path: file for file in listing}
+    publications = read_publications(location).recognised(location, there)
     heeded = {r.publication for r in newest.rewrites.replacements}
     heeded |= {
         record.id
-        for record in read_publications(location).records
+        for record in publications.records
         if record.shown is None or any(record.ignored(there))
     }
     return {

@@ -7,10 +7,13 @@ table's properties, where one that fails leaves the others as they are.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
 import json
+import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -19,6 +22,7 @@ import pyarrow.compute as pc
 from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError, first_line
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import is_pack_name
 
 MAX_COMMIT: Final = 256 << 20
@@ -32,6 +36,7 @@ _MAX_RATIO: Final = 4096
 _MAX_BATCHES: Final = 64
 """Pieces of a manifest; we write one."""
 _MAX_DEPTH: Final = 64
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 MAX_INT: Final = (1 << 63) - 1
 """The greatest int64."""
 MAX_ORDER: Final = 1 << 53
@@ -39,20 +44,78 @@ MAX_ORDER: Final = 1 << 53
 _MAX_ROWS: Final = 1 << 40
 """Of one data file; the sum over millions of them is still an int64."""
 
-READING: Final = (
-    OSError,
+_CHECKING: Final = (
+    OSError,  # what Arrow makes of an IPC message that is none
     KeyError,
     IndexError,
     TypeError,
     ValueError,  # what is no JSON, no UTF-8, or a CorruptIndexError
     AttributeError,
     OverflowError,
-    RecursionError,
-    MemoryError,
     struct.error,
     pa.ArrowException,
 )
-"""What reading foreign bytes may raise."""
+"""What checking foreign bytes raises where they are wrong."""
+_SHORT_OF: Final = (MemoryError, RecursionError)
+"""What checking whole bytes raises too, where a process has too little of one."""
+_IS_NO_FILE: Final = frozenset(
+    {
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.EINVAL,
+        errno.ENXIO,
+        errno.EFBIG,
+    }
+)
+"""Errors of the system if there is no file, or something else than one of ours."""
+
+
+class RefusedError(CorruptIndexError):
+    """The bytes cannot be read or checked now, and may be whole.
+
+    Only bytes that were read and fail a check are damaged.  A reader goes on without
+    those that are refused, and a writer does not commit over them.
+    """
+
+
+def fetched(location: Location, path: str, limit: int) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        CorruptIndexError: there is none, or it is larger than ``limit`` bytes.
+        RefusedError: reading failed in any other way.
+    """
+    try:
+        return location.read(path, limit)
+    except Exception as error:
+        no_file = isinstance(error, OSError) and (
+            error.errno in _IS_NO_FILE or isinstance(error, FileNotFoundError)
+        )
+        kind = CorruptIndexError if no_file else RefusedError
+        raise kind(reason(error)) from error
+
+
+@contextlib.contextmanager
+def checking(what: str) -> Iterator[None]:
+    """Errors while bytes are checked that were read; ``CorruptIndexError`` stays.
+
+    Args:
+        what: what is wrong with bytes that cannot be understood.
+
+    Raises:
+        CorruptIndexError: the bytes are wrong.
+        RefusedError: nothing is known to be wrong with them.
+    """
+    try:
+        yield
+    except CorruptIndexError:
+        raise
+    except Exception as error:
+        wrong = isinstance(error, _CHECKING) and not isinstance(error, _SHORT_OF)
+        kind = CorruptIndexError if wrong else RefusedError
+        raise kind(f"{what}: {reason(error)}") from error
 
 
 def canonical(body: Any) -> bytes:
@@ -72,17 +135,31 @@ def unsealed(name: str, data: bytes) -> dict[str, Any]:
     Raises:
         CorruptIndexError: it fails its crc32c, or is no such file.
     """
-    try:
-        outer = json.loads(data, parse_constant=_no_number)
+    with checking(f"it is no {name}"):
+        outer = parsed(data)
         body = outer[name]
+        _check_depth(body)
         require(crc32c(canonical(body)) == outer["crc32c"], "it fails its crc32c")
         require(isinstance(body, dict), "it is no object")
-        _check_depth(body)
-    except CorruptIndexError:
-        raise
-    except READING as error:
-        raise CorruptIndexError(f"it is no {name}: {reason(error)}") from error
     return dict(body)
+
+
+def parsed(data: bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        CorruptIndexError: it is nested too deep.
+        ValueError: it is no JSON.
+    """
+    try:
+        return json.loads(data, parse_constant=_no_number)
+    except RecursionError:
+        depth = deepest = 0
+        for bracket in re.findall(rb"[][{}]", _STRING.sub(b"", data)):
+            depth += 1 if bracket in b"[{" else -1
+            deepest = max(deepest, depth)
+        require(deepest <= _MAX_DEPTH, f"it is nested more than {_MAX_DEPTH} deep")
+        raise
 
 
 def reason(error: BaseException) -> str:

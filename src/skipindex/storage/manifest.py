@@ -39,12 +39,12 @@ from skipindex.storage.blobs import (
     united,
 )
 from skipindex.storage.checks import (
-    READING,
     check_files,
     check_packs,
     check_stats,
     check_unpacked,
-    reason,
+    checking,
+    parsed,
     stream_of,
 )
 from skipindex.storage.pack import BlobEntry
@@ -333,18 +333,14 @@ class Manifest:
         Raises:
             CorruptIndexError: these bytes are none that ``to_bytes`` would make.
         """
-        try:
+        with checking("it is no manifest"):
             return cls._checked(data)
-        except READING as error:
-            if isinstance(error, CorruptIndexError):
-                raise
-            raise CorruptIndexError(f"it is no manifest: {reason(error)}") from error
 
     @classmethod
     def _checked(cls, data: bytes) -> Manifest:
         check_unpacked(data)
         table = pa.ipc.open_stream(stream_of(data)).read_all()
-        packs = json.loads(table.schema.metadata[b"packs"])
+        packs = parsed(table.schema.metadata[b"packs"])
         check_packs(packs)
         n_fields = len(_FILE_FIELDS)
         if "tag" not in table.schema.names:

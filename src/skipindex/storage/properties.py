@@ -11,9 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
+from skipindex.errors import CorruptIndexError
 from skipindex.expressions.domain import DOMAINS
-from skipindex.storage.checks import MAX_INT, READING, reason, require, whole
+from skipindex.storage.checks import (
+    MAX_INT,
+    RefusedError,
+    checking,
+    reason,
+    require,
+    whole,
+)
 from skipindex.storage.file_system.names import (
+    is_cubes_name,
     is_data_file,
     is_hidden_copy,
     is_plain_path,
@@ -37,7 +46,8 @@ class TableProperties:
         choice: what the advisor chose.
         associated: by name, attributes of joined tables that are indexed as columns.
         derived: what the partition columns were computed from.
-        cubes: files that were clustered together.
+        cubes: files that were clustered together.  A commit puts them into a file.
+        cube_file: the file that has them, by name, size and crc32c.
         rewrites: what ``Rewrites.from_properties`` reads.
         exclusive: that the log names all files (``storage.log.exclusive``).
         retention: how long superseded history is kept, in seconds.
@@ -50,6 +60,7 @@ class TableProperties:
     associated: Mapping[str, Mapping[str, Any]] | None = None
     derived: Mapping[str, Any] | None = None
     cubes: Sequence[Mapping[str, Any]] | None = None
+    cube_file: Mapping[str, Any] | None = None
     rewrites: Mapping[str, Any] | None = None
     exclusive: Mapping[str, Any] | None = None
     retention: Mapping[str, Any] | None = None
@@ -61,6 +72,7 @@ class TableProperties:
 
         Raises:
             CorruptIndexError: ``value`` is no object.
+            RefusedError: a property cannot be checked now.
         """
         require(isinstance(value, dict), "the properties are no object")
         known: dict[str, Any] = {}
@@ -68,8 +80,11 @@ class TableProperties:
         notes: list[str] = []
         for name, content in value.items():
             try:
-                _check(name, content)
-            except READING as error:
+                with checking("it is of another form"):
+                    _check(name, content)
+            except RefusedError:
+                raise
+            except CorruptIndexError as error:
                 notes.append(f"property {name!r} ignored: {reason(error)}")
             else:
                 mine = name in _NAMES and content is not None
@@ -119,12 +134,15 @@ def _files(
     some = isinstance(value, list) and (or_none or bool(value))
     require(some, f"there are no {what} files")
     for entry in value:
-        require(isinstance(entry, list) and len(entry) == 3, "a file is no triple")
-        path, size, mtime = entry
+        good = isinstance(entry, list) and len(entry) in {3, 4}
+        require(good, "a file is no triple, with its crc32c or without")
+        path, size, mtime, *crc = entry
         ours = is_plain_path(path) and is_ours(path)
         require(ours, f"{str(path)[:200]!r} is no {what} file of the table")
         whole(size, 1)
         whole(mtime, -MAX_INT)
+        for one in crc:
+            whole(one, 0, (1 << 32) - 1)
     return [entry[0] for entry in value]
 
 
@@ -179,7 +197,12 @@ def _check_rewrites(value: Any) -> None:
         _seconds(since)
 
 
-def _check_cubes(value: Any) -> None:
+def check_cubes(value: Any) -> None:
+    """Check the cubes of a table.
+
+    Raises:
+        CorruptIndexError: this library would not write them.
+    """
     require(isinstance(value, list), "it is no list")
     for cube in value:
         require(isinstance(cube, dict), "a cube is no object")
@@ -190,6 +213,12 @@ def _check_cubes(value: Any) -> None:
         require(isinstance(cube.get("run"), str), "a run is no text")
         require(isinstance(cube.get("sealed"), bool), "sealed is no bool")
         _texts(cube.get("paths"), "paths")
+
+
+def _check_cube_file(value: Any) -> None:
+    require(is_cubes_name(value.get("name")), "it is no name of a file of cubes")
+    whole(value.get("size"))
+    whole(value.get("crc32c"), 0, (1 << 32) - 1)
 
 
 def _check_layout(value: Any) -> None:
@@ -250,7 +279,8 @@ def _check_object(value: Any) -> None:
 
 _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "rewrites": _check_rewrites,
-    "cubes": _check_cubes,
+    "cubes": check_cubes,
+    "cube_file": _check_cube_file,
     "layout": _check_layout,
     "choice": _check_object,
     "derived": _check_object,

@@ -9,44 +9,59 @@ Giving hidden copies their visible names and deleting what they replaced takes m
 steps, and at each of them a row must count once, though the log may be lost.  So the
 record lies beside ``_skipindex``, and says which visible files are ignored:
 
-1. The record is written.  From here on, files at the visible names of its copies are
-   ignored, and the files that they replace count.
+1. The record is written, after the commit that it is of.  From here on, files at the
+   visible names of its copies are ignored, and the files that they replace count.
 2. The copies get their visible names.
-3. The outcome is written, created only if absent, so that all agree on it: for each
-   replacement whether it is shown.
-4. Of one that is shown, the replaced files are ignored from here on, and deleted.  Of
-   one that is not, what had become visible is ignored further, and deleted.
+3. The outcome is written, created only if absent, so that all agree on it: which
+   hidden files are shown.  Of a rewrite it is all or none, of an arrival each.
+4. Where one is shown and there, the replaced files are ignored from here on, and
+   deleted.  Of a rewrite that is not shown, what had become visible is ignored
+   further, and deleted.
 
 A file is ignored only while it is the one that the record means, so an append, an
 overwrite or a delete by any other tool is obeyed at each step.  When all is done, the
 record is deleted.  The outcome stays for the retention, so that another vacuum which
-publishes the same finds it.  Where a replacement was not shown, the record stays too.
+publishes the same finds it.  Where a file was not shown, the record stays too.
+
+The files of an arrival are in no other file.  So one that is visible is ignored only
+while its hidden file is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from skipindex.errors import CorruptIndexError, TableError
+from skipindex.errors import (
+    CorruptIndexError,
+    IndexVersionError,
+    StorageError,
+    TableError,
+)
 from skipindex.storage.checks import (
     MAX_COMMIT,
-    READING,
+    RefusedError,
+    checking,
+    fetched,
     reason,
+    require,
     sealed,
     unsealed,
     whole,
 )
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import published
+from skipindex.storage.log.identity import recognised
 from skipindex.storage.properties import check_replacements, is_id
-from skipindex.storage.replacements import Replacement
+from skipindex.storage.replacements import Replacement, is_in, is_shown_in
 
 PUBLISHING: Final = ".skipindex-publishing"
 """Deleting ``_skipindex*`` does not delete it."""
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+_OF_NUMBERS: Final = 1
+"""In this format an outcome had the numbers of whole replacements."""
 _RECORD: Final = ".json"
 _OUTCOME: Final = ".outcome.json"
 _LOOKS: Final = 20
@@ -59,26 +74,43 @@ class Publication:
     Args:
         id: its name.
         replacements: that are published.
-        shown: the numbers of those that are permanently visible; None before the
+        shown: the hidden paths of files that are permanently visible; None before the
             outcome.
     """
 
     id: str
     replacements: tuple[Replacement, ...]
-    shown: frozenset[int] | None = None
+    shown: frozenset[str] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of its files are permanently visible."""
+        return self.shown is not None and all(
+            self.shown.issuperset(one.names) for one in self.replacements
+        )
+
+    def shown_of(self, replacement: Replacement) -> frozenset[str]:
+        """Those files of a replacement that are shown: of a rewrite all, or none."""
+        shown = frozenset(replacement.names) & (self.shown or frozenset())
+        whole = replacement.arrival or len(shown) == len(replacement.new)
+        return shown if whole else frozenset()
 
     def ignored(self, there: Mapping[str, FileInfo]) -> Iterator[str]:
         """Paths of visible files that do not count."""
-        for i, replacement in enumerate(self.replacements):
-            if self.shown is not None and i in self.shown:
+        for replacement in self.replacements:
+            shown = self.shown_of(replacement)
+            visible = [f for f in replacement.new if is_shown_in(there, f)]
+            if any(file.path in shown for file in visible):
                 for file in replacement.old:
-                    if file.is_same(there.get(file.path)):
+                    if is_in(there, file):
                         yield file.path
-            else:
-                for file in replacement.new:
-                    target = there.get(published(file.path))
-                    if target is not None and target.size == file.size:
-                        yield target.path
+            for file in visible:
+                is_copy = not replacement.arrival or file.path in there
+                if file.path not in shown and is_copy:
+                    yield published(file.path)
+
+
+_NO_RECORD: Final[tuple[None, frozenset[str]]] = (None, frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +126,23 @@ class Publications:
     records: tuple[Publication, ...] = ()
     ended: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
+    _by_id: dict[str, tuple[Publication, frozenset[str]]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        """Find each record by its id, and the hidden paths of its files, once."""
+        for record in self.records:
+            names = (path for one in record.replacements for path in one.names)
+            self._by_id[record.id] = record, frozenset(names)
 
     def ignored(self, there: Mapping[str, FileInfo]) -> set[str]:
         """Paths of visible files that do not count, of those that are there."""
         visible = {
-            published(file.path)
+            published(path)
             for record in self.records
-            for i in record.shown or ()
-            for file in record.replacements[i].new
+            for one in record.replacements
+            for path in record.shown_of(one)
         }
         found: set[str] = set()
         for record in self.records:
@@ -110,23 +151,36 @@ class Publications:
             found |= {path for path in hidden if path in old or path not in visible}
         return found
 
-    def is_shown(self, replacement: Replacement) -> bool | None:
-        """Whether the copies are permanently visible; None if no record tells."""
+    def recognised(
+        self, location: Location, there: Mapping[str, FileInfo]
+    ) -> Publications:
+        """The same, where the table may be a copy with other times."""
+        records = tuple(
+            replace(one, replacements=recognised(location, one.replacements, there))
+            for one in self.records
+        )
+        return replace(self, records=records)
+
+    def shown_of(self, replacement: Replacement) -> frozenset[str] | None:
+        """The hidden paths of its files that are shown; None if no record tells."""
         if replacement.publication in self.ended:
-            return True
-        record = self.record(replacement.publication)
-        for i, other in enumerate(record.replacements if record else ()):
-            if record and other.new == replacement.new:
-                return record.shown is not None and i in record.shown
-        return None
+            return frozenset(replacement.names)
+        record, names = self._by_id.get(replacement.publication or "", _NO_RECORD)
+        if record is None or names.isdisjoint(replacement.names):
+            return None
+        return record.shown_of(replacement)
 
     def record(self, name: str | None) -> Publication | None:
         """The record of this id, if it can be read."""
-        return next((r for r in self.records if r.id == name), None)
+        return self._by_id.get(name or "", _NO_RECORD)[0]
 
 
 def read_publications(location: Location) -> Publications:
-    """All records that can be read now."""
+    """All records.
+
+    Raises:
+        StorageError: one cannot be read now, so it is not known which files count.
+    """
     return _read(location, _names(location))
 
 
@@ -137,6 +191,7 @@ def stable_listing(
 
     Raises:
         TableError: they changed again and again.
+        StorageError: as ``read_publications``.
     """
     names = _names(location)
     for _ in range(_LOOKS):
@@ -161,8 +216,19 @@ def _read(location: Location, names: frozenset[str]) -> Publications:
         decided = f"{name}{_OUTCOME}" in names
         if f"{name}{_RECORD}" in names:
             try:
-                records.append(_record(location, name, decided=decided))
-            except READING as error:
+                with checking("it is no record"):
+                    records.append(_record(location, name, decided=decided))
+            except IndexVersionError as error:
+                raise TableError(
+                    f"{location.full(record_path(name))!r}: {error}"
+                ) from error
+            except RefusedError as error:
+                # Which files count, nothing else says.
+                raise StorageError(
+                    f"cannot read {location.full(record_path(name))!r}, which says "
+                    f"which files of the table count: {reason(error)}"
+                ) from error
+            except CorruptIndexError as error:
                 notes.append(f"{record_path(name)} ignored: {reason(error)}")
         elif decided:
             ended.add(name)
@@ -170,21 +236,29 @@ def _read(location: Location, names: frozenset[str]) -> Publications:
 
 
 def _record(location: Location, name: str, *, decided: bool) -> Publication:
-    data = location.read(record_path(name), MAX_COMMIT)
+    data = fetched(location, record_path(name), MAX_COMMIT)
     body = _of_our_format(unsealed("publication", data))
     check_replacements(body["replacements"])
     replacements = tuple(map(Replacement.from_json, body["replacements"]))
     if not decided:
         return Publication(name, replacements)
-    data = location.read(outcome_path(name), MAX_COMMIT)
+    data = fetched(location, outcome_path(name), MAX_COMMIT)
     outcome = _of_our_format(unsealed("outcome", data))
-    shown = [whole(i, 0, len(replacements) - 1) for i in outcome["shown"]]
+    if outcome["format"] == _OF_NUMBERS:
+        numbers = [whole(i, 0, len(replacements) - 1) for i in outcome["shown"]]
+        shown = {path for i in numbers for path in replacements[i].names}
+    else:
+        shown = set(outcome["shown"])
+        require(all(isinstance(path, str) for path in shown), "a path is no text")
     return Publication(name, replacements, frozenset(shown))
 
 
 def _of_our_format(body: dict[str, Any]) -> dict[str, Any]:
-    if whole(body["format"]) != _FORMAT:
-        raise CorruptIndexError(f"format {body['format']} is not ours ({_FORMAT})")
+    if whole(body["format"], 1) > _FORMAT:
+        raise IndexVersionError(
+            f"format {body['format']} is newer than ours ({_FORMAT}), so it cannot be "
+            "told which files count; use the version of skipindex that wrote it"
+        )
     return body
 
 
@@ -220,9 +294,11 @@ def write_record(
     """Write a record, unless another vacuum has done it."""
     body = {"format": _FORMAT, "replacements": [r.to_json() for r in replacements]}
     location.write_new(record_path(name), sealed("publication", body))
+    location.share([PUBLISHING, record_path(name)])
 
 
-def write_outcome(location: Location, name: str, shown: Sequence[int]) -> None:
-    """Write which replacements are permanently visible, unless another vacuum has."""
+def write_outcome(location: Location, name: str, shown: Collection[str]) -> None:
+    """Write which hidden files are permanently visible, unless another vacuum has."""
     body = {"format": _FORMAT, "shown": sorted(shown)}
     location.write_new(outcome_path(name), sealed("outcome", body))
+    location.share([PUBLISHING, outcome_path(name)])

@@ -7,6 +7,8 @@ as long as every file on both sides is there, unchanged.  Other tools may add, d
 or overwrite visible files: a replacement that no longer fits is void, and the visible
 files count again.
 
+Files that arrive hold rows of their own, so each of them counts for itself.
+
 Vacuum publishes a replacement: the copies are linked to visible names and the
 replaced files are deleted.  ``publications`` says how a reader sees each row once
 meanwhile, even if the log is lost.
@@ -14,8 +16,9 @@ meanwhile, even if the log is lost.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +45,7 @@ class Replacement:
             library published without a record.
         arrival: the hidden files hold rows of their own, so those of the visible
             ones, if there are any, are overwritten.
+        crcs: of the footers of visible files, by path, as far as they are known.
     """
 
     old: tuple[FileInfo, ...]
@@ -50,6 +54,12 @@ class Replacement:
     publishing: bool = False
     publication: str | None = None
     arrival: bool = False
+    crcs: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The paths of the hidden files, which no other replacement ever has."""
+        return tuple(file.path for file in self.new)
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Replacement:
@@ -59,7 +69,7 @@ class Replacement:
         def files(side: str) -> tuple[FileInfo, ...]:
             return tuple(
                 FileInfo(path, size, mtime, tags.get(path))
-                for path, size, mtime in record[side]
+                for path, size, mtime, *_ in record[side]
             )
 
         return cls(
@@ -69,12 +79,13 @@ class Replacement:
             record["publishing"],
             record.get("publication"),
             record.get("arrival", False),
+            {path: crc[0] for path, _, _, *crc in record["old"] if crc},
         )
 
     def to_json(self) -> dict[str, Any]:
         """As a commit and a record of a publication have it."""
         record = {
-            "old": [[f.path, f.size, f.mtime] for f in self.old],
+            "old": [[f.path, f.size, f.mtime, *self._crc(f.path)] for f in self.old],
             "new": [[f.path, f.size, f.mtime] for f in self.new],
             "since": self.since,
             "publishing": self.publishing,
@@ -88,13 +99,31 @@ class Replacement:
             record["arrival"] = True
         return record
 
+    def _crc(self, path: str) -> list[int]:
+        return [self.crcs[path]] if path in self.crcs else []
+
     def first_mismatch(self, there: Mapping[str, FileInfo]) -> str | None:
         """The path of a file that is gone or changed, or None.
 
-        The files that an arrival replaces are not looked at.
+        Files that arrive count for themselves, so there it is one only if all are gone,
+        and those that they overwrite are not looked at.
         """
-        files = self.new if self.arrival else (*self.old, *self.new)
-        return next((f.path for f in files if not f.is_same(there.get(f.path))), None)
+        if self.arrival:
+            is_there = any(is_in(there, f) or is_shown_in(there, f) for f in self.new)
+            return None if is_there else self.new[0].path
+        files = (*self.old, *self.new)
+        return next((f.path for f in files if not is_in(there, f)), None)
+
+
+def is_in(there: Mapping[str, FileInfo], file: FileInfo) -> bool:
+    """Whether a file is there, unchanged."""
+    return file.is_same(there.get(file.path))
+
+
+def is_shown_in(there: Mapping[str, FileInfo], hidden: FileInfo) -> bool:
+    """Whether the visible copy of a hidden file is there, by its name and size."""
+    found = there.get(published(hidden.path))
+    return found is not None and found.size == hidden.size
 
 
 def _no_record(_: Replacement) -> None:
@@ -134,7 +163,7 @@ class Rewrites:
         self,
         there: Mapping[str, FileInfo],
         is_visible: Callable[[FileInfo], bool],
-        is_shown: Callable[[Replacement], bool | None] = _no_record,
+        shown_of: Callable[[Replacement], frozenset[str] | None] = _no_record,
     ) -> tuple[list[FileInfo], list[str]]:
         """The files that hold the table's rows, by path, and notes on others.
 
@@ -142,14 +171,19 @@ class Rewrites:
             there: every file below the table's folder by its path, hidden ones
                 included, but none that a publication says to ignore.
             is_visible: whether a reader who lists the folder reads the file.
-            is_shown: whether the copies have been made permanently visible; None if
+            shown_of: the hidden paths of files that are permanently visible; None if
                 no publication tells.
         """
         found = {f.path: f for f in there.values() if is_visible(f)}
         notes = []
         for replacement in self.replacements:
-            shown = is_shown(replacement) if replacement.publishing else False
+            shown = shown_of(replacement) if replacement.publishing else frozenset()
+            if replacement.arrival:
+                notes += _count_arrival(replacement, there, found, shown or frozenset())
+                continue
             if shown:
+                if any(is_shown_in(found, file) for file in replacement.new):
+                    _remove(replacement.old, found)
                 _by_hidden_names(replacement, there, found)
                 continue
             if shown is None and _take_over(replacement, there, found):
@@ -166,46 +200,79 @@ class Rewrites:
         return [found[path] for path in sorted(found)], notes
 
     def with_replaced(
-        self, old: Sequence[FileInfo], new: Sequence[FileInfo], *, now: float
+        self,
+        changes: Sequence[tuple[Sequence[FileInfo], Sequence[FileInfo]]],
+        *,
+        now: float,
+        crcs: Mapping[str, int] | None = None,
     ) -> Rewrites:
-        """These and one more, by which ``new`` holds the rows of ``old``.
+        """These and others, by each of which new files hold the rows of old ones.
 
-        Where ``old`` has hidden files, they become trash, and the replacements
-        that made them become one with the new one.
+        Where the old ones of a change have hidden files, they become trash, and the
+        replacements that made them become one with the new one.  An old one that counts
+        though a replacement names it shows that this is void: another writer has
+        written its name anew.  Then the replacement ends.
+
+        Args:
+            changes: the old files and the new files of each.
+            now: in seconds since 1970.
+            crcs: of the footers of old files, by path, as far as they are known.
 
         Raises:
             CommitConflictError: one of them is being published.
         """
-        paths = {file.path for file in old}
-        touched = [r for r in self.replacements if paths & {f.path for f in r.new}]
-        if any(r.publishing for r in touched):
-            raise CommitConflictError(
-                "optimize: vacuum is publishing files that were to be rewritten; try "
-                "again when it is done"
+        numbered = dict(enumerate(self.replacements))
+        number_of = {f.path: i for i, r in numbered.items() for f in r.new}
+        named_by = {
+            path: i
+            for i, r in numbered.items()
+            for path in (*(f.path for f in r.old), *(published(f.path) for f in r.new))
+        }
+        fresh = itertools.count(len(numbered))
+        known = crcs or {}
+        trash = list(self.trash)
+        for old, new in changes:
+            paths = {file.path for file in old}
+            numbers = {number_of.pop(path) for path in paths & number_of.keys()}
+            touched = [numbered.pop(i) for i in sorted(numbers)]
+            numbers = {named_by[path] for path in paths & named_by.keys()}
+            void = [numbered.pop(i) for i in sorted(numbers & numbered.keys())]
+            if any(r.publishing for r in (*touched, *void)):
+                raise CommitConflictError(
+                    "optimize: vacuum is publishing files that were to be rewritten; "
+                    "try again when it is done"
+                )
+            made = {file.path for r in touched for file in r.new}
+            whole = Replacement(
+                old=(
+                    *(file for r in touched for file in r.old),
+                    *(file for file in old if file.path not in made),
+                ),
+                new=(
+                    *(f for r in touched for f in r.new if f.path not in paths),
+                    *new,
+                ),
+                since=now,
+                crcs={
+                    **{path: crc for r in touched for path, crc in r.crcs.items()},
+                    **{p: known[p] for p in paths - made if p in known},
+                },
             )
-        made = {file.path for r in touched for file in r.new}
-        whole = Replacement(
-            old=(
-                *(file for r in touched for file in r.old),
-                *(file for file in old if file.path not in made),
-            ),
-            new=(
-                *(f for r in touched for f in r.new if f.path not in paths),
-                *new,
-            ),
-            since=now,
-        )
-        return Rewrites(
-            (*(r for r in self.replacements if r not in touched), whole),
-            (*self.trash, *((path, now) for path in sorted(paths & made))),
-        )
+            left = {file.path for r in void for file in r.new}
+            trash += [(path, now) for path in sorted(paths & made | left)]
+            number = next(fresh)
+            numbered[number] = whole
+            number_of |= {file.path: number for file in whole.new}
+            named_by |= {file.path: number for file in whole.old}
+        return Rewrites(tuple(numbered.values()), tuple(trash))
 
     def without_replacements(
         self, gone: Sequence[Replacement], *, now: float
     ) -> Rewrites:
         """All but ``gone``, whose hidden files become trash."""
+        names = {r.names for r in gone}
         return Rewrites(
-            tuple(r for r in self.replacements if r not in gone),
+            tuple(r for r in self.replacements if r.names not in names),
             (*self.trash, *((f.path, now) for r in gone for f in r.new)),
         )
 
@@ -213,9 +280,10 @@ class Rewrites:
         self, due: Sequence[Replacement], publication: str
     ) -> Rewrites:
         """The same, where those that are due are marked as being published."""
+        names = {r.names for r in due}
         marked = tuple(
             replace(r, publishing=True, publication=publication)
-            if r in due and not r.publishing
+            if r.names in names and not r.publishing
             else r
             for r in self.replacements
         )
@@ -227,6 +295,33 @@ def _remove(files: Sequence[FileInfo], found: dict[str, FileInfo]) -> None:
     for file in files:
         if file.is_same(found.get(file.path)):
             del found[file.path]
+
+
+def _count_arrival(
+    replacement: Replacement,
+    there: Mapping[str, FileInfo],
+    found: dict[str, FileInfo],
+    shown: frozenset[str],
+) -> list[str]:
+    """Let each file that arrives count, and by its hidden name while it has one.
+
+    One that is shown and not visible was deleted by another tool.  What is overwritten
+    counts no more, unless nothing is there that was to overwrite it.
+    """
+    if replacement.first_mismatch(there) is None:
+        _remove(replacement.old, found)
+    gone = []
+    for file in replacement.new:
+        is_visible = is_shown_in(found, file)
+        if is_in(there, file) and (is_visible or file.path not in shown):
+            if is_visible:
+                del found[published(file.path)]
+            found[file.path] = there[file.path]
+        elif not is_visible and file.path not in shown:
+            gone.append(file.path)
+    if not gone:
+        return []
+    return [f"{len(gone)} files that arrived are gone or changed, such as {gone[0]!r}"]
 
 
 def _by_hidden_names(
@@ -249,7 +344,8 @@ def _take_over(
     An earlier version of this library published without a record.
     """
     hidden = [file for file in replacement.new if file.is_same(there.get(file.path))]
-    others = [published(f.path) for f in replacement.new if f not in hidden]
+    known = set(hidden)
+    others = [published(f.path) for f in replacement.new if f not in known]
     if not all(path in found for path in others):
         return False
     _remove(replacement.old, found)

@@ -22,6 +22,7 @@ from skipindex.errors import (
     first_line,
 )
 from skipindex.storage.associated import Association, fingerprint_of
+from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_file
 from skipindex.storage.log import (
@@ -30,6 +31,7 @@ from skipindex.storage.log import (
     newest_snapshot,
     warn_of_damage,
 )
+from skipindex.storage.log.identity import recognised
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.publications import Publications, stable_listing
 from skipindex.table.files import (
@@ -104,7 +106,7 @@ def observe(
         everything, publications, snapshot = _listed(location, known)
         if not plain:
             require_plain(location, (file.path for file in everything), insist=True)
-        shown, listing, remarks = _live(everything, publications, snapshot)
+        shown, listing, remarks = _live(location, everything, publications, snapshot)
         candidates = shown.with_schema or [file.path for file in listing]
         if not candidates:
             raise TableError(_nothing_there(location, everything))
@@ -145,7 +147,7 @@ def listed_beside(
         TableError: Spark refuses the folders too.
     """
     everything, publications = stable_listing(location, lambda: list(location.list()))
-    shown, live, _ = _live(everything, publications, snapshot)
+    shown, live, _ = _live(location, everything, publications, snapshot)
     return everything, shown, live
 
 
@@ -198,16 +200,54 @@ def _fingerprint(place: Location) -> str | SkipIndexError | OSError:
 
 
 def _live(
-    everything: Sequence[FileInfo], publications: Publications, snapshot: Snapshot
+    location: Location,
+    everything: Sequence[FileInfo],
+    publications: Publications,
+    snapshot: Snapshot,
 ) -> tuple[SparkListing, list[FileInfo], list[str]]:
-    """What Spark would read, the files that hold the rows, and notes on others."""
+    """What Spark would read, the files that hold the rows, and notes on others.
+
+    Raises:
+        TableError: Spark refuses the folders too, or a hidden folder cannot be listed
+            that the log names.
+    """
     there = {file.path: file for file in everything}
-    for path in publications.ignored(there):
+    if location.is_local:
+        _require_listed(location, there, snapshot)
+    rewrites = snapshot.rewrites
+    known = recognised(location, rewrites.replacements, there)
+    for path in publications.recognised(location, there).ignored(there):
         del there[path]
     shown = SparkListing(there.values())
-    rewrites = snapshot.rewrites
-    live, notes = rewrites.live_files(there, shown.is_read, publications.is_shown)
+    live, notes = replace(rewrites, replacements=known).live_files(
+        there, shown.is_read, publications.shown_of
+    )
     return shown, live, notes
+
+
+def _require_listed(
+    location: Location, there: Mapping[str, FileInfo], snapshot: Snapshot
+) -> None:
+    """Refuse a listing that lacks hidden files which the log names and which are there.
+
+    Hidden folders that are closed to this user are left out of listings.
+    """
+    for replacement in snapshot.rewrites.replacements:
+        for file in replacement.new:
+            if file.path in there:
+                continue
+            folder = location.full(file.path.rpartition("/")[0])
+            try:
+                is_there = location.stat(file.path) is not None
+            except OSError as error:
+                raise TableError(
+                    f"rows of the table are in {folder!r}: {error}"
+                ) from error
+            if is_there:
+                raise TableError(
+                    f"rows of the table are in {folder!r}, which cannot be listed "
+                    "(accepted: a folder that every reader of the table may list)"
+                )
 
 
 def _listed(
@@ -227,7 +267,7 @@ def _listed(
         try:
             everything, publications = stable_listing(location, lambda: _list(location))
         except OSError as error:
-            raise TableError(f"cannot list {location.full('')!r}: {error}") from error
+            raise TableError(str(error)) from error
         before = snapshot.rewrites
         if _latest(location) != snapshot.newest:
             snapshot = newest_usable(location, snapshot)
@@ -247,15 +287,15 @@ def _listed_at_once(
     and after that: with the same number both times, no commit came meanwhile.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        is_folder = pool.submit(check_folder, location)
-        before = pool.submit(latest_version, location)
-        reading = pool.submit(newest_snapshot, location, known=known)
+        is_folder = pool.submit(carried(check_folder), location)
+        before = pool.submit(carried(latest_version), location)
+        reading = pool.submit(carried(newest_snapshot), location, known=known)
         after: list[Future[int]] = []
 
         def list_all() -> list[FileInfo]:
             before.result()
             files = sorted(location.list(), key=attrgetter("path"))
-            after.append(pool.submit(latest_version, location))
+            after.append(pool.submit(carried(latest_version), location))
             return files
 
         try:

@@ -22,6 +22,7 @@ from skipindex.api import run_statement
 from skipindex.api.types import OptimizeReport, VacuumReport
 from skipindex.errors import LayoutError, PlanError, TableError
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.log import read_cubes
 from tests.rewrite.arrow_writer import everything, listed
 from tests.spark.reading.whole import columns, rows
 from tests.spark.reading.whole import settings as session_settings
@@ -161,7 +162,7 @@ def test_the_sql_form_is_the_same_call(
     )
     assert isinstance(report, OptimizeReport)
     assert report.files_in == 3
-    cubes = report.table.snapshot.properties.to_json()["cubes"]
+    cubes = read_cubes(report.table.location, report.table.snapshot.properties)
     assert [cube["shape"]["curve"] for cube in cubes] == ["zorder"]
     told = run_statement(f"VACUUM '{path}' RETAIN 0 HOURS DRY RUN", spark=spark)
     assert isinstance(told, VacuumReport)

@@ -224,7 +224,7 @@ def publication(table: Path, rng: random.Random) -> None:
         _reseal(path, name, lambda body: spoil_json(body, rng))
         return
     name = f"{rng.getrandbits(128):032x}"
-    replacements = [
+    replacements: list[dict[str, Any]] = [
         {
             "old": [_file(table, rng) for _ in range(rng.randint(1, 2))],
             "new": [_file(table, rng) for _ in range(rng.randint(1, 2))],
@@ -233,9 +233,13 @@ def publication(table: Path, rng: random.Random) -> None:
             "publication": name,
         }
     ]
+    form = rng.choice([1, 2])
+    new = [path for path, *_ in replacements[0]["new"]]
+    shown: list[Any] = [0] if form == 1 else rng.sample(new, rng.randint(1, len(new)))
+    replacements[0]["arrival"] = form == 2 and rng.random() < 0.5
     bodies = {
-        f"{name}.json": ("publication", {"format": 1, "replacements": replacements}),
-        f"{name}.outcome.json": ("outcome", {"format": 1, "shown": [0]}),
+        f"{name}.json": ("publication", {"format": form, "replacements": replacements}),
+        f"{name}.outcome.json": ("outcome", {"format": form, "shown": shown}),
     }
     for file, (key, body) in bodies.items():
         outer = {key: body, "crc32c": crc32c(canonical(body))}

@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skipindex.rewrite.selection.target import Target
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.names import visible_name
+from skipindex.storage.log import read_cubes
 from skipindex.storage.properties import TableProperties
 from skipindex.table.partitions.hive import Pairs, partition_values
 
@@ -24,7 +27,7 @@ class Cube:
         size: of the target.
         run: that made it.
         sealed: no incremental run touches it.
-        paths: of its files.
+        paths: of its files, as they are visible or will be.
     """
 
     shape: Mapping[str, Any]
@@ -46,7 +49,7 @@ class Cube:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Cube:
         """The inverse of ``to_json``."""
-        paths = frozenset(record["paths"])
+        paths = frozenset(map(visible_name, record["paths"]))
         return cls(
             record["shape"], record["size"], record["run"], record["sealed"], paths
         )
@@ -57,9 +60,13 @@ class Cube:
         return bool(self.shape["cluster_by"])
 
 
-def cubes_of(properties: TableProperties) -> list[Cube]:
-    """The cubes of a table."""
-    return [Cube.from_json(record) for record in properties.cubes or ()]
+def cubes_of(location: Location, properties: TableProperties) -> list[Cube]:
+    """The cubes of a table.
+
+    Raises:
+        StorageError: they cannot be read now.
+    """
+    return [Cube.from_json(record) for record in read_cubes(location, properties)]
 
 
 def with_cubes(properties: TableProperties, cubes: Iterable[Cube]) -> TableProperties:
@@ -75,7 +82,7 @@ def cubes_of_write(
         return []
     partitions: dict[Pairs, dict[str, int]] = {}
     for path, size in zip(paths, sizes, strict=True):
-        partitions.setdefault(partition_values(path), {})[path] = size
+        partitions.setdefault(partition_values(path), {})[visible_name(path)] = size
     run = uuid.uuid4().hex
     return [
         Cube(

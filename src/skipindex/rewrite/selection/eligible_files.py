@@ -6,17 +6,29 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from skipindex.build.column_requests import Request, requested
-from skipindex.errors import LayoutError, PredicateError, TableError, first_line
+from skipindex.errors import (
+    LayoutError,
+    PredicateError,
+    StorageError,
+    TableError,
+    first_line,
+)
 from skipindex.expressions import Predicate, Reference, to_sql
 from skipindex.expressions.extent import nodes
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.selection.attributes import Attributes
 from skipindex.rewrite.selection.target import EligibleFile
-from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.file_info import Marks
+from skipindex.storage.file_system.file_list import FileList
+from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.names import is_plain_path
+from skipindex.storage.log.identity import footer_crc
+from skipindex.storage.manifest import Manifest, taken
 from skipindex.table import (
     UNREADABLE,
     TableState,
@@ -104,9 +116,55 @@ def count_rows(location: Location, paths: Sequence[str]) -> int:
 
 
 def row_counts(location: Location, paths: Sequence[str]) -> list[int]:
-    """The rows of each of these files, from their footers."""
+    """The rows of each of these files, from their footers.
+
+    Raises:
+        TableError: one is gone, or no Parquet file.
+        StorageError: one cannot be read now.
+    """
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(lambda path: _footer(location, path)[0], paths))
+
+
+def footer_crcs(
+    location: Location,
+    manifest: Manifest,
+    files: Sequence[FileInfo],
+    known: dict[FileInfo, int | None],
+) -> dict[str, int]:
+    """The crc32c of the footers of files, by path; none of a file without a footer.
+
+    Args:
+        location: of the table.
+        manifest: what it says of files that are still the same is not read again.
+        files: of the table.
+        known: what was read before, by the file; it gets what is read now.
+    """
+    named = [file for file in files if is_plain_path(file.path)]
+    rows = manifest.rows_of([file.path for file in named])
+    here = np.flatnonzero(rows >= 0)
+    said = taken(manifest.files, rows[here])
+    now = FileList.of([named[i] for i in here]).marks
+    same = Marks.of_table(said).are_still(now)
+    crcs = said["footer_crc"].to_pylist()
+    found = dict(known)
+    for i, crc, is_same in zip(here, crcs, same, strict=True):
+        if is_same and crc:
+            found[named[i]] = crc
+    left = [file for file in named if file not in found]
+    if left:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            read = pool.map(lambda file: _crc_of(location, file), left)
+            known |= zip(left, read, strict=True)
+        found |= known
+    return {f.path: crc for f in named if (crc := found.get(f)) is not None}
+
+
+def _crc_of(location: Location, file: FileInfo) -> int | None:
+    try:
+        return footer_crc(location, file)
+    except (OSError, TableError):
+        return None
 
 
 def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
@@ -114,8 +172,14 @@ def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
         with column_reader(location, path) as file:
             return int(file.metadata.num_rows), stored_schema(file)[0]
     except UNREADABLE as error:
-        reason = first_line(error)
-        raise TableError(f"cannot rewrite {location.full(path)!r}: {reason}") from error
+        told = f"cannot rewrite {location.full(path)!r}: {first_line(error)}"
+        # What is no Parquet file is an error of Arrow, without a number.
+        refused = isinstance(error, StorageError) or (
+            isinstance(error, OSError)
+            and error.errno is not None
+            and not isinstance(error, FileNotFoundError)
+        )
+        raise (StorageError if refused else TableError)(told) from error
 
 
 def _check_schema(table: TableState, path: str, schema: pa.Schema) -> None:

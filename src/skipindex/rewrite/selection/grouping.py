@@ -15,7 +15,7 @@ from skipindex.errors import LayoutError
 from skipindex.rewrite.selection.bin_packing import pack, runs
 from skipindex.rewrite.selection.cubes import Cube
 from skipindex.rewrite.selection.target import EligibleFile, Target
-from skipindex.storage.file_system.names import is_hidden_copy, published
+from skipindex.storage.file_system.names import visible_name
 from skipindex.table.partitions.hive import Pairs
 
 
@@ -63,10 +63,7 @@ class Group:
     @property
     def folder(self) -> str:
         """A visible folder of the partition."""
-        paths = (
-            published(file.path) if is_hidden_copy(file.path) else file.path
-            for file in self.files
-        )
+        paths = (visible_name(file.path) for file in self.files)
         folders = [path.rpartition("/")[0] for path in paths]
         return min(folders, key=lambda folder: (len(folder), folder))
 
@@ -112,7 +109,7 @@ def plan_clustering(
 def _to_cluster(
     files: Sequence[EligibleFile], cubes: Sequence[Cube], target: Target, mode: Mode
 ) -> list[EligibleFile]:
-    paths = {file.path for file in files}
+    paths = {visible_name(file.path) for file in files}
     mine = [cube for cube in cubes if cube.paths & paths]
     fresh = paths.difference(*(cube.paths for cube in mine))
     if mode is Mode.FULL:
@@ -124,8 +121,8 @@ def _to_cluster(
         return []
     # Those of a cube first, so that a cube grows rather than is split.
     old = set().union(*(cube.paths for cube in unsealed))
-    chosen = [file for file in files if file.path in old]
-    return chosen + [file for file in files if file.path in fresh]
+    chosen = [file for file in files if visible_name(file.path) in old]
+    return chosen + [file for file in files if visible_name(file.path) in fresh]
 
 
 def plan_joining(
@@ -149,9 +146,10 @@ def plan_joining(
         small = [
             file
             for file in mine
-            if target.weight(file) < target.limit and file.path not in clustered
+            if target.weight(file) < target.limit
+            and visible_name(file.path) not in clustered
         ]
-        if {file.path for file in small} <= joined:
+        if {visible_name(file.path) for file in small} <= joined:
             continue
         packed = pack([target.weight(file) for file in small], target.limit)
         bins = tuple(tuple(small[i] for i in run) for run in packed if len(run) > 1)

@@ -137,10 +137,11 @@ class ArrowFiles:
         self._make_folder_of(target)
         self._files.move(self.full(path), self.full(target))
 
-    def copy(self, path: str, target: str) -> None:
-        """Copy a file."""
+    def copy(self, path: str, target: str) -> bool:
+        """Copy a file; one that is there is replaced."""
         self._make_folder_of(target)
         self._files.copy_file(self.full(path), self.full(target))
+        return True
 
     def delete_tree(self, folder: str) -> None:
         """Delete a folder with all that is in it."""

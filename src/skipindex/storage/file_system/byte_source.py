@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import weakref
@@ -67,8 +68,8 @@ class Files(Protocol):
     def move(self, path: str, target: str) -> None:
         """Give a file another name."""
 
-    def copy(self, path: str, target: str) -> None:
-        """Make a file available at another path too."""
+    def copy(self, path: str, target: str) -> bool:
+        """Make a file available at another path too; False if one is there."""
 
     def delete_tree(self, folder: str) -> None:
         """Delete a folder with all that is in it."""
@@ -81,8 +82,13 @@ def read_whole(source: ByteSource, path: str, limit: int) -> bytes:
         OSError: the file at ``path`` is larger than ``limit`` bytes.
     """
     if len(source) > limit:
-        raise OSError(f"{path!r} has {len(source)} bytes (at most {limit})")
+        raise too_large(path, len(source), limit)
     return bytes(source.read(0, len(source)))
+
+
+def too_large(path: str, size: int, limit: int) -> OSError:
+    """The error where a file has more bytes than are read."""
+    return OSError(errno.EFBIG, f"it has {size} bytes (at most {limit})", path)
 
 
 class _FileBytes:

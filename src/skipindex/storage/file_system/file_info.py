@@ -17,8 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.storage.file_system.names import is_hidden_copy
+
 SECOND: Final = 1_000_000_000
 """In nanoseconds."""
+_FARTHEST: Final = 1 << 63
 _PAUSES: Final = (0.004, 0.02, 0.1, 0.4, 0.8, 1.2)
 """Seconds between two looks at the clock; the sum is more than the longest tick that is
 in use, two seconds on FAT."""
@@ -49,16 +52,36 @@ class FileInfo:
         Where both have a tag, it must be equal, and the time to the second: a store
         says fractions of a second in a listing and not where it is asked for one
         object.  Where one has no tag, because an earlier version of this library has
-        recorded it, the size and the exact time must be equal.  That is enough for the
-        files of a rewrite, whose names are never used again, and not for an index:
-        ``Marks.are_still``.
+        recorded it, the size and the exact time must be equal.  A hidden file is known
+        by its name, which is never used again, and its size: a copy of the table gives
+        it another time.  That is not enough for an index: ``Marks.are_still``.
         """
         if other is None or (self.path, self.size) != (other.path, other.size):
             return False
+        if is_hidden_copy(self.path):
+            return True
         if self.tag is None or other.tag is None:
             return self.mtime == other.mtime
         same_second = self.mtime // SECOND == other.mtime // SECOND
         return same_second and self.tag == other.tag
+
+
+def mark_of(mtime: int) -> int:
+    """A modification time as 64 bits hold it; in nanoseconds, from 1678 to 2262.
+
+    A time beyond is another one far away, on the same side, so that two times that are
+    not 146 years apart differ.
+
+    >>> from skipindex.storage.file_system.file_info import mark_of
+    >>> mark_of(1_700_000_000_000_000_000)
+    1700000000000000000
+    >>> mark_of(20_000_000_000_000_000_000) < 2**63
+    True
+    """
+    if -_FARTHEST < mtime < _FARTHEST:
+        return mtime
+    far = _FARTHEST // 2 + abs(mtime) % (_FARTHEST // 2)
+    return far if mtime > 0 else -far
 
 
 class Marks(NamedTuple):

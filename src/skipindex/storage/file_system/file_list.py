@@ -110,6 +110,16 @@ class FileList(Sequence[FileInfo]):
         return _texts(self.names.take(pa.array(places)))
 
     @cached_property
+    def unnamed(self) -> Ints:
+        """The places of the files whose path is no UTF-8, so no log can name it."""
+        try:
+            self.names.cast(pa.string())
+        except pa.ArrowInvalid:
+            names = map(_is_text, self.names.to_pylist())
+            return np.flatnonzero(~np.fromiter(names, bool, len(self)))
+        return np.empty(0, np.int64)
+
+    @cached_property
     def has_folders(self) -> bool:
         """Whether some file lies in a folder."""
         return bool(pc.any(pc.match_substring(self.names, "/")).as_py())
@@ -129,3 +139,11 @@ def _texts(names: pa.BinaryArray) -> list[str]:
     except pa.ArrowInvalid:
         return [name.decode("utf-8", "surrogateescape") for name in names.to_pylist()]
     return texts
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -6,29 +6,49 @@ A new one is never open to more people than the folder that it is in.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from skipindex.errors import StorageError
 from skipindex.storage.file_system.byte_source import (
     ByteSource,
     local_source,
     read_whole,
 )
-from skipindex.storage.file_system.file_info import FileInfo
+from skipindex.storage.file_system.file_info import FileInfo, mark_of
 from skipindex.storage.file_system.names import temporary_name
-from skipindex.storage.file_system.walk import walk
+from skipindex.storage.file_system.object_store import commit_lock
+from skipindex.storage.file_system.walk import NOTHING, walk
 
-_NOTHING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-"""Errors of the system if there is no such file or folder."""
+_NO_LINKS: Final = frozenset(
+    {
+        errno.EPERM,
+        errno.EINVAL,
+        errno.ENOSYS,
+        errno.ENOTSUP,
+        errno.EOPNOTSUPP,
+        errno.ENOTTY,
+        errno.EXDEV,
+    }
+)
+"""Errors of the system if the file system has no such call; with any other, a full disk
+for example, it has one."""
+_HERE: Final = -100
+"""Where relative paths begin for ``renameat2``; ours are absolute."""
+_LINUX_NO_REPLACE: Final = 1
+_MACOS_NO_REPLACE: Final = 4
+_NOT_WRITTEN: Final = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT})
+"""Errors of the system if something did not get to the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +68,13 @@ class LocalFiles:
         """All files below a folder."""
         for path, there in walk(self.root, folder, links=links):
             if not stat.S_ISDIR(there.st_mode):
-                yield FileInfo(path, there.st_size, there.st_mtime_ns)
+                yield FileInfo(path, there.st_size, mark_of(there.st_mtime_ns))
 
     def folders(self) -> Iterator[FileInfo]:
         """All folders, none through a link."""
         for path, there in walk(self.root, "", links=False):
             if stat.S_ISDIR(there.st_mode):
-                yield FileInfo(path, there.st_size, there.st_mtime_ns)
+                yield FileInfo(path, there.st_size, mark_of(there.st_mtime_ns))
 
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder."""
@@ -62,7 +82,7 @@ class LocalFiles:
             with os.scandir(self._full(folder)) as entries:
                 return [entry.name for entry in entries]
         except OSError as error:
-            if error.errno in _NOTHING:
+            if error.errno in NOTHING:
                 return []
             raise
 
@@ -71,16 +91,22 @@ class LocalFiles:
         try:
             there = self._full(path).stat()
         except OSError as error:
-            if error.errno in _NOTHING:
+            if error.errno in NOTHING:
                 return None
             raise
         if not stat.S_ISREG(there.st_mode):
             return None
-        return FileInfo(path, there.st_size, there.st_mtime_ns)
+        return FileInfo(path, there.st_size, mark_of(there.st_mtime_ns))
 
     def holds(self, full: str) -> bool:
         """Whether a file or a folder is at a path of the disk."""
-        return Path(full).exists()
+        try:
+            Path(full).stat()
+        except OSError as error:
+            if error.errno in NOTHING:
+                return False
+            raise
+        return True
 
     def open_input(self, path: str, _: FileInfo | None = None) -> pa.NativeFile:
         """The file, for random access."""
@@ -113,10 +139,10 @@ class LocalFiles:
         make_folder(self._full(target).parent)
         self._full(path).replace(self._full(target))
 
-    def copy(self, path: str, target: str) -> None:
-        """Make a file available at another path too."""
+    def copy(self, path: str, target: str) -> bool:
+        """Make a file available at another path too; False if one is there."""
         make_folder(self._full(target).parent)
-        link_or_copy(str(self._full(path)), self._full(target))
+        return link_or_copy(str(self._full(path)), self._full(target))
 
     def delete_tree(self, folder: str) -> None:
         """Delete a folder with all that is in it."""
@@ -152,6 +178,15 @@ def deny(path: Path, denied: int) -> None:
         path.chmod(mode & ~denied)
 
 
+def allow(path: Path, allowed: int) -> None:
+    """Give permissions to a file or folder; that of running it to no file."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if not path.is_dir():
+        allowed &= ~(stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    if allowed & ~mode:
+        path.chmod(mode | allowed)
+
+
 def sync_file(path: Path) -> None:
     """Write a file or folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -163,8 +198,11 @@ def sync_file(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Write the names in a folder to the disk, if the file system can do that."""
-    with contextlib.suppress(OSError):
+    try:
         sync_file(folder)
+    except OSError as error:
+        if error.errno in _NOT_WRITTEN:
+            raise
 
 
 def denied_by(paths: Iterable[str]) -> int:
@@ -195,36 +233,125 @@ def written_beside(target: Path, data: bytes | memoryview) -> Iterator[Path]:
 
 
 def link_new(target: Path, data: bytes) -> bool:
-    """Write a whole file, unless there is one already; False if there is."""
+    """Write a whole file, unless there is one already; False if there is.
+
+    No reader sees it before it is whole, on any file system.
+
+    Raises:
+        StorageError: the file system has neither hard links nor a rename that replaces
+            nothing, and the user has supplied no lock.
+        OSError: it refuses.
+    """
     with written_beside(target, data) as hidden:
         try:
-            try:
-                os.link(hidden, target)
-            except FileExistsError:
-                raise
-            except OSError:  # no hard links: exFAT, SMB, many FUSE mounts
-                with target.open("xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                shutil.copymode(hidden, target)
+            os.link(hidden, target)
         except FileExistsError:
             return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            if not _rename_new(hidden, target):
+                return False
         sync_folder(target.parent)
         return True
 
 
-def link_or_copy(path: str, target: Path) -> None:
-    """Make a file available at ``target`` too; a file there is replaced."""
+def _rename_new(hidden: Path, target: Path) -> bool:
+    """``link_new`` where there are no hard links: exFAT, SMB, many FUSE mounts."""
+    found = renamed_unless_there(hidden, target)
+    if found is not None:
+        return found
+    lock = commit_lock()
+    if lock is None:
+        raise StorageError(
+            f"cannot commit to {str(target)!r}: this file system has neither hard "
+            "links nor a rename that replaces nothing, so a commit could replace "
+            "another one (accepted: another file system, an object store, or a lock "
+            "of yours: skipindex.api.set_commit_lock)"
+        )
+    with lock.held(str(target)):
+        if os.path.lexists(target):
+            return False
+        hidden.replace(target)
+    return True
+
+
+def renamed_unless_there(path: Path, target: Path) -> bool | None:
+    """Whether a file was renamed, as nothing had the name; None if that cannot be done.
+
+    The system decides by one call, ``renameat2`` of Linux or ``renamex_np`` of macOS,
+    which a file system that cannot do it refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(path), os.fsencode(target)
+    if hasattr(libc, "renameat2"):
+        failed = libc.renameat2(_HERE, names[0], _HERE, names[1], _LINUX_NO_REPLACE)
+    elif hasattr(libc, "renamex_np"):
+        failed = libc.renamex_np(*names, _MACOS_NO_REPLACE)
+    else:
+        return None
+    if not failed:
+        return True
+    code = ctypes.get_errno()
+    if code == errno.EEXIST:
+        return False
+    if code in _NO_LINKS:
+        return None
+    raise OSError(code, os.strerror(code), str(target))
+
+
+def link_or_copy(path: str, target: Path) -> bool:
+    """Make a file available at ``target`` too; False if a file is there.
+
+    One step, where the file system has links.
+
+    Raises:
+        FileNotFoundError: there is no file at ``path``.
+    """
+    try:
+        os.link(path, target)
+    except FileNotFoundError:
+        raise
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        return _copy_new(path, target)
+    return True
+
+
+def _copy_new(path: str, target: Path) -> bool:
     hidden = temporary(target.parent)
     try:
-        try:
-            os.link(path, hidden)
-        except FileNotFoundError:
-            raise
-        except OSError:  # a file system without links
-            shutil.copy2(path, hidden)
-        hidden.replace(target)
+        shutil.copy2(path, hidden)
+        Path(path).stat()  # else others have deleted it, and perhaps its copy
+        made = renamed_unless_there(hidden, target)
+        if made is None:
+            made = not os.path.lexists(target)
+            if made:
+                hidden.replace(target)
     finally:
-        # Where both names are links to one file, replacing does nothing.
         hidden.unlink(missing_ok=True)
+    return made
+
+
+def delete_aside(path: Path, file: FileInfo) -> bool:
+    """Delete a file that is still ``file``; any other one stays under its name."""
+    aside = temporary(path.parent)
+    try:
+        path.rename(aside)
+    except FileNotFoundError:
+        return False
+    there = aside.lstat()
+    now = replace(file, size=there.st_size, mtime=mark_of(there.st_mtime_ns))
+    if stat.S_ISREG(there.st_mode) and file.is_same(now):
+        aside.unlink(missing_ok=True)
+        return True
+    try:
+        os.link(aside, path, follow_symlinks=False)
+    except FileExistsError:
+        pass  # and it is newer still
+    except OSError:
+        if renamed_unless_there(aside, path) is None:
+            aside.rename(path)
+    aside.unlink(missing_ok=True)
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from skipindex.errors import StorageError, TableError
+from skipindex.storage.deadline import check, checked
 from skipindex.storage.file_system.arrow_files import ArrowFiles
 from skipindex.storage.file_system.byte_source import ByteSource, Files
-from skipindex.storage.file_system.file_info import FileInfo
+from skipindex.storage.file_system.file_info import SECOND, FileInfo
 from skipindex.storage.file_system.local import (
     LocalFiles,
+    allow,
+    delete_aside,
     denied_by,
     deny,
     make_folder,
@@ -38,12 +42,15 @@ from skipindex.storage.file_system.uris import (
     store_place,
     without_secrets,
 )
-from skipindex.storage.file_system.walk import is_plain
+from skipindex.storage.file_system.walk import is_plain, link_on_the_way
 
 __all__ = ["FileInfo", "Location", "location_of", "without_secrets"]
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 _CHUNK = 1 << 20
+_MAY_BE_GONE = frozenset({"open", "move", "copy", "sync", "delete"})
+"""What is done with files that others may delete meanwhile, which is no refusal."""
+_ALL = stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
 MAX_READ = 1 << 30
 """Bytes of a file that is read as a whole."""
 
@@ -97,16 +104,23 @@ class Location:
         return f"{base}/{path}" if path else base
 
     def list(self, folder: str = "") -> Iterator[FileInfo]:
-        """All files below ``folder``, in no order; links to data are followed."""
-        return self._files.below(folder, links=True)
+        """All files below ``folder``, in no order; links to data are followed.
+
+        Raises:
+            StorageError: the file system refuses; then nothing is known of the rest.
+        """
+        with _storage_errors("list", self.full(folder)):
+            yield from checked(self._files.below(folder, links=True))
 
     def list_own(self) -> Iterator[FileInfo]:
         """All files that are in this very folder: nothing that a link leads to."""
-        return self._files.below("", links=False)
+        with _storage_errors("list", self.root):
+            yield from self._files.below("", links=False)
 
     def list_folders(self) -> Iterator[FileInfo]:
         """All folders, none through a link; their size means nothing."""
-        return self._files.folders()
+        with _storage_errors("list", self.root):
+            yield from self._files.folders()
 
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder.
@@ -114,38 +128,86 @@ class Location:
         Raises:
             StorageError: the file system refuses.
         """
+        check()
         with _storage_errors("list", self.full(folder)):
             return self._files.names(folder)
 
     def owns(self, path: str) -> bool:
-        """Whether a file is there, in this very folder and not through a link."""
+        """Whether a file is there, in this very folder and not through a link.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
         if self.is_local:
-            return is_plain(self.root, path)
+            with _storage_errors("look at", self.full(path)):
+                return is_plain(self.root, path)
         return self.stat(path) is not None
 
-    def is_same(self, path: str, other: str) -> bool:
-        """Whether two files have the same content, or are one."""
-        if self.is_local and Path(self.full(path)).samefile(self.full(other)):
+    def link_on_the_way(self, folder: str) -> str:
+        """The first part of a folder's path that is a link; empty if none is.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        if not self.is_local:
+            return ""
+        with _storage_errors("look at", self.full(folder)):
+            return link_on_the_way(self.root, folder)
+
+    def is_same(self, path: str, other: str, *, is_copy: bool = False) -> bool:
+        """Whether two files have the same content, or are one.
+
+        They are read only if nothing else tells.
+
+        Args:
+            path: of one.
+            other: of the other one.
+            is_copy: the file system has just made one of the other, so the size tells.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        if self.is_local:
+            with (
+                contextlib.suppress(FileNotFoundError),
+                _storage_errors("open", self.full(other)),
+            ):
+                if Path(self.full(path)).samefile(self.full(other)):
+                    return True
+        one, two = self.stat(path), self.stat(other)
+        if one is None or two is None or one.size != two.size:
+            return False
+        if is_copy or (one.tag is not None and one.tag == two.tag):
             return True
-        with self.open_input(path) as one, self.open_input(other) as two:
-            if one.size() != two.size():
-                return False
-            while data := one.read(_CHUNK):
-                if data != two.read(_CHUNK):
+        with self.open_input(path) as left, self.open_input(other) as right:
+            while data := left.read(_CHUNK):
+                if data != right.read(_CHUNK):
                     return False
         return True
 
     def stat(self, path: str) -> FileInfo | None:
-        """The file as it is now, or None if there is none."""
-        return self._files.stat(path)
+        """The file as it is now, or None if there is none.
+
+        Raises:
+            StorageError: the file system refuses, so there may be one.
+        """
+        check()
+        with _storage_errors("look at", self.full(path)):
+            return self._files.stat(path)
 
     def exists(self) -> bool:
         """Whether there is anything at the root."""
         return self.holds(self.root)
 
     def holds(self, full: str) -> bool:
-        """Whether anything is at a full path of the file system."""
-        return self._files.holds(full)
+        """Whether anything is at a full path of the file system.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        check()
+        with _storage_errors("look at", full):
+            return self._files.holds(full)
 
     def now(self) -> int:
         """The modification time that a file gets which is written now.
@@ -171,8 +233,14 @@ class Location:
             path: of the file.
             known: what was listed of it.  If it has a tag, every read is of that
                 content, or an error.
+
+        Raises:
+            FileNotFoundError: there is none.
+            StorageError: the file system refuses.
         """
-        return self._files.open_input(path, known)
+        check()
+        with _storage_errors("open", self.full(path)):
+            return self._files.open_input(path, known)
 
     def read(self, path: str, limit: int = MAX_READ) -> bytes:
         """The whole file.
@@ -180,11 +248,18 @@ class Location:
         Raises:
             OSError: there is none, or it is larger than ``limit`` bytes.
         """
+        check()
         return self._files.read(path, limit)
 
     def view(self, path: str) -> ByteSource:
-        """The file as a source of byte ranges."""
-        return self._files.view(path)
+        """The file as a source of byte ranges.
+
+        Raises:
+            FileNotFoundError: there is none.
+            StorageError: the file system refuses.
+        """
+        with _storage_errors("open", self.full(path)):
+            return self._files.view(path)
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that is invisible until it is whole and on the disk.
@@ -198,9 +273,8 @@ class Location:
     def write_new(self, path: str, data: bytes) -> bool:
         """Write a file unless there is one already; False if there is.
 
-        Atomic, and the file is on the disk afterwards.  Where a local file system has
-        no hard links, a reader may see the file before it is whole.  An object store
-        decides by one conditional request.
+        Atomic, and the file is on the disk afterwards; no reader sees it before it is
+        whole.  An object store decides by one conditional request.
 
         Raises:
             StorageError: the file system refuses, or cannot do that.
@@ -209,9 +283,41 @@ class Location:
             return self._files.write_new(path, data)
 
     def delete(self, path: str) -> None:
-        """Delete a file; it may be gone already."""
-        with contextlib.suppress(FileNotFoundError):
+        """Delete a file; it may be gone already.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        with (
+            contextlib.suppress(FileNotFoundError),
+            _storage_errors("delete", self.full(path)),
+        ):
             self._files.delete(path)
+
+    def delete_own(self, file: FileInfo) -> bool:
+        """Delete a file of this very folder that is still as it was listed.
+
+        Another writer may have written another one, or the same one again, under its
+        name; then it stays.  A local file is put aside and looked at before it is
+        deleted, so one that is written meanwhile stays too.  No store deletes on a
+        condition, so there the look and the request come one after the other.
+
+        Returns:
+            Whether it was deleted.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        if self.is_local and not self.owns(file.path):
+            return False
+        found = self.stat(file.path)
+        if found is None or not (file.is_same(found) or _is_listed(file, found)):
+            return False
+        if self.is_local:
+            with _storage_errors("delete", self.full(file.path)):
+                return delete_aside(Path(self.full(file.path)), found)
+        self.delete(file.path)
+        return True
 
     def move(self, path: str, target: str) -> None:
         """Give a file another name, and make the folder of it.
@@ -222,17 +328,20 @@ class Location:
         with _storage_errors("move", self.full(path)):
             self._files.move(path, target)
 
-    def copy(self, path: str, target: str) -> None:
-        """Make a file available at another path too; a file there is replaced.
+    def copy(self, path: str, target: str) -> bool:
+        """Make a file available at another path too, unless a file is there.
 
-        A local file system links it, so it takes no space and has the same modification
-        time; an object store copies it.
+        A local file system links it in one step, so it takes no space and has the same
+        modification time; an object store copies it, and replaces what is there.
+
+        Returns:
+            Whether it was made; False if a file was there.
 
         Raises:
             StorageError: the file system refuses.
         """
         with _storage_errors("copy", self.full(path)):
-            self._files.copy(path, target)
+            return self._files.copy(path, target)
 
     def sync(self, paths: Iterable[str]) -> None:
         """Write files and their names to the disk.
@@ -279,6 +388,20 @@ class Location:
         for file in files:
             deny(Path(self.full(file)), denied)
 
+    def share(self, paths: Iterable[str]) -> None:
+        """Let all who may read the table's own folder read these files and folders too.
+
+        Whatever the mask of this process is.  What belongs to another user stays as it
+        is, and so does what is gone.
+        """
+        if not self.is_local:
+            return
+        with _storage_errors("look at", self.root):
+            mode = stat.S_IMODE(Path(self.root).stat().st_mode) & _ALL
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                allow(Path(self.full(path)), mode)
+
     def delete_folder(self, folder: str) -> None:
         """Delete a folder, if it is empty; an object store has no such folders."""
         if self.is_local:
@@ -287,8 +410,20 @@ class Location:
 
     def delete_tree(self, folder: str) -> None:
         """Delete a folder with all that is in it; it may be gone already."""
-        with contextlib.suppress(FileNotFoundError):
+        with (
+            contextlib.suppress(FileNotFoundError),
+            _storage_errors("delete", self.full(folder)),
+        ):
             self._files.delete_tree(folder)
+
+
+def _is_listed(listed: FileInfo, found: FileInfo) -> bool:
+    """Whether a store that has no tags may mean one object, by size and second."""
+    seconds = {one.mtime // SECOND for one in (listed, found)}
+    sizes = {one.size for one in (listed, found)}
+    no_tags = listed.tag is None and found.tag is None
+    whole = found.mtime % SECOND == 0
+    return no_tags and whole and len(seconds) == len(sizes) == 1
 
 
 @contextlib.contextmanager
@@ -299,9 +434,11 @@ def _storage_errors(verb: str, path: str) -> Iterator[None]:
     except StorageError:
         raise
     except OSError as error:
-        if isinstance(error, FileNotFoundError) and verb in {"move", "copy", "sync"}:
+        if isinstance(error, FileNotFoundError) and verb in _MAY_BE_GONE:
             raise
         reason = error.strerror or str(error)
+        if verb == "list" and error.filename:
+            path = os.fspath(error.filename)  # of the very file below it
         raise StorageError(f"cannot {verb} {path!r}: {reason}") from error
 
 

@@ -30,6 +30,7 @@ _MAX_PATH: Final = 4096
 _COMMIT: Final = re.compile(r"[0-9]{20}\.json", re.ASCII)
 _MANIFEST: Final = re.compile(r"[0-9a-f]{1,64}\.arrow")
 _PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")
+_CUBES: Final = re.compile(r"[0-9a-f]{1,64}\.cubes\.json")
 _TEMPORARY: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.tmp")
 _OLD_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{1,64}\.tmp")
 """As an earlier version of this library named them."""
@@ -39,6 +40,8 @@ _COPY_FOLDER: Final = re.compile(
 _COPY: Final = re.compile(
     rf"{_COPY_FOLDER.pattern}/[A-Za-z0-9][A-Za-z0-9._-]*", re.DOTALL
 )
+_PUBLISHED: Final = re.compile(r"part-[0-9]{5,}-([0-9a-f]{32}-[0-9]{1,9})(?:\.|$)")
+"""As ``staging`` names files."""
 
 
 def is_shown(name: str) -> bool:
@@ -99,6 +102,18 @@ def published(path: str) -> str:
     return f"{folder.rpartition('/')[0]}/{name}".lstrip("/")
 
 
+def visible_name(path: str) -> str:
+    """Where a file is visible, or will be if it is hidden now."""
+    return published(path) if is_hidden_copy(path) else path
+
+
+def hidden_twin(path: str) -> str:
+    """Where a visible file was hidden until it was published; empty if it never was."""
+    folder, slash, name = path.rpartition("/")
+    run = _PUBLISHED.match(name)
+    return f"{folder}{slash}{HIDDEN}{run[1]}/{name}" if run else ""
+
+
 def run_of(path: str) -> str:
     """The id of the run that wrote a hidden copy; empty if it is no such file."""
     if not is_hidden_copy(path):
@@ -109,6 +124,11 @@ def run_of(path: str) -> str:
 def is_manifest_name(name: object) -> bool:
     """Whether this is the name of a manifest."""
     return isinstance(name, str) and _MANIFEST.fullmatch(name) is not None
+
+
+def is_cubes_name(name: object) -> bool:
+    """Whether this is the name of a file of cubes."""
+    return isinstance(name, str) and _CUBES.fullmatch(name) is not None
 
 
 def is_pack_name(name: object) -> bool:
@@ -143,7 +163,7 @@ def is_own_garbage(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if path.startswith(f"{STAGING}/") or is_hidden_copy(path) or is_temporary(path):
         return True
-    if folder == MANIFESTS and is_manifest_name(name):
+    if folder == MANIFESTS and (is_manifest_name(name) or is_cubes_name(name)):
         return True
     if folder == PACKS and is_pack_name(name):
         return True

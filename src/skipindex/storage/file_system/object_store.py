@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from skipindex.errors import StorageError, first_line
-from skipindex.storage.file_system.byte_source import ByteSource
-from skipindex.storage.file_system.file_info import FileInfo
+from skipindex.storage.file_system.byte_source import ByteSource, too_large
+from skipindex.storage.file_system.file_info import FileInfo, mark_of
 from skipindex.storage.file_system.names import FOLDER, is_shown, temporary_name
 from skipindex.storage.file_system.store_input import StoreInput, StoreSource
 
@@ -33,6 +33,8 @@ _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _WRITER: Final = "skipindexwriter"
 """The metadata of an object that say who wrote it; Azure takes letters alone."""
+MAX_COPY: Final = 5 << 30
+"""Bytes of the largest object that S3 copies by one request."""
 _SMALL: Final = 8 << 20
 """Bytes that are written by one request."""
 
@@ -158,7 +160,7 @@ class StoreFiles:
             found = obstore.get(self.store, self._key(path))
             size = found.meta["size"]
             if size > limit:
-                raise OSError(f"{path!r} has {size} bytes (at most {limit})")
+                raise too_large(path, size, limit)
             return bytes(found.bytes())
 
     def write(self, path: str, data: bytes | memoryview) -> None:
@@ -259,12 +261,29 @@ class StoreFiles:
         self.copy(path, target)
         self.delete(path)
 
-    def copy(self, path: str, target: str) -> None:
-        """Copy an object within the store; one that is there is replaced."""
+    def copy(self, path: str, target: str) -> bool:
+        """Copy an object within the store; one that is there is replaced.
+
+        Raises:
+            StorageError: it is larger than S3 copies by one request.
+        """
         import obstore  # noqa: PLC0415
 
-        with self._errors(path):
-            obstore.copy(self.store, self._key(path), self._key(target))
+        try:
+            with self._errors(path):
+                obstore.copy(self.store, self._key(path), self._key(target))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            found = self.stat(path)
+            if found is None or found.size <= MAX_COPY:
+                raise
+            raise StorageError(
+                f"cannot copy {self.bucket}/{self._key(path)!r}: it has {found.size} "
+                f"bytes, and S3 copies at most {MAX_COPY} by one request (accepted: "
+                "smaller files, by rows_per_file or bytes_per_file)"
+            ) from error
+        return True
 
     def delete_tree(self, folder: str) -> None:
         """Delete everything below a folder."""
@@ -313,7 +332,7 @@ def _not_found(bucket: str, key: str) -> FileNotFoundError:
 
 
 def _info(path: str, meta: Any) -> FileInfo:
-    mtime = (meta["last_modified"] - _EPOCH) // _MICROSECOND * 1000
+    mtime = mark_of((meta["last_modified"] - _EPOCH) // _MICROSECOND * 1000)
     return FileInfo(path, meta["size"], mtime, strong_tag(meta["e_tag"]))
 
 
@@ -344,7 +363,7 @@ class CommitLock(Protocol):
         """A block in which no other writer is in a block of the same name.
 
         Args:
-            name: what is about to be written: bucket and key.
+            name: what is about to be written: bucket and key, or a local path.
         """
 
 
@@ -360,7 +379,8 @@ def set_commit_lock(lock: CommitLock | None) -> None:
     holder goes on, and replaces the commit of the next one.  So a lease must outlast
     every pause of a writer, or better: use a store with conditional requests.
 
-    Stores that create objects only if absent (S3, GCS, Azure) do not use the lock.
+    Stores that create objects only if absent (S3, GCS, Azure) do not use the lock, nor
+    do local folders that have hard links or a rename that replaces nothing.
 
     Args:
         lock: has a method ``held``, as ``CommitLock`` tells; None takes it back.

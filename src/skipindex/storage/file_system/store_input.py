@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from skipindex.storage.deadline import carried, check
 from skipindex.storage.file_system.byte_source import ByteSource
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class StoreSource:
         held = _AHEAD.find(self, offset, length)
         if held is not None:
             return held
+        check()
         try:
             return self._fetch(offset, length)
         except OSError:
@@ -147,7 +149,7 @@ def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
             source.fetch_ahead(ranges)
 
     with ThreadPoolExecutor(min(len(tasks), _AT_ONCE)) as pool:
-        list(pool.map(fetch, tasks))
+        list(pool.map(carried(fetch), tasks))
 
 
 def _dealt(ranges: Sequence[Range]) -> Iterator[list[Range]]:

@@ -14,12 +14,18 @@ from skipindex.storage.file_system.names import is_data_file
 _MAX_LINKS: Final = 4
 """Links to folders on the way to a file; more of them are a trap, not a table."""
 
+NOTHING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+"""Errors of the system if there is no such file or folder; after any other there may
+be one."""
+
 Entry = tuple[str, os.stat_result]
 """A path relative to the root, and what is there."""
 
 
 def walk(root: str, folder: str, *, links: bool) -> Iterator[Entry]:
     """Every file and folder below ``folder``, but for what has gone meanwhile.
+
+    What is hidden and closed to this user is left out.
 
     Links are followed as Spark follows them, to files and to folders; not those whose
     name, or the name of a folder on the way, begins with ``_`` or ``.``, because
@@ -31,12 +37,14 @@ def walk(root: str, folder: str, *, links: bool) -> Iterator[Entry]:
         links: whether links are followed at all; otherwise they are left out.
 
     Raises:
-        OSError: the folder, or a visible one below it, cannot be listed.
+        OSError: anything else cannot be listed or looked at.
     """
     top = f"{root}/{folder}" if folder else root
     try:
         here = Path(top).stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in NOTHING:
+            raise
         return
     if not stat.S_ISDIR(here.st_mode):
         return
@@ -53,7 +61,8 @@ def walk(root: str, folder: str, *, links: bool) -> Iterator[Entry]:
                 continue
             try:
                 there = os.stat(f"{root}/{below}")  # noqa: PTH116 (three times faster)
-            except OSError:  # gone, or a link to nothing or to itself
+            except OSError as error:
+                _require_passable(error, shown=shown and is_data_file(name))
                 continue
             if stat.S_ISDIR(there.st_mode):
                 n = n_links + is_link
@@ -70,12 +79,19 @@ def _entries(root: str, path: str, *, shown: bool) -> list[tuple[str, bool]]:
     try:
         with os.scandir(f"{root}/{path}" if path else root) as entries:
             return [(entry.name, entry.is_symlink()) for entry in entries]
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        _require_passable(error, shown=shown)
         return []
-    except OSError:
-        if shown:
-            raise
-        return []
+
+
+def _require_passable(error: OSError, *, shown: bool) -> None:
+    """Raise the error unless what it is of is gone, or hidden and not for this user.
+
+    A link to nothing or to itself is gone.
+    """
+    closed = error.errno in {errno.EACCES, errno.EPERM}
+    if error.errno not in NOTHING and (shown or not closed):
+        raise error
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:
@@ -83,19 +99,46 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
 
 
 def is_plain(root: str, path: str) -> bool:
-    """Whether a regular file is there, and no link on the way from the root to it."""
+    """Whether a regular file is there, and no link on the way from the root to it.
+
+    Raises:
+        OSError: that cannot be told.
+    """
     parts = path.split("/")
     for n in range(1, len(parts)):
-        try:
-            there = os.lstat("/".join([root, *parts[:n]]))
-        except OSError:
+        there = _mode_of("/".join([root, *parts[:n]]))
+        if there is None or not stat.S_ISDIR(there):
             return False
-        if not stat.S_ISDIR(there.st_mode):
-            return False
+    there = _mode_of(f"{root}/{path}")
+    return there is not None and stat.S_ISREG(there)
+
+
+def link_on_the_way(root: str, folder: str) -> str:
+    """The first part of a folder's path below the root that is a link; empty if none.
+
+    Raises:
+        OSError: that cannot be told.
+    """
+    parts = folder.split("/") if folder else []
+    for n in range(1, len(parts) + 1):
+        mode = _mode_of("/".join([root, *parts[:n]]))
+        if mode is not None and stat.S_ISLNK(mode):
+            return "/".join(parts[:n])
+    return ""
+
+
+def _mode_of(path: str) -> int | None:
+    """The mode of a file, folder or link; None if there is none.
+
+    Raises:
+        OSError: there may be one.
+    """
     try:
-        return stat.S_ISREG(os.lstat(f"{root}/{path}").st_mode)
-    except OSError:
-        return False
+        return os.lstat(path).st_mode
+    except OSError as error:
+        if error.errno not in NOTHING:
+            raise
+        return None
 
 
 def open_regular(path: str) -> int:

@@ -13,15 +13,21 @@ changed, so a reader sees a commit whole or not at all.  A commit writes what is
 in it, and names the segments of the commit before for the rest.
 
 A segment that is damaged takes the indexes of its own files with it, and no others.
+
+A commit has a nonce, and that of the commit before as its parent.  By the one a writer
+finds its own commit where the answer of the file system was lost, by the other that a
+commit of a number that had been deleted is none.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import random
 import time
+import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -34,8 +40,11 @@ from skipindex.errors import (
 )
 from skipindex.storage.checks import (
     MAX_COMMIT,
-    READING,
+    RefusedError,
+    checking,
+    fetched,
     reason,
+    require,
     sealed,
     unsealed,
     whole,
@@ -48,6 +57,7 @@ from skipindex.storage.file_system.names import (
     is_manifest_name,
     version_of,
 )
+from skipindex.storage.log.cube_file import with_cube_file
 from skipindex.storage.log.exclusive import is_exclusive, stamped
 from skipindex.storage.log.segments import (
     Loaded,
@@ -62,14 +72,14 @@ from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.replacements import Rewrites
 
-FORMAT: Final = 2
+FORMAT: Final = 3
+KNOWN: Final[frozenset[str]] = frozenset()
+"""What a commit may need of its readers and writers besides the format."""
 _FIRST_OF_SEGMENTS: Final = 2
 """Before this format a commit named one manifest."""
+_ANOTHER: Final = frozenset({errno.EFBIG, errno.EISDIR, errno.ENXIO})
+"""Errors if something else than the expected file is there: larger, or no file."""
 _TRIES: Final = 50
-_IS_NO_FILE: Final = frozenset(
-    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
-)
-"""Errors of the system if there is no file, or something else than a file."""
 _LOOKS_BACK: Final = 16
 """How many damaged commits are passed over in search of a whole one."""
 
@@ -89,6 +99,8 @@ class Snapshot:
             those after it cannot be read.
         notes: what of the log is ignored, and why.
         refused: the file system refuses to read a newer commit, which may be whole.
+        nonce: that no other commit has; empty before format 3.
+        needs: features that a reader and a writer of the table must know.
     """
 
     version: int
@@ -99,6 +111,8 @@ class Snapshot:
     damaged: int | None = None
     notes: tuple[str, ...] = ()
     refused: bool = False
+    nonce: str = ""
+    needs: tuple[str, ...] = ()
 
     @property
     def newest(self) -> int:
@@ -150,26 +164,21 @@ def read_snapshot(
     Raises:
         CorruptIndexError: the commit or all of its segments are missing, fail their
             crc32c, or are not ours.
+        RefusedError: they cannot be read now, and may be whole.
         IndexVersionError: a newer library wrote it.
     """
     if version is None:
         version = latest_version(location)
     if version < 0:
         return Snapshot(-1, Manifest.empty())
-    name = f"commit {version}"
-    try:
+    with _reading(version):
         body = _body(location, version)
         segments = _segments(body)
         found = load(location, segments, known.loaded if known else nothing())
         errors = [one.error for one in found.lost]
         if errors and not found.segments:
-            raise next((e for e in errors if _is_refused(e)), errors[0])
+            raise next(filter(_is_refused, errors), errors[0])
         properties, notes = TableProperties.from_json(body["properties"])
-    except IndexVersionError:
-        raise
-    except READING as error:
-        cause = error.__cause__ or error
-        raise CorruptIndexError(f"{name} cannot be read: {reason(error)}") from cause
     return Snapshot(
         version,
         found.manifest,
@@ -178,6 +187,8 @@ def read_snapshot(
         found.lost,
         notes=(*map(str, found.lost), *notes),
         refused=any(map(_is_refused, errors)),
+        nonce=_text(body.get("nonce", "")),
+        needs=tuple(body.get("needs", ())),
     )
 
 
@@ -205,21 +216,40 @@ def segments_of(location: Location, version: int) -> tuple[Segment, ...]:
         CorruptIndexError: the commit cannot be read.
         IndexVersionError: a newer library wrote it.
     """
-    try:
+    with _reading(version):
         return _segments(_body(location, version))
+
+
+@contextlib.contextmanager
+def _reading(version: int) -> Iterator[None]:
+    """Errors with the number of the commit that is read."""
+    try:
+        with checking("it is no commit"):
+            yield
     except IndexVersionError:
         raise
-    except READING as error:
-        raise CorruptIndexError(f"commit {version}: {reason(error)}") from error
+    except CorruptIndexError as error:
+        told = f"commit {version} cannot be read: {reason(error)}"
+        raise type(error)(told) from error.__cause__ or error
 
 
 def _body(location: Location, version: int) -> dict[str, Any]:
-    body = unsealed("commit", location.read(commit_path(version), MAX_COMMIT))
+    body = unsealed("commit", fetched(location, commit_path(version), MAX_COMMIT))
     if whole(body["format"]) > FORMAT:
         raise IndexVersionError(
             f"commit {version} has format {body['format']}, newer than ours ({FORMAT})"
         )
+    if unknown := sorted({_text(name) for name in body.get("needs", ())} - KNOWN):
+        raise IndexVersionError(
+            f"commit {version} needs {unknown[0]!r}, which this version of skipindex "
+            f"does not know (known: {', '.join(sorted(KNOWN)) or 'nothing'})"
+        )
     return body
+
+
+def _text(value: Any) -> str:
+    require(isinstance(value, str), "a name is no text")
+    return str(value)
 
 
 def _segments(body: dict[str, Any]) -> tuple[Segment, ...]:
@@ -315,13 +345,8 @@ def _read_or_try_again(
 
 
 def _is_refused(error: CorruptIndexError) -> bool:
-    """True if the file system refused to read the bytes, which may be whole."""
-    cause = error.__cause__
-    return (
-        isinstance(cause, OSError)
-        and cause.errno is not None
-        and cause.errno not in _IS_NO_FILE
-    )
+    """Whether the bytes may be whole, though they cannot be read or checked now."""
+    return isinstance(error, RefusedError)
 
 
 def commit(
@@ -338,7 +363,9 @@ def commit(
     segments again.
 
     Two writers: one of them finds its number taken, applies its change to what
-    the other committed, and tries again.  Nothing of either is lost.  A newest
+    the other committed, and tries again.  Nothing of either is lost.  So does a writer
+    who was so slow that its number had been taken and deleted; it may apply its change
+    twice if it was committed and so slow afterwards.  A newest
     commit that is damaged is passed over with a warning: the change is applied to
     the newest one that is whole, and its properties and indexes stay.  That the log
     names all files of the table ends with a warning where the change shows otherwise.
@@ -354,7 +381,7 @@ def commit(
         CommitConflictError: others were faster, 50 times in a row.
         IndexVersionError: a newer library wrote the newest commit.
         StorageError: the file system refuses to read the newest commit, or to write.
-        TableError: the log has no more numbers.
+        TableError: the log has no more numbers, or no reader would take the commit.
     """
     for attempt in range(_TRIES):
         base = newest_for_writer(location, known=known)
@@ -365,23 +392,133 @@ def commit(
             raise TableError(f"{location.full(commit_path(base.newest))!r} is the last")
         manifest, properties = change(base)
         properties, why = stamped(base, manifest, properties, version)
-        stored = write_changed(location, base.loaded, manifest, forget=forget)
+        with _refusing(location, operation):
+            properties = with_cube_file(location, base.properties, properties)
+            stored = write_changed(location, base.loaded, manifest, forget=forget)
+        nonce = uuid.uuid4().hex
         body = {
             "format": FORMAT,
+            "nonce": nonce,
+            "parent": base.nonce if base.damaged is None else "",
+            "needs": list(base.needs),
             "operation": operation,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "segments": [segment.to_json() for segment in stored.segments],
             "properties": properties.to_json(),
         }
-        if location.write_new(commit_path(version), sealed("commit", body)):
+        data = sealed("commit", body)
+        with _refusing(location, operation):
+            _require_readable(data)
+        made = _created(location, commit_path(version), data)
+        if made and _counts(location, version, nonce):
             if why:
                 warn_of_others(location, why)
-            return Snapshot(version, stored.manifest, properties, stored.segments)
+            return Snapshot(
+                version,
+                stored.manifest,
+                properties,
+                stored.segments,
+                nonce=nonce,
+                needs=base.needs,
+            )
         time.sleep(random.uniform(0, 0.02 * min(attempt + 1, 10)))
     raise CommitConflictError(
         f"{operation}: other writers committed first {_TRIES} times at "
         f"{location.full(LOG)!r}; try again when they are done"
     )
+
+
+def _require_readable(data: bytes) -> None:
+    """Check a commit that is to be written as its readers do.
+
+    Raises:
+        CorruptIndexError: they would not take it, or not all of it.
+    """
+    size = f"the commit would have {len(data)} bytes (at most {MAX_COMMIT})"
+    require(len(data) <= MAX_COMMIT, size)
+    body = unsealed("commit", data)
+    check_segments(body["segments"])
+    _, notes = TableProperties.from_json(body["properties"])
+    require(not notes, "; ".join(notes))
+
+
+@contextlib.contextmanager
+def _refusing(location: Location, operation: str) -> Iterator[None]:
+    """What no reader takes is not written."""
+    try:
+        yield
+    except CorruptIndexError as error:
+        raise TableError(
+            f"{operation}: nothing was committed to {location.full('')!r}, because no "
+            f"reader would take it: {reason(error)} (accepted: a change of fewer files "
+            "or columns at once)"
+        ) from error
+
+
+def _created(location: Location, path: str, data: bytes) -> bool:
+    """Write a commit unless its number is taken; False if it is, by another commit.
+
+    The answer to the request that wrote it may be lost, so bytes that are there are
+    compared: the nonce makes them those of this writer alone.
+
+    Raises:
+        StorageError: the file system refuses, and the commit is not there, or it cannot
+            be told whose commit is there.
+    """
+    try:
+        return location.write_new(path, data) or _holds(location, path, data)
+    except OSError:
+        if _holds(location, path, data):
+            return True
+        raise
+
+
+def _holds(location: Location, path: str, data: bytes) -> bool:
+    """Whether a file has these bytes.
+
+    Raises:
+        StorageError: it cannot be read now, so it may have them.
+    """
+    try:
+        return location.read(path, len(data)) == data
+    except FileNotFoundError:
+        return False
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _ANOTHER:
+            return False
+        raise StorageError(
+            f"cannot tell who made {location.full(path)!r}: {reason(error)}"
+        ) from error
+
+
+def _counts(location: Location, version: int, nonce: str) -> bool:
+    """Whether a commit that was created now is one of the table.
+
+    It is not if others had committed under its number, and expiry had deleted that.
+    The newest commit is never deleted, so then the new one is not the newest, and the
+    one after it, if it is there at all, names another parent.
+
+    Raises:
+        IndexVersionError: a newer library wrote the one after it.
+        StorageError: that cannot be read now.
+    """
+    versions = _versions(location)
+    if max(versions, default=-1) <= version:
+        return True
+    if version + 1 not in versions:
+        return False
+    try:
+        with checking("it is no commit"):
+            return bool(_body(location, version + 1).get("parent") == nonce)
+    except IndexVersionError:
+        raise
+    except RefusedError as error:
+        raise StorageError(
+            f"cannot tell whether {location.full(commit_path(version))!r} is a commit "
+            f"of the table: the next one cannot be read: {reason(error)}"
+        ) from error
+    except CorruptIndexError:
+        return False
 
 
 def warn_of_others(location: Location, why: str) -> None:

@@ -32,11 +32,12 @@ from skipindex.storage.checks import (
     MAX_MANIFEST,
     MAX_ORDER,
     MAX_UNPACKED,
-    READING,
-    reason,
+    checking,
+    fetched,
     require,
     whole,
 )
+from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import MANIFESTS, is_manifest_name
 from skipindex.storage.log import compaction
@@ -218,7 +219,7 @@ def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Load
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         run = map if location.is_local else pool.map
-        read = list(run(rows_of, segments))
+        read = list(run(carried(rows_of), segments))
     n_bytes = 0
     manifests, found, lost = [], [], []
     for segment, rows in zip(segments, read, strict=True):
@@ -226,7 +227,7 @@ def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Load
             lost.append(Lost(segment, rows))
             continue
         n_bytes += rows.n_bytes
-        require(n_bytes <= MAX_UNPACKED, "the manifest takes too much memory")
+        _require_memory(n_bytes)
         manifests.append(rows)
         counted = segment.n_rows is not None
         found.append(segment if counted else replace(segment, n_rows=len(rows)))
@@ -260,18 +261,15 @@ def read_file(location: Location, segment: Segment) -> Manifest:
     """All rows of a segment, dead ones too.
 
     Raises:
-        CorruptIndexError: it cannot be read, or is not what its commit says.
+        CorruptIndexError: it is gone, or not what its commit says.
+        RefusedError: it cannot be read now.
     """
-    try:
-        data = location.read(segment.path, min(segment.size, MAX_MANIFEST))
+    data = fetched(location, segment.path, min(segment.size, MAX_MANIFEST))
+    with checking("it is no manifest"):
         require(crc32c(data) == segment.crc, "its manifest fails its crc32c")
         manifest = Manifest.from_bytes(data)
         named = segment.n_rows is None or segment.n_rows == len(manifest)
         require(named, "it has other rows than its commit says")
-    except CorruptIndexError:
-        raise
-    except READING as error:
-        raise CorruptIndexError(reason(error)) from error
     return manifest
 
 
@@ -290,6 +288,9 @@ def write_changed(
 
     Returns:
         The same manifest, whose rows may stand in another order.
+
+    Raises:
+        CorruptIndexError: no reader would take what would be written.
     """
     manifest = _numbered(manifest)
     before = unchanged_rows(base.manifest, manifest)
@@ -318,7 +319,31 @@ def write_changed(
         for at in range(0, max(1, len(new)), compaction.FULL):
             rows = new[at : at + compaction.FULL]
             segments.append(_written(location, manifest.take(rows).referenced()))
-    return Loaded(in_order, tuple(segments))
+    written = Loaded(in_order, tuple(segments))
+    _require_readable(written)
+    return written
+
+
+def _require_readable(written: Loaded) -> None:
+    """Count the memory of the segments as ``load`` does, if it may be too much.
+
+    Raises:
+        CorruptIndexError: it is.
+    """
+    if written.manifest.n_bytes <= MAX_UNPACKED // 2:
+        return  # of the one manifest; its pieces have narrower types
+    at = n_bytes = 0
+    for segment in written.segments:
+        n_live = segment.n_live or 0
+        rows = written.manifest.take(np.arange(at, at + n_live))
+        n_bytes += narrowed(rows.referenced()).n_bytes
+        at += n_live
+    _require_memory(n_bytes)
+
+
+def _require_memory(n_bytes: int) -> None:
+    limit = f"the manifest takes too much memory (at most {MAX_UNPACKED} bytes)"
+    require(n_bytes <= MAX_UNPACKED, limit)
 
 
 def _says_columns(
@@ -339,6 +364,9 @@ def _says_columns(
 
 def _written(location: Location, manifest: Manifest) -> Segment:
     data = manifest.to_bytes()
+    size = f"a segment would have {len(data)} bytes (at most {MAX_MANIFEST})"
+    require(len(data) <= MAX_MANIFEST, size)
+    Manifest.from_bytes(data)  # which no reader would take otherwise
     name = hashlib.sha256(data).hexdigest()[:32] + ".arrow"
     segment = Segment(name, len(data), crc32c(data), len(manifest))
     location.write(segment.path, data)

@@ -13,6 +13,7 @@ from crc32c import crc32c
 from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.storage.deadline import check
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.store_input import Range
 from skipindex.storage.pack.format import (
@@ -75,6 +76,7 @@ class Blob:
         self._cache = cache
         self._source = source
         self._base = entry.offset
+        check()
         self._check_header()
         raw = self._directory()
         n_files, n_parts, n_meta, _ = COUNTS.unpack_from(raw)
@@ -188,7 +190,10 @@ class Blob:
     def fits(
         self, slots: np.ndarray, n_rows: np.ndarray, footer_crcs: np.ndarray
     ) -> np.ndarray:
-        """For each slot, whether it is of the data file with these marks."""
+        """For each slot, whether it is of the data file with these marks.
+
+        A slot without a payload has no rows, unless files share parts.
+        """
         inside = self._inside(slots)
         if inside.all():
             found: np.ndarray = self.n_rows[slots] == (n_rows & MAX_U32)
@@ -240,6 +245,7 @@ class Blob:
             raise CorruptIndexError(f"no part {stop - 1} (there are {payload.n_parts})")
         if start == stop:
             return []
+        check()
         at, count, cache = payload.first, payload.count, self._cache
         n_bytes = self._span(at + start, at + stop)
         count.parts += stop - start

@@ -146,7 +146,7 @@ def is_of(value: str, dtype: pa.DataType) -> bool:
     """Whether a folder's text surely reads as a value of ``dtype``."""
     types = pa.types
     if types.is_string(dtype):
-        return True
+        return _is_utf8(value)
     if types.is_signed_integer(dtype):
         return bool(_INTEGER.fullmatch(value)) and _fits(int(value), dtype)
     if types.is_date32(dtype):
@@ -161,6 +161,15 @@ def is_of(value: str, dtype: pa.DataType) -> bool:
             return False
         return bool(types.is_decimal(own) and own.precision <= dtype.precision)
     return False
+
+
+def _is_utf8(value: str) -> bool:
+    """Whether Java reads the same text: it replaces bytes that are no UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def typed(value: str, domain: Domain) -> Value:

@@ -1,0 +1,178 @@
+"""Breadth first through all that the parties of a cast can do.
+
+::
+
+    python -m tests.model.search 40         every cast, so many steps deep
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from tests.model import strangers
+from tests.model.parties import Program, expiry, vacuum, writer
+from tests.model.state import (
+    NEW_RULES,
+    Commit,
+    Entry,
+    File,
+    Party,
+    Rules,
+    State,
+    wrong,
+)
+
+PROGRAMS: Final[dict[str, Program]] = {
+    "append": writer,
+    "other append": writer,
+    "overwrite": writer,
+    "vacuum": vacuum,
+    "other vacuum": vacuum,
+    "expiry": expiry,
+    "drop": strangers.drop,
+    "rewrite": strangers.rewrite,
+    "copy": strangers.copy,
+    "foreign": strangers.foreign,
+}
+OLD: Final = (
+    File("o1@1", frozenset({"o1@1"})),
+    File("o2@2", frozenset({"o2@2"})),
+)
+REWRITTEN: Final = File("h:n@1", frozenset({"o1@1", "o2@2"}))
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who is there.
+
+    Args:
+        parties: the names of the processes.
+        rewritten: whether the table begins with a rewrite that is not published.
+        lost_answers: how many answers may be lost.
+    """
+
+    parties: tuple[str, ...]
+    rewritten: bool = False
+    lost_answers: int = 0
+
+    def begin(self) -> State:
+        """The table before any of them."""
+        entries = (
+            (Entry("rewrite", OLD, (REWRITTEN,), False),) if self.rewritten else ()
+        )
+        files = frozenset((*OLD, REWRITTEN) if self.rewritten else OLD)
+        return State(
+            (Commit(0, "first", "", entries),),
+            files,
+            tuple(map(Party, self.parties)),
+            frozenset({"o1@1", "o2@2"}),
+            lost_answers=self.lost_answers,
+        )
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found: a shortest way to a wrong state, or none.
+
+    Args:
+        way: the steps to it.
+        problem: what is wrong there; empty if nothing is.
+        n_states: how many states were looked at.
+        depth: the steps of the longest way that was looked at.
+        whole: whether all that can happen was looked at.
+    """
+
+    way: tuple[str, ...]
+    problem: str
+    n_states: int
+    depth: int
+    whole: bool
+
+    def __str__(self) -> str:
+        if self.problem:
+            return f"{self.problem} after {len(self.way)} steps: " + "; ".join(self.way)
+        end = "all" if self.whole else f"to depth {self.depth}"
+        return f"nothing wrong in {self.n_states} states, {end} ({self.depth} steps)"
+
+
+def search(cast: Cast, rules: Rules = NEW_RULES, *, depth: int = 1000) -> Found:
+    """Look at all states that can be reached in so many steps."""
+    begin = cast.begin()
+    came: dict[State, tuple[State, str] | None] = {begin: None}
+    queue = deque([(begin, 0)])
+    deepest, whole = 0, True
+    while queue:
+        state, n = queue.popleft()
+        deepest = max(deepest, n)
+        if problem := wrong(rules, state):
+            return Found(_way(came, state), problem, len(came), n, False)
+        if n == depth:
+            whole = False
+            continue
+        for i, party in enumerate(state.parties):
+            if party.at == "done":
+                continue
+            for label, after in PROGRAMS[party.name](rules, state, i):
+                if after not in came:
+                    came[after] = (state, f"{party.name} {label}")
+                    queue.append((after, n + 1))
+    return Found((), "", len(came), deepest, whole)
+
+
+def _way(came: dict[State, tuple[State, str] | None], state: State) -> tuple[str, ...]:
+    steps = []
+    while (before := came[state]) is not None:
+        state, label = before
+        steps.append(label)
+    return tuple(reversed(steps))
+
+
+CASTS: Final[dict[str, Cast]] = {
+    "a lost answer": Cast(("append", "vacuum"), lost_answers=1),
+    "a number that is free again": Cast(("append", "other append", "expiry")),
+    "a partition that is dropped": Cast(("append", "drop", "vacuum")),
+    "a copy of an append": Cast(("append", "copy", "vacuum")),
+    "a copy of a vacuum": Cast(("vacuum", "copy", "other vacuum"), rewritten=True),
+    "a publisher that sleeps": Cast(("append", "vacuum", "overwrite")),
+    "a file that is written again": Cast(("vacuum", "rewrite"), rewritten=True),
+    "a foreign record": Cast(("vacuum", "foreign", "append")),
+}
+"""One for each rule."""
+DEEP: Final[dict[str, Cast]] = {
+    "two writers, a vacuum and an expiry": Cast(
+        ("append", "overwrite", "vacuum", "expiry"), lost_answers=1
+    ),
+    "two appends, a vacuum and an expiry": Cast(
+        ("append", "other append", "vacuum", "expiry"), lost_answers=1
+    ),
+    "two vacuums, a rewrite and a copy": Cast(
+        ("vacuum", "other vacuum", "rewrite", "copy"), rewritten=True
+    ),
+    "an overwrite and two vacuums": Cast(
+        ("overwrite", "vacuum", "other vacuum", "expiry"), rewritten=True
+    ),
+    "all writers and a copy": Cast(
+        ("append", "overwrite", "vacuum", "copy", "drop"), lost_answers=1
+    ),
+}
+"""Casts of more parties."""
+
+
+def main(depth: int) -> int:
+    """Search every cast; the number of those with a wrong state."""
+    n_wrong = 0
+    for name, cast in {**CASTS, **DEEP}.items():
+        began = time.perf_counter()
+        found = search(cast, depth=depth)
+        n_wrong += bool(found.problem)
+        seconds = time.perf_counter() - began
+        print(f"{name}: {found} [{seconds:.0f} s]", flush=True)
+    return n_wrong
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main(int(sys.argv[1]) if sys.argv[1:] else 30) else 0)

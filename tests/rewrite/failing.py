@@ -1,0 +1,165 @@
+"""Each call of each writer to the file system, failing there once in each way.
+
+::
+
+    python -m tests.rewrite.failing            everything (minutes)
+    python -m tests.rewrite.failing append     one writer
+
+A writer that returns has done its work, and one that raises has done all of it or none.
+No row is lost or doubled, then and after the next vacuum.  What goes wrong while a file
+is read is an error too: it is no reason to take the file for damaged or gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+from skipindex.errors import SkipIndexError
+from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.file_system import location
+from skipindex.storage.file_system.local import LocalFiles
+from tests.rewrite.arrow_writer import Rows, listed, rows_of
+from tests.rewrite.kill_and_damage import NOW, WRITERS, copy, seen
+
+CALLS: Final[Sequence[tuple[Any, str]]] = (
+    *((LocalFiles, name) for name in ("below", "folders", "names", "stat", "holds")),
+    *((LocalFiles, name) for name in ("read", "view", "open_input")),
+    *((LocalFiles, name) for name in ("write", "write_new", "move", "copy")),
+    *((LocalFiles, name) for name in ("delete", "delete_tree")),
+    *((location, name) for name in ("is_plain", "sync_file", "make_folder")),
+    (location, "delete_aside"),
+)
+ERRORS: Final[Mapping[str, Callable[[], Exception]]] = {
+    "EIO": lambda: OSError(errno.EIO, os.strerror(errno.EIO)),
+    "ESTALE": lambda: OSError(errno.ESTALE, os.strerror(errno.ESTALE)),
+    "EACCES": lambda: PermissionError(errno.EACCES, os.strerror(errno.EACCES)),
+    "ENOSPC": lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+    "no number": lambda: OSError("HDFS connection failed"),
+    "no memory": MemoryError,
+    "no stack": lambda: RecursionError("maximum recursion depth exceeded"),
+    "no footer": lambda: pa.ArrowInvalid("Parquet magic bytes not found in footer"),
+    "a bug": lambda: RuntimeError("of a client of some store"),
+}
+_MAX_CALLS: Final = 2000
+
+
+@contextmanager
+def failing(at: int, error: Callable[[], Exception], n: int = 2) -> Iterator[list[str]]:
+    """Let ``n`` calls of the file system fail, from this one of its kind on.
+
+    A writer that tries again once does not get around that.
+    """
+    calls: list[str] = []
+    failed: list[str] = []
+
+    def watched(owner: Any, name: str) -> Callable[..., Any]:
+        original = getattr(owner, name)
+
+        def call(*args: Any, **named: Any) -> Any:
+            what = f"{name} {args[1] if len(args) > 1 else ''}"
+            calls.append(what)
+            first = len(calls) - 1 == at
+            if first or (failed and failed[0] == what and len(failed) < n):
+                failed.append(what)
+                raise error()
+            return original(*args, **named)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in CALLS:
+            patch.setattr(owner, name, watched(owner, name))
+        yield calls
+
+
+def sweep(
+    name: str, work: Path, *, stride: int = 1, kinds: Sequence[str] = tuple(ERRORS)
+) -> Iterator[tuple[str, str | None]]:
+    """Every case of one writer: what it is, and what is wrong, if anything is."""
+    writer = WRITERS[name]
+    begun = work / "begun"
+    begun.mkdir(parents=True)
+    writer.prepare(begun)
+    before = seen(begun)
+    after = writer.then(before)
+    for at in range(0, _MAX_CALLS, stride):
+        for kind in kinds:
+            folder = work / "case"
+            copy(begun, folder)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with failing(at, ERRORS[kind]) as calls:
+                    raised = _error_of(writer.write, folder)
+                if len(calls) <= at:
+                    return
+                case = f"{name}, call {at} ({calls[at]}): {kind}"
+                # A vacuum ends what a killed writer began, if that was committed.
+                done = before if "vacuum" in name else after
+                yield case, _wrong(folder, raised, [before, after], done)
+    raise AssertionError(f"{name} does not end")
+
+
+def _error_of(write: Callable[[Path], Any], folder: Path) -> Exception | None:
+    try:
+        write(folder)
+    except Exception as error:  # noqa: BLE001 (the writer may refuse in any words)
+        return error
+    return None
+
+
+def _wrong(
+    folder: Path, raised: Exception | None, allowed: Sequence[Rows], done: Rows
+) -> str | None:
+    told = f"(it raised {raised!r})" if raised else "(it returned)"
+    if isinstance(raised, (OSError, AssertionError, KeyError, AttributeError)) and not (
+        isinstance(raised, SkipIndexError)
+    ):
+        return f"it raised {raised!r}"
+    try:
+        now = seen(folder)
+        if now not in (allowed if raised else [done]):
+            return f"{now.total()} rows of {[a.total() for a in allowed]} {told}"
+        if not now and not listed(folder):
+            return None
+        vacuum(folder, retention=NOW)
+        for what, rows in ("ours", seen(folder)), ("listed", _listed(folder)):
+            if rows != now:
+                return f"{what}: {rows.total()} rows after vacuum, not {now.total()}"
+    except Exception as error:  # noqa: BLE001 (told, all of them)
+        return f"{type(error).__name__}: {str(error)[:300]} {told}"
+    return None
+
+
+def _listed(folder: Path) -> Any:
+    return rows_of(folder, listed(folder))
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the sweep of these writers, or of all."""
+    n_wrong = 0
+    for name in names or WRITERS:
+        n = 0
+        with tempfile.TemporaryDirectory() as work:
+            for case, problem in sweep(name, Path(work)):
+                n += 1
+                if problem:
+                    n_wrong += 1
+                    print(f"{case}: {problem}", flush=True)
+        print(f"{name}: {n} cases", flush=True)
+    print(f"{n_wrong} wrong")
+    return 1 if n_wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

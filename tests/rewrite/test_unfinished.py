@@ -1,0 +1,321 @@
+"""Tables between the commit and the publication, and what others do to them then."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skipindex.api import open_table
+from skipindex.errors import TableError
+from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.checks import sealed
+from skipindex.storage.file_system.location import FileInfo, Location, location_of
+from skipindex.storage.publications import PUBLISHING, write_outcome, write_record
+from skipindex.storage.replacements import Replacement
+from tests.rewrite.arriving import arrived
+from tests.rewrite.arrow_writer import everything, listed, optimized, seen_by_both
+from tests.rewrite.kill_and_damage import WRITERS, copy, seen, states
+from tests.rewrite.killing import Killed
+from tests.rewrite.test_killed import fill
+from tests.tables import build, put
+
+NOW = timedelta(0)
+
+
+def killed(*_: Any) -> None:
+    raise Killed
+
+
+def unpublished(folder: Path, mode: SaveMode = SaveMode.APPEND) -> Path:
+    """A table of two days with 20 rows each, and rows that arrive in days 2 and 3."""
+    fill(folder, 1)
+    build(folder, {"x": "bitmap"})
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(Location, "copy", killed)
+        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
+        arrived(folder, mode)
+    return folder
+
+
+def totals(folder: Path) -> list[int]:
+    return [rows.total() for rows in seen_by_both(folder)]
+
+
+@pytest.mark.parametrize("lost", ["partition", "hidden file", "damaged file"])
+def test_files_that_arrive_count_each_for_itself(tmp_path: Path, lost: str) -> None:
+    folder = unpublished(tmp_path)
+    assert totals(folder) == [46, 40]
+    (hidden,) = (folder / "day=2").glob("_skipindex-*/*.parquet")
+    if lost == "partition":
+        shutil.rmtree(folder / "day=2")
+    elif lost == "hidden file":
+        hidden.unlink()
+    else:
+        hidden.write_bytes(b"PAR1")
+    left = 23 if lost == "partition" else 43
+    assert totals(folder)[0] == left
+    assert "files that arrived are gone" in " ".join(open_table(folder).notes)
+    vacuum(folder)
+    assert totals(folder) == [left, left]
+    vacuum(folder, retention=NOW)
+    assert totals(folder) == [left, left]
+    assert not open_table(folder).snapshot.rewrites.replacements
+
+
+def test_a_file_whose_hidden_name_is_gone_counts_by_its_visible_one(
+    tmp_path: Path,
+) -> None:
+    """As if the folder were cleaned of all that begins with an underscore."""
+    folder = unpublished(tmp_path)
+    location = location_of(folder)
+    (hidden,) = (folder / "day=2").glob("_skipindex-*/*.parquet")
+    path = hidden.relative_to(folder)
+    location.copy(str(path), f"day=2/{path.name}")
+    assert totals(folder)[0] == 46
+    shutil.rmtree(hidden.parent)
+    assert totals(folder)[0] == 46
+    vacuum(folder, retention=NOW)
+    assert totals(folder) == [46, 46]
+
+
+def copied(folder: Path, target: Path) -> Path:
+    """As ``cp -r``, a sync or a restore does: other times."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(folder, target, copy_function=shutil.copyfile)
+    return target
+
+
+COPIED = [
+    "append",
+    "vacuum",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in sorted(WRITERS.keys() - {"append", "vacuum"})
+    ),
+]
+
+
+@pytest.mark.parametrize("name", COPIED)
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_copy_of_a_killed_writer_has_the_same_rows(
+    tmp_path: Path, name: str, stride: int
+) -> None:
+    n = 0
+    for step, folder, _ in states(name, tmp_path / "states", after=False):
+        if step % stride:
+            continue
+        before = seen(folder)
+        there = copied(folder, tmp_path / "copy")
+        assert seen(there) == before, step
+        if before:
+            with warnings.catch_warnings(action="ignore"):
+                vacuum(there, retention=NOW)
+            assert seen_by_both(there) == (before, before), step
+        n += 1
+    assert n
+
+
+def test_a_file_that_is_written_again_is_another_one_in_a_copy_too(
+    tmp_path: Path,
+) -> None:
+    """Its footer would be the same: of equal size, and without statistics."""
+    folder = tmp_path / "t"
+    folder.mkdir()
+    for i in range(2):
+        put(folder / f"{i}.parquet", {"x": [i] * 4}, write_statistics=False)
+    build(folder, {"x": "bitmap"})
+    optimized(folder, cluster_by=["x"])
+    assert len(open_table(folder)) == 1
+    put(folder / "0.parquet", {"x": [7] * 4}, write_statistics=False)
+    assert [rows.keys() for rows in seen_by_both(folder)] == [
+        {"([], [('x', 7)])", "([], [('x', 1)])"}
+    ] * 2
+
+
+@pytest.mark.parametrize("by_appender", [True, False])
+def test_a_publisher_that_wakes_up_brings_no_row_back(
+    tmp_path: Path, by_appender: bool
+) -> None:
+    """It sleeps before a copy; others end the publication and replace the table."""
+    folder = fill(tmp_path, 1)
+    build(folder, {"x": "bitmap"})
+    if not by_appender:
+        optimized(folder, cluster_by=["x"])
+    calls: list[str] = []
+    original = Location.copy
+
+    def sleepy(self: Location, path: str, target: str) -> bool:
+        calls.append(path)
+        if len(calls) == 1:
+            vacuum(folder, retention=None if by_appender else NOW)
+            arrived(folder, SaveMode.OVERWRITE)
+        return original(self, path, target)
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(Location, "copy", sleepy)
+        if by_appender:
+            arrived(folder, SaveMode.APPEND, values=[8, 9])
+        else:
+            vacuum(folder, retention=NOW)
+    assert totals(folder) == [6, 6]
+    vacuum(folder, retention=NOW)
+    assert totals(folder) == [6, 6]
+
+
+STEPS = ("write_new", "copy", "sync", "delete", "delete_own", "stat")
+
+
+def vacuumed_and(folder: Path, mode: SaveMode) -> None:
+    vacuum(folder, retention=NOW)
+    arrived(folder, mode, values=[8])
+
+
+OTHERS: dict[str, Callable[[Path], Any]] = {
+    "a vacuum and an overwrite": partial(vacuumed_and, mode=SaveMode.OVERWRITE),
+    "a vacuum and an append": partial(vacuumed_and, mode=SaveMode.APPEND),
+}
+
+
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "append",
+        pytest.param("vacuum", marks=pytest.mark.slow),
+        pytest.param("vacuum of an append", marks=pytest.mark.slow),
+        pytest.param("vacuum of an overwrite", marks=pytest.mark.slow),
+    ],
+)
+def test_two_others_work_while_a_publisher_pauses_anywhere(
+    tmp_path: Path, name: str, other: str, stride: int
+) -> None:
+    """After its commit; what it has committed is in the table that the others find."""
+    writer = WRITERS[name]
+    writer.prepare(tmp_path / "begun")
+    begun = tmp_path / "begun"
+    for step in range(0, 300, stride):
+        folder = tmp_path / "t"
+        copy(begun, folder)
+        n = paused(folder, writer.write, OTHERS[other], step)
+        if n is None:
+            break
+        ours, _ = seen_by_both(folder)
+        assert ours == n, step
+        vacuum(folder, retention=NOW)
+        assert seen_by_both(folder) == (n, n), step
+    assert step > 5
+
+
+def paused(
+    folder: Path, write: Callable[[Path], Any], others: Callable[[Path], Any], step: int
+) -> Any:
+    """Let others work at one call of a publisher; the rows that they leave."""
+    left: list[Any] = []
+    number, at_rest = [0], [True]
+    originals = {name: getattr(Location, name) for name in STEPS}
+
+    def watched(name: str) -> Callable[..., Any]:
+        def call(self: Location, *args: Any) -> Any:
+            if at_rest[0] and not left and is_committed(folder):
+                number[0] += 1
+                if number[0] == step + 1:
+                    at_rest[0] = False
+                    others(folder)
+                    left.append(seen(folder))
+                    at_rest[0] = True
+            return originals[name](self, *args)
+
+        return call
+
+    before = len(list((folder / "_skipindex" / "log").glob("*")))
+
+    def is_committed(folder: Path) -> bool:
+        return len(list((folder / "_skipindex" / "log").glob("*.json"))) > before
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in STEPS:
+            patch.setattr(Location, name, watched(name))
+        with suppress(Exception):
+            write(folder)
+    return left[0] if left else None
+
+
+def test_a_file_that_is_written_while_others_are_deleted_stays(
+    tmp_path: Path,
+) -> None:
+    for i in range(3):
+        put(tmp_path / f"{i}.parquet", {"x": [i] * 4})
+    build(tmp_path, {"x": "bitmap"})
+    optimized(tmp_path, cluster_by=["x"])
+    original = Location.delete_own
+
+    def slow(self: Location, file: FileInfo) -> bool:
+        if file.path == "0.parquet":
+            put(tmp_path / "2.parquet", {"x": [5] * 9})
+        return original(self, file)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Location, "delete_own", slow)
+        vacuum(tmp_path, retention=NOW)
+    assert not (tmp_path / "1.parquet").exists()
+    assert totals(tmp_path) == [21, 21]
+
+
+def test_a_file_is_compared_once_more_when_it_is_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = location_of(tmp_path)
+    location.write("a", b"1")
+    before = location.stat("a")
+    assert before is not None
+    location.write("a", b"22")
+    assert not location.delete_own(before)
+    monkeypatch.setattr(Location, "stat", lambda *_: before)
+    assert not location.delete_own(before)
+    assert location.read("a") == b"22"
+    assert everything(tmp_path) == {"a"}
+
+
+@pytest.mark.parametrize("arrival", [True, False])
+def test_a_foreign_record_ignores_and_deletes_nothing(
+    tmp_path: Path, arrival: bool
+) -> None:
+    """As of another table: its checksum is right, and none of its new files is here."""
+    folder = fill(tmp_path, 1)
+    build(folder, {"x": "bitmap"})
+    location = location_of(folder)
+    old = tuple(file for file in location.list() if file.path in listed(folder))
+    name = "ab" * 16
+    new = (FileInfo(f"day=1/_skipindex-{name}-0/part-0.parquet", 10, 5),)
+    one = Replacement(old, new, 1.0, publishing=True, publication=name, arrival=arrival)
+    write_record(location, name, [one])
+    write_outcome(location, name, [file.path for file in new])
+    assert totals(folder) == [40, 40]
+    vacuum(folder)
+    vacuum(folder, retention=NOW)
+    assert totals(folder) == [40, 40]
+
+
+def test_a_record_of_a_newer_version_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """It says what counts, so a reader that does not know it cannot go on."""
+    folder = fill(tmp_path, 1)
+    build(folder, {"x": "bitmap"})
+    record = folder / PUBLISHING / f"{'ab' * 16}.json"
+    record.parent.mkdir()
+    record.write_bytes(sealed("publication", {"format": 3, "replacements": []}))
+    with pytest.raises(TableError, match=r"format 3 is newer than ours \(2\)"):
+        open_table(folder)
+    with pytest.raises(TableError, match="the version of skipindex that wrote it"):
+        vacuum(folder)

@@ -1,0 +1,154 @@
+"""A file that is created only if absent, where the file system has no hard links."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skipindex.api import set_commit_lock
+from skipindex.errors import StorageError
+from skipindex.storage.file_system import local
+from skipindex.storage.file_system.location import Location
+from tests.storage.test_commit_lock import ThreadLock
+
+NONE = [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS]
+OTHERS = [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES]
+
+
+def _names(codes: list[int]) -> list[str]:
+    return [errno.errorcode[code] for code in codes]
+
+
+@pytest.fixture(autouse=True)
+def _taken_back() -> Iterator[None]:
+    yield
+    set_commit_lock(None)
+
+
+def no_links(patch: pytest.MonkeyPatch, code: int = errno.EPERM) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    patch.setattr(os, "link", refuse)
+
+
+def no_renames(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(local, "renamed_unless_there", lambda *_: None)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def with_links(_: pytest.MonkeyPatch) -> None:
+    pass
+
+
+def with_a_lock(patch: pytest.MonkeyPatch) -> None:
+    no_links(patch)
+    no_renames(patch)
+    set_commit_lock(ThreadLock())
+
+
+WAYS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "links": with_links,
+    "renames": no_links,
+    "a lock": with_a_lock,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_name_is_given_once_and_to_whole_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Another writer looks at each call of the system that makes or names a file."""
+    WAYS[way](monkeypatch)
+    location = Location(str(tmp_path))
+    seen = set[bytes]()
+
+    def looking(name: str) -> None:
+        original = getattr(os, name)
+
+        def call(*args: Any, **named: Any) -> Any:
+            found = original(*args, **named)
+            seen.add(files(tmp_path).get("1.json", b"none"))
+            return found
+
+        monkeypatch.setattr(os, name, call)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", os.link)
+        for name in ("open", "fsync", "link", "replace", "rename", "unlink"):
+            looking(name)
+        assert location.write_new("log/1.json", b"mine")
+        assert not location.write_new("log/1.json", b"yours")
+    assert seen <= {b"none", b"mine"}
+    assert files(tmp_path) == {"1.json": b"mine"}
+
+
+@pytest.mark.parametrize("code", NONE, ids=_names(NONE))
+def test_a_rename_that_replaces_nothing_is_as_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    no_links(monkeypatch, code)
+    location = Location(str(tmp_path))
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "0").symlink_to("nowhere")
+    assert not location.write_new("log/0", b"1"), "a link has the name"
+    assert location.write_new("log/1", b"1")
+    assert files(tmp_path) == {"1": b"1"}
+
+
+def test_without_either_a_lock_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_links(monkeypatch)
+    no_renames(monkeypatch)
+    location = Location(str(tmp_path))
+    with pytest.raises(StorageError, match=r"neither hard links.*set_commit_lock"):
+        location.write_new("log/1", b"1")
+    assert files(tmp_path) == {}
+    lock = ThreadLock()
+    set_commit_lock(lock)
+    assert location.write_new("log/1", b"1")
+    assert not location.write_new("log/1", b"2")
+    assert lock.names == [f"{tmp_path}/log/1"] * 2
+    assert files(tmp_path) == {"1": b"1"}
+
+
+@pytest.mark.parametrize("code", OTHERS, ids=_names(OTHERS))
+@pytest.mark.parametrize("call", ["link", "rename"])
+def test_a_full_or_failing_disk_is_no_lack_of_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, call: str
+) -> None:
+    class Libc:
+        """A system whose rename fails."""
+
+        def renameat2(self, *_: object) -> int:
+            ctypes.set_errno(code)
+            return -1
+
+    no_links(monkeypatch, code if call == "link" else errno.EPERM)
+    if call == "rename":
+        monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Libc())
+    set_commit_lock(OneWriter())
+    location = Location(str(tmp_path))
+    with pytest.raises(StorageError, match=os.strerror(code)):
+        location.write_new("log/1", b"1")
+    assert files(tmp_path) == {}
+
+
+class OneWriter:
+    """A lock that is free at all times."""
+
+    def held(self, name: str) -> nullcontext[None]:
+        return nullcontext()

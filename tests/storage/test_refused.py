@@ -1,0 +1,281 @@
+"""Damaged is what was read and fails a check; what cannot be read now is refused."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from crc32c import crc32c
+
+from skipindex.errors import CorruptIndexError, StorageError
+from skipindex.storage import checks
+from skipindex.storage.checks import RefusedError, canonical, unsealed
+from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
+from skipindex.storage.log import (
+    Snapshot,
+    commit,
+    latest_version,
+    newest_for_writer,
+    newest_snapshot,
+)
+from skipindex.storage.log.identity import recognised
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
+from skipindex.storage.publications import (
+    PUBLISHING,
+    read_publications,
+    write_record,
+)
+from skipindex.storage.replacements import Replacement
+from tests.storage.test_log import add
+
+ERRORS: list[Exception] = [
+    OSError(errno.EIO, "Input/output error"),
+    OSError(errno.ESTALE, "Stale file handle"),
+    OSError("HDFS connection failed"),
+    PermissionError(errno.EACCES, "Permission denied"),
+    TimeoutError("no answer"),
+    MemoryError(),
+    RecursionError("maximum recursion depth exceeded"),
+    pa.ArrowMemoryError("malloc of size 1 failed"),
+    pa.ArrowCancelled("cancelled"),
+    ValueError("of a client of some store"),
+    RuntimeError("of a client of some store"),
+]
+
+
+def keep(base: Snapshot) -> tuple[Manifest, TableProperties]:
+    return base.manifest, base.properties
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Location:
+    location = Location(str(tmp_path))
+    for name in ("f", "g"):
+        commit(location, add(name), operation="test")
+    return location
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@pytest.mark.parametrize("folder", [LOG, MANIFESTS])
+def test_what_cannot_be_read_now_is_not_written_over(
+    location: Location, monkeypatch: pytest.MonkeyPatch, error: Exception, folder: str
+) -> None:
+    original = Location.read
+
+    def read(self: Location, path: str, limit: int) -> bytes:
+        if path.startswith(folder) and path != commit_path(0):
+            raise error
+        return original(self, path, limit)
+
+    monkeypatch.setattr(Location, "read", read)
+    assert newest_snapshot(location).notes, "a reader goes on, and says so"
+    with pytest.raises(StorageError, match="so nothing was changed") as told:
+        commit(location, keep, operation="test")
+    assert "\n" not in str(told.value)
+    assert latest_version(location) == 1
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RecursionError()], ids=repr)
+@pytest.mark.parametrize("check", ["canonical", "check_files", "check_packs"])
+def test_what_cannot_be_checked_now_is_not_written_over(
+    location: Location, monkeypatch: pytest.MonkeyPatch, error: Exception, check: str
+) -> None:
+    def short(*_: Any) -> None:
+        raise error
+
+    for module in ("checks", "manifest"):
+        if check in vars(__import__(f"skipindex.storage.{module}", fromlist=["_"])):
+            monkeypatch.setattr(f"skipindex.storage.{module}.{check}", short)
+    with pytest.raises(StorageError, match="so nothing was changed"):
+        commit(location, keep, operation="test")
+    assert latest_version(location) == 1
+
+
+def test_a_property_that_cannot_be_checked_now_is_not_dropped(
+    location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = TableProperties(layout={"cluster_by": ["x"]})
+    commit(location, lambda base: (base.manifest, layout), operation="test")
+
+    def short(_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setitem(
+            vars(__import__("skipindex.storage.properties", fromlist=["_"]))["_CHECKS"],
+            "layout",
+            short,
+        )
+        with pytest.raises(StorageError, match="so nothing was changed"):
+            commit(location, keep, operation="test")
+    assert newest_snapshot(location).properties == layout
+
+
+def spoil_text(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def make_large(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(checks.MAX_COMMIT + 1)
+
+
+def nest(path: Path) -> None:
+    path.write_bytes(b'{"commit": ' + b"[" * 100_000)
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, spoil_text, make_large, nest])
+def test_what_is_damaged_is_passed_over(
+    location: Location, spoil: Callable[[Path], None]
+) -> None:
+    spoil(Path(location.full(commit_path(1))))
+    found = newest_for_writer(location)
+    assert (found.version, found.refused) == (0, False)
+
+
+def test_deep_nesting_is_told_from_a_deep_stack() -> None:
+    """Brackets in texts are none, and 64 levels are no reason to give up."""
+    deep: Any = {"text": '["\\"[['}
+    for _ in range(checks._MAX_DEPTH + 1):
+        deep = {"deeper": deep}
+    data = json.dumps({"commit": deep, "crc32c": crc32c(canonical(deep))}).encode()
+    with pytest.raises(CorruptIndexError, match="nested more than 64 deep"):
+        unsealed("commit", data)
+
+    whole = json.dumps({"commit": {"a": '[[["'}, "crc32c": 0}).encode()
+
+    def at_the_end_of_the_stack() -> None:
+        try:
+            at_the_end_of_the_stack()
+        except RecursionError:
+            unsealed("commit", whole)
+
+    with pytest.raises((RefusedError, RecursionError)):
+        at_the_end_of_the_stack()
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_a_record_that_cannot_be_read_now_is_not_ignored(
+    location: Location, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """It says which files count, so nothing else may."""
+    write_record(location, "ab" * 16, [])
+    original = Location.read
+
+    def read(self: Location, path: str, limit: int) -> bytes:
+        if path.startswith(PUBLISHING):
+            raise error
+        return original(self, path, limit)
+
+    monkeypatch.setattr(Location, "read", read)
+    with pytest.raises(StorageError, match="which says which files"):
+        read_publications(location)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@pytest.mark.parametrize("answer", [False, StorageError("no answer")], ids=repr)
+def test_a_commit_that_cannot_be_read_now_is_not_taken_for_another(
+    location: Location,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    answer: bool | Exception,
+) -> None:
+    """The answer to the create was lost, or said that the number is taken."""
+    read, write_new = Location.read, Location.write_new
+
+    def lossy(self: Location, path: str, data: bytes) -> bool:
+        assert write_new(self, path, data)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def short(self: Location, path: str, limit: int) -> bytes:
+        if path == commit_path(2):
+            raise error
+        return read(self, path, limit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Location, "write_new", lossy)
+        patch.setattr(Location, "read", short)
+        with pytest.raises(StorageError, match="cannot tell who made"):
+            commit(location, add("h"), operation="test")
+    assert latest_version(location) == 2, "it has not committed once more"
+    assert newest_snapshot(location).manifest.paths == ["f", "g", "h"]
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_a_number_that_another_commit_took_is_none_of_ours(
+    location: Location, monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    """Whether that has fewer bytes than ours or more."""
+    write_new, calls = Location.write_new, []
+
+    def late(self: Location, path: str, data: bytes) -> bool:
+        calls.append(path)
+        if len(calls) == 1:
+            others = [f"other{i}" for i in range(n)]
+            layout = TableProperties(layout={"cluster_by": others})
+            commit(self, lambda base: (base.manifest, layout), operation="test")
+        return write_new(self, path, data)
+
+    monkeypatch.setattr(Location, "write_new", late)
+    commit(location, add("h"), operation="test")
+    assert latest_version(location) == 3
+    assert newest_snapshot(location).manifest.paths == ["f", "g", "h"]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_whether_a_commit_counts_is_not_guessed(
+    location: Location, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The commit after it says so, if it can be read."""
+    read, write_new, calls = Location.read, Location.write_new, []
+
+    def slow(self: Location, path: str, data: bytes) -> bool:
+        made = write_new(self, path, data)
+        calls.append(path)
+        if len(calls) == 1:
+            commit(self, add("i"), operation="test")
+        return made
+
+    def short(self: Location, path: str, limit: int) -> bytes:
+        if path == commit_path(3):
+            raise error
+        return read(self, path, limit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Location, "write_new", slow)
+        patch.setattr(Location, "read", short)
+        with pytest.raises(StorageError, match="cannot tell whether"):
+            commit(location, add("h"), operation="test")
+    assert latest_version(location) == 3
+    assert newest_snapshot(location).manifest.paths == ["f", "g", "h", "i"]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_replaced_file_of_a_copy_that_cannot_be_read_now_is_not_taken_for_another(
+    location: Location, monkeypatch: pytest.MonkeyPatch, gone: bool
+) -> None:
+    """If it were, it would count beside those that stand for it."""
+    new = FileInfo(f"_skipindex-{'ab' * 16}-0/part-0.parquet", 9, 1)
+    old = FileInfo("old.parquet", 9, 1)
+    one = Replacement((old,), (new,), 1.0, crcs={"old.parquet": 7})
+    there = {file.path: FileInfo(file.path, 9, 2) for file in (new, old)}
+    error = FileNotFoundError("gone") if gone else OSError(errno.EIO, "no answer")
+
+    def failing(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Location, "open_input", failing)
+    if gone:
+        assert recognised(location, [one], there) == (one,)
+        return
+    with pytest.raises(StorageError, match="whether it was replaced"):
+        recognised(location, [one], there)
