@@ -27,8 +27,9 @@ WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
 .PHONY: help setup ssb benchmark benchmark-latency test test-all test-matrix
 .PHONY: bench bench-build bench-layout bench-scale bench-segments
-.PHONY: bench-spark
-.PHONY: soundness months hostile concurrent queries mutants lint types format docs
+.PHONY: bench-spark bench-price
+.PHONY: soundness model months hostile concurrent queries mutants lint
+.PHONY: types format docs
 .PHONY: check clean
 .DEFAULT_GOAL := help
 
@@ -71,6 +72,9 @@ bench-spark: $(STAMP)  ## time queries through Spark, plain and pruned (OUT=data
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
 		--scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
 
+bench-price: $(STAMP)  ## plan beside reading, by distinct values and length of lists (minutes)
+	@$(BIN)/python -m benchmarks.price
+
 bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside peers (minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@$(BIN)/python -m benchmarks.scale
@@ -91,6 +95,9 @@ soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.m
 	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) \
 		--out docs/soundness.md --matrix build/soundness-matrix.md
 
+model: $(STAMP)  ## search the model of the protocol 40 steps deep (minutes)
+	@$(BIN)/python -m tests.model.search 40
+
 months: $(STAMP)  ## a build after each of 1,000 appends, with 256 descriptors (minutes)
 	@$(BIN)/python -m tests.sweeps.months
 hostile: $(STAMP)  ## plan and vacuum hostile tables; kill writers and damage logs (long)
@@ -101,6 +108,8 @@ concurrent: $(STAMP)  ## let writers write at once, and count the rows of each (
 
 queries: $(STAMP)  ## compare random queries with skipping on and off (COUNT=2000; long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.queries --seed $(SEED) --count $(COUNT)
+	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.queries.operators --seed $(SEED) \
+		--count $(COUNT)
 
 mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants

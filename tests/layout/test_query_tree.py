@@ -313,3 +313,34 @@ def test_a_sample_of_no_or_few_rows_still_gives_a_layout(n_rows: int) -> None:
         assert layout.n_files == 3
         files = layout.assign([rows[name] for name in layout.columns]).files
         assert set(files.tolist()) <= {0, 1, 2}
+
+
+@given(st.integers(0, 1000), st.sampled_from([(), ("region",)]))
+@settings(max_examples=15, deadline=None)
+def test_a_tree_without_data_has_the_same_leaves(seed: int, parts: Any) -> None:
+    """Its steps are literals of the queries, and each row goes to the same leaf."""
+    rows = facts(1_000).take(pa.array(np.random.default_rng(seed).permutation(1_000)))
+    workload = Workload(QUERIES).bind(rows.schema)
+    tree = QueryTree.fit(
+        rows, workload, n_files=9, inside=("city", "price"), partition_by=parts
+    )
+    left = tree.without_data(parts)
+    if parts:
+        assert left is None, "its forks are at values of the partition column"
+        return
+    assert left is not None
+    literals = {own.column: set(own.values) for own in WhatIf(workload).steps}
+    for steps in left.steps:
+        assert set(steps.values) <= literals.get(steps.column, set())
+    assert any(len(own.values) > 60 for own in tree.steps)
+    again = QueryTree.from_json(json.loads(json.dumps(left.to_json())))
+    assert again.without_data(()).to_json() == left.to_json()  # type: ignore[union-attr]
+
+    def leaves_of(one: QueryTree) -> list[int]:
+        arrays = [rows.column(name) for name in one.columns]
+        firsts = np.array([leaf.first_file for leaf in one.leaves])
+        order = np.sort(firsts)
+        found = one.assign(arrays).files
+        return list(order[np.searchsorted(order, found, side="right") - 1])
+
+    assert leaves_of(again) == leaves_of(tree)

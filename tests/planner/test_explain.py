@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,69 @@ def test_the_whole_explanation(table: Table) -> None:
         "s = 'v2': ruled out no file alone",
         "bitmap: ruled out no file by this condition alone",
         "soundex(s) = 'V2': not judged, the function soundex",
+        "together, row by row: bitmap ruled out 1 more files",
+        "no row of these files fulfils a IN (5, 106) AND s = 'v2'",
     ]
+
+
+def together(table: Table, condition: str) -> dict[str, Any] | None:
+    plan = table.plan(condition, kinds=["minmax", "bitmap"])
+    told: dict[str, Any] | None = plan.to_dict()["together"]
+    assert ("together, row by row" in plan.explain()) == (told is not None)
+    return told
+
+
+def test_what_an_and_rules_out_beyond_its_conditions(table: Table) -> None:
+    # Of 5, 106 and 207 the texts are v2, v0 and v1: numbers in a file modulo 3.
+    assert together(table, "a IN (5, 106, 207) AND s = 'v0'") == {
+        "text": "a IN (5, 106, 207) AND s = 'v0'",
+        "n_files": 2,
+        "kinds": ("bitmap",),
+    }
+    every = together(table, "a IN (5, 106, 207) AND s = 'v0' AND a > 106")
+    assert every is not None
+    assert every["n_files"] == 1  # min/max of the last condition ruled out one alone
+    opaque = "a IN (5, 106) AND s = 'v1' AND soundex(s) = 'V2'"
+    assert together(table, opaque) == {
+        "text": "a IN (5, 106) AND s = 'v1'",
+        "n_files": 2,
+        "kinds": ("bitmap",),
+    }
+
+
+def test_what_conditions_rule_out_below_an_or(table: Table) -> None:
+    condition = "(a IN (5, 106) AND s = 'v1') OR (a = 208 AND s = 'v1')"
+    found = together(table, condition)
+    assert found is not None
+    assert found["text"] == "a IN (5, 106) AND s = 'v1' OR a = 208 AND s = 'v1'"
+    assert found["n_files"] == 3
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "a = 5",
+        "a > 5 AND s = 'v0x'",
+        "a >= 0 AND s = 'v0x' AND s LIKE 'v%'",
+        "s = 'v0x' OR s = 'v1x'",
+        "a < 0 AND s = 'v1'",
+        "a IN (5, 106, 207) AND s IN ('v0', 'v1', 'v2')",
+    ],
+)
+def test_what_one_condition_rules_out_is_not_called_together(
+    table: Table, condition: str
+) -> None:
+    assert together(table, condition) is None
+
+
+def test_together_counts_each_file_once(table: Table) -> None:
+    """Files that are skipped: by a condition alone, or by all together."""
+    plan = table.plan("a IN (5, 106) AND s = 'v1'", kinds=["minmax", "bitmap"])
+    told = plan.to_dict()
+    assert len(told["skipped"]) == 3
+    alone = sum(sum(one["removed"].values()) for one in told["conditions"])
+    assert alone + told["together"]["n_files"] == 3
+    assert json.loads(json.dumps(told["together"])) is not None
 
 
 def test_rows_that_match_in_words(table: Table) -> None:

@@ -9,11 +9,11 @@ an index kind implements atoms, not operators.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, TypeAlias, overload
+from typing import Any, Final, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,13 @@ class IntegerSet(Sequence[int]):
         self.array: Ints = ordered[starts(ordered)]
         self.array.setflags(write=False)
 
+    @classmethod
+    def _of_sorted(cls, array: Ints) -> IntegerSet:
+        """Of distinct integers that ascend; they are not copied."""
+        made = cls.__new__(cls)
+        made.array = array
+        return made
+
     def __len__(self) -> int:
         return len(self.array)
 
@@ -48,8 +55,13 @@ class IntegerSet(Sequence[int]):
 
     def __getitem__(self, i: int | slice, /) -> int | IntegerSet:
         if isinstance(i, slice):
-            return IntegerSet(self.array[i])
+            array = self.array[i]
+            is_forward = i.step is None or i.step > 0
+            return IntegerSet._of_sorted(array) if is_forward else IntegerSet(array)
         return int(self.array[i])
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int) and _is_at(self.array.data, value)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.array.tolist())
@@ -82,15 +94,74 @@ class IntegerSet(Sequence[int]):
         return str(joined[0])
 
 
+class TextSet(tuple[bytes, ...]):  # noqa: SLOT001 (it holds its other forms)
+    """Distinct byte strings, ascending, of which there may be thousands.
+
+    A tuple that is hashed once, and of which other forms are made once.
+    """
+
+    @cached_property
+    def array(self) -> pa.LargeBinaryArray:
+        """The strings."""
+        return pa.array(self, pa.large_binary())
+
+    @cached_property
+    def members(self) -> frozenset[bytes]:
+        """The strings, to look up others in."""
+        return frozenset(self)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TextSet, (tuple(self),)
+
+
 Values: TypeAlias = tuple[Value, ...] | IntegerSet
-"""Sorted and distinct."""
+"""Sorted and distinct; a tuple of many byte strings may be a ``TextSet``."""
+
+MANY: Final = 64
+"""From so many values on, a list takes another form than a plain tuple."""
+
+
+def values_of(values: Collection[Value]) -> Values:
+    """``values``, which are distinct, sorted; of many, in the form for many."""
+    ordered = sorted(values)
+    if len(ordered) < MANY:
+        return tuple(ordered)
+    if isinstance(ordered[0], int):
+        return IntegerSet(np.array(ordered, np.int64))
+    return TextSet(ordered)  # type: ignore[arg-type]
 
 
 def values_between(values: Values, low: Value | None, high: Value | None) -> Values:
     """The ``values`` with ``low <= value < high``; None is "no bound"."""
-    start = 0 if low is None else bisect_left(values, low)
-    stop = len(values) if high is None else bisect_left(values, high)
+    start, stop = places_in(values, (low, high))
+    stop = len(values) if high is None else max(start, stop)
     return values if stop - start == len(values) else values[start:stop]
+
+
+def places_in(values: Values, bounds: Sequence[Value | None]) -> list[int]:
+    """For each bound, how many of ``values`` are below it; 0 for None."""
+    plain: Any = values.array.data if isinstance(values, IntegerSet) else values
+    return [0 if bound is None else bisect_left(plain, bound) for bound in bounds]
+
+
+def is_among(value: Value, values: Values) -> bool:
+    """Whether ``value`` is one of ``values``, by bisection."""
+    if isinstance(values, TextSet):
+        return value in values.members
+    plain: Any = values.array.data if isinstance(values, IntegerSet) else values
+    return _is_at(plain, value)
+
+
+def _is_at(values: Any, value: Value) -> bool:
+    place = bisect_left(values, value)
+    return place < len(values) and bool(values[place] == value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +212,8 @@ class Wildcard(Enum):
 
     ANY_TEXT = "%"
     ANY_CHARACTER = "_"
+
+    __hash__ = object.__hash__  # of an enum it is Python's own, and patterns are long
 
 
 Pattern: TypeAlias = tuple[bytes | Wildcard, ...]

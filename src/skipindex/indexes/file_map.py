@@ -32,6 +32,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -40,7 +41,15 @@ import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Ints, Mask, Words, starts
-from skipindex.expressions.atoms import Atom, OneOf, Range, Value, successor
+from skipindex.expressions.atoms import (
+    Atom,
+    OneOf,
+    Range,
+    Value,
+    Values,
+    places_in,
+    successor,
+)
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.coding import dictionary
 from skipindex.indexes.encoding.column import EncodedColumn
@@ -339,8 +348,7 @@ class FileMap:
         if isinstance(atom, OneOf):
             if not self.binned:
                 return intervals_of(self.book.find_all(atom.values))
-            bins = {self._bin(value) for value in atom.values}
-            return intervals_of(sorted(bins - {-1}))
+            return intervals_of(self._bins_of(atom.values))
         if not self.binned:
             start, stop = self.book.locate(atom.low, atom.high)
         else:
@@ -348,6 +356,14 @@ class FileMap:
             start = 0 if atom.low is None else max(0, self._bin(atom.low))
             stop = self.book.locate(None, atom.high)[1]
         return [(start, stop)] if start < stop else []
+
+    def _bins_of(self, values: Values) -> list[int]:
+        """The bins of a list, ascending: values or bins are looked up, the fewer."""
+        if len(values) < self.book.n_codes:
+            return sorted({self._bin(value) for value in values} - {-1})
+        least = self.book.values(0, self.book.n_codes)
+        places = [*places_in(values, least), len(values)]
+        return [i for i, (at, end) in enumerate(pairwise(places)) if at < end]
 
     def _bin(self, value: Value) -> int:
         """The bin of ``value``, or -1 below all of them."""

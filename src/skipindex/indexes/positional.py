@@ -12,6 +12,7 @@ import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Ints
 from skipindex.expressions.atoms import (
     Atom,
     Matches,
@@ -166,9 +167,9 @@ class PositionalIndex(ABC):
         if texts is None:
             return Bounds(BitMap(), self.existence())
         certain, possible = select(atom.pattern, texts)
-        bounds = self._among(intervals_of(np.flatnonzero(possible).tolist()))
+        bounds = self._among(intervals_of(np.flatnonzero(possible)))
         if not np.array_equal(certain, possible):
-            surely = self._among(intervals_of(np.flatnonzero(certain).tolist()))
+            surely = self._among(intervals_of(np.flatnonzero(certain)))
             bounds = Bounds(surely.lower, bounds.upper)
         if not atom.negated:
             return bounds
@@ -295,8 +296,12 @@ class PositionalKind:
         return index
 
 
-def intervals_of(codes: Sequence[int]) -> list[Interval]:
+def intervals_of(codes: Sequence[int] | Ints) -> list[Interval]:
     """Ascending codes as maximal intervals."""
+    if isinstance(codes, np.ndarray):
+        begins = np.flatnonzero(np.diff(codes, prepend=-2) != 1)
+        ends = codes[np.append(begins[1:], len(codes))[: len(begins)] - 1] + 1
+        return list(zip(codes[begins].tolist(), ends.tolist(), strict=True))
     intervals: list[Interval] = []
     start = stop = -1
     for code in codes:

@@ -168,7 +168,8 @@ class Plan:
         gaps = [f"{n} files: {reason}" for reason, n in table.index_gaps.items()]
         unused = [f"{n} times: {reason}" for reason, n in reader.notes.items()]
         found = self.evaluation
-        return [*table.notes, *found.problems, *gaps, *unused, *found.remarks]
+        left_out = [*found.remarks, *found.untested]
+        return [*table.notes, *found.problems, *gaps, *unused, *left_out]
 
     @property
     def tasks(self) -> Sequence[FileTask]:

@@ -170,12 +170,7 @@ def _intersection(values: atoms.Values, others: atoms.Values) -> atoms.Values:
         common = np.isin(values.array, others.array, assume_unique=True)
         return atoms.IntegerSet(values.array[common])
     few, many = sorted((values, others), key=len)
-    if isinstance(many, atoms.IntegerSet):
-        return tuple(
-            v for v in few if atoms.values_between(many, v, atoms.successor(v))
-        )
-    wanted = set(many)
-    return tuple(v for v in few if v in wanted)
+    return atoms.values_of([value for value in few if atoms.is_among(value, many)])
 
 
 def _union(lists: Sequence[atoms.Values]) -> atoms.Values:
@@ -183,7 +178,7 @@ def _union(lists: Sequence[atoms.Values]) -> atoms.Values:
         return atoms.IntegerSet(
             np.concatenate([np.asarray(values) for values in lists])
         )
-    return tuple(sorted(set().union(*lists)))
+    return atoms.values_of(set().union(*lists))
 
 
 def _choose(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipindex.expressions.atoms import Value
+from skipindex.expressions.atoms import Value, values_of
 from skipindex.expressions.domain import domain_of
 from skipindex.indexes.encoding.chunks import INTS_PER_CHUNK
 from skipindex.indexes.encoding.coding import Coding, rank_coding, value_coding
@@ -52,9 +52,13 @@ def check(book: Codebook, distinct: list[Value], literals: list[Value]) -> None:
         bisect_left(distinct, low),
         bisect_left(distinct, high),
     )
-    several = sorted(set(literals))
-    found = [i for i, value in enumerate(distinct) if value in set(several)]
-    assert book.find_all(several) == found
+    for asked in (literals, literals[:8], [*literals, *distinct], distinct[::3]):
+        wanted = set(asked)
+        several = sorted(wanted)
+        found = [i for i, value in enumerate(distinct) if value in wanted]
+        assert list(book.find_all(tuple(several))) == found
+        if all(isinstance(v, bytes) or -(2**63) <= v < 2**63 for v in several):
+            assert list(book.find_all(values_of(several))) == found
     assert book.values(0, len(distinct)) == distinct
     start, stop = sorted(chooser.choices(range(len(distinct) + 1), k=2))
     assert book.values(start, stop) == distinct[start:stop]

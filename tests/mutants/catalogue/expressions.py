@@ -19,6 +19,30 @@ _DOMAIN: Final = ("tests/expressions/test_domain.py", "tests/planner/test_soundn
 
 EXPRESSIONS: Final = (
     Mutant(
+        "like-of-short-values",
+        "expressions.patterns._in_bulk",
+        "n_needed -= pattern.count(Wildcard.ANY_TEXT)",
+        "pass",
+        "a value that is as long as the pattern needs is taken for too short",
+        ("tests/expressions/test_patterns.py",),
+    ),
+    Mutant(
+        "place-in-a-list",
+        "expressions.atoms._is_at",
+        "bisect_left(values, value)",
+        "max(bisect_left(values, value) - 1, 0)",
+        "a value is looked for beside its place in a list",
+        ("tests/expressions/test_atoms.py",),
+    ),
+    Mutant(
+        "slice-backwards",
+        "expressions.atoms.IntegerSet",
+        "i.step is None or i.step > 0",
+        "True",
+        "a set that descends is taken for one that ascends",
+        ("tests/expressions/test_atoms.py",),
+    ),
+    Mutant(
         "one-side-is-known",
         "expressions.bounds.Bounds.__or__",
         "self.lower is self.upper and other.lower is other.upper",

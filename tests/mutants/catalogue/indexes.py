@@ -11,9 +11,53 @@ _BLOCKED: Final = "tests/indexes/filters/test_blocked.py"
 _SPLITMIX: Final = "tests/indexes/filters/test_splitmix.py"
 
 _CELLS: Final = ("tests/indexes/kinds/test_cells.py",)
+_BOOKS: Final = (
+    "tests/indexes/encoding/test_dictionary.py",
+    "tests/indexes/test_contract.py",
+)
 _PIECES: Final = ("tests/indexes/encoding/test_pieces.py",)
 
 INDEXES: Final = (
+    Mutant(
+        "list-in-text-chunk",
+        "indexes.encoding.dictionary._TextDictionary.find_all",
+        "[low, *(min(max(cut, low), high) for cut in cuts), max(low, high)]",
+        "[low, *(min(max(cut, low), high) for cut in cuts), max(low, high) - 1]",
+        "the last of a list of texts is not looked for",
+        _BOOKS,
+    ),
+    Mutant(
+        "list-in-chunk",
+        "indexes.encoding.dictionary._IntDictionary.find_all",
+        "(*self.firsts, self.greatest + 1)",
+        "(*self.firsts, self.greatest)",
+        "the greatest value of a dictionary is not looked for",
+        _BOOKS,
+    ),
+    Mutant(
+        "chunk-in-list",
+        "indexes.encoding.dictionary._places_of_common",
+        "np.minimum(wanted.searchsorted(chunk), len(wanted) - 1)",
+        "np.maximum(wanted.searchsorted(chunk), 1) - 1",
+        "a value of a dictionary is looked for beside its place in a list",
+        _BOOKS,
+    ),
+    Mutant(
+        "bins-of-a-list",
+        "indexes.file_map.FileMap._bins_of",
+        "[*places_in(values, least), len(values)]",
+        "[*places_in(values, least), len(values) - 1]",
+        "the greatest value of a list has no bin",
+        ("tests/planner/stages/test_price.py",),
+    ),
+    Mutant(
+        "codes-as-intervals",
+        "indexes.positional.intervals_of",
+        "np.diff(codes, prepend=-2) != 1",
+        "np.diff(codes, prepend=-1) != 1",
+        "an interval that begins with the first code is left out",
+        _BOOKS,
+    ),
     Mutant(
         "bloom-negated",
         "indexes.kinds.bloom._wanted",

@@ -21,6 +21,14 @@ _SQL: Final = ("tests/planner/sql/test_parser.py",)
 
 PLANNER: Final = (
     Mutant(
+        "narrowed-as-it-is",
+        "planner.functions.casts._to_integer",
+        "source.bits <= bits",
+        "True",
+        "a cast that may overflow is taken for the column itself",
+        _BIND,
+    ),
+    Mutant(
         "listed-as-written",
         "planner.sql.literals.is_plain",
         "'\\\\' not in text",
@@ -35,6 +43,30 @@ PLANNER: Final = (
         "False",
         "what stands between two members of a list is left out",
         _SQL,
+    ),
+    Mutant(
+        "row-of-texts",
+        "planner.sql.conditions._same",
+        "isinstance(value, str)",
+        "False",
+        "a text in a row is cast to the column's type, where Spark may cast the column",
+        _BIND,
+    ),
+    Mutant(
+        "row-of-decimals",
+        "planner.sql.conditions._rows",
+        "not within_38_digits(column)",
+        "False",
+        "decimals of rows are compared exactly, where Spark rounds them",
+        _BIND,
+    ),
+    Mutant(
+        "list-of-old-days",
+        "planner.binding.comparison._is_early",
+        "SHOWN_DAYS[0] + _SKIPPED_DAYS",
+        "SHOWN_DAYS[0]",
+        "a listed day is compared with that of the column, which is shown as another",
+        _BIND,
     ),
     Mutant(
         "not-null-safe",

@@ -7,9 +7,44 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
+_PRICE: Final = ("tests/planner/stages/test_price.py",)
 _LIMITS: Final = ("tests/planner/stages/test_limit.py",)
 
 STAGES: Final = (
+    Mutant(
+        "untested-is-absent",
+        "planner.stages.computed.probe_index",
+        "if purse is not None and not purse.buys(leaf, values, reading):\n"
+        "    return None",
+        "if purse is not None and not purse.buys(leaf, values, reading):\n"
+        "    return Bounds(BitMap(), BitMap())",
+        "a file whose values were not tested has no row that passes",
+        _PRICE,
+    ),
+    Mutant(
+        "untested-bounds-fail",
+        "planner.stages.computed._tested",
+        "np.tile([False, True], (len(bounds), 1))",
+        "np.tile([False, False], (len(bounds), 1))",
+        "bounds whose values were not tested have none that passes",
+        _PRICE,
+    ),
+    Mutant(
+        "unsure-bounds-fail",
+        "planner.stages.computed._tested",
+        "false[start + n] - false[start] < n",
+        "true[start + n] - true[start] > 0",
+        "integers of which only Spark can tell do not pass",
+        ("tests/planner/stages/test_computed_statistics.py",),
+    ),
+    Mutant(
+        "answers-of-another-file",
+        "planner.stages.rows.RowEvaluator._leaf_probe",
+        "(file, i) not in found",
+        "not found",
+        "a condition that is repeated has the rows of another file",
+        _PRICE,
+    ),
     Mutant(
         "transposed-identity",
         "planner.stages.index_reader.IndexReader._probe_shared",

@@ -423,3 +423,65 @@ def test_every_shape_of_domain_is_bound() -> None:
         *("bool", "int", "float", "decimal", "big_decimal", "string", "binary"),
         *("date", "timestamp", "timestamp_ntz"),
     }
+
+
+@pytest.mark.parametrize(
+    ("dtype", "is_judged"),
+    [
+        (pa.string(), True),
+        (pa.int32(), True),
+        (pa.date32(), False),
+        (pa.float64(), False),
+        (pa.float32(), False),
+        (pa.bool_(), False),
+        (pa.decimal128(9, 2), False),
+        (pa.decimal128(30, 2), False),
+        (pa.timestamp("us"), False),
+        (pa.timestamp("us", "UTC"), False),
+        (pa.binary(), False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", ["(c, n) IN (('1', 5))", "(c, n) NOT IN (('1', 5))"])
+def test_a_text_in_a_row_may_make_spark_cast_the_column(
+    form: str, dtype: pa.DataType, is_judged: bool
+) -> None:
+    bound = bind(parse(form), c=dtype, n=pa.int32())
+    assert is_judged == (not any(unknowns(bound)))
+
+
+def test_decimals_of_rows_have_one_type() -> None:
+    """Each of them fits beside the column, and together they are rounded."""
+    wide = ("1." + "0" * 19 + "1", "1" * 25)
+    apart = [parse(f"(c, n) IN (({number}BD, 5))") for number in wide]
+    assert not any(isinstance(one, ex.Unsupported) for one in apart)
+    both = parse(f"(c, n) IN (({wide[0]}BD, 5), ({wide[1]}BD, 5))")
+    assert isinstance(both, ex.Unsupported)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_judged"),
+    [
+        ("c IN ('1582-10-24')", False),
+        ("c IN ('2020-01-01', '1582-10-15')", False),
+        ("c NOT IN ('1582-10-04')", False),
+        ("(c, n) IN (('1582-10-15', 5))", False),
+        ("c IN ('1582-10-25', '2020-01-01')", True),
+        ("c IN (DATE '1582-10-15')", True),
+        ("c = '1582-10-15'", True),
+    ],
+)
+def test_a_listed_text_may_be_shown_for_another_day(text: str, is_judged: bool) -> None:
+    """By the old formatter, to which Spark casts the column without ANSI mode."""
+    bound = bind(parse(text), c=pa.date32(), n=pa.int32())
+    assert is_judged == (not any(unknowns(bound)))
+
+
+@pytest.mark.parametrize("numbers", ["5", ", ".join(map(str, range(500)))])
+def test_a_wider_integer_is_the_column_itself(numbers: str) -> None:
+    """And a narrower one may overflow."""
+    wide = bind(parse(f"CAST(c AS BIGINT) IN ({numbers})"), c=pa.int32())
+    assert isinstance(wide, Leaf)
+    assert wide.atom == bind(parse(f"c IN ({numbers})"), c=pa.int32()).atom
+    for text in (f"CAST(c AS INT) IN ({numbers})", f"tinyint(c) NOT IN ({numbers})"):
+        assert not isinstance(bind(parse(text), c=pa.int64()), Leaf)

@@ -22,16 +22,25 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Words
-from skipindex.expressions.atoms import IntegerSet, Value, Values, values_between
+from skipindex.expressions.arrays import Ints, Words
+from skipindex.expressions.atoms import (
+    IntegerSet,
+    TextSet,
+    Value,
+    Values,
+    places_in,
+    values_between,
+)
 from skipindex.indexes.encoding.chunks import (
     INTS_PER_CHUNK,
     FewTexts,
@@ -47,8 +56,13 @@ _Place: TypeAlias = tuple[int, Sequence[int] | Texts | FewTexts, int, Value]
 """Where a value is or would be: a code, a chunk from there on, a place in it, and what
 is at the place if the value has a code."""
 
+Found: TypeAlias = list[int] | Ints
+"""Codes; of many values, an array."""
+
 _BULK_LOOKUP_FROM: Final = 16
 """From this number of values on, they are looked up chunk by chunk."""
+_MORE_THAN_A_CHUNK: Final = 4
+"""So many times the texts of a chunk are more than to look these up instead."""
 
 
 class Codebook(Protocol):
@@ -61,8 +75,11 @@ class Codebook(Protocol):
     def find(self, value: Value) -> int | None:
         """The code of ``value``; None means that no row has the value."""
 
-    def find_all(self, values: Values) -> list[int]:
-        """The codes of those of the sorted ``values`` that have one, ascending."""
+    def find_all(self, values: Values) -> Found:
+        """The codes of those of the sorted ``values`` that have one, ascending.
+
+        Of many values in the time of the values or of the codes, the fewer.
+        """
 
     def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
         """The codes ``start .. stop - 1`` are those of ``low <= value < high``."""
@@ -109,7 +126,7 @@ class _Book(ABC):
         code, chunk, at, key = self._place(value)
         return code + at if at < len(chunk) and chunk[at] == key else None
 
-    def find_all(self, values: Values) -> list[int]:
+    def find_all(self, values: Values) -> Found:
         return [code for v in values if (code := self.find(v)) is not None]
 
     def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
@@ -138,12 +155,11 @@ class _Offsets(_Book):
         code = value - self.base
         return 0, range(self.n_codes), min(max(code, 0), self.n_codes), code
 
-    def find_all(self, values: Values) -> list[int]:
+    def find_all(self, values: Values) -> Found:
         if not isinstance(values, IntegerSet):
             return _Book.find_all(self, values)
         inside = values_between(values, self.base, self.base + self.n_codes)
-        codes: list[int] = (np.asarray(inside) - self.base).tolist()
-        return codes
+        return np.asarray(inside) - self.base
 
     def values(self, start: int, stop: int) -> list[Value]:
         return list(range(self.base + start, self.base + stop))
@@ -177,21 +193,19 @@ class _IntDictionary(_Book):
         chunk = self._above_first(i).data
         return i * INTS_PER_CHUNK + 1, chunk, bisect_left(chunk, above), above
 
-    def find_all(self, values: Values) -> list[int]:
+    def find_all(self, values: Values) -> Found:
         if len(values) < _BULK_LOOKUP_FROM or not self.n_codes:
             return _Book.find_all(self, values)
-        fitting = values_between(values, self.firsts[0], self.greatest + 1)
-        inside = np.array(fitting, np.int64)
-        owners = np.searchsorted(np.array(self.firsts), inside, side="right") - 1
-        codes: list[int] = []
-        for i in np.unique(owners).tolist():
+        places = places_in(values, (*self.firsts, self.greatest + 1))
+        codes: list[Ints] = []
+        for i, (start, stop) in enumerate(pairwise(places)):
+            if start == stop:
+                continue
             first = np.int64(self.firsts[i])
             chunk = np.append(np.uint64(0), self._above_first(i))
-            above = (inside[owners == i] - first).view(np.uint64)
-            at = chunk.searchsorted(above)
-            at = at[chunk[np.minimum(at, len(chunk) - 1)] == above]
-            codes += (i * INTS_PER_CHUNK + at).tolist()
-        return codes
+            above = (np.asarray(values[start:stop], np.int64) - first).view(np.uint64)
+            codes.append(i * INTS_PER_CHUNK + _places_of_common(chunk, above))
+        return np.concatenate(codes) if codes else []
 
     def values(self, start: int, stop: int) -> list[Value]:
         found: list[Value] = []
@@ -230,6 +244,20 @@ class _TextDictionary(_Book):
         chunk = self._chunk(i)
         return self._begin(i), chunk, bisect_left(chunk, value), value
 
+    def find_all(self, values: Values) -> Found:
+        if len(values) < _BULK_LOOKUP_FROM or not self.n_codes:
+            return _Book.find_all(self, values)
+        low, high = places_in(values, (self.lower, self.upper))
+        high = high if self.upper else len(values)
+        cuts = places_in(values, [self.keys[i] for i in range(len(self.keys))])
+        places = [low, *(min(max(cut, low), high) for cut in cuts), max(low, high)]
+        codes: list[Ints] = []
+        for i, (start, stop) in enumerate(pairwise(places)):
+            if start < stop:
+                found = _places_of_texts(self._chunk(i), values, start, stop)
+                codes.append(np.array(found, np.int64) + self._begin(i))
+        return np.concatenate(codes) if codes else []
+
     def values(self, start: int, stop: int) -> list[Value]:
         found: list[Value] = []
         for i in range(len(self.ends)):
@@ -252,6 +280,41 @@ class _TextDictionary(_Book):
         counts = np.diff(self.ends, prepend=0).tolist()
         chunks = map(unpack_texts, raw, counts)
         return pa.concat_arrays([chunk.to_arrow() for chunk in chunks])
+
+
+def _places_of_common(chunk: Words, wanted: Words) -> Ints:
+    """The places in a sorted chunk of those values that are wanted too."""
+    if len(wanted) <= len(chunk):
+        at = chunk.searchsorted(wanted)
+        found: Ints = at[chunk[np.minimum(at, len(chunk) - 1)] == wanted]
+        return found
+    at = np.minimum(wanted.searchsorted(chunk), len(wanted) - 1)
+    return np.flatnonzero(wanted[at] == chunk)
+
+
+def _places_of_texts(
+    chunk: Texts | FewTexts, values: Values, start: int, stop: int
+) -> Iterable[int]:
+    """The places in a chunk of those of ``values[start:stop]`` that it has."""
+    n_wanted = stop - start
+    if n_wanted < _BULK_LOOKUP_FROM or not isinstance(values, TextSet):
+        found = []
+        for value in values[start:stop]:
+            at = bisect_left(chunk, value)
+            if at < len(chunk) and chunk[at] == value:
+                found.append(at)
+        return found
+    if n_wanted > _MORE_THAN_A_CHUNK * len(chunk):
+        texts = chunk if isinstance(chunk, FewTexts) else chunk.to_arrow().to_pylist()
+        common = values.members.intersection(texts)
+        return [at for at, text in enumerate(texts) if text in common] if common else []
+    if isinstance(chunk, FewTexts):
+        array = pa.array(chunk, pa.large_binary())
+    else:
+        array = chunk.to_arrow()
+    wanted = values.array.slice(start, n_wanted)
+    places: Ints = pc.index_in(wanted, value_set=array).drop_null().to_numpy()
+    return places
 
 
 def _open_texts(head: Head, cursor: Cursor, parts: Parts) -> _TextDictionary:

@@ -180,6 +180,40 @@ class QueryTree:
             pending.append((node.high, rows[is_high]))
         return Placement(keys, files)
 
+    def without_data(self, partition_by: Sequence[str]) -> QueryTree | None:
+        """The same tree without values of the sample; None if its forks are at some.
+
+        The literals of the queries stay.  Rows go to the same leaves, and those of a
+        leaf lie in a coarser order.
+
+        Args:
+            partition_by: the columns that the tree was told to part rows by.
+        """
+        asked: list[set[int]] = [set() for _ in self.steps]
+        for node in self.nodes:
+            if node.code > 1:  # 1 tells NULL from all values
+                asked[node.column].add(node.code)
+        own = {
+            steps.column
+            for steps, codes in zip(self.steps, asked, strict=True)
+            if codes
+        }
+        if own & set(partition_by):
+            return None
+        codes = [[0, 1, *sorted(found)] for found in asked]
+        steps = tuple(
+            replace(one, values=tuple(one.values[code - 2] for code in found[2:]))
+            for one, found in zip(self.steps, codes, strict=True)
+        )
+        nodes = tuple(
+            replace(node, code=codes[node.column].index(node.code))
+            for node in self.nodes
+        )
+        axes = tuple(
+            replace(axis, cells=axis.cells[codes[axis.column]]) for axis in self.axes
+        )
+        return replace(self, steps=steps, nodes=nodes, axes=axes)
+
     def to_json(self) -> dict[str, Any]:
         """The tree as plain values."""
         return {

@@ -28,6 +28,7 @@ from skipindex.planner.bound_predicate import (
     Unknown,
 )
 from skipindex.planner.functions.registry import UNSURE
+from skipindex.storage.deadline import check
 from skipindex.table import ColumnInfo
 
 _NAMED_VALUES: Final = SESSION_VALUES | {"USER"}
@@ -59,6 +60,7 @@ class Binder:
         return self._bind(ex.push_not(ex.shallow(predicate)))
 
     def _bind(self, node: ex.Predicate) -> BoundPredicate:
+        check()
         match node:
             case ex.And(children):
                 return AllOf(tuple(map(self._bind, children)))

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.storage.deadline import check
 
 STEPS_PER_NODE: Final = 20
 """A CASE of a thousand branches takes fewer than one step for each node."""
@@ -37,7 +38,9 @@ def spend() -> None:
 
     Raises:
         NotJudgedError: the budget is used up.
+        PlanCancelledError: the plan is to stop.
     """
+    check()
     left = _left.get()
     if left is None:
         return

@@ -28,10 +28,12 @@ from skipindex.planner.bound_predicate import (
     TruthValue,
     Unknown,
 )
+from skipindex.planner.functions.calendar import day_of_text
+from skipindex.planner.functions.dates import SHOWN_DAYS
 from skipindex.planner.functions.decimals import fits_decimal
 
-_MANY: Final = 64
-"""A list of at least so many integers becomes an array."""
+_SKIPPED_DAYS: Final = 10
+"""The Gregorian calendar began with the day after 1582-10-04, which is 1582-10-15."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class ColumnBinding:
         if problem:
             return Unknown(self.text, problem)
         kind = atoms.NoneOf if negated else atoms.OneOf
-        if self.domain.name == "int" and len(values) >= _MANY:
+        if self.domain.name == "int" and len(values) >= atoms.MANY:
             array = _as_int64(values)
             if array is not None:
                 return self._leaf(kind(self.name, atoms.IntegerSet(array)))
@@ -152,7 +154,7 @@ class ColumnBinding:
             elif at.ge is not None and at.ge != at.gt:
                 return Unknown(self.text, "several values equal one of the list")
         if exact:
-            return self._leaf(kind(self.name, tuple(sorted(exact))))
+            return self._leaf(kind(self.name, atoms.values_of(exact)))
         # No row equals any of them.
         return self._leaf(atoms.NotNullAtom(self.name)) if negated else NEVER
 
@@ -166,6 +168,8 @@ class ColumnBinding:
             return "the list mixes text with other types"
         if texts and name not in {"string", "int", "date"}:
             return "Spark may compare the list as text"
+        if name == "date" and any(map(_is_early, values)):
+            return "Spark's old formatter shows days before 1582-10-15 as others"
         if name == "float" or not _holds_a(Decimal, values):
             return ""
         return "" if fits_decimal(self.domain, values) else "the list makes Spark round"
@@ -266,6 +270,15 @@ class ColumnBinding:
 
     def _leaf(self, atom: atoms.Atom) -> Leaf:
         return Leaf(atom, self.text)
+
+
+def _is_early(value: Literal) -> bool:
+    """Whether it is a text that the old formatter may show for another day.
+
+    For ten days there was no such day in the Julian calendar: it shows later ones.
+    """
+    day = day_of_text(value) if isinstance(value, str) else None
+    return day is not None and day < SHOWN_DAYS[0] + _SKIPPED_DAYS
 
 
 def _holds_a(kind: type, values: Sequence[Literal]) -> bool:

@@ -158,6 +158,8 @@ class BoundCall:
     def preimage(self, question: atoms.Atom, text: str) -> BoundPredicate:
         """Through the function, if it can be inverted."""
         spend()
+        if self.function.is_identity and self.varying is not None:
+            return self.varying.preimage(question, text)
         if self.composed is not self:
             return self.composed.preimage(question, text)
         child = self.varying

@@ -37,9 +37,9 @@ def holds(atom: atoms.Atom, value: atoms.Value | None) -> bool | None:
         case atoms.Range(_, low, high):
             return _between(value, low, high)
         case atoms.OneOf(_, values):
-            return value in values
+            return atoms.is_among(value, values)
         case atoms.NoneOf(_, values):
-            return value not in values
+            return not atoms.is_among(value, values)
         case atoms.Matches(_, pattern, negated):
             assert isinstance(value, bytes)
             return matches(pattern, value, negated=negated)

@@ -7,9 +7,8 @@ value of the column answers it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, Protocol
 
@@ -163,15 +162,32 @@ def computed(operand: BoundTerm, question: Atom, text: str) -> BoundPredicate:
 
 
 class Remembered:
-    """A test of a value that remembers its answers, and is pickled without them."""
+    """A test of a value that remembers its answers, and is pickled without them.
+
+    Attributes:
+        n_tests: how many values were tested.
+    """
 
     def __init__(self, test: Callable[[Value | None], bool | None]) -> None:
         self._test = test
-        self._remembered = lru_cache(_REMEMBERED)(test)
+        self._known: dict[Value | None, bool | None] = {}
+        self.n_tests = 0
 
     def __call__(self, value: Value | None) -> bool | None:
         """The answer of the test."""
-        return self._remembered(value)
+        known = self._known
+        if value in known:
+            return known[value]
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        self.n_tests += 1
+        found = known[value] = self._test(value)
+        return found
+
+    def n_unknown(self, values: Collection[Value]) -> int:
+        """How many of the values would have to be tested."""
+        known = self._known
+        return sum(value not in known for value in values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Remembered, (self._test,)

@@ -85,7 +85,7 @@ def _to_integer(source: Domain, bits: int) -> Function | None:
             return Function(target, lambda b: b, 1)
         case "int":
             if source.bits <= bits:
-                return Function(target, lambda n: n, 1)
+                return Function(target, lambda n: n, 1, is_identity=True)
             return Function(target, lambda n: in_bits(n, bits), 1, (low, high))
         case "float":
 

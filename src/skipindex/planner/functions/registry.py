@@ -102,6 +102,7 @@ class Function:
             not 0, ``apply`` serves for bounds alone.
         reason: why there is a ``slack``.
         key: two functions of one key, which is not None, are the same function.
+        is_identity: every value stays what it is in its domain, whatever it is.
     """
 
     domain: Domain
@@ -113,6 +114,7 @@ class Function:
     slack: int = 0
     reason: str = ""
     key: Hashable = None
+    is_identity: bool = False
 
 
 Resolver: TypeAlias = Callable[..., Function | None]

@@ -10,6 +10,7 @@ from skipindex.errors import PlanError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
 from skipindex.planner.file_tasks import FileTask
 from skipindex.planner.reports.evidence import ConditionReport, Evidence, SkippedFile
+from skipindex.planner.reports.together import together
 from skipindex.planner.sql.moment import Moment
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.lazy_list import LazyList
@@ -74,6 +75,8 @@ def explain(plan: Explainable) -> str:
     lines.append("conditions")
     for condition in plan.conditions:
         lines += _of_condition(condition)
+    combined = together(found)
+    lines += combined.to_text() if combined else []
     if plan.notes:
         lines += ["notes", *(f"  {note}" for note in plan.notes)]
     return "\n".join(lines)
@@ -81,6 +84,7 @@ def explain(plan: Explainable) -> str:
 
 def as_dict(plan: Explainable) -> dict[str, Any]:
     """All of the plan as plain values for JSON."""
+    combined = together(plan.evaluation)
     return {
         "where": plan.where,
         "moment": _moment_as_dict(plan.moment),
@@ -91,6 +95,7 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         "tasks": [task.to_dict() for task in plan.tasks],
         "skipped": [skipped.to_dict() for skipped in plan.skipped],
         "conditions": [condition.to_dict() for condition in plan.conditions],
+        "together": combined and combined.to_dict(),
         "stages": [
             {
                 "name": stage.name,

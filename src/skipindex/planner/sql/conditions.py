@@ -9,6 +9,7 @@ from skipindex import expressions as ex
 from skipindex.errors import PredicateError
 from skipindex.expressions.not_judged import NotJudgedError, reason_of
 from skipindex.expressions.truth import is_unknown
+from skipindex.planner.functions.decimals import within_38_digits
 from skipindex.planner.sql.comparisons import (
     OPERATORS,
     compare,
@@ -126,21 +127,31 @@ def _rows(cursor: Cursor) -> ex.Predicate:
     rows = list(_listed(cursor, _literal_row))
     if any(len(row) != len(terms) for row in rows):
         raise NotJudgedError("a list of other than rows of literals")
-    # The list has one type, so values of several types would be cast.
+    # The list has one type, so values of several types would be cast, and decimals
+    # of several types rounded.
     for column in zip(*rows, strict=True):
-        if len({type(value) for value in column} - {type(None)}) > 1:
+        types = {type(value) for value in column} - {type(None)}
+        if len(types) > 1 or not within_38_digits(column):
             raise NotJudgedError("the list makes Spark cast")
     columns = [t for t in terms if not isinstance(t, LiteralOperand | BooleanOperand)]
     if len(columns) < len(terms):
         raise NotJudgedError("no column is compared with a literal")
-    same = ex.Operator.NULL_SAFE_EQ
     alternatives = [
-        ex.conjunction(
-            [ex.Comparison(c, same, v) for c, v in zip(columns, row, strict=True)]
-        )
+        ex.conjunction([_same(c, v) for c, v in zip(columns, row, strict=True)])
         for row in rows
     ]
     return ex.push_not(ex.disjunction(alternatives), negate=negated)
+
+
+def _same(column: ex.Term, value: ex.Literal) -> ex.Predicate:
+    """``column <=> value`` of two rows, which Spark casts to one type."""
+    if isinstance(value, str):
+        # A text is cast to the column's type by ``=``, and by a list perhaps the
+        # column to text.
+        return ex.conjunction(
+            [ex.In(column, (value,)), ex.IsNull(column, negated=True)]
+        )
+    return ex.Comparison(column, ex.Operator.NULL_SAFE_EQ, value)
 
 
 def _listed(cursor: Cursor, read: Callable[[Cursor], T]) -> Iterator[T]:

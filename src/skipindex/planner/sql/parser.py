@@ -38,6 +38,7 @@ from skipindex.planner.sql.expressions import operand
 from skipindex.planner.sql.operands import small
 from skipindex.planner.sql.syntax import SyntaxMistakeError, check_syntax
 from skipindex.planner.sql.tokens import Kind, Token
+from skipindex.storage.deadline import check
 
 QUERIES: Final = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"}
 _STATEMENTS: Final = QUERIES | {
@@ -185,6 +186,7 @@ def _condition_inside(cursor: Cursor) -> Predicate:
 
 
 def _leaf(cursor: Cursor) -> Predicate:
+    check()
     start = cursor.at
     if _ends_condition(cursor, cursor.next):
         raise cursor.expected("a condition")

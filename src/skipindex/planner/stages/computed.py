@@ -8,7 +8,7 @@ a narrow range, such as the days of a file that holds one week.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,35 +16,151 @@ import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.expressions.arrays import Ints, Mask
-from skipindex.expressions.atoms import NullAtom, OneOf, Value
+from skipindex.expressions.atoms import NullAtom, OneOf, Value, values_of
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import Dictionary, Index
+from skipindex.planner.binding.terms import Remembered
 from skipindex.planner.bound_predicate import Computed, Leaf
+from skipindex.storage.deadline import checked
 
 if TYPE_CHECKING:
     from skipindex.table.statistics import FileStats
 
 MAX_DISTINCT: Final = 1 << 14
 """A dictionary of more values is not walked."""
+_AT_ONCE: Final = 64
+"""Values that are tested between two looks at the deadline."""
 MAX_RANGE: Final = 400
 """A file whose bounds are further apart is not walked; a year of days is."""
 
 
-def probe_index(index: Index, leaf: Leaf | Computed) -> Bounds[AbstractBitMap] | None:
-    """What ``index`` says of a leaf's rows; None is "no opinion"."""
+SECONDS_PER_TEST: Final = 3e-6
+"""Of a value that was not tested before."""
+SECONDS_PER_VALUE: Final = 4e-7
+"""To read a value of a dictionary, and to look up its answer."""
+_LOOKS: Final = 4
+"""At so many dictionaries a function looks before its price is known: files often have
+the values of others, which are tested once."""
+
+
+@dataclass(slots=True)
+class _Looks:
+    """How often the values of a file were looked at for one leaf.
+
+    Args:
+        n: times.
+        share: of the last one's values, those that had not been tested before.
+        refused: the files whose values were not tested.
+    """
+
+    n: int = 0
+    share: float = 0.0
+    refused: int = 0
+
+
+class Purse:
+    """The time that a plan may spend on testing values one by one.
+
+    It is reckoned by the number of values, so that equal plans ask the same.
+
+    Args:
+        seconds: for all leaves and files.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+        self._looks: dict[Computed, _Looks] = {}
+
+    def most(self, leaf: Computed, reading: float) -> int:
+        """How many values a file may have to be looked at.
+
+        Args:
+            leaf: has the test.
+            reading: the seconds that reading the file takes.
+        """
+        looks = self._of(leaf)
+        share = looks.share if looks.n >= _LOOKS else 0.0
+        each = SECONDS_PER_VALUE + share * SECONDS_PER_TEST
+        return int(self._affordable(looks, reading) / each)
+
+    def buys(self, leaf: Computed, values: list[Value], reading: float) -> bool:
+        """Whether these values of a file may be tested; they are paid for."""
+        looks = self._of(leaf)
+        n_unknown = _n_unknown(leaf, values)
+        self.left -= len(values) * SECONDS_PER_VALUE
+        seconds = n_unknown * SECONDS_PER_TEST
+        is_affordable = seconds <= self._affordable(looks, reading)
+        looks.n += 1
+        looks.share = n_unknown / max(len(values), 1)
+        if is_affordable:
+            self.left -= seconds
+        else:
+            looks.refused += 1
+        return is_affordable
+
+    def _affordable(self, looks: _Looks, reading: float) -> float:
+        return self.left if looks.n < _LOOKS else min(self.left, reading)
+
+    def _of(self, leaf: Computed) -> _Looks:
+        return self._looks.setdefault(leaf, _Looks())
+
+    def refuse(self, leaf: Computed, n_files: int = 1) -> None:
+        """Note files whose values were not tested."""
+        self._of(leaf).refused += n_files
+
+    @property
+    def refused(self) -> dict[Computed, int]:
+        """By leaf, the number of files whose values were not tested."""
+        found = {leaf: looks.refused for leaf, looks in self._looks.items()}
+        return {leaf: n for leaf, n in found.items() if n}
+
+
+def _n_unknown(leaf: Computed, values: list[Value]) -> int:
+    """How many of the values were not tested before."""
+    test = leaf.test
+    return test.n_unknown(values) if isinstance(test, Remembered) else len(values)
+
+
+def probe_index(
+    index: Index,
+    leaf: Leaf | Computed,
+    purse: Purse | None = None,
+    reading: float = 0.0,
+) -> Bounds[AbstractBitMap] | None:
+    """What ``index`` says of a leaf's rows; None is "no opinion".
+
+    Args:
+        index: of a column of one file.
+        leaf: the question.
+        purse: what tests of values are paid from; None is any price.
+        reading: the seconds that reading the file takes.
+    """
     if isinstance(leaf, Leaf):
         return index.probe(leaf.atom)
     if not isinstance(index, Dictionary):
         return None
-    values = index.distinct(MAX_DISTINCT)
+    most = MAX_DISTINCT if purse is None else purse.most(leaf, reading)
+    values = index.distinct(min(most, MAX_DISTINCT))
     if values is None:
+        if purse is not None and most < MAX_DISTINCT:
+            purse.refuse(leaf)
         return None
+    if purse is not None and not purse.buys(leaf, values, reading):
+        return None
+    return _among(index, leaf, values)
+
+
+def _among(
+    index: Index, leaf: Computed, values: list[Value]
+) -> Bounds[AbstractBitMap] | None:
+    """The rows whose value passes the test."""
     passing: list[Value] = []
     unsure: list[Value] = []
-    for value in values:
-        found = leaf.test(value)
-        if found is not False:
-            (passing if found else unsure).append(value)
+    for start in checked(range(0, len(values), _AT_ONCE)):
+        for value in values[start : start + _AT_ONCE]:
+            found = leaf.test(value)
+            if found is not False:
+                (passing if found else unsure).append(value)
     null = leaf.test(None)
     certain = _rows(index, leaf.column, passing, null=null is True)
     if not unsure and null is not None:
@@ -62,15 +178,23 @@ def _rows(
     """The rows with one of the values, or, if ``null``, with none at all."""
     found: Bounds[AbstractBitMap] | None = Bounds(BitMap(), BitMap())
     if values:
-        found = index.probe(OneOf(column, tuple(values)))
+        found = index.probe(OneOf(column, values_of(values)))
     if null and found is not None:
         nulls = index.probe(NullAtom(column))
         found = None if nulls is None else found | nulls
     return found
 
 
-def probe_stats(stats: FileStats, leaf: Leaf | Computed) -> Bounds[Mask]:
-    """The files whose every row is TRUE, and those with a row that may be."""
+def probe_stats(
+    stats: FileStats, leaf: Leaf | Computed, purse: Purse | None = None
+) -> Bounds[Mask]:
+    """The files whose every row is TRUE, and those with a row that may be.
+
+    Args:
+        stats: of the files.
+        leaf: the question.
+        purse: what tests of values are paid from; None is any price.
+    """
     if isinstance(leaf, Leaf):
         return stats.probe(leaf.atom)
     n = len(stats.bounded)
@@ -82,7 +206,10 @@ def probe_stats(stats: FileStats, leaf: Leaf | Computed) -> Bounds[Mask]:
     possible, certain = np.ones(n, bool), np.zeros(n, bool)
     files = np.flatnonzero(few & stats.can_value)
     bounds, codes = _distinct_bounds(stats, files)
-    tested = np.array([_tested(leaf, *pair) for pair in bounds], bool).reshape(-1, 2)
+    most = None if purse is None else int(purse.left / 2 / SECONDS_PER_TEST)
+    tested, n_tests = _tested(leaf, bounds, most)
+    if purse is not None:
+        purse.left -= n_tests * SECONDS_PER_TEST
     certain[files], possible[files] = tested[codes].T
     null = leaf.test(None)
     # Every value passes, and so does NULL; or some value may, or NULL.
@@ -113,23 +240,51 @@ def _distinct_bounds(
     return list(both), pairs.indices.to_numpy()
 
 
-def _tested(leaf: Computed, low: Value, high: Value) -> tuple[bool, bool]:
-    """Whether all values from ``low`` to ``high`` pass, and whether one may."""
-    every, some = True, False
-    for value in _between(low, high):
-        found = leaf.test(value)
-        every &= found is True
-        some |= found is not False
-        if some and not every:
-            break
-    return every, some
+def _tested(
+    leaf: Computed, bounds: list[tuple[Value, Value]], most: int | None
+) -> tuple[np.ndarray, int]:
+    """By pair of bounds, whether all values between them pass, and whether one may.
+
+    And how many values were tested, each once.  If there are more than ``most``, those
+    of the closest bounds are tested, and nothing is known of the others.
+    """
+    found = np.tile([False, True], (len(bounds), 1))
+    if not bounds or isinstance(bounds[0][0], bytes):
+        for i, (value, _) in enumerate(checked(bounds[:most])):
+            answer = leaf.test(value)
+            found[i] = answer is True, answer is not False
+        return found, len(bounds[:most])
+    low, high = np.array(bounds, np.int64).T
+    chosen = np.argsort(high - low, kind="stable")
+    values = _union(low, high)
+    if most is not None and len(values) > most:
+        n_values = np.cumsum((high - low)[chosen] + 1)
+        chosen = chosen[: n_values.searchsorted(most, side="right")]
+        values = _union(low[chosen], high[chosen])
+    answers = [leaf.test(value) for value in checked(values.tolist())]
+    # How many of the first values pass, and how many fail.
+    true, false = (
+        np.cumsum([0, *(answer is outcome for answer in answers)])
+        for outcome in (True, False)
+    )
+    start = values.searchsorted(low[chosen])
+    n = high[chosen] - low[chosen] + 1
+    found[chosen, 0] = true[start + n] - true[start] == n
+    found[chosen, 1] = false[start + n] - false[start] < n
+    return found, len(values)
 
 
-def _between(low: Value, high: Value) -> Iterator[Value]:
-    if isinstance(low, int) and isinstance(high, int):
-        yield from range(low, high + 1)
-    else:
-        yield low
+def _union(low: Ints, high: Ints) -> Ints:
+    """The integers that lie between some pair of bounds, ascending."""
+    if not len(low):
+        return low
+    order = np.argsort(low)
+    low, top = low[order], np.maximum.accumulate(high[order])
+    begins = np.flatnonzero(np.append(True, low[1:] > top[:-1]))
+    ends = top[np.append(begins[1:], len(low)) - 1]
+    first = low[begins]
+    pieces = zip(first.tolist(), (ends - first + 1).tolist(), strict=True)
+    return np.concatenate([start + np.arange(n) for start, n in pieces])
 
 
 def bound_of(bounds: np.ndarray | pa.Array, file: int) -> Value:

@@ -37,6 +37,14 @@ BYTES_PER_SECOND: Final = 2.5e8
 """One core decodes and filters."""
 SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 5e-5}
 """Probing one index of one file; the key is whether the index knows rows."""
+SECONDS_PER_LISTED: Final = 1e-7
+"""In addition, for every value of a list, or of the column if it has fewer."""
+SECONDS_PER_STEP: Final = 2e-6
+"""To combine the rows of a condition that was asked before with those of others."""
+_PURSE_SHARE: Final = 0.5
+_LEAST_PURSE: Final = 0.01
+_MOST_PURSE: Final = 1.5
+"""Tests of values may take half of the time of reading the files, and these seconds."""
 SECONDS_PER_ROW: Final = 2e-10
 """In addition, for every row of a file: its bitmaps are as long."""
 _LOOKED_AT: Final = 64
@@ -71,10 +79,47 @@ def row_seconds(n_rows: np.ndarray, n_questions: int) -> float:
     return float(n_questions * once)
 
 
+def reading_seconds(table: TableState) -> np.ndarray:
+    """About how long one core reads each file."""
+    seconds: np.ndarray = SECONDS_PER_FILE + table.sizes / BYTES_PER_SECOND
+    return seconds
+
+
+def purse_seconds(reading: float) -> float:
+    """How long a plan may test values, of files that are read in so many seconds."""
+    return min(max(_PURSE_SHARE * reading, _LEAST_PURSE), _MOST_PURSE)
+
+
+def asking_seconds(
+    asked: Sequence[Leaf | Computed], table: TableState, *, positional: bool
+) -> float:
+    """About how long it takes to ask the indexes of one file.
+
+    Args:
+        asked: the conditions, as often as they stand in the predicate.
+        table: the table.
+        positional: whether the indexes know rows.
+    """
+    different = set(asked)
+    n_rows = float(table.n_rows.mean()) if len(table) else 0.0
+    listed = sum(min(len(_listed(leaf)), n_rows) for leaf in different)
+    once = len(different) * SECONDS_PER_QUESTION[positional]
+    again = (len(asked) - len(different)) * SECONDS_PER_STEP
+    return once + again + listed * SECONDS_PER_LISTED
+
+
+def _listed(leaf: Leaf | Computed) -> Sequence[atoms.Value]:
+    match leaf:
+        case Leaf(atoms.OneOf(_, values) | atoms.NoneOf(_, values)):
+            return values
+        case _:
+            return ()
+
+
 def not_worth_it(
     table: TableState,
     left: np.ndarray,
-    n_questions: int,
+    asked: Sequence[Leaf | Computed],
     *,
     positional: bool,
     kinds: Collection[str] | None,
@@ -84,7 +129,8 @@ def not_worth_it(
     Args:
         table: the table.
         left: the files that are left to decide.
-        n_questions: how many conditions have an index to ask, in each file.
+        asked: the conditions that have an index to ask, as often as they stand in the
+            predicate.
         positional: whether the indexes know rows.
         kinds: those that the caller names, which are always asked; None if
             the caller names none.
@@ -93,11 +139,11 @@ def not_worth_it(
         return ""
     n_files = int(left.sum())
     reading = n_files * SECONDS_PER_FILE + table.sizes[left].sum() / BYTES_PER_SECOND
-    asking = n_files * n_questions * SECONDS_PER_QUESTION[positional]
+    asking = n_files * asking_seconds(asked, table, positional=positional)
     if asking <= reading:
         return ""
     return (
-        f"not worth it: to ask {n_questions} conditions of {n_files} files takes "
+        f"not worth it: to ask {len(set(asked))} conditions of {n_files} files takes "
         f"about {asking * 1e3:.0f} ms, to read them {reading * 1e3:.0f} ms "
         "(kinds=… forces it)"
     )

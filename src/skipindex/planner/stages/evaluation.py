@@ -24,10 +24,13 @@ from skipindex.planner.bound_predicate import (
     leaves,
     text_of,
 )
+from skipindex.planner.stages.computed import Purse
+from skipindex.planner.stages.cost import purse_seconds, reading_seconds
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
 from skipindex.planner.stages.records import LeafRecord, Stage, StageRun
 from skipindex.planner.stages.rows import RowVerdict
+from skipindex.storage.deadline import check, checked
 from skipindex.storage.parts import reads_so_far
 from skipindex.table import TableState
 
@@ -98,7 +101,7 @@ class Evaluation:
                 unknown,
                 np.zeros(n, bool),
             )
-            for leaf in leaves(tree)
+            for leaf in checked(leaves(tree))
         }
         self.possible, self.certain = self.every_file, self.no_file
         self.is_open = n > 0
@@ -110,7 +113,7 @@ class Evaluation:
 
     def run(self, stages: Sequence[PlanningStage]) -> Evaluation:
         """Run ``stages`` in their order, and record what each of them leaves."""
-        for stage in stages:
+        for stage in checked(stages):
             before, began = reads_so_far(), time.perf_counter()
             note = stage.why_not(self)
             if not note:
@@ -132,9 +135,14 @@ class Evaluation:
         Args:
             without_rows: files that hold no row at all, if that is known.
         """
+
+        def bounds(leaf: Leaf | Computed) -> Bounds[Mask]:
+            check()
+            return self.leaves[leaf].bounds
+
         found = evaluate(
             self.tree,
-            lambda leaf: self.leaves[leaf].bounds,
+            bounds,
             nothing=self.no_file,
             everything=self.every_file,
             is_empty=lambda mask: not mask.any(),
@@ -155,6 +163,28 @@ class Evaluation:
     def undecided(self) -> Mask:
         """Files to ask an index of, which are all that have one."""
         return self.possible & ~self.certain & (self.table.n_rows >= 0)
+
+    @cached_property
+    def reading(self) -> np.ndarray:
+        """About how many seconds it takes to read each file."""
+        return reading_seconds(self.table)
+
+    @cached_property
+    def purse(self) -> Purse | None:
+        """What tests of values are paid from; None if the caller names kinds."""
+        if self.forced is not None:
+            return None
+        return Purse(purse_seconds(float(self.reading.sum())))
+
+    @property
+    def untested(self) -> list[str]:
+        """What was not asked, as testing values would take too long, in words."""
+        refused = {} if self.purse is None else self.purse.refused
+        return [
+            f"the values of {n} files were not tested for {leaf.expression}: to read "
+            "the files takes no longer (kinds=… forces it)"
+            for leaf, n in refused.items()
+        ]
 
     @cached_property
     def text(self) -> str:

@@ -26,6 +26,7 @@ from skipindex.indexes.interface import (
 from skipindex.planner.stages.pack_cache import PackCache, PackReader
 from skipindex.planner.stages.records import IndexLocation, Locations
 from skipindex.storage.blobs import BlobUse
+from skipindex.storage.deadline import carried, check, checked
 from skipindex.storage.file_system.store_input import fetch_ahead
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts, ReadCount, add_reads, reads_so_far
@@ -65,6 +66,7 @@ class IndexOpener:
     ) -> Index | None:
         """The index of one file, or None if it has none that can be used."""
         kind, blob, slot = location
+        check()
         index = self.cache.index(blob, slot)
         if index is not None:
             return index
@@ -167,7 +169,7 @@ class IndexReader(IndexOpener):
         """What ``call`` makes of each item; of several at once where reads are slow."""
         every = list(items)
         if self._table.location.is_local or len(every) < 2:
-            return map(call, every)
+            return map(call, checked(every))
 
         def counted(item: T) -> tuple[R, ReadCount]:
             before = reads_so_far()
@@ -175,7 +177,7 @@ class IndexReader(IndexOpener):
             return made, reads_so_far().since(before)
 
         with ThreadPoolExecutor(min(len(every), _AT_ONCE)) as pool:
-            done = list(pool.map(counted, every))
+            done = list(pool.map(carried(counted), every))
         for _, reads in done:
             add_reads(reads)
         return (made for made, _ in done)
@@ -314,14 +316,14 @@ class IndexReader(IndexOpener):
         """The opened blob, or None if it cannot be used."""
         key = use.pack.name, use.entry.offset
         if key not in self._blobs:
-            self._blobs[key] = None
-            pack = self._pack(use.pack.name)
+            blob, pack = None, self._pack(use.pack.name)
             if pack is not None:
                 try:
-                    self._blobs[key] = pack.blob(use.entry)
+                    blob = pack.blob(use.entry)
                 except UNUSABLE as error:
                     self.note(f"pack {use.pack.name} not used: {error}")
                     self.cache.forget(pack)
+            self._blobs[key] = blob
         return self._blobs[key]
 
     def pack_names(self) -> dict[Blob, str]:

@@ -25,7 +25,7 @@ from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import UNUSABLE
-from skipindex.planner.bound_predicate import Computed, Leaf, fold
+from skipindex.planner.bound_predicate import Computed, Leaf, fold, leaves
 from skipindex.planner.stages.computed import probe_index, probe_stats
 from skipindex.planner.stages.cost import (
     hardly_empty,
@@ -45,6 +45,7 @@ from skipindex.planner.stages.records import (
     VALUES,
     LeafRecord,
 )
+from skipindex.storage.deadline import checked
 from skipindex.storage.parts import reads_so_far
 
 _DECIDED: Final = "nothing is left to decide"
@@ -64,10 +65,11 @@ class Partitions:
         derived = DerivedPartitions(found.table)
         found.problems += derived.problems
         is_asked = not found.leaves
-        for leaf, record in found.leaves.items():
+        for leaf, record in checked(found.leaves.items()):
             if record.column.is_partition:
                 stats = found.table.stats(record.column)
-                found.refine(leaf, probe_stats(stats, leaf), "partition")
+                bounds = probe_stats(stats, leaf, found.purse)
+                found.refine(leaf, bounds, "partition")
                 is_asked = True
             if (mask := derived.probe(leaf)) is not None:
                 found.refine(leaf, Bounds(found.no_file, mask), DERIVED)
@@ -88,10 +90,11 @@ class Statistics:
 
     def run(self, found: Evaluation) -> None:
         """Ask the manifest."""
-        for leaf, record in found.leaves.items():
+        for leaf, record in checked(found.leaves.items()):
             if not record.column.is_partition:
                 stats = found.table.stats(record.column)
-                found.refine(leaf, probe_stats(stats, leaf), "minmax")
+                bounds = probe_stats(stats, leaf, found.purse)
+                found.refine(leaf, bounds, "minmax")
         found.narrow(found.table.without_rows)
 
 
@@ -113,7 +116,7 @@ class FileMaps:
         """Ask every map of a pack with undecided files."""
         undecided = found.undecided()
         found.reader.shared_ahead(r.column for r in found.leaves.values())
-        for leaf, record in found.leaves.items():
+        for leaf, record in checked(found.leaves.items()):
             if isinstance(leaf, Computed):
                 continue
             upper = found.every_file.copy()
@@ -145,7 +148,7 @@ class Filters:
         """Ask the packs that hold payloads together, then one file after another."""
         undecided = found.undecided()
         found.reader.shared_ahead(r.column for r in found.leaves.values())
-        for leaf, record in found.leaves.items():
+        for leaf, record in checked(found.leaves.items()):
             if not found.reader.has(record.column, positional=False):
                 continue
             # No filter rules out a file with a matching row, which maps tell.
@@ -179,7 +182,9 @@ class Filters:
                 if index is None:
                     continue
                 try:
-                    answer = probe_index(index, leaf)
+                    answer = probe_index(
+                        index, leaf, found.purse, float(found.reading[file])
+                    )
                 except UNUSABLE as error:
                     reader.refuse(error, location[1])
                     continue
@@ -238,11 +243,11 @@ def count_deferred_rows(found: Evaluation) -> None:
 
     No file is skipped by it: nearly all of them hold a matching row.
     """
-    files, found.deferred = found.deferred, np.empty(0, np.int64)
-    if not len(files):
+    if not len(found.deferred):
         return
     before, began = reads_so_far(), time.perf_counter()
-    _look_at_rows(found, files)
+    _look_at_rows(found, found.deferred)
+    found.deferred = np.empty(0, np.int64)  # they stay for later if this was stopped
     rows = found.runs[-1]
     rows.seconds += time.perf_counter() - began
     rows.read = rows.read.plus(reads_so_far().since(before))
@@ -252,13 +257,16 @@ def _why_not_asked(found: Evaluation, *, positional: bool) -> str:
     """Why indexes that know rows, or those that know none, are not asked."""
     if not found.is_open:
         return _DECIDED
-    columns = [record.column for record in found.leaves.values()]
-    n_asked = sum(found.reader.has(c, positional=positional) for c in columns)
-    if not n_asked:
+    asked = [
+        leaf
+        for leaf in leaves(found.tree)
+        if found.reader.has(found.leaves[leaf].column, positional=positional)
+    ]
+    if not asked:
         return "no such index on these columns"
     left = found.possible & ~found.certain
     return not_worth_it(
-        found.table, left, n_asked, positional=positional, kinds=found.forced
+        found.table, left, asked, positional=positional, kinds=found.forced
     )
 
 
@@ -291,6 +299,8 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
         locations=located,
         table=found.table,
         workers=found.workers,
+        purse=found.purse,
+        reading=found.reading,
     )
     empty, certain = found.no_file.copy(), found.certain.copy()
     for file, verdict in zip(files.tolist(), looked.verdicts, strict=True):

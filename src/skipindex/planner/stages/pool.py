@@ -11,6 +11,7 @@ finds is what this process would have found, notes and counts of bitmaps include
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -21,11 +22,19 @@ from skipindex.expressions.bounds import Bounds
 from skipindex.indexes import index_type
 from skipindex.indexes.interface import UNUSABLE, IndexType
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf
+from skipindex.planner.stages.computed import Purse
 from skipindex.planner.stages.cost import row_seconds
 from skipindex.planner.stages.index_reader import IndexOpener, IndexReader
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from skipindex.planner.stages.records import IndexLocation, LeafBounds
 from skipindex.planner.stages.rows import RowEvaluator, RowVerdict
+from skipindex.storage.deadline import (
+    Deadline,
+    check,
+    checked,
+    running_until,
+    seconds_left,
+)
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.pack import Blob, BlobEntry
 from skipindex.storage.parts import ReadCount, add_reads, reads_so_far
@@ -35,6 +44,8 @@ POOL_SECONDS: Final = 3.0
 """The time that one process may take; workers take about a second to start."""
 _PIECES: Final = 4
 """For every worker: some files take longer than others."""
+_CHECK_SECONDS: Final = 0.1
+"""While workers look, a plan that is cancelled ends after this time."""
 _IDLE_SECONDS: Final = 60
 """An idle worker ends after this time."""
 
@@ -75,6 +86,9 @@ class _Task:
         sources: the blobs.
         locations: by column and file, the numbers and slots of its blobs.
         cache_bytes: index bytes that the worker may hold in memory.
+        purse: the seconds that it may test values; None is any.
+        reading: those that reading each file takes.
+        seconds: after which the worker stops; None if there is no end.
     """
 
     location: Location
@@ -84,15 +98,19 @@ class _Task:
     sources: list[_BlobName]
     locations: dict[str, dict[int, list[tuple[int, int]]]]
     cache_bytes: int
+    purse: float | None
+    reading: np.ndarray
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What a worker found, and what it noted and read."""
+    """What a worker found, and what it noted, read and left out."""
 
     found: RowsFound
     notes: dict[str, int]
     reads: ReadCount
+    refused: dict[Computed, int]
 
 
 def look_at_rows(
@@ -104,6 +122,8 @@ def look_at_rows(
     locations: IndexLocations,
     table: TableState,
     workers: int | None,
+    purse: Purse | None,
+    reading: np.ndarray,
 ) -> RowsFound:
     """Between how many and how many rows of some files match.
 
@@ -115,13 +135,25 @@ def look_at_rows(
         locations: by column name and file, where the indexes are.
         table: the table of the files.
         workers: processes; None is one for every core.
+        purse: what tests of values are paid from; None is any price.
+        reading: the seconds that reading each file takes.
     """
     asked = sum(map(bool, locations.values()))
     is_long = row_seconds(table.n_rows[files], asked) > POOL_SECONDS
     n_workers = (workers or _cores()) if is_long else 1
     if n_workers > 1:
         try:
-            tasks = _tasks_of(files, tree, known, reader, locations, table, n_workers)
+            tasks = _tasks_of(
+                files,
+                tree,
+                known,
+                reader,
+                locations,
+                table,
+                n_workers,
+                purse=None if purse is None else purse.left,
+                reading=reading,
+            )
             results = _run(tasks, n_workers)
         except Exception as error:  # noqa: BLE001 (whatever it is, it may work here)
             reader.note(
@@ -129,11 +161,17 @@ def look_at_rows(
                 f"failed: {type(error).__name__}: {first_line(error)}"
             )
         else:
-            return _joined(files, results, reader)
+            return _joined(files, results, reader, purse)
     evaluator = RowEvaluator(
-        tree, known, reader, locations=locations, n_rows=table.n_rows
+        tree,
+        known,
+        reader,
+        locations=locations,
+        n_rows=table.n_rows,
+        purse=purse,
+        reading=reading,
     )
-    verdicts = [evaluator.verdict(file) for file in files.tolist()]
+    verdicts = [evaluator.verdict(file) for file in checked(files.tolist())]
     return RowsFound(verdicts, evaluator.empty_leaves)
 
 
@@ -145,11 +183,15 @@ def _tasks_of(
     locations: IndexLocations,
     table: TableState,
     workers: int,
+    *,
+    purse: float | None,
+    reading: np.ndarray,
 ) -> list[_Task]:
     """Neighbouring files to every task, so that it opens few packs."""
     names = reader.pack_names()
     made = []
-    for mine in np.array_split(files, min(len(files), workers * _PIECES)):
+    n_tasks = min(len(files), workers * _PIECES)
+    for mine in np.array_split(files, n_tasks):
         sources: dict[Blob, int] = {}
         kinds: dict[Blob, IndexType] = {}
         located: dict[str, dict[int, list[tuple[int, int]]]] = {}
@@ -175,6 +217,9 @@ def _tasks_of(
                 [_BlobName(names[b], b.entry, type(kinds[b])) for b in sources],
                 located,
                 reader.cache.parts.limit // workers,
+                None if purse is None else purse / n_tasks,
+                reading[mine],
+                seconds_left(),
             )
         )
     return made
@@ -194,6 +239,12 @@ def _run(tasks: Sequence[_Task], workers: int) -> list[_Result]:
     pool = get_reusable_executor(max_workers=workers, timeout=_IDLE_SECONDS)
     futures = [pool.submit(look, task) for task in tasks]
     try:
+        waiting = set(futures)
+        while waiting:
+            check()
+            done, waiting = wait(waiting, _CHECK_SECONDS, FIRST_EXCEPTION)
+            for future in done:
+                future.result()  # raises what a worker raised
         return [future.result() for future in futures]
     finally:
         for future in futures:
@@ -201,7 +252,10 @@ def _run(tasks: Sequence[_Task], workers: int) -> list[_Result]:
 
 
 def _joined(
-    files: np.ndarray, results: Sequence[_Result], reader: IndexReader
+    files: np.ndarray,
+    results: Sequence[_Result],
+    reader: IndexReader,
+    purse: Purse | None,
 ) -> RowsFound:
     """The result as if this process had looked at one file after the other."""
     joined = RowsFound([], {})
@@ -213,6 +267,9 @@ def _joined(
         for note, n in result.notes.items():
             reader.notes[note] = reader.notes.get(note, 0) + n
         add_reads(result.reads)
+        for leaf, n in result.refused.items():
+            if purse is not None:
+                purse.refuse(leaf, n)
     return joined
 
 
@@ -234,12 +291,22 @@ def look(task: _Task) -> _Result:
         }
         for column, by_file in task.locations.items()
     }
+    purse = None if task.purse is None else Purse(task.purse)
     evaluator = RowEvaluator(
-        task.tree, task.known, opener, locations=locations, n_rows=task.n_rows
+        task.tree,
+        task.known,
+        opener,
+        locations=locations,
+        n_rows=task.n_rows,
+        purse=purse,
+        reading=task.reading,
     )
-    verdicts = [evaluator.verdict(file) for file in range(len(task.n_rows))]
+    with running_until(Deadline(task.seconds)):
+        files = checked(range(len(task.n_rows)))
+        verdicts = [evaluator.verdict(file) for file in files]
     found = RowsFound(verdicts, evaluator.empty_leaves)
-    return _Result(found, opener.notes, reads_so_far().since(before))
+    refused = {} if purse is None else purse.refused
+    return _Result(found, opener.notes, reads_so_far().since(before), refused)
 
 
 def _opened(

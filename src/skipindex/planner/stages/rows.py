@@ -8,22 +8,24 @@ are only counted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.expressions.bounds import Bounds
-from skipindex.indexes.interface import UNUSABLE, Index
+from skipindex.indexes.interface import UNUSABLE
 from skipindex.planner.bound_predicate import (
     AllOf,
     BoundPredicate,
     Computed,
     Leaf,
     fold,
+    leaves,
 )
-from skipindex.planner.stages.computed import probe_index
+from skipindex.planner.stages.computed import Purse, probe_index
 from skipindex.planner.stages.cost import FEW
 from skipindex.planner.stages.index_reader import IndexOpener
 from skipindex.planner.stages.records import IndexLocation, LeafBounds
@@ -59,6 +61,8 @@ class RowEvaluator:
         opener: opens their indexes.
         locations: by column name and file, where the indexes are.
         n_rows: the row count of every file.
+        purse: what tests of values are paid from; None is any price.
+        reading: the seconds that reading each file takes.
     """
 
     def __init__(
@@ -69,7 +73,13 @@ class RowEvaluator:
         *,
         locations: Mapping[str, Mapping[int, Sequence[IndexLocation]]],
         n_rows: np.ndarray,
+        purse: Purse | None = None,
+        reading: np.ndarray | None = None,
     ) -> None:
+        self._purse = None if reading is None else purse
+        self._reading = reading
+        repeated = Counter(leaves(tree))
+        self._repeated = {leaf for leaf, n in repeated.items() if n > 1}
         self._known = known
         self._opener = opener
         self._locations = locations
@@ -163,6 +173,17 @@ class RowEvaluator:
         possible = record.bounds.upper.tobytes()
         certain = record.bounds.lower.tobytes()
         locations = self._locations[record.column.name]
+        is_repeated = leaf in self._repeated
+        # What was found of the file that was asked last.
+        found: dict[tuple[int, int], Bounds[AbstractBitMap] | None] = {}
+
+        def once(file: int, i: int, location: IndexLocation) -> Any:
+            if (file, i) not in found:
+                if i == 0:
+                    found.clear()
+                bounds = self._asked(location, record.column, file, leaf, None)
+                found[file, i] = bounds
+            return found[file, i]
 
         def ask(file: int, within: AbstractBitMap | None) -> Rows:
             if not possible[file]:
@@ -171,8 +192,11 @@ class RowEvaluator:
                 return self._everything(file, within)
             lower: AbstractBitMap | None = None
             upper = within
-            for location in locations.get(file, ()):
-                bounds = self._asked(location, record.column, file, leaf, upper)
+            for i, location in enumerate(locations.get(file, ())):
+                if is_repeated:
+                    bounds = once(file, i, location)
+                else:
+                    bounds = self._asked(location, record.column, file, leaf, upper)
                 if bounds is None:
                     continue
                 upper = _both(upper, bounds.upper)
@@ -183,7 +207,8 @@ class RowEvaluator:
                 lower = low if lower is None else lower | low
             if upper is None:
                 upper = self._all(file, None)
-            if not upper and within is None:
+            is_alone = within is None or len(within) == self._n_rows[file]
+            if not upper and is_alone:
                 self.empty_leaves.setdefault(leaf, []).append(file)
             return (_NONE[0] if lower is None else lower), upper
 
@@ -205,10 +230,14 @@ class RowEvaluator:
         if index is None:
             return None
         try:
-            if within is not None and self._are_few(within, file):
-                bounds = _probe_within(index, leaf, within)
+            bounds: Bounds[AbstractBitMap] | None
+            few = within is not None and self._are_few(within, file)
+            probe_within = getattr(index, "probe_within", None) if few else None
+            if probe_within is not None and isinstance(leaf, Leaf):
+                bounds = probe_within(leaf.atom, within)
             else:
-                bounds = probe_index(index, leaf)
+                reading = 0.0 if self._reading is None else float(self._reading[file])
+                bounds = probe_index(index, leaf, self._purse, reading)
         except UNUSABLE as error:
             self._opener.refuse(error, location[1])
             return None
@@ -287,17 +316,6 @@ class RowEvaluator:
     def _are_few(self, rows: AbstractBitMap, file: int) -> bool:
         """Whether looking at these rows alone is faster than looking at all."""
         return len(rows) * FEW < self._n_rows[file]
-
-
-def _probe_within(
-    index: Index, leaf: Leaf | Computed, rows: AbstractBitMap
-) -> Bounds[AbstractBitMap] | None:
-    """As ``probe_index``, of these few rows at least."""
-    probe_within = getattr(index, "probe_within", None)
-    if probe_within is None or not isinstance(leaf, Leaf):
-        return probe_index(index, leaf)
-    bounds: Bounds[AbstractBitMap] = probe_within(leaf.atom, rows)
-    return bounds
 
 
 def _numbers(

@@ -1,0 +1,96 @@
+"""Files that several conditions rule out together, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skipindex.expressions.arrays import Mask
+from skipindex.expressions.bounds import Bounds
+from skipindex.planner.bound_predicate import (
+    AllOf,
+    BoundPredicate,
+    Computed,
+    Leaf,
+    evaluate,
+    leaves,
+    shorten,
+    text_of,
+)
+from skipindex.planner.stages.evaluation import Evaluation
+from skipindex.planner.stages.records import ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherReport:
+    """Files where rows fulfil single conditions, as far as is known, but no row all.
+
+    Args:
+        text: the conditions that were combined, in SQL.
+        n_files: the files that they rule out, besides those that one of them is known
+            to rule out alone.
+        kinds: the index kinds that say so.
+    """
+
+    text: str
+    n_files: int
+    kinds: tuple[str, ...]
+
+    def to_text(self) -> list[str]:
+        """For people."""
+        asked = ", ".join(self.kinds)
+        return [
+            f"  together, row by row: {asked} ruled out {self.n_files} more files",
+            f"    no row of these files fulfils {shorten(self.text)}",
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def together(found: Evaluation) -> TogetherReport | None:
+    """What the conditions rule out together; None if it is no file."""
+    alone = _alone(found)
+    empty = [file for file, rows in found.rows.items() if not rows.upper]
+    files = [file for file in empty if alone[file]]
+    if not files:
+        return None
+    kinds = dict.fromkeys(kind for file in files for kind in found.rows[file].kinds)
+    return TogetherReport(text_of(_combined(found)), len(files), tuple(kinds))
+
+
+def _alone(found: Evaluation) -> Mask:
+    """The files that the conditions leave if each is known of alone."""
+
+    def bounds(leaf: Leaf | Computed) -> Bounds[Mask]:
+        record = found.leaves[leaf]
+        upper = record.bounds.upper
+        nowhere = record.removed_by.get(ROWS)
+        left = upper if nowhere is None else upper & ~nowhere
+        return Bounds(found.no_file, left)
+
+    return evaluate(
+        found.tree,
+        bounds,
+        nothing=found.no_file,
+        everything=found.every_file,
+        is_empty=lambda mask: not np.any(mask),
+    ).upper
+
+
+def _combined(found: Evaluation) -> BoundPredicate:
+    """The conditions of an AND whose rows indexes know; the whole, if it is no AND."""
+    if not isinstance(found.tree, AllOf):
+        return found.tree
+    asked = tuple(
+        child
+        for child in found.tree.children
+        if any(
+            found.reader.has(found.leaves[leaf].column, positional=True)
+            for leaf in leaves(child)
+        )
+    )
+    return AllOf(asked) if len(asked) > 1 else found.tree
