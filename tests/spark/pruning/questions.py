@@ -89,6 +89,8 @@ def asked(
     more: Mapping[str, Any] | None = None,
     purpose: str = "read",
     unlisted: Sequence[str] = (),
+    number: int = 1,
+    seconds: float = 60.0,
 ) -> Reply | None:
     """What the planner replies to a question about a scan.
 
@@ -106,6 +108,8 @@ def asked(
         more: members of a question that names the files which Spark lists.
         purpose: what the answer is for.
         unlisted: files that it does not list.
+        number: of the question.
+        seconds: that the planner has for the answer.
     """
     question = {
         "root": str(table),
@@ -120,18 +124,20 @@ def asked(
         "keys": list(keys),
     }
     if more is not None:
-        told = planner.answer(f"read\n{json.dumps(question | {'listing': 0})}\n[]")
-        assert told is not None
-        (number,) = struct.unpack("<q", told)
-        paths, *_ = listing(planner, number)
+        told = planner.answer(f"read 0 60\n{json.dumps(question | {'listing': 0})}\n[]")
+        assert told
+        (listed_as,) = struct.unpack("<q", told)
+        paths, *_ = listing(planner, listed_as)
         listed = "".join("01"[path not in unlisted] for path in paths)
-        question |= {"listing": number, "listed": listed, **more}
-    text = f"{purpose}\n{json.dumps(question)}\n{json.dumps(conjuncts)}"
+        question |= {"listing": listed_as, "listed": listed, **more}
+    text = (
+        f"{purpose} {number} {seconds}\n{json.dumps(question)}\n{json.dumps(conjuncts)}"
+    )
     answer = planner.answer(text)
     if not answer:
         return None if answer is None else Reply([], "")
-    (number,) = struct.unpack_from("<q", answer)
-    paths, sizes, millis = listing(planner, number)
+    (listed_as,) = struct.unpack_from("<q", answer)
+    paths, sizes, millis = listing(planner, listed_as)
     end = 8 + (len(paths) + 7) // 8
     bits = np.unpackbits(np.frombuffer(answer[8:end], np.uint8), bitorder="little")
     files = np.flatnonzero(bits).tolist()

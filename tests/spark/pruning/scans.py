@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
 
-def scans(df: DataFrame) -> list[Any]:
-    """The scans of files in the plan that ran, in its subqueries and cached frames."""
-    found, pending = [], [df._jdf.queryExecution().executedPlan()]
+def nodes(df: DataFrame) -> Iterator[Any]:
+    """The plan that ran, with its subqueries and cached frames; each node once."""
+    jvm = df.sparkSession._jvm
+    pending, seen = [df._jdf.queryExecution().executedPlan()], set()
     while pending:
         node = pending.pop()
+        # The ids of nodes are no help: stages of each adaptive plan begin with 0.
+        identity = jvm.java.lang.System.identityHashCode(node)
+        if identity in seen:
+            continue
+        seen.add(identity)
+        yield node
         kind = node.getClass().getSimpleName()
         if kind == "AdaptiveSparkPlanExec":
             pending.append(node.executedPlan())
@@ -22,11 +29,17 @@ def scans(df: DataFrame) -> list[Any]:
             pending.append(node.commandPhysicalPlan())
         elif kind == "InMemoryTableScanExec":
             pending.append(node.relation().cachedPlan())
-        elif kind == "FileSourceScanExec":
-            found.append(node)
         for children in (node.children(), node.subqueries()):
             pending += [children.apply(i) for i in range(children.size())]
-    return found
+
+
+def scans(df: DataFrame) -> list[Any]:
+    """The scans of files in the plan that ran, in its subqueries and cached frames."""
+    return [
+        node
+        for node in nodes(df)
+        if node.getClass().getSimpleName() == "FileSourceScanExec"
+    ]
 
 
 def files_read(df: DataFrame, table: str = "") -> int:

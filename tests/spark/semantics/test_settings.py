@@ -7,6 +7,7 @@ setting is one that it is told or that is checked before it is read.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,6 +87,65 @@ def test_the_old_formatter_shows_days_before_1582_otherwise(
     plan = table.plan("CAST(d AS STRING) = '2020-01-02'")
     assert plan.count_bounds == (1, 1 + 4)
     assert table.plan("CAST(d AS STRING) >= '2020'").row_counts.lower.sum() == 1
+
+
+D = datetime.fromisoformat
+LISTED = [
+    (pa.float64(), [1.0, 2.5], ["1", "1.0", "2.5", "2.50"]),
+    (pa.float32(), [1.0, 2.5], ["1", "1.0", "2.5"]),
+    (pa.decimal128(9, 2), [Decimal("1.00"), Decimal("2.50")], ["1", "1.00", "2.5"]),
+    (pa.decimal128(25, 2), [Decimal("1.00"), Decimal("2.50")], ["1", "1.00"]),
+    (pa.int32(), [1, -7], ["1", "01", "+1", "-7", "1.0"]),
+    (pa.int64(), [1, -7], ["1", "-7"]),
+    (pa.date32(), [date(2020, 1, 1), date(1582, 10, 10)], ["2020-01-01", "2020-1-1"]),
+    (pa.date32(), [date(1582, 10, 15), date(1582, 10, 5)], ["1582-10-15"]),
+    (pa.date32(), [date(1582, 10, 24), date(1582, 10, 14)], ["1582-10-24"]),
+    (pa.date32(), [date(1582, 10, 4), date(1, 1, 1)], ["1582-10-04", "0001-01-01"]),
+    (pa.timestamp("us"), [D("2020-01-01"), D("2021-01-01 01:02:03")], ["2020-01-01"]),
+    (
+        pa.timestamp("us", "UTC"),
+        [D("2020-01-01T00:00:00Z"), D("2021-01-01T01:02:03Z")],
+        ["2020-01-01", "2020-01-01 00:00:00"],
+    ),
+    (pa.string(), ["1", "1.0"], ["1", "1.0", "01"]),
+]
+"""A type, a value for each of two files, and texts in a list."""
+
+
+def test_texts_in_lists_and_rows_may_make_spark_cast_the_column(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Rows are compared if their fields have one name, which a literal's do: col1."""
+    files, conditions = [], []
+    for n in (0, 1):
+        fields = {
+            f"x{i}": pa.StructArray.from_arrays(
+                [pa.array([values[n], None], dtype)], ["col1"]
+            )
+            for i, (dtype, values, _) in enumerate(LISTED)
+        }
+        files.append({**fields, "col2": [5, 5]})
+    for i, (_, _, texts) in enumerate(LISTED):
+        conditions += [
+            form.format(f"x{i}.col1", text)
+            for text in texts
+            for form in (
+                *("{0} IN ('{1}')", "{0} NOT IN ('{1}', '1')", "{0} = '{1}'"),
+                *("({0}, col2) IN (('{1}', 5))", "({0}, col2) NOT IN (('{1}', 5))"),
+                *("({0}, col2) IN (('{1}', 5), (NULL, 5))", "{0} IN ('{1}', '1')"),
+                "({0}, col2) NOT IN (('{1}', 5), ('1', 5), (NULL, 6))",
+            )
+        ]
+    names = [f"x{i}.col1" for i in range(len(LISTED))]
+    table = build(put_all(tmp_path, files), dict.fromkeys([*names, "col2"], "bitmap"))
+    for policy in ("LEGACY", "CORRECTED"):
+        wanted = {
+            **INTERPRETED,
+            ZONE: "UTC",
+            "spark.sql.legacy.timeParserPolicy": policy,
+            "spark.sql.ansi.enabled": "false",
+        }
+        check_law_1(spark, table, conditions, **_names(wanted))
 
 
 def _names(changes: dict[str, str]) -> dict[str, str]:

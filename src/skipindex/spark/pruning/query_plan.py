@@ -18,7 +18,8 @@ class QueryPlan:
             for a long list, or for the keys of a dimension that the scan is joined
             with.  Conditions of the dimension itself stand there if associated columns
             judge them.
-        n_files: of the table.
+        n_files: that the scan lists, which a filter of partitions may have left; of the
+            table, as long as Spark has not listed them.
         n_skipped: of these, files that hold no matching row, none of the first rows,
             or of which the results are known.
         seconds: that planning took.
@@ -27,6 +28,9 @@ class QueryPlan:
         plan: tells more; None if planning failed.
         answered: results that are known of the files which are not read, such as
             ``count(*), max(day)``; empty if none was asked for.
+        n_unindexed: files that are read because they came or changed after the indexes
+            were built; ``refresh`` of the table builds what they lack.
+        number: of the question, by which the driver tells what was read.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()
@@ -45,14 +49,18 @@ class QueryPlan:
     problem: str = ""
     plan: Plan | None = None
     answered: str = ""
+    n_unindexed: int = 0
+    number: int = 0
 
     @property
     def n_read(self) -> int:
-        """The files that are left to read, of those that the table has."""
+        """The files that are left to read, of those that the scan lists."""
         return self.n_files - self.n_skipped
 
     def __str__(self) -> str:
         found = self.problem or f"{self.n_read} of {self.n_files} files"
+        if self.n_unindexed:
+            found = f"{found} ({self.n_unindexed} are newer than the indexes)"
         if self.answered:
             found = f"{self.answered} from indexes and {found}"
         return f"{self.folder}: {found} for: {self.condition}"

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,17 +19,16 @@ from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.tables import Tables, scanned_location
 from skipindex.spark.pruning.verdicts import ZONE, Verdict, joined_by, verdict
 from skipindex.spark.settings import CASE, READING, check_reading
+from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
 from skipindex.storage.file_system.location import Location
 
 LOG: Final = logging.getLogger("skipindex")
-TIME_LIMIT: Final = "skipindex.timeLimit"
-DEFAULT_TIME_LIMIT: Final = 10.0
-"""Seconds that a query waits for a plan; then it reads every file."""
+_GRACE: Final = 1.0
+"""Seconds after which a plan stops that the driver does not wait for any more."""
 MAX_RECORDS: Final = 32
 """So many plans are told of, and so many verdicts remembered."""
-_THREADS: Final = 8
 
-SETTINGS: Final = (ZONE, CASE, TIME_LIMIT, *READING)
+SETTINGS: Final = (ZONE, CASE, *READING)
 """What a question tells of the session.
 
 What an expression of Catalyst means is fixed, so that settings for SQL text do not
@@ -43,7 +42,6 @@ class QueryPlanner:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.records: deque[QueryPlan] = deque(maxlen=MAX_RECORDS)
-        self._pool = ThreadPoolExecutor(_THREADS, "skipindex")
         self._warned = False
         self._lock = threading.Lock()
         self._verdicts: OrderedDict[tuple[int, str], Verdict] = OrderedDict()
@@ -51,27 +49,26 @@ class QueryPlanner:
     def answer(self, text: str) -> bytes | None:
         """The number of a listing and a bit for each of its files; None is "read all".
 
-        A question that is asked ahead has no answer if files need not be read: it is
-        asked again then, when Spark lists them, and what it means is remembered.
+        No byte is no answer.  So a question ends that fails or takes too long, and one
+        that is asked ahead if files need not be read: it is asked again when Spark
+        lists them, and what it means is remembered.
 
         Args:
             text: the question as ``PlannerCalls`` writes it.
         """
-        purpose, asked = text.split("\n", 1)
+        line, asked = text.split("\n", 1)
+        purpose, number, seconds = line.split(" ")
         header, _, conjuncts = asked.partition("\n")
         question = json.loads(header)
-        limit = float(question["settings"][TIME_LIMIT] or DEFAULT_TIME_LIMIT)
         try:
-            return self._pool.submit(
-                self._answer, purpose, asked, question, conjuncts
-            ).result(limit)
-        except TimeoutError:
-            self._failed(
-                question, f"planning took more than {limit:g} s ({TIME_LIMIT})"
-            )
+            with running_until(Deadline(float(seconds) + _GRACE)):
+                return self._answer(purpose, int(number), asked, question, conjuncts)
+        except PlanCancelledError:
+            pass  # the driver has gone on without the answer, and told why
         except Exception as error:  # noqa: BLE001 (a query never fails by its plan)
-            self._failed(question, f"{type(error).__name__}: {first_line(error)}")
-        return None
+            problem = f"{type(error).__name__}: {first_line(error)}"
+            self._failed(question["root"], problem)
+        return b""
 
     def files(self, number: str) -> bytes:
         """The files of a listing, as ``PlannerCalls`` reads them.
@@ -82,33 +79,73 @@ class QueryPlanner:
         return self.tables.numbered(int(number)).packed_files()
 
     def uses_of(self, text: str) -> bytes | None:
-        """What leaves out files where a column is joined; None if nothing does.
+        """What leaves out files where a column is joined; None if nothing does in time.
 
         ``a`` are the conditions of the other side, judged by associated columns, and
         ``k`` the keys that it leaves, which are not needed where all are judged.
 
         Args:
             text: the folder, the column and the other side, as ``PlannerCalls`` writes
-                them.
+                them; without a side, what any could do.
         """
-        asked = json.loads(text)
+        seconds, asked = text.split("\n", 1)
+        try:
+            with running_until(Deadline(float(seconds) + _GRACE)):
+                return self._uses_of(json.loads(asked))
+        except PlanCancelledError:
+            return None
+
+    def _uses_of(self, asked: Mapping[str, Any]) -> bytes | None:
+        side = asked["dimension"]
         try:
             state = self.tables.remembered(_location(asked)).state
             column = state.resolve(asked["column"])
-            is_indexed = state.blobs(column) or state.maps(column)
+            is_indexed = bool(state.blobs(column) or state.maps(column))
         except (SkipIndexError, OSError):
             return None
-        joined = joined_by(state, asked["column"], asked["dimension"], None)
-        uses = b"" if joined is None else b"a"
-        if is_indexed and not (joined and joined.are_all):
+        if side is None:
+            is_judged = any(
+                one.association and one.association.key == column.name
+                for one in state.associated
+            )
+            are_all = False
+        else:
+            joined = joined_by(state, asked["column"], side, None)
+            is_judged = joined is not None
+            are_all = joined is not None and joined.are_all
+        uses = b"a" if is_judged else b""
+        if is_indexed and not are_all:
             uses += b"k"
         return uses or None
 
-    def close(self) -> None:
-        """Start no plan any more; the threads end when they have no work."""
-        self._pool.shutdown(wait=False)
+    def told(self, text: str) -> None:
+        """Remember what a scan reads, or why a question had no answer.
 
-    def failed(self, reason: str) -> None:
+        Args:
+            text: as ``PlannerCalls`` writes it.
+        """
+        told = json.loads(text)
+        if "problem" in told:
+            self._failed(told.get("root", ""), told["problem"])
+        else:
+            self._read(told)
+
+    def _read(self, told: Mapping[str, int]) -> None:
+        """Let the record of a question say what Spark listed, and what it reads."""
+        listed, read = told["listed"], told["read"]
+        with self._lock:
+            for i, record in enumerate(self.records):
+                if record.number == told["number"]:
+                    known = max(told["unknown"], record.n_unindexed)
+                    unknown = max(known, listed - record.n_files)
+                    self.records[i] = replace(
+                        record,
+                        n_files=listed,
+                        n_skipped=listed - read,
+                        n_unindexed=unknown,
+                    )
+
+    def _warn(self, reason: str) -> None:
         """Warn, once, that a query reads all files of a table."""
         if not self._warned:
             self._warned = True
@@ -118,23 +155,32 @@ class QueryPlanner:
                 reason,
             )
 
-    def _failed(self, question: Mapping[str, Any], problem: str) -> None:
-        self.records.append(QueryPlan(question["root"], "", 0, 0, 0.0, problem=problem))
-        self.failed(f"{question['root']}: {problem}")
+    def _record(self, plan: QueryPlan) -> None:
+        with self._lock:
+            self.records.append(plan)
+
+    def _failed(self, root: str, problem: str) -> None:
+        self._record(QueryPlan(root, "", 0, 0, 0.0, problem=problem))
+        self._warn(f"{root}: {problem}" if root else problem)
 
     def _answer(
-        self, purpose: str, asked: str, question: Mapping[str, Any], conjuncts: str
+        self,
+        purpose: str,
+        number: int,
+        asked: str,
+        question: Mapping[str, Any],
+        conjuncts: str,
     ) -> bytes | None:
         start = time.perf_counter()
         check_reading(question["settings"], question["reader"], question["options"])
         location = _location(question)
-        number = question.get("listing")
+        listing = question.get("listing")
         table = (
-            self.tables.numbered(number) if number else self.tables.current(location)
+            self.tables.numbered(listing) if listing else self.tables.current(location)
         )
-        if number == 0:
+        if listing == 0:
             return struct.pack("<q", table.number)
-        key = None if number or question["keys"] else (table.number, asked)
+        key = None if listing or question["keys"] else (table.number, asked)
         found = self._remembered(key) or verdict(table, question, conjuncts)
         if found is None:
             return None
@@ -145,7 +191,7 @@ class QueryPlanner:
             return b""
         if not found.answered:  # else that they are unchanged is a part of the answer
             files = files[table.unchanged(files)]
-        self.records.append(
+        self._record(
             QueryPlan(
                 location.full(""),
                 found.condition,
@@ -155,6 +201,7 @@ class QueryPlanner:
                 is_estimate=purpose == "estimate",
                 plan=found.plan,
                 answered=found.answered,
+                number=number,
             )
         )
         if not len(files):

@@ -22,10 +22,12 @@ from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
 _CLASSES: Final = (
-    *("Question", "Listing", "Pieces", "PlannerCalls"),
-    *("Dimension", "JoinKeys", "TopRows", "Answers"),
-    *("SkippingFileIndex", "SkipRule", "Sessions"),
+    *("asking/Question", "asking/Listing", "asking/Pieces", "asking/Query"),
+    *("asking/Roots", "asking/PlannerCalls", "asking/Size", "Scanned"),
+    *("joins/Dimension", "joins/KeyList", "joins/JoinKeys", "joins/Joins"),
+    *("TopRows", "Answers", "SkippingFileIndex", "SkipRule", "Sessions"),
 )
+"""Of ``rule``: the folder and the class."""
 _SESSION: Final = (
     "org.apache.spark.sql.SparkSession",
     "org.apache.spark.sql.classic.SparkSession",
@@ -54,7 +56,7 @@ class Pruning:
                 self.planner.answer,
                 self.planner.files,
                 self.planner.uses_of,
-                self.planner.failed,
+                self.planner.told,
             )
         ]
         gateway = _gateway(spark)
@@ -73,7 +75,6 @@ class Pruning:
     def close(self) -> None:
         """Let no query ask any more."""
         self.sessions.disconnect()
-        self.planner.close()
 
 
 def enable(spark: SparkSession) -> None:
@@ -81,9 +82,7 @@ def enable(spark: SparkSession) -> None:
     pruning = _pruning(spark)
     if pruning is None:
         pruning = Pruning(spark)
-        for former in _pruned.values():  # its SparkContext has stopped
-            former.planner.close()
-        _pruned.clear()
+        _pruned.clear()  # of another, whose SparkContext has stopped
         _pruned[_application(spark)] = pruning
     pruning.sessions.add(spark._jsparkSession)  # noqa: SLF001
 
@@ -107,7 +106,10 @@ def register(spark: SparkSession, state: TableState) -> None:
 def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
     """See ``skipindex.last_plans``."""
     pruning = _pruning(spark)
-    return () if pruning is None else tuple(pruning.planner.records)
+    if pruning is None:
+        return ()
+    pruning.calls.finishTelling()
+    return tuple(pruning.planner.records)
 
 
 def _pruning(spark: SparkSession) -> Pruning | None:
@@ -155,5 +157,5 @@ def _sessions(gateway: Any, version: str) -> Any:
         text = source_of(__package__, f"rule/{name}")
         for word, meaning in words.items():
             text = text.replace(word, meaning)
-        sources[f"skipindex.{name}"] = text
+        sources[f"skipindex.{name.split('/')[-1]}"] = text
     return new_object(gateway, sources)

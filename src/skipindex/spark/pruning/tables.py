@@ -23,6 +23,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from skipindex.errors import TableError
+from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.log import latest_version
 from skipindex.table import TableState, declared_schema, open_state
@@ -111,7 +112,7 @@ def _marks(paths: list[str]) -> Iterator[tuple[int, int]]:
         except OSError:
             yield -1, -1
         else:
-            yield there.st_size, there.st_mtime_ns
+            yield there.st_size, mark_of(there.st_mtime_ns)
 
 
 class Tables:

@@ -28,6 +28,7 @@ from skipindex.spark.columns import column
 from skipindex.spark.janino import new_object, source_of
 from skipindex.spark.settings import is_case_sensitive, session_settings
 from skipindex.spark.ship import has_driver
+from skipindex.storage.file_system.file_info import mark_of
 from skipindex.table import TableState
 
 LOG: Final = logging.getLogger("skipindex")
@@ -102,7 +103,7 @@ def _local_marks(table: TableState, paths: Sequence[str]) -> np.ndarray:
             found = os.stat(f"{root}/{path}")  # noqa: PTH116 (three times faster)
         except FileNotFoundError:
             raise _gone(table, paths) from None
-        marks[i] = found.st_size, found.st_mtime_ns
+        marks[i] = found.st_size, mark_of(found.st_mtime_ns)
     return marks
 
 

@@ -92,7 +92,7 @@ class Answers extends scala.runtime.AbstractPartialFunction {
         if (asked == null || asked.constants == null || asked.n > MAX_CONSTANTS) return null;
         if (!asked.index.canBeAnswered()) return null;
         String json = ",\"answer\":{\"rows\":" + asked.n + "}";
-        SEQ all = asked.index.base.listFiles(NOTHING, NOTHING);
+        SEQ all = asked.index.scanned.base.listFiles(NOTHING, NOTHING);
         if (ask(asked.index, all, asked.conjuncts, json) == null) return null;
         ArrayList rows = new ArrayList();
         for (long i = 0L; i < asked.n; i++) rows.add(new GenericInternalRow(new Object[0]));
@@ -101,12 +101,22 @@ class Answers extends scala.runtime.AbstractPartialFunction {
             above(asked.constants, local(new ArrayList(), rows))));
     }
 
-    /** The answer to a question about all that Spark lists; null if there is none. */
+    /** What a query is told first about all that Spark lists; null if there is no answer. */
     private static Listing.Covered ask(
             SkippingFileIndex index, SEQ all, SEQ conjuncts, String json) {
-        index.setAsked();
-        Listing.Answer answer = all.isEmpty() ? null : index.ask(all, json, conjuncts);
-        return answer == null ? null : new Listing.Covered(answer, index.root);
+        if (all.isEmpty()) return null;
+        String name = "answer " + index.query.listing(index.scanned.base) + "\n"
+            + index.scanned.question("", json, ExpressionJson.json(conjuncts));
+        Object known = index.query.get(name);
+        if (known == null) {
+            index.query.put(name, "none"); // whatever happens now
+            PlannerCalls.Numbered found = index.scanned.ask(all, json, conjuncts, index.query);
+            if (found.answer == null) return null;
+            index.scanned.planner.tell(found.number, found.answer.rest(all));
+            known = new Listing.Covered(found.answer);
+            index.query.put(name, known);
+        }
+        return known instanceof Listing.Covered ? (Listing.Covered) known : null;
     }
 
     static LogicalPlan above(LogicalPlan node, LogicalPlan child) {
@@ -146,7 +156,7 @@ class Answers extends scala.runtime.AbstractPartialFunction {
                 found.filter = (Filter) node;
                 node = found.filter.child();
             }
-            found.index = TopRows.indexOf(node);
+            found.index = SkipRule.indexOf(node);
             if (found.index == null || !found.index.canBeAnswered()) return null;
             if (TopRows.isLenient(found.index)) return null;
             found.scan = (LogicalRelation) node;
@@ -181,7 +191,7 @@ class Answers extends scala.runtime.AbstractPartialFunction {
             if (filter != null) SkipRule.split(filter.condition(), split);
             SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(
                 TO_SEQ(split), scan.output());
-            SEQ all = index.base.listFiles(NOTHING, NOTHING);
+            SEQ all = index.scanned.base.listFiles(NOTHING, NOTHING);
             Listing.Covered covered = ask(index, all, conjuncts, asked);
             if (covered == null) return null;
             LogicalPlan changed = changed(covered, isWhole(covered, all));

@@ -26,10 +26,10 @@ public class Sessions extends scala.runtime.AbstractFunction1 {
             Function plan,
             Function files,
             Function usesOf,
-            Function failed,
+            Function told,
             String indexFolder,
             String settings) {
-        planner = new PlannerCalls(plan, files, usesOf, failed, indexFolder, settings);
+        planner = new PlannerCalls(plan, files, usesOf, told, indexFolder, settings);
         return planner;
     }
 

@@ -1,9 +1,15 @@
 package skipindex;
 
 import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -18,7 +24,9 @@ import org.apache.spark.sql.internal.SessionState;
 /**
  * Gives every scan of Parquet files of a known table a SkippingFileIndex.
  *
- * Scans of other formats, of streams and of several tables at once stay as they are.
+ * Scans of other formats, of streams and of several tables at once stay as they are. Each
+ * application of the rule makes new file indexes for the very plan that it is applied to, also
+ * where scans have one already: Spark optimizes parts of a plan again as parts of another one.
  */
 public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     static final String PARQUET =
@@ -36,35 +44,221 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
 
     public TreeNode apply(TreeNode plan) {
-        if (!planner.isEnabled()) return plan;
         try {
             LogicalPlan logical = (LogicalPlan) plan;
-            boolean isJoined = hasJoin(logical);
-            Scans scans = new Scans(this, isJoined);
-            LogicalPlan skipping = (LogicalPlan) logical.transform(scans);
-            if (isJoined) JoinKeys.attach(skipping, session);
-            // A subquery comes here twice: by itself, and then as a part of the query.
-            LogicalPlan result = logical instanceof Subquery ? skipping : answered(skipping);
-            for (int i = 0; i < scans.found.size(); i++) {
-                index((LogicalRelation) scans.found.get(i)).askAhead();
-            }
-            return result;
+            return new Application(planner.isEnabled()).of(logical);
         } catch (Throwable problem) {
             planner.report(problem);
             return plan;
         }
     }
 
-    /** The plan with results that indexes know; its scans know which rows are needed. */
-    private LogicalPlan answered(LogicalPlan plan) {
-        LogicalPlan answered = plan;
-        try {
-            answered = Answers.in(plan, planner);
-            TopRows.attach(answered);
-        } catch (Throwable problem) {
-            planner.report(problem);
+    /** One application of the rule. */
+    private class Application {
+        /** Whether files are skipped; else scans lose what a former plan needed of them. */
+        private final boolean isEnabled;
+        private final Query query = Query.current();
+        private final IdentityHashMap made = new IdentityHashMap();
+        /** Spark's file indexes in plans of which Spark makes filters for other scans. */
+        private final HashSet shared = new HashSet();
+
+        Application(boolean isEnabled) {
+            this.isEnabled = isEnabled;
         }
-        return answered;
+
+        PlannerCalls planner() {
+            return planner;
+        }
+
+        void share(LogicalPlan plan) {
+            if (plan instanceof LogicalRelation
+                && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
+                shared.add(baseOf((LogicalRelation) plan));
+            }
+            scala.collection.Iterator children = plan.children().iterator();
+            while (children.hasNext()) share((LogicalPlan) children.next());
+        }
+
+        LogicalPlan of(LogicalPlan plan) {
+            LogicalPlan skipping = skipping(plan, hasJoin(plan));
+            if (!isEnabled) return skipping;
+            LogicalPlan joined = withKeys(skipping);
+            // A subquery comes here twice: by itself, and then as a part of the query.
+            LogicalPlan result = plan instanceof Subquery ? joined : answered(joined);
+            askAhead(result);
+            return result;
+        }
+
+        /** The plan in which files are skipped; its scans do not know the plan around them. */
+        LogicalPlan skipping(LogicalPlan plan, boolean withSizes) {
+            return (LogicalPlan) plan.transformDown(new Scans(this, withSizes));
+        }
+
+        LogicalPlan withKeys(LogicalPlan plan) {
+            try {
+                LogicalPlan joined = plan;
+                if (hasJoin(plan)) joined = Joins.withKeys(plan, session, shared);
+                return (LogicalPlan) joined.transformDown(new Subqueries(this));
+            } catch (Throwable problem) {
+                planner.report(problem);
+                return plan;
+            }
+        }
+
+        /** The plan with results that indexes know; its scans know which rows are needed. */
+        private LogicalPlan answered(LogicalPlan plan) {
+            try {
+                return TopRows.in(Answers.in(plan, planner));
+            } catch (Throwable problem) {
+                planner.report(problem);
+                return plan;
+            }
+        }
+
+        private void askAhead(LogicalPlan node) {
+            SkippingFileIndex index = indexOf(node);
+            if (index != null) index.askAhead();
+            scala.collection.Iterator children = node.children().iterator();
+            while (children.hasNext()) askAhead((LogicalPlan) children.next());
+        }
+
+        /** The node with a scan in which files are skipped; null if there is nothing to change. */
+        LogicalPlan changed(LogicalPlan node, boolean withSizes) throws java.io.IOException {
+            if (node instanceof LogicalRelation) {
+                LogicalRelation scan = (LogicalRelation) node;
+                return with(scan, skipping(scan));
+            }
+            if (!(node instanceof Filter)) return null;
+            Filter filter = (Filter) node;
+            if (!(filter.child() instanceof LogicalRelation)) return null;
+            LogicalRelation scan = (LogicalRelation) filter.child();
+            SkippingFileIndex index = skipping(scan);
+            if (index == null) return null;
+            if (isEnabled) {
+                ArrayList split = new ArrayList();
+                split(filter.condition(), split);
+                SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(
+                    TO_SEQ(withoutSubqueries(split)), scan.output());
+                index = index.withCondition(conjuncts, withSizes);
+            }
+            LogicalRelation changed = with(scan, index);
+            return changed == null ? null : new Filter(filter.condition(), changed);
+        }
+
+        /** A new index for a scan; null if it has one of this application, or can have none. */
+        private SkippingFileIndex skipping(LogicalRelation scan) throws java.io.IOException {
+            SkippingFileIndex former = indexOf(scan);
+            if (former != null) {
+                return made.containsKey(former) ? null : former.renewed(planner, query);
+            }
+            if (!isEnabled || !canSkip(scan)) return null;
+            HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
+            Configuration conf = relation.sparkSession().sparkContext().hadoopConfiguration();
+            Path root = planner.roots.of(relation.location().rootPaths(), placeOf(scan), conf);
+            if (root == null) return null;
+            boolean isCatalogTable = scan.catalogTable().isDefined();
+            return SkippingFileIndex.of(
+                new Scanned(relation, planner, root, isCatalogTable), query);
+        }
+
+        /** The scan with this index; null if it has none that says anything else. */
+        private LogicalRelation with(LogicalRelation scan, SkippingFileIndex index) {
+            if (index == null) return null;
+            SkippingFileIndex former = indexOf(scan);
+            boolean isSame = index.equals(former);
+            made.put(isSame ? former : index, Boolean.TRUE);
+            return isSame ? null : withIndex(scan, index);
+        }
+    }
+
+    /** Changes scans, and those of subqueries, which are planned by themselves. */
+    private static class Scans extends scala.runtime.AbstractPartialFunction {
+        private final Application application;
+        private final boolean withSizes;
+
+        Scans(Application application, boolean withSizes) {
+            this.application = application;
+            this.withSizes = withSizes;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof LogicalPlan || node instanceof SubqueryExpression;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+            if (node instanceof SubqueryExpression) return subquery((SubqueryExpression) node);
+            if (!isDefinedAt(node)) return otherwise.apply(node);
+            LogicalPlan plan = (LogicalPlan) node;
+            try {
+                LogicalPlan changed = application.changed(plan, withSizes);
+                if (changed != null) plan = changed;
+            } catch (Throwable problem) {
+                application.planner().report(problem);
+            }
+            return hasSubquery(plan) ? plan.transformExpressionsDown(this) : plan;
+        }
+
+        /** Spark compares a plan that makes a filter with a side of a join: both are alike. */
+        private SubqueryExpression subquery(SubqueryExpression subquery) {
+            LogicalPlan plan = (LogicalPlan) subquery.plan();
+            boolean makesFilter = isFilterMaker(subquery);
+            if (makesFilter) application.share(plan);
+            boolean isSized = makesFilter ? withSizes : hasJoin(plan);
+            return (SubqueryExpression) subquery.withNewPlan(application.skipping(plan, isSized));
+        }
+    }
+
+    /** Gives keys to the scans of subqueries. */
+    private static class Subqueries extends scala.runtime.AbstractPartialFunction {
+        private final Application application;
+
+        Subqueries(Application application) {
+            this.application = application;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof LogicalPlan || node instanceof SubqueryExpression;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+            if (node instanceof LogicalPlan && hasSubquery((LogicalPlan) node)) {
+                return ((LogicalPlan) node).transformExpressionsDown(this);
+            }
+            if (!(node instanceof SubqueryExpression)) return otherwise.apply(node);
+            SubqueryExpression subquery = (SubqueryExpression) node;
+            if (isFilterMaker(subquery)) return subquery;
+            return subquery.withNewPlan(application.withKeys((LogicalPlan) subquery.plan()));
+        }
+    }
+
+    private static boolean hasSubquery(LogicalPlan node) {
+        scala.collection.Iterator expressions = node.expressions().iterator();
+        while (expressions.hasNext()) {
+            if (SubqueryExpression.hasSubquery((Expression) expressions.next())) return true;
+        }
+        return false;
+    }
+
+    /**
+     * Whether a subquery makes a filter for scans, of partitions or by a Bloom filter.
+     *
+     * Spark makes these filters of the rows of a join's side, which it has anyway: if it finds
+     * that the scans of both are equal.
+     */
+    private static boolean isFilterMaker(SubqueryExpression subquery) {
+        if (subquery.getClass().getSimpleName().equals("DynamicPruningSubquery")) return true;
+        LogicalPlan plan = (LogicalPlan) subquery.plan();
+        if (!(plan instanceof Aggregate)) return false;
+        scala.collection.Iterator results = plan.expressions().iterator();
+        while (results.hasNext()) if (hasBloomFilter((Expression) results.next())) return true;
+        return false;
+    }
+
+    private static boolean hasBloomFilter(Expression expression) {
+        if (expression.getClass().getSimpleName().equals("BloomFilterAggregate")) return true;
+        scala.collection.Iterator children = expression.children().iterator();
+        while (children.hasNext()) if (hasBloomFilter((Expression) children.next())) return true;
+        return false;
     }
 
     /** Only a join asks how large a scan is. */
@@ -73,52 +267,6 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         scala.collection.Iterator children = plan.children().iterator();
         while (children.hasNext()) if (hasJoin((LogicalPlan) children.next())) return true;
         return false;
-    }
-
-    static class Scans extends scala.runtime.AbstractPartialFunction {
-        final SkipRule rule;
-        final boolean withSizes;
-        /** Those that have got an index and stand below a condition. */
-        final ArrayList found = new ArrayList();
-
-        Scans(SkipRule rule, boolean withSizes) {
-            this.rule = rule;
-            this.withSizes = withSizes;
-        }
-
-        public boolean isDefinedAt(Object node) {
-            return node instanceof LogicalRelation || node instanceof Filter;
-        }
-
-        public Object applyOrElse(Object node, scala.Function1 otherwise) {
-            try {
-                LogicalPlan changed = rule.changed(node, this);
-                if (changed != null) return changed;
-            } catch (Throwable problem) {
-                rule.planner.report(problem);
-            }
-            return otherwise.apply(node);
-        }
-    }
-
-    /** The plan in which files are skipped; null if there is nothing to change. */
-    LogicalPlan changed(Object node, Scans scans) throws java.io.IOException {
-        if (node instanceof LogicalRelation) return skipping((LogicalRelation) node);
-        if (!(node instanceof Filter)) return null;
-        Filter filter = (Filter) node;
-        if (!(filter.child() instanceof LogicalRelation)) return null;
-        LogicalRelation scan = skipping((LogicalRelation) filter.child());
-        if (scan == null) return null;
-        ArrayList split = new ArrayList();
-        split(filter.condition(), split);
-        SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(TO_SEQ(split), scan.output());
-        index(scan).setCondition(conjuncts, scans.withSizes);
-        scans.found.add(scan);
-        return new Filter(filter.condition(), scan);
-    }
-
-    static SkippingFileIndex index(LogicalRelation scan) {
-        return (SkippingFileIndex) ((HadoopFsRelation) scan.relation()).location();
     }
 
     /** The conjuncts of a condition that are the same whenever they are computed. */
@@ -134,27 +282,48 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         }
     }
 
-    /** The scan with a SkippingFileIndex; null if it has one, or can have none. */
-    LogicalRelation skipping(LogicalRelation scan) throws java.io.IOException {
-        if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return null;
-        HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
-        FileIndex location = relation.location();
-        String kind = location.getClass().getSimpleName();
-        boolean isListing = kind.equals("InMemoryFileIndex") || kind.equals("CatalogFileIndex");
-        if (!isListing || !relation.fileFormat().getClass().getName().equals(PARQUET)) return null;
-        Path root = null;
-        SEQ paths = location.rootPaths();
-        for (int i = 0; i < paths.size(); i++) {
-            Path path = (Path) paths.apply(i);
-            if (root != null && isBelow(path, root)) continue;
-            Path table = planner.tableOf(path, relation.sparkSession().sparkContext().hadoopConfiguration());
-            if (table == null) continue; // the files there are unknown, so they stay
-            if (root != null && !table.equals(root)) return null;
-            root = table;
+    private static ArrayList withoutSubqueries(ArrayList conjuncts) {
+        ArrayList found = new ArrayList();
+        for (int i = 0; i < conjuncts.size(); i++) {
+            Expression one = (Expression) conjuncts.get(i);
+            if (!SubqueryExpression.hasSubquery(one)) found.add(one);
         }
-        if (root == null) return null;
-        return withIndex(
-            scan, new SkippingFileIndex(relation, planner, root, scan.catalogTable().isDefined()));
+        return found;
+    }
+
+    private static boolean canSkip(LogicalRelation scan) {
+        if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return false;
+        String kind = locationOf(scan).getClass().getSimpleName();
+        boolean isListing = kind.equals("InMemoryFileIndex") || kind.equals("CatalogFileIndex");
+        HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
+        return isListing && relation.fileFormat().getClass().getName().equals(PARQUET);
+    }
+
+    /** The folder that the catalog has for a table; null if there is none. */
+    private static Path placeOf(LogicalRelation scan) {
+        if (scan.catalogTable().isEmpty()) return null;
+        scala.Option place = ((CatalogTable) scan.catalogTable().get()).storage().locationUri();
+        return place.isEmpty() ? null : new Path((java.net.URI) place.get());
+    }
+
+    /** The file index of a scan of files. */
+    static FileIndex locationOf(LogicalRelation scan) {
+        return ((HadoopFsRelation) scan.relation()).location();
+    }
+
+    /** Spark's own file index of a scan of files. */
+    static FileIndex baseOf(LogicalRelation scan) {
+        SkippingFileIndex index = indexOf(scan);
+        return index == null ? locationOf(scan) : index.scanned.base;
+    }
+
+    /** The index of a scan in which files are skipped; null for all other nodes. */
+    static SkippingFileIndex indexOf(LogicalPlan node) {
+        if (!(node instanceof LogicalRelation)) return null;
+        LogicalRelation scan = (LogicalRelation) node;
+        if (!(scan.relation() instanceof HadoopFsRelation)) return null;
+        FileIndex location = locationOf(scan);
+        return location instanceof SkippingFileIndex ? (SkippingFileIndex) location : null;
     }
 
     /** The scan of the same relation by another file index. */
@@ -165,9 +334,5 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             relation.fileFormat(), relation.options(), relation.sparkSession());
         return scan.copy(
             skipping, scan.output(), scan.catalogTable(), scan.isStreaming() SCAN_STREAM);
-    }
-
-    private static boolean isBelow(Path path, Path root) {
-        return path.toUri().getPath().startsWith(root.toUri().getPath() + "/");
     }
 }

@@ -1,7 +1,6 @@
 package skipindex;
 
 import java.util.ArrayList;
-import java.util.IdentityHashMap;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -17,7 +16,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
@@ -29,12 +27,13 @@ import org.apache.spark.sql.internal.SQLConf;
  * only where the query makes nothing but constants of them, as EXISTS does.
  */
 class TopRows {
+    static final String ENABLED = "skipindex.firstRows";
     private static final String[] LENIENT = {"ignoreCorruptFiles", "ignoreMissingFiles"};
 
     /** From so many rows on Spark sorts all of them. */
     private static final String SORTED = "spark.sql.execution.topKSortFallbackThreshold";
 
-    /** What the rows are made of, with the files that are skipped. */
+    /** Of the scan, which does not know yet what is needed. */
     final SkippingFileIndex index;
     /** All that a row has to fulfil. */
     final SEQ conjuncts;
@@ -59,37 +58,40 @@ class TopRows {
         this.order = order;
     }
 
-    /** Tell every scan below a LIMIT, in subqueries too, which rows are needed of it. */
-    static void attach(LogicalPlan plan) {
-        IdentityHashMap uses = new IdentityHashMap();
-        walk(plan, uses, false);
-        walk(plan, uses, true);
+    /** The plan in which scans below a LIMIT, in subqueries too, know which rows it needs. */
+    static LogicalPlan in(LogicalPlan plan) {
+        if (!PlannerCalls.isSet(ENABLED)) return plan;
+        return (LogicalPlan) plan.transformDownWithSubqueries(new Limits());
     }
 
-    /** Counts the scans of each file index; then tells those that one scan alone has. */
-    private static void walk(LogicalPlan node, IdentityHashMap uses, boolean tells) {
-        TopRows first = tells && node instanceof GlobalLimit ? of((GlobalLimit) node) : null;
-        if (first != null && Boolean.TRUE.equals(uses.get(first.index))) {
-            first.index.setFirst(first);
+    private static class Limits extends scala.runtime.AbstractPartialFunction {
+        public boolean isDefinedAt(Object node) {
+            return node instanceof GlobalLimit;
         }
-        SkippingFileIndex index = tells ? null : indexOf(node);
-        if (index != null) {
-            uses.put(index, Boolean.valueOf(!uses.containsKey(index)));
-            index.setFirst(null); // what another rule has changed since does not count
+
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+            TopRows first = isDefinedAt(node) ? of((GlobalLimit) node) : null;
+            if (first == null) return otherwise.apply(node);
+            return ((GlobalLimit) node).transform(new Below(first));
         }
-        scala.collection.Iterator children = node.children().iterator();
-        while (children.hasNext()) walk((LogicalPlan) children.next(), uses, tells);
-        scala.collection.Iterator subqueries = node.subqueries().iterator();
-        while (subqueries.hasNext()) walk((LogicalPlan) subqueries.next(), uses, tells);
     }
 
-    /** The index of a scan in which files are skipped; null for all other nodes. */
-    static SkippingFileIndex indexOf(LogicalPlan node) {
-        if (!(node instanceof LogicalRelation)) return null;
-        LogicalRelation scan = (LogicalRelation) node;
-        if (!(scan.relation() instanceof HadoopFsRelation)) return null;
-        Object location = ((HadoopFsRelation) scan.relation()).location();
-        return location instanceof SkippingFileIndex ? (SkippingFileIndex) location : null;
+    /** Tells the one scan below a limit. */
+    private static class Below extends scala.runtime.AbstractPartialFunction {
+        private final TopRows first;
+
+        Below(TopRows first) {
+            this.first = first;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof LogicalRelation;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+            if (!isDefinedAt(node)) return otherwise.apply(node);
+            return SkipRule.withIndex((LogicalRelation) node, first.index.withFirst(first));
+        }
     }
 
     /** The rows of a scan that a LIMIT needs; null if it may need all. */
@@ -125,7 +127,7 @@ class TopRows {
             SkipRule.split(((Filter) node).condition(), split);
             node = ((Filter) node).child();
         }
-        SkippingFileIndex index = indexOf(node);
+        SkippingFileIndex index = SkipRule.indexOf(node);
         if (n < 1 || index == null || index.hasKeys() || isLenient(index)) return null;
         LogicalRelation scan = (LogicalRelation) node;
         Attribute column = key == null ? null : columnOf(scan, key);
@@ -179,8 +181,8 @@ class TopRows {
         for (int i = 0; i < LENIENT.length; i++) {
             String name = "spark.sql.files." + LENIENT[i];
             if (!SQLConf.get().getConfString(name, "false").equalsIgnoreCase("false")) return true;
-            if (!index.reader.getConfString(name, "false").equalsIgnoreCase("false")) return true;
-            scala.collection.Iterator names = index.options.keysIterator();
+            if (!index.scanned.reader.getConfString(name, "false").equalsIgnoreCase("false")) return true;
+            scala.collection.Iterator names = index.scanned.options.keysIterator();
             while (names.hasNext()) {
                 if (LENIENT[i].equalsIgnoreCase((String) names.next())) return true;
             }
@@ -202,5 +204,16 @@ class TopRows {
         text.append(",\"nulls\":");
         Question.quote(text, order.nullOrdering().sql());
         return text.append("}}").toString();
+    }
+
+    public boolean equals(Object other) {
+        if (!(other instanceof TopRows)) return false;
+        TopRows rows = (TopRows) other;
+        return json().equals(rows.json())
+            && ExpressionJson.json(conjuncts).equals(ExpressionJson.json(rows.conjuncts));
+    }
+
+    public int hashCode() {
+        return Long.hashCode(n);
     }
 }

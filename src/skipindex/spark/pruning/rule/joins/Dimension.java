@@ -43,13 +43,15 @@ class Dimension {
         HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
         if (!relation.fileFormat().getClass().getName().equals(SkipRule.PARQUET)) return null;
         FileIndex location = relation.location();
-        if (location instanceof SkippingFileIndex) location = ((SkippingFileIndex) location).base;
+        if (location instanceof SkippingFileIndex) {
+            location = ((SkippingFileIndex) location).scanned.base;
+        }
         if (!location.getClass().getSimpleName().equals("InMemoryFileIndex")) return null;
-        String column = JoinKeys.nameIn(scan, key);
+        String column = Joins.nameIn(scan, key);
         if (column == null || location.rootPaths().size() != 1) return null;
         Path root = (Path) location.rootPaths().apply(0);
         StringBuilder text = Question.place(root);
-        if (!addFiles(text, location, root.toUri().getPath() + "/")) return null;
+        if (!addFiles(text, location, root)) return null;
         text.append(",\"key\":");
         Question.quote(text, column);
         text.append(",\"data\":");
@@ -91,7 +93,7 @@ class Dimension {
     }
 
     /** Paths, sizes and times of the files that the scan lists; false if there are too many. */
-    private static boolean addFiles(StringBuilder text, FileIndex location, String below) {
+    private static boolean addFiles(StringBuilder text, FileIndex location, Path root) {
         SEQ nothing = TO_SEQ(new ArrayList());
         StringBuilder paths = new StringBuilder();
         StringBuilder sizes = new StringBuilder();
@@ -102,10 +104,10 @@ class Dimension {
             scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
             while (j.hasNext()) {
                 FileStatus file = ((FileStatusWithMetadata) j.next()).fileStatus();
-                String path = file.getPath().toUri().getPath();
-                if (!path.startsWith(below) || n++ >= MAX_FILES) return false;
+                String path = Listing.below(file.getPath(), root);
+                if (path == null || n++ >= MAX_FILES) return false;
                 String comma = n > 1 ? "," : "";
-                Question.quote(paths.append(comma), path.substring(below.length()));
+                Question.quote(paths.append(comma), path);
                 sizes.append(comma).append(file.getLen());
                 times.append(comma).append(file.getModificationTime());
             }

@@ -3,7 +3,6 @@ package skipindex;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -18,7 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
-import org.apache.spark.sql.execution.CommandExecutionMode$;
+import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SessionState;
@@ -27,63 +26,46 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.ShortType;
-import org.apache.spark.sql.types.StringType;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The keys that a column of a scan needs to have, because the scan is joined.
+ * Finds the scans whose rows need the keys that the other side of a join has.
  *
  * A row of an inner or semi join has a key that the other side has. If the other side is
- * small and filtered, its keys are computed when the scan is planned, and files without any
- * of them are left out. The plan itself does not change.
+ * small and filtered, files without any of its keys are left out. The plan itself does not
+ * change. A side has fewer bytes to read than the scan that gets its keys, so that of two
+ * scans at most one gets keys of the other.
  */
-class JoinKeys {
-    /** The other side has at most one byte for so many of the scan's. */
-    static final long MIN_RATIO = 4L;
-    static final long MAX_BYTES = 64L << 20;
-    static final int MAX_KEYS = 200000;
+class Joins {
+    static final String ENABLED = "skipindex.joinKeys";
+    /** The other side has at most one byte for so many that the scan reads. */
+    private static final long MIN_RATIO = 4L;
+    private static final long MAX_BYTES = 64L << 20;
 
-    final String column;
-    /** The other side as a folder and conditions, in JSON; null if it is more than that. */
-    final String dimension;
-    private final boolean isSmall;
-    private final Attribute key;
-    private final LogicalPlan side;
     private final SessionState session;
+    /** The file indexes of scans that Spark reads for more than one purpose. */
+    private final HashSet shared;
 
-    private JoinKeys(
-            String column,
-            Attribute key,
-            LogicalPlan side,
-            boolean isSmall,
-            SessionState session,
-            PlannerCalls planner) {
-        this.column = column;
-        this.key = key;
-        this.side = side;
-        this.isSmall = isSmall;
+    private Joins(SessionState session, HashSet shared) {
         this.session = session;
-        this.dimension = dimensionOf(side, key, planner);
+        this.shared = shared;
     }
 
-    private static String dimensionOf(LogicalPlan side, Attribute key, PlannerCalls planner) {
-        try {
-            return Dimension.json(side, key, planner);
-        } catch (Exception notListed) {
-            return null;
-        }
+    /**
+     * The plan with scans that know which keys their columns need to have.
+     *
+     * plan: its scans have no keys.
+     * shared: Spark's file indexes of scans that get none, so that Spark finds them equal.
+     */
+    static LogicalPlan withKeys(LogicalPlan plan, SessionState session, HashSet shared) {
+        boolean isOff = KeyList.isPlanning() || !PlannerCalls.isSet(ENABLED);
+        return isOff ? plan : new Joins(session, shared).withKeys(plan, new ArrayList());
     }
 
-    /** Tell every scan below a plan which keys its columns need to have. */
-    static void attach(LogicalPlan plan, SessionState session) {
-        attach(plan, new ArrayList(), session);
-    }
-
-    /** needed: pairs of a column, and of a key that it equals in all rows that count. */
-    private static void attach(LogicalPlan node, List needed, SessionState session) {
-        if (node instanceof LogicalRelation) {
-            attachTo((LogicalRelation) node, needed, session);
-        } else if (node instanceof Join && node.deterministic()) {
+    /** needed: what each row that counts has to have. */
+    private LogicalPlan withKeys(LogicalPlan node, List needed) {
+        if (node instanceof LogicalRelation) return scanWithKeys((LogicalRelation) node, needed);
+        ArrayList children = new ArrayList();
+        if (node instanceof Join && node.deterministic()) {
             Join join = (Join) node;
             List left = new ArrayList();
             List right = new ArrayList();
@@ -104,17 +86,32 @@ class JoinKeys {
                     if (ofRight) add(right, equal, join.right(), join.left());
                 }
             }
-            attach(join.left(), left, session);
-            attach(join.right(), right, session);
+            children.add(withKeys(join.left(), left));
+            children.add(withKeys(join.right(), right));
         } else {
             // In these every row stands for itself, so that rows may go before them, unless
             // a function counts the rows, as monotonically_increasing_id does.
             boolean isByRow = (node instanceof Project || node instanceof Filter
                 || node instanceof SubqueryAlias) && node.deterministic();
-            scala.collection.Iterator children = node.children().iterator();
-            while (children.hasNext()) {
-                attach((LogicalPlan) children.next(), isByRow ? needed : new ArrayList(), session);
+            scala.collection.Iterator each = node.children().iterator();
+            while (each.hasNext()) {
+                List below = isByRow ? needed : new ArrayList();
+                children.add(withKeys((LogicalPlan) each.next(), below));
             }
+        }
+        return children.isEmpty() ? node : (LogicalPlan) node.withNewChildren(TO_SEQ(children));
+    }
+
+    /** A key of the other side that equals a column in all rows that count. */
+    private static class Needed {
+        final Attribute column;
+        final Attribute key;
+        final LogicalPlan side;
+
+        Needed(Attribute column, Attribute key, LogicalPlan side) {
+            this.column = column;
+            this.key = key;
+            this.side = side;
         }
     }
 
@@ -129,7 +126,7 @@ class JoinKeys {
         }
         boolean isAsked = near.outputSet().contains(one) && far.outputSet().contains(other);
         if (isAsked && isKey(one.dataType()) && isFiltered(far) && isRepeatable(far)) {
-            needed.add(new Object[] {one, other, far});
+            needed.add(new Needed(one, other, far));
         }
     }
 
@@ -181,10 +178,13 @@ class JoinKeys {
         return true;
     }
 
-    private static boolean isOfFiles(LogicalPlan node) {
+    /** Files that were listed; a catalog's folders are listed anew by each scan. */
+    static boolean isOfFiles(LogicalPlan node) {
         if (!(node instanceof LogicalRelation)) return false;
         LogicalRelation scan = (LogicalRelation) node;
-        return !scan.isStreaming() && scan.relation() instanceof HadoopFsRelation;
+        if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return false;
+        FileIndex location = SkipRule.baseOf(scan);
+        return !location.getClass().getSimpleName().equals("CatalogFileIndex");
     }
 
     /** Distinct values: what an aggregate computes beyond them may depend on the order. */
@@ -195,29 +195,38 @@ class JoinKeys {
         return true;
     }
 
-    private static void attachTo(LogicalRelation scan, List needed, SessionState session) {
-        if (!(scan.relation() instanceof HadoopFsRelation)) return;
-        HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
-        if (!(relation.location() instanceof SkippingFileIndex)) return;
-        SkippingFileIndex index = (SkippingFileIndex) relation.location();
-        if (index.hasKeys()) return; // the rule saw the plan before
+    private LogicalRelation scanWithKeys(LogicalRelation scan, List needed) {
+        SkippingFileIndex index = SkipRule.indexOf(scan);
+        if (index == null || needed.isEmpty() || shared.contains(index.scanned.base)) return scan;
         ArrayList keys = new ArrayList();
         for (int i = 0; i < needed.size(); i++) {
-            Object[] one = (Object[]) needed.get(i);
-            LogicalPlan side = (LogicalPlan) one[2];
-            String column = nameIn(scan, (Attribute) one[0]);
-            scala.math.BigInt bytes = side.stats().sizeInBytes();
-            boolean isSmall = bytes.isValidLong() && bytes.toLong() <= MAX_BYTES
-                && bytes.toLong() * MIN_RATIO <= index.base.sizeInBytes();
+            Needed one = (Needed) needed.get(i);
+            String column = nameIn(scan, one.column);
             if (column == null) continue;
-            JoinKeys found = new JoinKeys(
-                column, (Attribute) one[1], side, isSmall, session, index.planner);
-            // A large side is of use only if its attributes are indexed with the scan's rows.
-            boolean isUsed = isSmall || found.dimension != null
-                && index.planner.usesOf(index.root, found).indexOf('a') >= 0;
-            if (isUsed) keys.add(found);
+            try {
+                JoinKeys found = JoinKeys.of(
+                    index, column, one.key, one.side, isSmall(one.side, index), session);
+                if (found != null && !keys.contains(found)) keys.add(found);
+            } catch (Throwable problem) {
+                index.scanned.planner.report(problem);
+            }
         }
-        index.setKeys(keys);
+        return keys.isEmpty() ? scan : SkipRule.withIndex(scan, index.withKeys(keys));
+    }
+
+    /** Whether a side is worth running for its keys, and reads less than the scan. */
+    private static boolean isSmall(LogicalPlan side, SkippingFileIndex index) {
+        scala.math.BigInt bytes = side.stats().sizeInBytes();
+        return bytes.isValidLong() && bytes.toLong() <= MAX_BYTES
+            && bytes.toLong() <= index.sizeInBytes() / MIN_RATIO
+            && bytesOfFiles(side) < index.sizeInBytes();
+    }
+
+    private static long bytesOfFiles(LogicalPlan node) {
+        long bytes = isOfFiles(node) ? SkipRule.locationOf((LogicalRelation) node).sizeInBytes() : 0L;
+        scala.collection.Iterator children = node.children().iterator();
+        while (children.hasNext()) bytes += bytesOfFiles((LogicalPlan) children.next());
+        return bytes;
     }
 
     /** The name that the relation has for a column of the scan's output. */
@@ -228,35 +237,5 @@ class JoinKeys {
             if (one.exprId().equals(wanted.exprId())) return one.name();
         }
         return null;
-    }
-
-    /** The keys as a list in JSON; null if there are too many. */
-    String json() {
-        if (!isSmall) return null;
-        ArrayList only = new ArrayList();
-        only.add(key);
-        LogicalPlan keys = new Project(TO_SEQ(only), side);
-        InternalRow[] rows = session
-            .executePlan(keys, CommandExecutionMode$.MODULE$.SKIP())
-            .executedPlan().executeTake(MAX_KEYS + 1);
-        if (rows.length > MAX_KEYS) return null;
-        DataType type = key.dataType();
-        HashSet seen = new HashSet();
-        StringBuilder text = new StringBuilder("[");
-        for (int i = 0; i < rows.length; i++) {
-            if (rows[i].isNullAt(0)) continue;
-            Object value = rows[i].get(0, type);
-            if (type instanceof StringType) {
-                String string = value.toString();
-                // Bytes that are no UTF-8 have no text of their own.
-                if (!UTF8String.fromString(string).equals(value)) return null;
-                value = string;
-            }
-            if (!seen.add(value)) continue;
-            if (seen.size() > 1) text.append(',');
-            if (type instanceof StringType) Question.quote(text, (String) value);
-            else text.append(value);
-        }
-        return text.append(']').toString();
     }
 }

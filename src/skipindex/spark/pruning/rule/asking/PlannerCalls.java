@@ -1,0 +1,368 @@
+package skipindex;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * The planner, which runs in Python: what it is asked, and which files it rules out.
+ *
+ * Whatever goes wrong here, no file is ruled out. A query waits no longer than its limit of
+ * time for all its questions, and a table whose planning took longer is left alone for a while.
+ */
+public class PlannerCalls {
+    static final String ENABLED = "skipindex.enabled";
+    private static final long REST_MS = 30000L;
+    private static final AtomicLong QUESTIONS = new AtomicLong();
+
+    /**
+     * Those that call Python: Py4J has a socket for each thread, also when it has ended.
+     * No query waits for a question that is asked ahead, or for what Python is told.
+     */
+    private static final ExecutorService ASKING = threads(8, "skipindex");
+    private static final ExecutorService AHEAD = threads(4, "skipindex-ahead");
+    private static final ExecutorService TELLING = threads(1, "skipindex-telling");
+
+    final Function plan;
+    final Function files;
+    final Function usesOf;
+    final Function told;
+    final Roots roots;
+    final String[] settings;
+    private final ConcurrentHashMap listings = new ConcurrentHashMap();
+    /** By table, until when it is left alone in milliseconds, and the limit in seconds. */
+    private final ConcurrentHashMap resting = new ConcurrentHashMap();
+    volatile boolean isOn = true;
+    /** Milliseconds for which it counts that nothing is ruled out. */
+    public volatile long aheadMillis = 10000L;
+    /** Milliseconds for which a table is left alone after its planning took too long. */
+    public volatile long restMillis = REST_MS;
+
+    /**
+     * plan: a question, after a line that says what it is for, its number, and how many
+     *     seconds it has, to the number of a listing (8 bytes) and one bit for each of its
+     *     files, set if the file is ruled out; or to null, where none is; or to no byte, where
+     *     it has no answer. Asked for listing 0, it gives the number alone.
+     * files: the number of a listing, as text, to its files.
+     * usesOf: a folder, a column and the side that it is joined with, as JSON, after a line
+     *     with the seconds that it has, to letters that say what leaves out files; or to null,
+     *     if nothing does.
+     * told: what a scan reads, or why a question has no answer, as JSON.
+     * indexFolder: the name of the folder that makes a folder a table.
+     * settings: names of the settings that each question tells the planner, by lines.
+     */
+    PlannerCalls(
+            Function plan,
+            Function files,
+            Function usesOf,
+            Function told,
+            String indexFolder,
+            String settings) {
+        this.plan = plan;
+        this.files = files;
+        this.usesOf = usesOf;
+        this.told = told;
+        this.roots = new Roots(indexFolder);
+        this.settings = settings.split("\n");
+    }
+
+    static ExecutorService threads(int n, final String name) {
+        return Executors.newFixedThreadPool(n, new ThreadFactory() {
+            public Thread newThread(Runnable work) {
+                Thread thread = new Thread(work, name);
+                thread.setDaemon(true);
+                return thread;
+            }
+        });
+    }
+
+    public void register(String root) {
+        roots.register(new Path(root));
+    }
+
+    /** How often a store was asked for an index folder. */
+    public int lookups() {
+        return roots.lookups;
+    }
+
+    /** Whether files are skipped at all, in queries that are defined already too. */
+    public void setOn(boolean isOn) {
+        this.isOn = isOn;
+    }
+
+    boolean isEnabled() {
+        return isOn && isSet(ENABLED);
+    }
+
+    /** Whether a switch of the session is on, as it is by default. */
+    static boolean isSet(String name) {
+        return "true".equalsIgnoreCase(SQLConf.get().getConfString(name, "true"));
+    }
+
+    /** A question has no answer, and the planner is told so, or said so. */
+    static class NoAnswer extends RuntimeException {
+        NoAnswer(String why) {
+            super(why);
+        }
+    }
+
+    /** A question that is asked while Spark goes on planning. */
+    static class Ahead {
+        final long number;
+        private final Future bits;
+        private final long end;
+
+        Ahead(long number, Future bits, long millis) {
+            this.number = number;
+            this.bits = bits;
+            this.end = System.nanoTime() + millis * 1000000L;
+        }
+
+        boolean isOver() {
+            return System.nanoTime() - end > 0L;
+        }
+
+        /**
+         * Whether the answer is that no file is ruled out.
+         *
+         * Any other answer is asked for again, as files may have changed since.
+         */
+        boolean rulesOutNothing(PlannerCalls planner, Query query, Path root) {
+            if (isOver()) return false;
+            try {
+                return planner.result(bits, query, root) == null;
+            } catch (IllegalStateException problem) {
+                return false; // it is met again when the question is asked now
+            }
+        }
+    }
+
+    Ahead askAhead(String question, Query query) {
+        long number = QUESTIONS.incrementAndGet();
+        String asked = line("ahead", number, query.seconds) + question;
+        return new Ahead(number, later(AHEAD, plan, asked), aheadMillis);
+    }
+
+    private static String line(String purpose, long number, double seconds) {
+        return purpose + " " + number + " " + seconds + "\n";
+    }
+
+    private static Future later(
+            ExecutorService threads, final Function function, final String argument) {
+        return threads.submit(new Callable() {
+            public Object call() {
+                return Pieces.call(function, argument);
+            }
+        });
+    }
+
+    private byte[] call(Function function, String argument, Query query, Path root) {
+        if (query.left() <= 0L) {
+            throw noAnswer(root, "the query has no time left for a plan (" + Query.TIME_LIMIT
+                + " is " + query.seconds + " s)");
+        }
+        return result(later(ASKING, function, argument), query, root);
+    }
+
+    private byte[] result(Future future, Query query, Path root) {
+        long start = System.nanoTime();
+        try {
+            return (byte[]) waitFor(future, query, query.left());
+        } catch (TimeoutException late) {
+            String why = "planning took more than " + query.seconds + " s ("
+                + Query.TIME_LIMIT + ")";
+            if ((System.nanoTime() - start) * 2L >= query.seconds * 1e9) {
+                rest(root, query);
+                why += ", so the table is left alone for " + restMillis / 1000L + " s";
+            }
+            throw noAnswer(root, why);
+        }
+    }
+
+    /**
+     * What the side of a join gives; it leaves time for a plan without it.
+     *
+     * Throws NoAnswer: it takes too long.
+     */
+    Object waitForKeys(Future future, Query query, Path root) {
+        try {
+            return waitFor(future, query, query.left() / 2L);
+        } catch (TimeoutException late) {
+            throw noAnswer(root, "the keys of a join took more than half of what was left of "
+                + query.seconds + " s (" + Query.TIME_LIMIT + "), so they do not count");
+        }
+    }
+
+    private static Object waitFor(Future future, Query query, long nanos)
+            throws TimeoutException {
+        long start = System.nanoTime();
+        try {
+            return future.get(Math.max(nanos, 0L), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException late) {
+            future.cancel(false);
+            throw late;
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt(); // Spark looks at it
+            throw new IllegalStateException(stopped);
+        } catch (ExecutionException failed) {
+            throw new IllegalStateException(failed.getCause());
+        } finally {
+            query.addWaited(System.nanoTime() - start);
+        }
+    }
+
+    private void rest(Path root, Query query) {
+        long until = System.currentTimeMillis() + restMillis;
+        resting.put(root, new Object[] {Long.valueOf(until), Double.valueOf(query.seconds)});
+    }
+
+    /**
+     * Whether a query leaves a table alone; what reads all of it is told then.
+     *
+     * A query that may wait longer than those before asks all the same.
+     */
+    boolean isResting(Path root, Query query, boolean tells) {
+        Object[] known = (Object[]) resting.get(root);
+        if (known == null || ((Double) known[1]).doubleValue() < query.seconds) return false;
+        if (((Long) known[0]).longValue() < System.currentTimeMillis()) {
+            resting.remove(root);
+            return false;
+        }
+        if (tells) noAnswer(root, "the table is left alone, as its planning took too long");
+        return true;
+    }
+
+    /** Tells the planner why a scan reads all files. */
+    private NoAnswer noAnswer(Path root, String why) {
+        StringBuilder text = Question.place(root);
+        text.append(",\"problem\":");
+        Question.quote(text, why);
+        tell(text.append('}').toString());
+        return new NoAnswer(why);
+    }
+
+    /**
+     * The answer to a question; null if no file is ruled out.
+     *
+     * purpose: "read", or "estimate" where only the size of what remains is asked for.
+     * Throws NoAnswer: there is none.
+     */
+    Numbered ask(String purpose, String question, Query query, Path root) {
+        if (isResting(root, query, !purpose.equals("estimate"))) throw new NoAnswer("left alone");
+        long number = QUESTIONS.incrementAndGet();
+        String line = line(purpose, number, query.left() / 1e9);
+        byte[] bits = call(plan, line + question, query, root);
+        if (bits == null) return new Numbered(number, null);
+        if (bits.length == 0) throw new NoAnswer("the planner has none");
+        Listing listing = listing(number(bits), query, root);
+        return new Numbered(number, new Listing.Answer(listing, bits, root));
+    }
+
+    /** An answer, null if no file is ruled out, and the number of its question. */
+    static class Numbered {
+        final long number;
+        final Listing.Answer answer;
+
+        Numbered(long number, Listing.Answer answer) {
+            this.number = number;
+            this.answer = answer;
+        }
+    }
+
+    private static long number(byte[] told) {
+        return ByteBuffer.wrap(told).order(ByteOrder.LITTLE_ENDIAN).getLong();
+    }
+
+    /**
+     * The members of a question that name a listing of the planner's, and its files that
+     * Spark lists too: once, and with the same size and time.
+     *
+     * question: the one to which the planner answers with the number of a listing alone.
+     * Throws NoAnswer: there is no listing.
+     */
+    String listed(String question, SEQ directories, Query query, Path root) {
+        if (isResting(root, query, true)) throw new NoAnswer("left alone");
+        String line = line("read", 0L, query.left() / 1e9);
+        byte[] told = call(plan, line + question, query, root);
+        if (told == null || told.length == 0) throw new NoAnswer("the planner has no listing");
+        byte[] seen = listing(number(told), query, root).seen(root, directories);
+        StringBuilder text = new StringBuilder(",\"listing\":").append(number(told));
+        text.append(",\"listed\":\"");
+        for (int k = 0; k < seen.length; k++) text.append(seen[k] == 1 ? '1' : '0');
+        return text.append('"').toString();
+    }
+
+    /** Of each table the newest listing alone is remembered. */
+    private Listing listing(long number, Query query, Path root) {
+        Object[] known = (Object[]) listings.get(root);
+        if (known != null && ((Long) known[0]).longValue() == number) return (Listing) known[1];
+        Listing listing = new Listing(call(files, Long.toString(number), query, root));
+        if (listings.size() >= Roots.MAX_REMEMBERED) listings.clear();
+        listings.put(root, new Object[] {Long.valueOf(number), listing});
+        return listing;
+    }
+
+    /** Tells what a scan reads; no query waits for it. */
+    void tell(long number, Listing.Rest rest) {
+        tell("{\"number\":" + number + ",\"listed\":" + rest.listed + ",\"read\":" + rest.read
+            + ",\"unknown\":" + rest.unknown + "}");
+    }
+
+    void report(Throwable problem) {
+        if (problem instanceof NoAnswer) return; // the planner knows
+        StringBuilder text = new StringBuilder("{\"problem\":");
+        Question.quote(text, problem.toString());
+        tell(text.append('}').toString());
+    }
+
+    private void tell(String text) {
+        later(TELLING, told, text);
+    }
+
+    /** Waits until Python is told of all that happened before; not for long. */
+    public void finishTelling() {
+        try {
+            TELLING.submit(new Callable() {
+                public Object call() {
+                    return null;
+                }
+            }).get(1L, TimeUnit.SECONDS);
+        } catch (Exception late) {
+            // Python is told of it later.
+        }
+    }
+
+    /**
+     * What of the other side of a join can leave out files: "k" for the keys that it leaves,
+     * "a" for its conditions, "ak" for both, and nothing.
+     *
+     * dimension: the other side as a folder and conditions; null asks what any side could.
+     */
+    String usesOf(Path root, String column, String dimension, Query query) {
+        StringBuilder text = Question.place(root);
+        text.append(",\"column\":");
+        Question.quote(text, column);
+        text.append(",\"dimension\":").append(dimension).append('}');
+        String asked = text.toString();
+        String known = (String) query.get(asked);
+        if (known != null) return known;
+        if (isResting(root, query, false)) return "";
+        byte[] uses = call(usesOf, query.left() / 1e9 + "\n" + asked, query, root);
+        String found = uses == null ? "" : new String(uses, StandardCharsets.US_ASCII);
+        query.put(asked, found);
+        return found;
+    }
+}

@@ -1,0 +1,157 @@
+package skipindex;
+
+import java.net.URI;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * The folders that are tables: registered, or with an index folder.
+ *
+ * A store is asked once for each table that a query scans, however many partitions or files of
+ * it are scanned, and again after a while. A local file system is always asked.
+ */
+class Roots {
+    static final long MEMORY_MS = 30000L;
+    static final int MAX_REMEMBERED = 4096;
+    /** A scan of more folders that are not partitions of one another stays as it is. */
+    static final int MAX_TOPS = 8;
+
+    private final String indexFolder;
+    private final Map registered = Collections.synchronizedMap(new LinkedHashMap());
+    /** By folder, when a store was asked, and whether there are indexes. */
+    private final Map remembered = Collections.synchronizedMap(new LinkedHashMap(16, 0.75f, true) {
+        protected boolean removeEldestEntry(Map.Entry eldest) {
+            return size() > MAX_REMEMBERED;
+        }
+    });
+    /** How often a store was asked. */
+    volatile int lookups;
+
+    Roots(String indexFolder) {
+        this.indexFolder = indexFolder;
+    }
+
+    void register(Path root) {
+        registered.put(name(root), Boolean.TRUE);
+    }
+
+    /**
+     * The table that the paths of a scan lie in; null if there is none, or more than one.
+     *
+     * A path is that of the table, or of a partition or a file in it.
+     *
+     * location: of a table of the catalog; null for others. Only it is looked at, unless no
+     *     path lies in it.
+     */
+    Path of(SEQ paths, Path location, Configuration conf) throws java.io.IOException {
+        LinkedHashMap tops = new LinkedHashMap(); // to what all paths below them share
+        for (int i = 0; i < paths.size(); i++) {
+            Path path = (Path) paths.apply(i);
+            if (location != null && isIn(path, location)) {
+                return isTable(location, conf) ? location : null;
+            }
+            Path top = top(path);
+            Path shared = (Path) tops.get(top);
+            tops.put(top, shared == null ? path : shared(shared, path, top));
+        }
+        if (tops.size() > MAX_TOPS) return null;
+        Path found = null;
+        java.util.Iterator each = tops.keySet().iterator();
+        while (each.hasNext()) {
+            Path top = (Path) each.next();
+            Path table = between((Path) tops.get(top), top, conf);
+            if (table == null) continue; // the files there are unknown, so they stay
+            if (found != null) return null;
+            found = table;
+        }
+        return found;
+    }
+
+    /** The first table on the way from a folder up to another. */
+    private Path between(Path bottom, Path top, Configuration conf) throws java.io.IOException {
+        Path path = bottom;
+        while (!isTable(path, conf)) {
+            if (path.equals(top)) return null;
+            path = path.getParent();
+        }
+        return path;
+    }
+
+    /** The folder that a path is a partition or a file of; the path itself if it is neither. */
+    private static Path top(Path scanned) {
+        Path path = scanned;
+        boolean isInside = isPartition(path) || isFile(path);
+        while (isInside && path.getParent() != null) {
+            path = path.getParent();
+            isInside = isPartition(path);
+        }
+        return path;
+    }
+
+    private static boolean isPartition(Path path) {
+        return path.getName().indexOf('=') > 0;
+    }
+
+    private static boolean isFile(Path path) {
+        return path.getName().indexOf('.') > 0;
+    }
+
+    /** The deepest folder that two paths below a top lie in, or are. */
+    private static Path shared(Path one, Path other, Path top) {
+        Path shared = one;
+        while (!shared.equals(top) && !isIn(other, shared)) shared = shared.getParent();
+        return shared;
+    }
+
+    private boolean isTable(Path path, Configuration conf) throws java.io.IOException {
+        if (registered.containsKey(name(path))) return true;
+        String scheme = path.toUri().getScheme();
+        if (scheme == null || scheme.equals("file")) {
+            return new java.io.File(path.toUri().getPath(), indexFolder).isDirectory();
+        }
+        long[] known = (long[]) remembered.get(path);
+        long now = System.currentTimeMillis();
+        if (known == null || now - known[0] > MEMORY_MS) {
+            lookups++;
+            boolean isThere = path.getFileSystem(conf).exists(new Path(path, indexFolder));
+            known = new long[] {now, isThere ? 1L : 0L};
+            remembered.put(path, known);
+        }
+        return known[1] == 1L;
+    }
+
+    /** Whether a path is a folder, or lies in it. */
+    static boolean isIn(Path path, Path folder) {
+        if (!isSamePlace(path.toUri(), folder.toUri())) return false;
+        String text = path.toUri().getPath();
+        return text.equals(folder.toUri().getPath()) || text.startsWith(prefix(folder));
+    }
+
+    /** Whether two files or folders are in one file system, by their names. */
+    static boolean isSamePlace(URI one, URI other) {
+        return scheme(one).equals(scheme(other)) && authority(one).equals(authority(other));
+    }
+
+    private static String scheme(URI uri) {
+        String scheme = uri.getScheme();
+        if (scheme == null) return "file";
+        return scheme.equals("s3a") || scheme.equals("s3n") ? "s3" : scheme;
+    }
+
+    private static String authority(URI uri) {
+        return uri.getAuthority() == null ? "" : uri.getAuthority();
+    }
+
+    private static String name(Path path) {
+        return scheme(path.toUri()) + "://" + authority(path.toUri()) + prefix(path);
+    }
+
+    /** What the paths of all files in a folder begin with. */
+    static String prefix(Path folder) {
+        String path = folder.toUri().getPath();
+        return path.endsWith("/") ? path : path + "/";
+    }
+}

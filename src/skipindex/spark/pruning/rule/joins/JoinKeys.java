@@ -1,0 +1,99 @@
+package skipindex;
+
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.internal.SessionState;
+
+/**
+ * The keys that a column of a scan needs to have, because the scan is joined.
+ *
+ * They are known by the other side's conditions, which indexes of the scan judge, by running
+ * the other side when the files of the scan are listed, or both.
+ */
+class JoinKeys {
+    private final String column;
+    /** The other side as a folder and conditions, in JSON; null if these are not judged. */
+    private final String dimension;
+    /** What the other side has; null if it need not run. */
+    private final KeyList listed;
+
+    private JoinKeys(String column, String dimension, KeyList listed) {
+        this.column = column;
+        this.dimension = dimension;
+        this.listed = listed;
+    }
+
+    /**
+     * What leaves out files of a scan that has no keys yet; null if nothing does.
+     *
+     * key: what the other side has for the column.
+     * mayRun: whether the other side may run for its keys.
+     */
+    static JoinKeys of(
+            SkippingFileIndex index,
+            String column,
+            Attribute key,
+            LogicalPlan side,
+            boolean mayRun,
+            SessionState session) {
+        PlannerCalls planner = index.scanned.planner;
+        Query query = index.query;
+        // What a side is costs a listing, so it is written only where it can be of use.
+        String uses = planner.usesOf(index.scanned.root, column, null, query);
+        String dimension = null;
+        if (uses.indexOf('a') >= 0) {
+            dimension = Dimension.json(side, key, planner);
+            if (dimension != null) {
+                uses = planner.usesOf(index.scanned.root, column, dimension, query);
+                if (uses.indexOf('a') < 0) dimension = null;
+            }
+        }
+        KeyList listed = null;
+        if (mayRun && uses.indexOf('k') >= 0) {
+            listed = query.shared(new KeyList(key, side, session, query));
+        }
+        boolean isUsed = dimension != null || listed != null;
+        return isUsed ? new JoinKeys(column, dimension, listed) : null;
+    }
+
+    /** Lets the other side run, if it has to, so that several run at once. */
+    void start(Scanned scanned) {
+        if (listed == null) return;
+        try {
+            listed.start();
+        } catch (Throwable problem) {
+            scanned.planner.report(problem);
+        }
+    }
+
+    /** Adds the column with what it is joined with, and with a list of keys, as JSON. */
+    void addTo(StringBuilder text, Scanned scanned) {
+        if (dimension != null) add(text, dimension);
+        if (listed == null) return;
+        try {
+            String keys = listed.json(scanned);
+            if (keys != null) add(text, keys);
+        } catch (Throwable problem) {
+            scanned.planner.report(problem);
+        }
+    }
+
+    private void add(StringBuilder text, String json) {
+        if (text.length() > 0) text.append(',');
+        text.append('[');
+        Question.quote(text, column);
+        text.append(',').append(json).append(']');
+    }
+
+    public boolean equals(Object other) {
+        if (!(other instanceof JoinKeys)) return false;
+        JoinKeys keys = (JoinKeys) other;
+        return column.equals(keys.column)
+            && (dimension == null ? keys.dimension == null : dimension.equals(keys.dimension))
+            && (listed == null ? keys.listed == null : listed.equals(keys.listed));
+    }
+
+    public int hashCode() {
+        return column.hashCode();
+    }
+}

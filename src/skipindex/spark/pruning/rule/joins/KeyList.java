@@ -1,0 +1,165 @@
+package skipindex;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.CommandExecutionMode$;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution$;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.IntegerType$;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * The keys that one side of a join has: the side runs for them, once.
+ *
+ * No scan of the side has keys of its own, whatever it is joined with, so that no side waits
+ * for another one.
+ */
+class KeyList {
+    static final int MAX_KEYS = 200000;
+    private static final AtomicLong TAGS = new AtomicLong();
+
+    /** Whether this thread plans a side for its keys. */
+    private static final ThreadLocal PLANS_KEYS = new ThreadLocal();
+
+    private static final ExecutorService THREADS =
+        Executors.newCachedThreadPool(new ThreadFactory() {
+            public Thread newThread(Runnable work) {
+                Thread thread = new Thread(work, "skipindex-keys");
+                thread.setDaemon(true);
+                return thread;
+            }
+        });
+
+    private final DataType type;
+    private final LogicalPlan keys;
+    private final LogicalPlan canonical;
+    private final SessionState session;
+    private final Query query;
+    /** The numbers that the query has for what the side's scans list. */
+    private final ArrayList listings = new ArrayList();
+    private volatile boolean isStopped;
+    private final String tag = "skipindex-keys-" + TAGS.incrementAndGet();
+    private Future json;
+    private SparkContext context;
+
+    /** side: its scans have no keys. */
+    KeyList(Attribute key, LogicalPlan side, SessionState session, Query query) {
+        ArrayList only = new ArrayList();
+        only.add(key);
+        this.type = key.dataType();
+        this.keys = new Project(TO_SEQ(only), side);
+        this.canonical = (LogicalPlan) keys.canonicalized();
+        this.session = session;
+        this.query = query;
+        addListings(side);
+    }
+
+    private void addListings(LogicalPlan node) {
+        if (Joins.isOfFiles(node)) {
+            listings.add(Integer.valueOf(query.listing(SkipRule.baseOf((LogicalRelation) node))));
+        }
+        scala.collection.Iterator children = node.children().iterator();
+        while (children.hasNext()) addListings((LogicalPlan) children.next());
+    }
+
+    static boolean isPlanning() {
+        return PLANS_KEYS.get() != null;
+    }
+
+    /** Starts the side, unless it has started. */
+    synchronized void start() {
+        if (json != null) return;
+        Literal most = new Literal(Integer.valueOf(MAX_KEYS + 1), IntegerType$.MODULE$);
+        LogicalPlan some = new LocalLimit(most, keys);
+        final QueryExecution execution =
+            session.executePlan(some, CommandExecutionMode$.MODULE$.SKIP());
+        context = execution.sparkSession().sparkContext();
+        json = SQLExecution$.MODULE$.withThreadLocalCaptured(
+            execution.sparkSession(), THREADS, new scala.runtime.AbstractFunction0() {
+                public Object apply() {
+                    context.addJobTag(tag);
+                    SparkPlan planned = planned(execution);
+                    if (isStopped) return null;
+                    return text(planned.executeCollect());
+                }
+            });
+    }
+
+    private static SparkPlan planned(QueryExecution execution) {
+        PLANS_KEYS.set(Boolean.TRUE);
+        try {
+            return execution.executedPlan();
+        } finally {
+            PLANS_KEYS.remove();
+        }
+    }
+
+    /**
+     * The keys as a list in JSON; null if there are too many.
+     *
+     * Throws NoAnswer: the query has no time left for them.
+     */
+    String json(Scanned scanned) {
+        start();
+        boolean isDone = false;
+        try {
+            String text = (String) scanned.planner.waitForKeys(json, query, scanned.root);
+            isDone = true;
+            return text;
+        } finally {
+            if (!isDone) {
+                isStopped = true;
+                context.cancelJobsWithTag(tag);
+            }
+        }
+    }
+
+    private String text(InternalRow[] rows) {
+        if (rows.length > MAX_KEYS) return null;
+        HashSet seen = new HashSet();
+        StringBuilder text = new StringBuilder("[");
+        for (int i = 0; i < rows.length; i++) {
+            if (rows[i].isNullAt(0)) continue;
+            Object value = rows[i].get(0, type);
+            if (type instanceof StringType) {
+                String string = value.toString();
+                // Bytes that are no UTF-8 have no text of their own.
+                if (!UTF8String.fromString(string).equals(value)) return null;
+                value = string;
+            }
+            if (!seen.add(value)) continue;
+            if (seen.size() > 1) text.append(',');
+            if (type instanceof StringType) Question.quote(text, (String) value);
+            else text.append(value);
+        }
+        return text.append(']').toString();
+    }
+
+    public boolean equals(Object other) {
+        if (!(other instanceof KeyList)) return false;
+        KeyList keys = (KeyList) other;
+        return query.isSame(keys.query) && listings.equals(keys.listings)
+            && canonical.equals(keys.canonical);
+    }
+
+    public int hashCode() {
+        return canonical.hashCode();
+    }
+}

@@ -1,0 +1,150 @@
+"""What a query costs Spark: jobs, exchanges and files, plain beside enabled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.pruning.scans import nodes
+
+SWITCH: Final = "skipindex.enabled"
+_JOINS: Final = ("Join", "LateralJoin", "AsOfJoin")
+_REPEATS: Final = 3
+"""Runs of a query before its costs are said to be too high."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a query cost.
+
+    Args:
+        jobs: that Spark began for it, those of planning among them.
+        exchanges: shuffles and broadcasts in the plan that ran, without reused ones.
+        files: that its scans read, by Spark's own metric.
+        joins: of the optimized plan and its subqueries; each has at most one side that
+            gives keys.
+    """
+
+    jobs: int
+    exchanges: int
+    files: int
+    joins: int
+
+    def least(self, other: Cost) -> Cost:
+        """The lower of each of the two figures."""
+        return Cost(
+            min(self.jobs, other.jobs),
+            min(self.exchanges, other.exchanges),
+            min(self.files, other.files),
+            self.joins,
+        )
+
+    def most(self, other: Cost) -> Cost:
+        """The higher of each of the two figures."""
+        return Cost(
+            max(self.jobs, other.jobs),
+            max(self.exchanges, other.exchanges),
+            max(self.files, other.files),
+            max(self.joins, other.joins),
+        )
+
+
+def excess(enabled: Cost, plain: Cost) -> str:
+    """What a query costs too much with skipping; empty if nothing.
+
+    It may begin one job more for each join, which runs one side for its keys.  It has
+    no exchange more, and reads no file more.
+    """
+    told = []
+    if enabled.jobs > plain.jobs + plain.joins:
+        told.append(
+            f"{enabled.jobs} jobs for {plain.jobs} and the keys of {plain.joins} joins"
+        )
+    if enabled.exchanges > plain.exchanges:
+        told.append(f"{enabled.exchanges} exchanges for {plain.exchanges}")
+    if enabled.files > plain.files:
+        told.append(f"{enabled.files} files for {plain.files}")
+    return ", ".join(told)
+
+
+def n_jobs(spark: SparkSession) -> int:
+    """The jobs that the application has begun, stages of adaptive plans among them.
+
+    It is the number that the next job gets.  No listener has to be waited for, and the
+    jobs of other threads count, such as those of broadcasts, which leave a job group.
+    """
+    found: int = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
+    return found
+
+
+def cost_of_run(df: DataFrame, jobs: int) -> Cost:
+    """The cost of a query that ran once.
+
+    Args:
+        df: the query.
+        jobs: that it began.
+    """
+    exchanges = files = 0
+    for node in nodes(df):
+        kind = node.getClass().getSimpleName()
+        if kind.endswith("ExchangeExec") and kind != "ReusedExchangeExec":
+            exchanges += 1
+        elif kind == "FileSourceScanExec":
+            files += node.metrics().apply("numFiles").value()
+    joins = n_joins(df._jdf.queryExecution().optimizedPlan())
+    return Cost(jobs, exchanges, files, joins)
+
+
+def n_joins(plan: Any) -> int:
+    """The joins of a logical plan and of its subqueries."""
+    found = int(plan.getClass().getSimpleName() in _JOINS)
+    for below in (plan.children(), plan.subqueries()):
+        found += sum(n_joins(below.apply(i)) for i in range(below.size()))
+    return found
+
+
+def cost(spark: SparkSession, query: Callable[[], DataFrame]) -> tuple[list[str], Cost]:
+    """The rows of a query, as sorted text, and what it costs from its text to them.
+
+    Args:
+        spark: the session.
+        query: defines the query anew.
+    """
+    before = n_jobs(spark)
+    df = query()
+    rows = sorted(repr(tuple(row)) for row in df.collect())
+    return rows, cost_of_run(df, n_jobs(spark) - before)
+
+
+def check_costs(
+    spark: SparkSession, query: Callable[[], DataFrame]
+) -> tuple[Cost, Cost]:
+    """Check that skipping gives the same rows, and that nothing costs too much.
+
+    What adaptive plans run depends on which stage ends first, so that a cost is too
+    high only if it is so again.
+
+    Args:
+        spark: an enabled session.
+        query: defines the query anew.
+
+    Returns:
+        The costs with skipping, and without.
+    """
+    found: dict[bool, Cost] = {}
+    for _ in range(_REPEATS):
+        answers = {}
+        for on in (False, True):
+            spark.conf.set(SWITCH, str(on).lower())
+            answers[on], seen = cost(spark, query)
+            former = found.get(on, seen)
+            found[on] = former.least(seen) if on else former.most(seen)
+        assert answers[True] == answers[False]
+        if not excess(found[True], found[False]):
+            break
+    spark.conf.unset(SWITCH)
+    assert excess(found[True], found[False]) == ""
+    return found[True], found[False]

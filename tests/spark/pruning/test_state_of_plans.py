@@ -1,0 +1,262 @@
+"""What one plan needs of a scan counts for that plan alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from tests.spark.pruning.costs import check_costs
+from tests.spark.pruning.scans import files_read
+from tests.spark.versions import since
+
+pytestmark = pytest.mark.spark
+
+
+def write(folder: Path, *files: dict[str, object]) -> str:
+    folder.mkdir(parents=True)
+    for i, columns in enumerate(files):
+        pq.write_table(pa.table(columns), folder / f"{i}.parquet")
+    return str(folder)
+
+
+@pytest.fixture
+def tree(pruned: SparkSession, tmp_path: Path) -> str:
+    """One edge a file; each node but the last has the next one as its child."""
+    edges = [
+        {"id": [i + 1], "parent": [i], "more": ["x" * 2000 + str(i)]} for i in range(12)
+    ]
+    folder = write(tmp_path / "tree", *edges)
+    sx.build_indexes(folder, {"parent": "bitmap"}, workers=1)
+    pruned.read.parquet(folder).createOrReplaceTempView("tree")
+    return folder
+
+
+RECURSIVE = """
+WITH RECURSIVE r (id, level) AS (
+  {anchor}
+  UNION ALL
+  SELECT tree.id, level + 1 FROM tree JOIN r ON tree.parent = r.id WHERE level < 6
+)
+SELECT * FROM r
+"""
+
+
+@pytest.mark.usefixtures("tree")
+@pytest.mark.parametrize(
+    ("anchor", "n_rows"),
+    [
+        ("SELECT 3L AS id, 0 AS level", 7),
+        ("SELECT * FROM VALUES (3L, 0), (10L, 0) AS v (id, level)", 10),
+        ("SELECT id, 0 AS level FROM tree WHERE parent = 2", 7),
+    ],
+)
+@since(4, 1, what="WITH RECURSIVE")
+def test_each_step_of_a_recursion_has_keys_of_its_own(
+    pruned: SparkSession, anchor: str, n_rows: int
+) -> None:
+    query = RECURSIVE.format(anchor=anchor)
+    assert pruned.sql(query).count() == n_rows
+    check_costs(pruned, lambda: pruned.sql(query))
+
+
+@pytest.fixture
+def both(pruned: SparkSession, tmp_path: Path) -> SparkSession:
+    """Two tables of like size with the same keys, and a small one."""
+    rows = [list(range(10 * i, 10 * i + 10)) for i in range(12)]
+    filler = ["x" * 500 + str(i) for i in range(10)]
+    one = [{"id": ids, "g": [i % 5] * 10, "more": filler} for i, ids in enumerate(rows)]
+    two = [
+        {"oid": ids, "st": [f"s{i}"] * 10, "more": filler} for i, ids in enumerate(rows)
+    ]
+    small = [{"k": list(range(10)), "name": [f"n{i}" for i in range(10)]}]
+    for name, files, indexes in (
+        ("one", one, {"id": "bitmap", "g": "bitmap"}),
+        ("two", two, {"oid": "bitmap", "st": "bitmap"}),
+        ("small", small, {"k": "bitmap", "name": "bitmap"}),
+    ):
+        folder = write(tmp_path / name, *files)
+        sx.build_indexes(folder, indexes, workers=1)
+        pruned.read.parquet(folder).createOrReplaceTempView(name)
+    return pruned
+
+
+MUTUAL = [
+    "SELECT a.id FROM one a JOIN one b ON a.id = b.id WHERE a.g = 3 AND b.id < 50",
+    "SELECT a.id FROM one a JOIN one b ON a.id = b.id WHERE a.id = 7 AND b.id = 7",
+    "SELECT one.id FROM one JOIN two ON one.id = oid WHERE g = 3 AND st = 's8'",
+    """SELECT one.id FROM one JOIN two ON one.id = oid JOIN one c ON c.id = oid
+    WHERE one.g = 3 AND st = 's8' AND c.id < 100""",
+    """SELECT one.id FROM one, two, small, one d WHERE one.id = oid AND oid = d.id
+    AND one.g = k AND name < 'n4' AND st < 's8' AND d.g = 3""",
+]
+"""Joins in which each side has a condition and an index on its key."""
+
+
+@pytest.mark.parametrize("broadcast", ["-1", "10MB"])
+@pytest.mark.parametrize("query", MUTUAL)
+def test_sides_of_a_join_do_not_wait_for_each_other(
+    both: SparkSession, query: str, broadcast: str
+) -> None:
+    both.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
+    try:
+        check_costs(both, lambda: both.sql(query))
+    finally:
+        both.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+
+
+def test_bucketed_tables_that_are_listed_while_spark_plans(
+    pruned: SparkSession, tmp_path: Path
+) -> None:
+    ordering = "spark.sql.legacy.bucketedTableScan.outputOrdering"
+    frame = pruned.range(0, 200).selectExpr("id", "id % 10 AS g")
+    path = str(tmp_path / "bucketed")
+    writer = frame.write.bucketBy(4, "id").sortBy("id").option("path", path)
+    writer.saveAsTable("bucketed")
+    pruned.conf.set(ordering, "true")
+    try:
+        sx.build_indexes(path, {"id": "bitmap", "g": "bitmap"}, workers=1)
+        query = (
+            "SELECT a.id FROM bucketed a JOIN bucketed b ON a.id = b.id "
+            "WHERE a.g = 3 AND b.id < 50"
+        )
+        check_costs(pruned, lambda: pruned.sql(query))
+    finally:
+        pruned.conf.unset(ordering)
+        pruned.sql("DROP TABLE bucketed")
+
+
+@pytest.fixture
+def star(pruned: SparkSession, tmp_path: Path) -> Callable[[], None]:
+    """A fact with a folder for each day, and its days."""
+    for day in range(8):
+        rows = {"k": [day * 10 + i for i in range(100)], "v": list(range(100))}
+        write(tmp_path / f"fact/day={day}", rows)
+    days = [
+        {
+            "day": [4 * i + j for j in range(4)],
+            "name": [f"d{4 * i + j}" for j in range(4)],
+        }
+        for i in range(2)
+    ]
+    write(tmp_path / "days", *days)
+
+    def define() -> None:
+        for name in ("fact", "days"):
+            folder = str(tmp_path / name)
+            pruned.read.parquet(folder).createOrReplaceTempView(name)
+
+    sx.build_indexes(tmp_path / "days", {"name": "bitmap", "day": "bitmap"}, workers=1)
+    define()
+    return define
+
+
+@pytest.mark.parametrize("only_reuse", ["true", "false"])
+@pytest.mark.parametrize("of_fact", [False, True])
+def test_partitions_are_pruned_by_a_dimension_with_indexes(
+    pruned: SparkSession,
+    star: Callable[[], None],
+    tmp_path: Path,
+    *,
+    of_fact: bool,
+    only_reuse: str,
+) -> None:
+    """Spark finds that the scan of the filter is the scan of the join."""
+    setting = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
+    if of_fact:
+        sx.build_indexes(tmp_path / "fact", {"k": "bitmap"}, workers=1)
+        star()
+    query = "SELECT sum(v) FROM fact JOIN days ON fact.day = days.day WHERE name = 'd3'"
+    pruned.conf.set(setting, only_reuse)
+    try:
+        check_costs(pruned, lambda: pruned.sql(query))
+        assert files_read(pruned.sql(query), "/fact") == 1
+        assert files_read(pruned.sql(query), "/days") in {1, 2}
+    finally:
+        pruned.conf.unset(setting)
+
+
+@pytest.mark.usefixtures("both")
+def test_a_scan_with_keys_runs_once_where_it_is_used_twice(
+    pruned: SparkSession,
+) -> None:
+    query = (
+        "WITH x AS (SELECT g, sum(id) AS total FROM one JOIN small ON id = k "
+        "WHERE name < 'n4' GROUP BY g) "
+        "SELECT count(*) FROM x a JOIN x b ON a.g = b.g"
+    )
+    skipping, plain = check_costs(pruned, lambda: pruned.sql(query))
+    assert skipping.exchanges == plain.exchanges
+    assert skipping.files < plain.files
+
+
+def dataset_of(spark: SparkSession, plan: object) -> DataFrame:
+    """What a library makes that plans by itself: a frame of an optimized plan."""
+    sql = spark._jvm.org.apache.spark.sql
+    package = sql.classic if spark.version >= "4" else sql
+    return DataFrame(package.Dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
+JOINED = "SELECT id FROM one JOIN small ON id = k WHERE name < 'n4'"
+FIRST = "SELECT id FROM one ORDER BY id LIMIT 3"
+
+
+@pytest.mark.parametrize("query", [JOINED, FIRST])
+@pytest.mark.parametrize("is_enabled", ["true", "false"])
+def test_a_part_of_an_optimized_plan_has_all_its_rows(
+    both: SparkSession, query: str, is_enabled: str
+) -> None:
+    """The keys of its former join, and its former LIMIT, do not count any more."""
+    plan = both.sql(query)._jdf.queryExecution().optimizedPlan()
+    while plan.children().size():
+        plan = plan.children().apply(0)
+    both.conf.set("skipindex.enabled", is_enabled)
+    assert dataset_of(both, plan).count() == 120
+
+
+@pytest.mark.parametrize("name", ["'n1'", "'n7'"])
+def test_a_part_of_an_optimized_plan_that_is_joined_anew_has_its_new_keys(
+    both: SparkSession, name: str
+) -> None:
+    plan = both.sql(JOINED)._jdf.queryExecution().optimizedPlan()
+    while plan.children().size():
+        plan = plan.children().apply(0)
+    dataset_of(both, plan).createOrReplaceTempView("part")
+    query = f"SELECT id FROM part JOIN small ON id = k WHERE name = {name}"
+    assert [row.id for row in both.sql(query).collect()] == [int(name[2])]
+
+
+SWITCHES = [
+    ("skipindex.joinKeys", JOINED, 1, 12),
+    ("skipindex.firstRows", FIRST, 1, 12),
+]
+
+
+@pytest.mark.parametrize(("name", "query", "some", "everything"), SWITCHES)
+def test_each_way_of_skipping_has_a_switch(
+    both: SparkSession, name: str, query: str, some: int, everything: int
+) -> None:
+    assert files_read(both.sql(query), "/one") == some
+    both.conf.set(name, "false")
+    try:
+        assert files_read(both.sql(query), "/one") == everything
+    finally:
+        both.conf.unset(name)
+
+
+def test_estimates_have_a_switch(both: SparkSession) -> None:
+    query = "SELECT one.id FROM one JOIN two ON one.id = oid WHERE g = 3"
+    both.conf.set("skipindex.estimates", "false")
+    try:
+        before = len(sx.last_plans(both))
+        both.sql(query).collect()
+        found = sx.last_plans(both)[before:]
+    finally:
+        both.conf.unset("skipindex.estimates")
+    assert found
+    assert not any(plan.is_estimate for plan in found)
