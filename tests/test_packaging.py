@@ -39,6 +39,20 @@ def run(code: str, *, folder: Path = ROOT) -> str:
     return done.stdout.strip()
 
 
+def test_tests_draw_the_same_examples_unless_told_otherwise() -> None:
+    """A newcomer's first command fails for no luck of the draw."""
+    code = """if True:
+        import os
+        os.environ.pop("HYPOTHESIS_PROFILE", None)
+        import tests.conftest
+        from hypothesis import settings
+        print(settings.default.derandomize, settings.get_profile("anew").derandomize)
+    """
+    assert run(code) == "True False"
+    nightly = (ROOT / ".github" / "workflows" / "nightly.yml").read_text()
+    assert "HYPOTHESIS_PROFILE: anew" in nightly
+
+
 @pytest.mark.parametrize("name", ["indexes", "planner"])
 def test_links_at_the_top_are_relative_and_right(name: str) -> None:
     link = ROOT / name

@@ -82,7 +82,6 @@ def variables(python: Path, cell: Cell) -> Mapping[str, str]:
     """
     found = dict(os.environ)
     found["PATH"] = f"{python.parent}{os.pathsep}{found['PATH']}"
-    found.setdefault("HYPOTHESIS_PROFILE", "ci")
     if cell.spark and "JAVA_HOME" not in found:
         answer = subprocess.run(
             [str(ROOT / ".ci" / "java")], stdout=subprocess.PIPE, text=True, check=False

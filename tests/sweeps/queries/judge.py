@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.sweeps.queries.player import Outcome
-from tests.sweeps.queries.scripts import Script, Step
+from tests.sweeps.queries.scripts import Script
 from tests.sweeps.queries.tables import Made
 
 HAS_INDEXES = ("whole", "part", "stale")
@@ -53,7 +53,7 @@ Runs = tuple[list[Outcome], list[Outcome]]
 def difference(script: Script, runs: Runs) -> str:
     """What is not the same; empty if all is."""
     for step, on, off in zip(script.steps, *runs, strict=True):
-        told = _of_step(step, on, off)
+        told = compared(on, off, limited=bool(step.draft.within))
         if told:
             return f"{step.kind} {step.name} {step.value}: {told}"
         if on.error and step.kind in ("do", "write", "frame"):
@@ -61,7 +61,14 @@ def difference(script: Script, runs: Runs) -> str:
     return ""
 
 
-def _of_step(step: Step, on: Outcome, off: Outcome) -> str:
+def compared(on: Outcome, off: Outcome, *, limited: bool) -> str:
+    """What is not the same of one step; empty if all is.
+
+    Args:
+        on: what it gave with skipping on.
+        off: what it gave without.
+        limited: whether a LIMIT may choose among rows.
+    """
     if off.error and on.error:
         both_run = off.at_run and on.at_run
         if off.error != on.error and not both_run:
@@ -71,11 +78,11 @@ def _of_step(step: Step, on: Outcome, off: Outcome) -> str:
         # Rows of files that are not read cannot raise what evaluation raises.
         return "" if off.at_run else f"no error with skipping on: {off.error}"
     if on.error:
-        raced = bool(step.draft.within) and on.at_run
+        raced = limited and on.at_run
         return "" if raced else f"an error with skipping on: {on.error}\n{on.told}"
     if on.rows is None or off.rows is None:
         return ""
-    if step.draft.within:
+    if limited:
         return _limited(on, off)
     return "" if on.rows == off.rows else _rows(on.rows, off.rows)
 

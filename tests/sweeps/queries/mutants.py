@@ -26,8 +26,8 @@ def one_more_file() -> Iterator[None]:
 
     def wrong(self: QueryPlanner, text: str) -> bytes | None:
         found = answer(self, text)
-        if found is None:
-            return None
+        if not found:
+            return found
         (number,) = struct.unpack_from("<q", found)
         bits = np.unpackbits(
             np.frombuffer(found, np.uint8, offset=8), bitorder="little"
