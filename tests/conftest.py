@@ -53,10 +53,8 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if name in NEED_PYSPARK and find_spec("pyspark") is None else None
 
 
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    """Where processes share the tests, one of them has Spark and its session."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse names that no other process has, and a session without the mark."""
     for item in items:
         if _is_random(item):
             raise pytest.UsageError(
@@ -69,11 +67,6 @@ def pytest_collection_modifyitems(
                 f"{item.nodeid} takes a session (give it the mark spark, as cells "
                 "without PySpark would run it)"
             )
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 def _is_random(item: pytest.Item) -> bool:
@@ -86,14 +79,19 @@ def _is_random(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session for the whole run, set up to start and stop quickly."""
+    """The session of this process, set up to start and stop quickly."""
     from ssb.session import local_session  # noqa: PLC0415 - most tests need no Spark
 
     session = local_session(
         "skipindex tests",
         cores=2,
-        memory="3g",  # thousands of tests share it
+        memory="2g",  # thousands of tests share it
         conf={
+            # By default a page is as large as this heap suggests: 64 MB for each
+            # operator of a query, and for each table that is broadcast with a text as
+            # key.  Those of past queries stay until the garbage collection, and filled
+            # the heap.
+            "spark.buffer.pageSize": "1m",
             # Traces of over 8192 bytes come to Python 40 ms late, as ``Pieces.java``
             # says, and many queries fail on purpose.
             "spark.driver.extraJavaOptions": (

@@ -90,7 +90,9 @@ def forget(folder: Path) -> None:
         path.rmdir() if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize("n_rows", [1, 61, 250, 600])
+@pytest.mark.parametrize(
+    "n_rows", [pytest.param(1, marks=pytest.mark.slow), 61, 250, 600]
+)
 def test_a_build_in_pieces_writes_the_same_packs(
     folder: Path, monkeypatch: pytest.MonkeyPatch, n_rows: int
 ) -> None:

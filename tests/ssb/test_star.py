@@ -86,6 +86,7 @@ def test_star_and_flat_have_the_same_answers(
         assert star == session.sql(query.sql("flat")).collect(), query.name
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_unchanged_sql_gives_the_same_rows(
     spark: SparkSession, dataset: Dataset

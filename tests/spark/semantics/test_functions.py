@@ -503,7 +503,9 @@ def test_tame_values_are_answered_exactly_in_ansi_mode(
     assert inexact == []
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", None])
+@pytest.mark.parametrize(
+    "zone", [pytest.param("UTC", marks=pytest.mark.slow), "Europe/Berlin", None]
+)
 def test_wild_values_are_never_lost(
     spark: SparkSession, tmp_path: Path, zone: str | None
 ) -> None:

@@ -99,10 +99,8 @@ METHODS = ["curve", "tree", "answers", "best"]
 KEYS = ["string", "int", "bigint"]
 """What rows can be looked up by in another table."""
 QUICK = [
-    ("tree", "boolean"),
     ("tree", "decimal"),
     ("hilbert", "string"),
-    ("curve", "int"),
     ("answers", "date"),
     ("looked up", "int"),
 ]

@@ -103,7 +103,7 @@ def test_appended_rows_take_the_ways_of_the_tree(
     assert kinds == {"bit_sliced", "bloom"}
 
 
-@pytest.mark.parametrize("parts", [[], ["flag"]])
+@pytest.mark.parametrize("parts", [pytest.param([], marks=pytest.mark.slow), ["flag"]])
 def test_answers_stay_together_in_appends_and_rewrites(
     spark: SparkSession, tmp_path: Path, parts: list[str]
 ) -> None:
