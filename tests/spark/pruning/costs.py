@@ -26,12 +26,15 @@ class Cost:
         files: that its scans read, by Spark's own metric.
         joins: of the optimized plan and its subqueries; each has at most one side that
             gives keys.
+        is_cut: the plan that ran has lost a part that no row needs, which may have run:
+            its exchanges and files are not counted.
     """
 
     jobs: int
     exchanges: int
     files: int
     joins: int
+    is_cut: bool
 
     def least(self, other: Cost) -> Cost:
         """The lower of each of the two figures."""
@@ -40,6 +43,7 @@ class Cost:
             min(self.exchanges, other.exchanges),
             min(self.files, other.files),
             self.joins,
+            self.is_cut and other.is_cut,
         )
 
     def most(self, other: Cost) -> Cost:
@@ -49,6 +53,7 @@ class Cost:
             max(self.exchanges, other.exchanges),
             max(self.files, other.files),
             max(self.joins, other.joins),
+            self.is_cut or other.is_cut,
         )
 
 
@@ -56,16 +61,16 @@ def excess(enabled: Cost, plain: Cost) -> str:
     """What a query costs too much with skipping; empty if nothing.
 
     It may begin one job more for each join, which runs one side for its keys.  It has
-    no exchange more, and reads no file more.
+    no exchange more, and reads no file more, where these can be told.
     """
     told = []
     if enabled.jobs > plain.jobs + plain.joins:
         told.append(
             f"{enabled.jobs} jobs for {plain.jobs} and the keys of {plain.joins} joins"
         )
-    if enabled.exchanges > plain.exchanges:
+    if enabled.exchanges > plain.exchanges and not plain.is_cut:
         told.append(f"{enabled.exchanges} exchanges for {plain.exchanges}")
-    if enabled.files > plain.files:
+    if enabled.files > plain.files and not plain.is_cut:
         told.append(f"{enabled.files} files for {plain.files}")
     return ", ".join(told)
 
@@ -88,14 +93,19 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         jobs: that it began.
     """
     exchanges = files = 0
+    is_cut = False
     for node in nodes(df):
         kind = node.getClass().getSimpleName()
         if kind.endswith("ExchangeExec") and kind != "ReusedExchangeExec":
             exchanges += 1
         elif kind == "FileSourceScanExec":
             files += node.metrics().apply("numFiles").value()
+        elif kind == "LocalTableScanExec":
+            is_cut |= node.rows().isEmpty()
+        elif kind == "EmptyRelationExec":
+            is_cut = True
     joins = n_joins(df._jdf.queryExecution().optimizedPlan())
-    return Cost(jobs, exchanges, files, joins)
+    return Cost(jobs, exchanges, files, joins, is_cut)
 
 
 def n_joins(plan: Any) -> int:

@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -187,6 +188,9 @@ def _difference(case: Case, runs: Runs) -> str:
 def _too_much(
     case: Case, enabled: Sequence[Cost | None], plain: Sequence[Cost | None]
 ) -> str:
+    """What costs too much; answers from indexes are a branch with an exchange."""
+    if case.settings.get("skipindex.answers") == "true":
+        plain = [one and replace(one, is_cut=True) for one in plain]
     told = [
         f"step {i}: {more}"
         for i, (on, off) in enumerate(zip(enabled, plain, strict=True))
