@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -89,7 +90,7 @@ def test_what_is_counted(sales: SparkSession) -> None:
     )
     _, found = cost(sales, lambda: sales.sql(text))
     # A broadcast and an aggregate; the broadcast is a job of another thread.
-    assert found == Cost(jobs=2, exchanges=2, files=N_YEARS + 1, joins=1)
+    assert found == Cost(2, 2, N_YEARS + 1, joins=1, broadcasts=1)
     _, found = cost(sales, lambda: sales.sql(f"{text} UNION ALL {text}"))
     assert (found.exchanges, found.files, found.joins) == (2, N_YEARS + 1, 2)  # reused
     _, found = cost(sales, lambda: sales.sql(f"SELECT ({text}) FROM years"))
@@ -103,6 +104,10 @@ def test_what_is_too_much() -> None:
     assert excess(Cost(5, 2, 10, 1), plain) == "5 jobs for 3 and the keys of 1 joins"
     assert excess(Cost(4, 3, 10, 1), plain) == "3 exchanges for 2"
     assert excess(Cost(4, 2, 11, 1), plain) == "11 files for 10"
+    assert excess(Cost(5, 2, 10, 1, broadcasts=1), plain) == ""
+    cut = replace(plain, is_cut=True)
+    assert excess(Cost(4, 9, 99, 1), cut) == ""
+    assert excess(Cost(5, 2, 10, 1), cut) == "5 jobs for 3 and the keys of 1 joins"
 
 
 @pytest.mark.parametrize("reuses", ["true", "false"])

@@ -26,6 +26,7 @@ class Cost:
         files: that its scans read, by Spark's own metric.
         joins: of the optimized plan and its subqueries; each has at most one side that
             gives keys.
+        broadcasts: those of the exchanges that are broadcasts, each with a job.
         is_cut: the plan that ran has lost a part that no row needs, which may have run:
             its exchanges and files are not counted.
     """
@@ -34,7 +35,8 @@ class Cost:
     exchanges: int
     files: int
     joins: int
-    is_cut: bool
+    broadcasts: int = 0
+    is_cut: bool = False
 
     def least(self, other: Cost) -> Cost:
         """The lower of each of the two figures."""
@@ -43,6 +45,7 @@ class Cost:
             min(self.exchanges, other.exchanges),
             min(self.files, other.files),
             self.joins,
+            max(self.broadcasts, other.broadcasts),
             self.is_cut and other.is_cut,
         )
 
@@ -53,6 +56,7 @@ class Cost:
             max(self.exchanges, other.exchanges),
             max(self.files, other.files),
             max(self.joins, other.joins),
+            min(self.broadcasts, other.broadcasts),
             self.is_cut or other.is_cut,
         )
 
@@ -60,11 +64,13 @@ class Cost:
 def excess(enabled: Cost, plain: Cost) -> str:
     """What a query costs too much with skipping; empty if nothing.
 
-    It may begin one job more for each join, which runs one side for its keys.  It has
+    It may begin one job more for each join, which runs one side for its keys, and for
+    each side that is broadcast because it is small now, and is not shuffled.  It has
     no exchange more, and reads no file more, where these can be told.
     """
     told = []
-    if enabled.jobs > plain.jobs + plain.joins:
+    more = max(0, enabled.broadcasts - plain.broadcasts)
+    if enabled.jobs > plain.jobs + plain.joins + more:
         told.append(
             f"{enabled.jobs} jobs for {plain.jobs} and the keys of {plain.joins} joins"
         )
@@ -85,6 +91,18 @@ def n_jobs(spark: SparkSession) -> int:
     return found
 
 
+def jobs_since(spark: SparkSession, before: int) -> int:
+    """The jobs with tasks since ``n_jobs`` was this many.
+
+    A job over no file has none, and costs nothing.
+    """
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    store = context.statusStore()
+    begun = range(before, n_jobs(spark))
+    return sum(store.job(number).numTasks() > 0 for number in begun)
+
+
 def cost_of_run(df: DataFrame, jobs: int) -> Cost:
     """The cost of a query that ran once.
 
@@ -92,12 +110,13 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         df: the query.
         jobs: that it began.
     """
-    exchanges = files = 0
+    exchanges = broadcasts = files = 0
     is_cut = False
     for node in nodes(df):
         kind = node.getClass().getSimpleName()
         if kind.endswith("ExchangeExec") and kind != "ReusedExchangeExec":
             exchanges += 1
+            broadcasts += kind == "BroadcastExchangeExec"
         elif kind == "FileSourceScanExec":
             files += node.metrics().apply("numFiles").value()
         elif kind == "LocalTableScanExec":
@@ -105,7 +124,7 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         elif kind == "EmptyRelationExec":
             is_cut = True
     joins = n_joins(df._jdf.queryExecution().optimizedPlan())
-    return Cost(jobs, exchanges, files, joins, is_cut)
+    return Cost(jobs, exchanges, files, joins, broadcasts, is_cut)
 
 
 def n_joins(plan: Any) -> int:
@@ -126,7 +145,7 @@ def cost(spark: SparkSession, query: Callable[[], DataFrame]) -> tuple[list[str]
     before = n_jobs(spark)
     df = query()
     rows = sorted(repr(tuple(row)) for row in df.collect())
-    return rows, cost_of_run(df, n_jobs(spark) - before)
+    return rows, cost_of_run(df, jobs_since(spark, before))
 
 
 def check_costs(

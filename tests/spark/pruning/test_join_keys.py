@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
+from tests.spark.pruning.costs import check_costs
 from tests.spark.pruning.scans import files_read, with_and_without
 
 pytestmark = pytest.mark.spark
@@ -116,6 +117,29 @@ def test_a_join_reads_the_files_with_wanted_keys(star: SparkSession, text: str) 
     _, some, everything = with_and_without(star, lambda: star.sql(text), "/orders")
     assert some == JOINS[text]
     assert everything in {0, N_FILES}  # 0: Spark has seen that a side is empty
+
+
+SIDES = {
+    f"SELECT DISTINCT key FROM customers c WHERE {city(8)}": 1,
+    "SELECT c.key FROM customers c JOIN parts p ON c.key = p.key "
+    f"WHERE {city(8)}": N_FILES,
+}
+"""What has keys, and how many files of the orders are read for them."""
+
+
+@pytest.mark.parametrize(("side", "n_files"), SIDES.items())
+def test_a_side_runs_in_one_job_or_not_at_all(
+    star: SparkSession, side: str, n_files: int
+) -> None:
+    """One that has to shuffle rows would do so twice."""
+    text = f"SELECT count(*) FROM orders LEFT SEMI JOIN ({side}) k ON customer = k.key"
+    star.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        enabled, plain = check_costs(star, lambda: star.sql(text))
+    finally:
+        star.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    assert enabled.jobs == plain.jobs + (n_files < N_FILES)
+    assert enabled.files == plain.files - N_FILES + n_files
 
 
 def test_without_an_index_no_keys_are_computed(

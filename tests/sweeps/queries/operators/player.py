@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
-from tests.spark.pruning.costs import SWITCH, Cost, cost_of_run, n_jobs
+from tests.spark.pruning.costs import SWITCH, Cost, cost_of_run, jobs_since, n_jobs
 from tests.sweeps.queries.operators.cases import Case, Step
 from tests.sweeps.queries.operators.watch import at_most
 from tests.sweeps.queries.operators.world import World
@@ -146,7 +146,7 @@ class Player:
 
     def _answer(self, df: DataFrame, step: Step, before: int) -> Seen:
         rows = rows_of(df)
-        jobs = n_jobs(self.spark) - before
+        jobs = jobs_since(self.spark, before)
         if not step.ordered:
             rows.sort()
         # How many jobs look for the rows of a LIMIT depends on where they are, and a

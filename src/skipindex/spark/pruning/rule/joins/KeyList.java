@@ -11,6 +11,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -18,7 +19,9 @@ import org.apache.spark.sql.execution.CommandExecutionMode$;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.IntegerType$;
@@ -29,7 +32,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * The keys that one side of a join has: the side runs for them, once.
  *
  * No scan of the side has keys of its own, whatever it is joined with, so that no side waits
- * for another one.
+ * for another one. A side that has to shuffle rows does not run: it would do so twice.
  */
 class KeyList {
     static final int MAX_KEYS = 200000;
@@ -64,11 +67,23 @@ class KeyList {
         ArrayList only = new ArrayList();
         only.add(key);
         this.type = key.dataType();
-        this.keys = new Project(TO_SEQ(only), side);
+        this.keys = new Project(TO_SEQ(only), ungrouped(side));
         this.canonical = (LogicalPlan) keys.canonicalized();
         this.session = session;
         this.query = query;
         addListings(side);
+    }
+
+    /** The same values without grouping, which would shuffle rows to have each value once. */
+    private static LogicalPlan ungrouped(LogicalPlan node) {
+        ArrayList children = new ArrayList();
+        scala.collection.Iterator each = node.children().iterator();
+        while (each.hasNext()) children.add(ungrouped((LogicalPlan) each.next()));
+        if (node instanceof Aggregate) {
+            return new Project(
+                ((Aggregate) node).aggregateExpressions(), (LogicalPlan) children.get(0));
+        }
+        return children.isEmpty() ? node : (LogicalPlan) node.withNewChildren(TO_SEQ(children));
     }
 
     private void addListings(LogicalPlan node) {
@@ -96,10 +111,20 @@ class KeyList {
                 public Object apply() {
                     context.addJobTag(tag);
                     SparkPlan planned = planned(execution);
-                    if (isStopped) return null;
+                    if (isStopped || shuffles(planned)) return null;
                     return text(planned.executeCollect());
                 }
             });
+    }
+
+    private static boolean shuffles(SparkPlan node) {
+        if (node instanceof ShuffleExchangeLike) return true;
+        if (node instanceof AdaptiveSparkPlanExec) {
+            return shuffles(((AdaptiveSparkPlanExec) node).initialPlan());
+        }
+        scala.collection.Iterator children = node.children().iterator();
+        while (children.hasNext()) if (shuffles((SparkPlan) children.next())) return true;
+        return false;
     }
 
     private static SparkPlan planned(QueryExecution execution) {
@@ -112,7 +137,7 @@ class KeyList {
     }
 
     /**
-     * The keys as a list in JSON; null if there are too many.
+     * The keys as a list in JSON; null if there are too many, or the side has to shuffle rows.
      *
      * Throws NoAnswer: the query has no time left for them.
      */
