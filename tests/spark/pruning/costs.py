@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.pruning.scans import nodes
@@ -27,6 +29,7 @@ class Cost:
         joins: of the optimized plan and its subqueries; each has at most one side that
             gives keys.
         broadcasts: those of the exchanges that are broadcasts, each with a job.
+        reused: exchanges that stand for an equal one.
         is_cut: the plan that ran has lost a part that no row needs, which may have run:
             its exchanges and files are not counted.
     """
@@ -36,6 +39,7 @@ class Cost:
     files: int
     joins: int
     broadcasts: int = 0
+    reused: int = 0
     is_cut: bool = False
 
     def least(self, other: Cost) -> Cost:
@@ -46,6 +50,7 @@ class Cost:
             min(self.files, other.files),
             self.joins,
             max(self.broadcasts, other.broadcasts),
+            max(self.reused, other.reused),
             self.is_cut and other.is_cut,
         )
 
@@ -57,6 +62,7 @@ class Cost:
             max(self.files, other.files),
             max(self.joins, other.joins),
             min(self.broadcasts, other.broadcasts),
+            min(self.reused, other.reused),
             self.is_cut or other.is_cut,
         )
 
@@ -66,7 +72,8 @@ def excess(enabled: Cost, plain: Cost) -> str:
 
     It may begin one job more for each join, which runs one side for its keys, and for
     each side that is broadcast because it is small now, and is not shuffled.  It has
-    no exchange more, and reads no file more, where these can be told.
+    no exchange more, and reads no file more, where these can be told: not where
+    another side is broadcast, as it is known to be smaller.
     """
     told = []
     more = max(0, enabled.broadcasts - plain.broadcasts)
@@ -74,9 +81,10 @@ def excess(enabled: Cost, plain: Cost) -> str:
         told.append(
             f"{enabled.jobs} jobs for {plain.jobs} and the keys of {plain.joins} joins"
         )
-    if enabled.exchanges > plain.exchanges and not plain.is_cut:
+    is_alike = not plain.is_cut and not more
+    if is_alike and enabled.exchanges > plain.exchanges:
         told.append(f"{enabled.exchanges} exchanges for {plain.exchanges}")
-    if enabled.files > plain.files and not plain.is_cut:
+    if is_alike and enabled.files > plain.files:
         told.append(f"{enabled.files} files for {plain.files}")
     return ", ".join(told)
 
@@ -94,13 +102,16 @@ def n_jobs(spark: SparkSession) -> int:
 def jobs_since(spark: SparkSession, before: int) -> int:
     """The jobs with tasks since ``n_jobs`` was this many.
 
-    A job over no file has none, and costs nothing.
+    A job over no file has none, and costs nothing.  One that was cancelled before it
+    began is not known.
     """
     context = spark.sparkContext._jsc.sc()
     context.listenerBus().waitUntilEmpty()
-    store = context.statusStore()
-    begun = range(before, n_jobs(spark))
-    return sum(store.job(number).numTasks() > 0 for number in begun)
+    known = {}
+    for number in range(before, n_jobs(spark)):
+        with suppress(Py4JJavaError):
+            known[number] = context.statusStore().job(number).numTasks()
+    return sum(n_tasks > 0 for n_tasks in known.values())
 
 
 def cost_of_run(df: DataFrame, jobs: int) -> Cost:
@@ -110,13 +121,15 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         df: the query.
         jobs: that it began.
     """
-    exchanges = broadcasts = files = 0
+    exchanges = broadcasts = reused = files = 0
     is_cut = False
     for node in nodes(df):
         kind = node.getClass().getSimpleName()
         if kind.endswith("ExchangeExec") and kind != "ReusedExchangeExec":
             exchanges += 1
             broadcasts += kind == "BroadcastExchangeExec"
+        elif kind == "ReusedExchangeExec":
+            reused += 1
         elif kind == "FileSourceScanExec":
             files += node.metrics().apply("numFiles").value()
         elif kind == "LocalTableScanExec":
@@ -124,7 +137,7 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         elif kind == "EmptyRelationExec":
             is_cut = True
     joins = n_joins(df._jdf.queryExecution().optimizedPlan())
-    return Cost(jobs, exchanges, files, joins, broadcasts, is_cut)
+    return Cost(jobs, exchanges, files, joins, broadcasts, reused, is_cut)
 
 
 def n_joins(plan: Any) -> int:

@@ -197,7 +197,10 @@ def _too_much(
             # Answers from indexes are a branch, with an exchange and its job.
             more = max(0, on.exchanges - off.exchanges)
             off = replace(off, jobs=off.jobs + more, is_cut=True)  # noqa: PLW2901
-        if case.form == "overwrite":  # each run writes other files
+        if case.form == "recursion":  # each step is planned with keys of its own
+            off = replace(off, jobs=max(on.jobs, off.jobs))  # noqa: PLW2901
+        # Equal scans with other keys are run each, over its own files.
+        if case.form == "overwrite" or off.reused > on.reused:
             off = replace(off, is_cut=True)  # noqa: PLW2901
         if problem := excess(on, off):
             told.append(f"step {i}: {problem}")
