@@ -30,7 +30,7 @@ WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 .PHONY: bench-spark bench-price
 .PHONY: soundness model months hostile concurrent queries mutants lint
 .PHONY: types format docs
-.PHONY: check clean
+.PHONY: check clean dist release
 .DEFAULT_GOAL := help
 
 help:  ## print this list
@@ -128,6 +128,17 @@ format: $(STAMP)  ## format, and mend what can be mended
 docs: $(STAMP)  ## build the documentation into build/site, with all links checked
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+dist: $(STAMP)  ## build the wheel and the source archive, and check them
+	rm -rf dist
+	@$(BIN)/python -m build
+	@$(BIN)/python -m twine check --strict dist/*
+
+release: dist  ## upload what `make dist` built to PyPI, if this commit has the version's tag
+	@version=$$($(BIN)/python -c "import skipindex; print(skipindex.__version__)") && \
+		git diff --quiet HEAD && git tag --points-at HEAD | grep -qx "v$$version" || \
+		{ echo "tag this commit first: git tag v$$version" >&2; exit 1; }
+	@$(BIN)/python -m twine upload dist/*
 
 check: lint types test  ## all that a change must pass
 
