@@ -33,14 +33,14 @@ WRITE = os.environ.get("SKIPINDEX_WRITE_GOLDEN") == "1"
 N_FILES = 12
 INT, STRING = Domain("int", bits=64), Domain("string")
 FILTERS: dict[str, tuple[IndexSpec, Domain]] = {
-    "v1/bloom_int": (Bloom(hashing="pybloom"), INT),
-    "v1/bloom_string": (Bloom(error_rate=0.001, hashing="pybloom"), STRING),
-    "v1/ngram_bloom": (NGramBloom(hashing="pybloom"), STRING),
-    "v1/token_bloom": (TokenBloom(hashing="pybloom"), STRING),
-    "v2/bloom_int": (Bloom(), INT),
-    "v2/bloom_string": (Bloom(error_rate=0.001), STRING),
-    "v2/ngram_bloom": (NGramBloom(), STRING),
-    "v2/token_bloom": (TokenBloom(), STRING),
+    "v1/pybloom_int": (Bloom(hashing="pybloom"), INT),
+    "v1/pybloom_string": (Bloom(error_rate=0.001, hashing="pybloom"), STRING),
+    "v1/pybloom_ngram": (NGramBloom(hashing="pybloom"), STRING),
+    "v1/pybloom_token": (TokenBloom(hashing="pybloom"), STRING),
+    "v1/bloom_int": (Bloom(), INT),
+    "v1/bloom_string": (Bloom(error_rate=0.001), STRING),
+    "v1/ngram_bloom": (NGramBloom(), STRING),
+    "v1/token_bloom": (TokenBloom(), STRING),
 }
 MAPS: dict[str, tuple[int, Domain]] = {
     "v1/map_int": (20, INT),

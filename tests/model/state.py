@@ -43,7 +43,7 @@ class Rules:
 
 NEW_RULES: Final = Rules()
 OLD_RULES: Final = Rules(*[False] * len(fields(Rules)))
-"""Those of format 2."""
+"""Those before records of publications had one entry a file."""
 
 
 class File(NamedTuple):

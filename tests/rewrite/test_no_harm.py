@@ -91,7 +91,7 @@ def test_a_replacement_leads_nowhere_outside(folder: Path, outside: Path) -> Non
         "old": [triple(folder, "../outside/gone")],
         "new": [triple(folder, "../outside/d/secret")],
         "since": 0,
-        "publishing": True,
+        "publication": "ab" * 16,
     }
     forge(folder, replacements=[one])
     vacuum(folder, retention=NOW)
@@ -108,11 +108,10 @@ def test_a_copy_with_other_rows_replaces_nothing(folder: Path) -> None:
         "old": [triple(folder, "0.parquet")],
         "new": [triple(folder, hidden)],
         "since": 0,
-        "publishing": False,
     }
     before = rows_of(folder, listed(folder))
-    for publishing in (False, True):
-        forge(folder, replacements=[{**one, "publishing": publishing}])
+    for more in ({}, {"publication": "ab" * 16}):
+        forge(folder, replacements=[{**one, **more}])
         vacuum(folder, retention=NOW)
         assert not before - rows_of(folder, listed(folder)), "no row is gone"
 
@@ -174,7 +173,7 @@ def test_files_of_others_in_our_folders_stay(folder: Path) -> None:
         ("_skipindex-0a-1/../part-0.parquet", False, False),
         ("/_skipindex/packs/aa.puffin", False, False),
         ("_skipindex/packs/aa.puffin", True, True),
-        ("_skipindex/packs/.aa.tmp", True, True),
+        ("_skipindex/packs/.aa.tmp", True, False),
         ("_skipindex/packs/aa.tex", True, False),
         ("_skipindex/manifests/aa.arrow", True, True),
         ("_skipindex/log/00000000000000000001.json", True, False),
@@ -190,7 +189,7 @@ def test_names(path: str, plain: bool, ours: bool) -> None:
 def bodies() -> list[tuple[str, Any]]:
     a_file = ["0.parquet", 10, 10]
     hidden = ["_skipindex-a-0/p.parquet", 10, 10]
-    one = {"old": [a_file], "new": [hidden], "since": 0, "publishing": False}
+    one = {"old": [a_file], "new": [hidden], "since": 0}
     records: list[Any] = [
         None,
         [],
@@ -206,7 +205,7 @@ def bodies() -> list[tuple[str, Any]]:
         {"trash": [[1, 2, 3]]},
     ]
     found = [("rewrites", record) for record in records]
-    found += [("cubes", value) for value in (7, [1], [{"paths": [2]}])]
+    found += [("cube_file", value) for value in (7, {"name": "../x"})]
     found += [("layout", value) for value in (7, {"cluster_by": [1]})]
     return [*found, ("derived", 3), ("choice", "x")]
 

@@ -200,7 +200,7 @@ def test_what_a_killed_writer_left_goes_after_the_retention(tmp_path: Path) -> N
     left = [
         "_skipindex/staging/1/0/part-0.parquet",
         "_skipindex-1-0/part-0.parquet",
-        "_skipindex/packs/.1.tmp",
+        f"_skipindex/packs/.skipindex-{1:032x}.tmp",
         "_skipindex/packs/1.puffin",
     ]
     for name in left:

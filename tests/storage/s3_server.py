@@ -53,11 +53,10 @@ class _Store(ThreadingHTTPServer):
     def options(self) -> Mapping[str, str]:
         """What ``storage_options`` must be."""
         return {
-            "access_key": KEY,
-            "secret_key": SECRET,
+            "access_key_id": KEY,
+            "secret_access_key": SECRET,
             "region": REGION,
-            "scheme": "http",
-            "endpoint_override": f"127.0.0.1:{self.server_port}",
+            "endpoint": f"http://127.0.0.1:{self.server_port}",
         }
 
 

@@ -30,12 +30,12 @@ def test_what_is_read_is_written_back(record: dict[str, Any]) -> None:
 
 
 def test_a_damaged_property_is_left_out_with_a_note() -> None:
-    record = {"layout": 3, "derived": {"columns": {}}, "cubes": {}, "more": 1}
+    record = {"layout": 3, "derived": {"columns": {}}, "cube_file": {}, "more": 1}
     properties, notes = TableProperties.from_json(record)
     assert properties.to_json() == {"derived": {"columns": {}}, "more": 1}
     assert [note.split(":")[0] for note in notes] == [
         "property 'layout' ignored",
-        "property 'cubes' ignored",
+        "property 'cube_file' ignored",
     ]
 
 

@@ -33,7 +33,7 @@ def hidden(name: str) -> FileInfo:
 OLD = (visible("a"), visible("b"))
 NEW = (hidden("x"),)
 ONE = Rewrites((Replacement(OLD, NEW, 5.0),))
-PUBLISHING = Rewrites((Replacement(OLD, NEW, 5.0, publishing=True),))
+PUBLISHING = Rewrites((Replacement(OLD, NEW, 5.0, publication="ab" * 16),))
 
 
 def live(rewrites: Rewrites, listing: Sequence[FileInfo]) -> list[str]:
@@ -113,13 +113,13 @@ names = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
     old=names.filter(bool),
     new=st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=4, unique=True),
     since=st.floats(0, 1e10),
-    publishing=st.booleans(),
+    publication=st.sampled_from([None, "ab" * 16]),
 )
 def test_properties_round_trip(
-    old: list[str], new: list[str], since: float, publishing: bool
+    old: list[str], new: list[str], since: float, publication: str | None
 ) -> None:
     one = Replacement(
-        tuple(map(visible, old)), tuple(map(hidden, new)), since, publishing
+        tuple(map(visible, old)), tuple(map(hidden, new)), since, publication
     )
     rewrites = Rewrites((one,), (("p=1/_skipindex-2-0/q", since),))
     laid_out = TableProperties(layout={"cluster_by": ["x"]}, others={"more": [None]})
@@ -148,7 +148,6 @@ def many(n: int) -> tuple[Replacement, ...]:
             (visible(f"day={i}/a"),),
             (FileInfo(f"day={i}/_skipindex-1-0/x", 1, 7),),
             1.0,
-            publishing=True,
             publication="ab" * 16,
         )
         for i in range(n)
@@ -161,7 +160,7 @@ def many(n: int) -> tuple[Replacement, ...]:
         lambda n: Rewrites(many(n)).with_publication(many(n), "cd" * 16),
         lambda n: Rewrites(many(n)).without_replacements(many(n), now=2.0),
         lambda n: Rewrites(
-            tuple(replace(r, publishing=False) for r in many(n))
+            tuple(replace(r, publication=None) for r in many(n))
         ).with_replaced(
             [(r.new, [hidden(f"{i}")]) for i, r in enumerate(many(n))], now=3.0
         ),

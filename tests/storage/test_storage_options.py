@@ -23,8 +23,8 @@ from skipindex.storage.file_system.object_store import StoreFiles
 from tests.storage.s3_server import KEY, SECRET, s3_server
 
 URI = "s3://bucket/t"
-PLACE = {"region": "eu-test-1", "endpoint_override": "127.0.0.1:1"}
-KEYS = {"access_key": KEY, "secret_key": SECRET}
+PLACE = {"region": "eu-test-1", "endpoint": "https://127.0.0.1:1"}
+KEYS = {"access_key_id": KEY, "secret_access_key": SECRET}
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_table_is_indexed_and_planned_with_the_options_alone(
     assert table.refresh().verify().ok
     assert SECRET not in repr(table) + str(plan.explain())
     with pytest.raises(TableError, match=r"'bucket/t'") as raised:
-        sx.open_table(URI, storage_options={**stored, "access_key": "other"})
+        sx.open_table(URI, storage_options={**stored, "access_key_id": "other"})
     assert SECRET not in str(raised.value)
 
 
@@ -92,7 +92,7 @@ def test_two_stores_with_buckets_of_one_name_share_no_pack(
 ) -> None:
     monkeypatch.setattr(Location, "view", lambda *_: None)
     one = location_of(URI, {**KEYS, **PLACE})
-    two = location_of(URI, {**KEYS, **PLACE, "endpoint_override": "127.0.0.1:2"})
+    two = location_of(URI, {**KEYS, **PLACE, "endpoint": "https://127.0.0.1:2"})
     assert one != two
     with CacheSession() as session:
         packs = [session.packs.pack(location, "p") for location in (one, two, one)]
@@ -106,13 +106,13 @@ def test_two_stores_with_buckets_of_one_name_share_no_pack(
         (
             "gs://bucket/a%20b/",
             "bucket/a b",
-            {"anonymous": True, "project_id": "p"},
+            {"skip_signature": True},
             {"bucket": "bucket", "skip_signature": "true"},
         ),
         (
             "gs://bucket/t",
             "bucket/t",
-            {"access_token": "T", "retry_time_limit": timedelta(seconds=5)},
+            {"bearer_token": "T", "retry_timeout": timedelta(seconds=5)},
             {"bucket": "bucket", "bearer_token": "T"},
         ),
         (
@@ -128,7 +128,7 @@ def test_two_stores_with_buckets_of_one_name_share_no_pack(
         (
             "wasbs://box@account.blob.core.windows.net/t",
             "box/t",
-            {"sas_token": "sv=1&sig=2"},
+            {"sas_key": "sv=1&sig=2"},
             {
                 "container_name": "box",
                 "account_name": "account",
@@ -138,7 +138,7 @@ def test_two_stores_with_buckets_of_one_name_share_no_pack(
         (
             "s3a://bucket/t",
             "bucket/t",
-            {"region": "eu-west-1", "anonymous": True, "request_timeout": 3},
+            {"region": "eu-west-1", "skip_signature": True, "timeout": 3},
             {"bucket": "bucket", "region": "eu-west-1", "skip_signature": "true"},
         ),
         (
@@ -216,17 +216,27 @@ def test_without_the_extra_the_command_is_named(
 @pytest.mark.parametrize(
     ("uri", "options", "message"),
     [
-        (URI, {"key": "SECRET"}, r"unknown storage options \['key'\] .*access_key, "),
-        (URI, {**PLACE, "access_key": "SECRET"}, "cannot open 's3://bucket/t' .*both"),
-        (URI, {**PLACE, "scheme": "SECRET"}, "scheme '\\*\\*\\*'.*S3Store"),
-        (URI, {**PLACE, "request_timeout": "SECRET"}, "S3Store takes"),
-        (URI, {"role_arn": "SECRET"}, "'role_arn' .* not taken .*access_key_id"),
-        ("gs://b/t", {"target_service_account": "SECRET"}, "use service_account"),
+        (
+            URI,
+            {"key": "SECRET"},
+            r"unknown storage options \['key'\] .*access_key_id, ",
+        ),
+        (
+            URI,
+            {**PLACE, "access_key_id": "SECRET"},
+            "cannot open 's3://bucket/t' .*both",
+        ),
+        (URI, {**PLACE, "timeout": "SECRET"}, "S3Store takes"),
+        (URI, {**PLACE, "skip_signature": "SECRET"}, "'\\*\\*\\*' is neither true"),
         ("/data/t", {"region": "SECRET"}, "'/data/t' takes no storage_options"),
         ("file:///t", {"region": "SECRET"}, "takes no storage_options"),
         ("hdfs://h/t", {"user": "SECRET"}, "'hdfs://h/t' takes no storage_options"),
         ("s3://K:SECRET@b/t", PLACE, "the URI 's3://b/t' has a key or options too"),
-        ("s3://b/t?scheme=SECRET", PLACE, "the URI 's3://b/t' has a key or options"),
+        (
+            "s3://b/t?session_token=SECRET",
+            PLACE,
+            "the URI 's3://b/t' has a key or options",
+        ),
     ],
 )
 def test_what_is_refused(uri: str, options: Mapping[str, Any], message: str) -> None:

@@ -183,9 +183,7 @@ def _committed(
 ) -> tuple[Replacement, Snapshot]:
     """Commit the arrival of hidden files; what was committed."""
     fresh, news = content
-    arrival = Replacement(
-        (), tuple(files), time.time(), publishing=True, publication=run, arrival=True
-    )
+    arrival = Replacement((), tuple(files), time.time(), publication=run, arrival=True)
 
     attempts: list[Snapshot] = []
     read: dict[FileInfo, int | None] = {}

@@ -219,7 +219,7 @@ class Publisher:
             self._places |= {file.path: None for file in gone}
 
     def _end_without_record(self, replacement: Replacement) -> None:
-        """Go on where an earlier version of this library has begun."""
+        """Go on where the record is lost, as in a copy of the table without it."""
         there = self._there([replacement])
         hidden = [f for f in replacement.new if f.is_same(there.get(f.path))]
         others = [published(f.path) for f in replacement.new if f not in hidden]

@@ -87,7 +87,7 @@ class TableProperties:
             except CorruptIndexError as error:
                 notes.append(f"property {name!r} ignored: {reason(error)}")
             else:
-                mine = name in _NAMES and content is not None
+                mine = name in _NAMES and name != "cubes" and content is not None
                 (known if mine else others)[name] = content
         return cls(**known, others=others), tuple(notes)
 
@@ -113,8 +113,7 @@ _NAMES: Final = [one.name for one in fields(TableProperties) if one.name != "oth
 def _check(name: str, content: Any) -> None:
     check = _CHECKS.get(name)
     if check is not None:
-        if name != "cubes":
-            _check_object(content)
+        _check_object(content)
         check(content)
 
 
@@ -168,7 +167,6 @@ def check_replacements(records: Any) -> None:
         new += _files(record.get("new"), is_hidden_copy, "hidden")
         _check_tags(record.get("tags", {}))
         _seconds(record.get("since"))
-        require(isinstance(record.get("publishing"), bool), "publishing is no bool")
         publication = record.get("publication")
         require(publication is None or is_id(publication), "publication is no id")
     every = [*old, *new, *map(published, new)]
@@ -279,7 +277,6 @@ def _check_object(value: Any) -> None:
 
 _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "rewrites": _check_rewrites,
-    "cubes": check_cubes,
     "cube_file": _check_cube_file,
     "layout": _check_layout,
     "choice": _check_object,

@@ -59,9 +59,7 @@ from skipindex.storage.replacements import Replacement, is_in, is_shown_in
 PUBLISHING: Final = ".skipindex-publishing"
 """Deleting ``_skipindex*`` does not delete it."""
 
-_FORMAT: Final = 2
-_OF_NUMBERS: Final = 1
-"""In this format an outcome had the numbers of whole replacements."""
+_FORMAT: Final = 1
 _RECORD: Final = ".json"
 _OUTCOME: Final = ".outcome.json"
 _LOOKS: Final = 20
@@ -244,12 +242,8 @@ def _record(location: Location, name: str, *, decided: bool) -> Publication:
         return Publication(name, replacements)
     data = fetched(location, outcome_path(name), MAX_COMMIT)
     outcome = _of_our_format(unsealed("outcome", data))
-    if outcome["format"] == _OF_NUMBERS:
-        numbers = [whole(i, 0, len(replacements) - 1) for i in outcome["shown"]]
-        shown = {path for i in numbers for path in replacements[i].names}
-    else:
-        shown = set(outcome["shown"])
-        require(all(isinstance(path, str) for path in shown), "a path is no text")
+    shown = set(outcome["shown"])
+    require(all(isinstance(path, str) for path in shown), "a path is no text")
     return Publication(name, replacements, frozenset(shown))
 
 

@@ -40,9 +40,8 @@ class Replacement:
         old: the visible files.
         new: the hidden ones.
         since: when that was committed, in seconds since 1970.
-        publishing: the hidden files get their visible names.
-        publication: the id of its record; None if an earlier version of this
-            library published without a record.
+        publication: the id of its record, while the hidden files get their visible
+            names.
         arrival: the hidden files hold rows of their own, so those of the visible
             ones, if there are any, are overwritten.
         crcs: of the footers of visible files, by path, as far as they are known.
@@ -51,10 +50,14 @@ class Replacement:
     old: tuple[FileInfo, ...]
     new: tuple[FileInfo, ...]
     since: float
-    publishing: bool = False
     publication: str | None = None
     arrival: bool = False
     crcs: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def publishing(self) -> bool:
+        """Whether the hidden files get their visible names."""
+        return self.publication is not None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,7 +79,6 @@ class Replacement:
             files("old"),
             files("new"),
             record["since"],
-            record["publishing"],
             record.get("publication"),
             record.get("arrival", False),
             {path: crc[0] for path, _, _, *crc in record["old"] if crc},
@@ -88,7 +90,6 @@ class Replacement:
             "old": [[f.path, f.size, f.mtime, *self._crc(f.path)] for f in self.old],
             "new": [[f.path, f.size, f.mtime] for f in self.new],
             "since": self.since,
-            "publishing": self.publishing,
         }
         tags = {f.path: f.tag for f in (*self.old, *self.new) if f.tag is not None}
         if tags:
@@ -282,7 +283,7 @@ class Rewrites:
         """The same, where those that are due are marked as being published."""
         names = {r.names for r in due}
         marked = tuple(
-            replace(r, publishing=True, publication=publication)
+            replace(r, publication=publication)
             if r.names in names and not r.publishing
             else r
             for r in self.replacements
@@ -341,7 +342,8 @@ def _take_over(
 ) -> bool:
     """Let the copies count, by their hidden names or the visible ones, if all are.
 
-    An earlier version of this library published without a record.
+    The record of the publication is not there: a copy of the table may lack it, or
+    another tool deleted it.
     """
     hidden = [file for file in replacement.new if file.is_same(there.get(file.path))]
     known = set(hidden)

@@ -251,8 +251,8 @@ def test_a_header_that_makes_no_sense_is_no_index(spec: IndexSpec) -> None:
         kind.open_pack(MemoryParts(shared), STRING, 17)
     with pytest.raises(CorruptIndexError, match="domain"):
         kind.open_pack(MemoryParts(shared), INT, 16)
-    with pytest.raises(IndexVersionError, match="version 3"):
-        kind.open_pack(MemoryParts([b"\3" + shared[0][1:], *shared[1:]]), STRING, 16)
+    with pytest.raises(IndexVersionError, match="version 2"):
+        kind.open_pack(MemoryParts([b"\2" + shared[0][1:], *shared[1:]]), STRING, 16)
     with pytest.raises(CorruptIndexError, match="parts"):
         kind.open_pack(MemoryParts(shared[:-1]), STRING, 16)
     chooser = random.Random(1)
@@ -306,13 +306,3 @@ def test_two_hashings_are_never_in_one_block() -> None:
         assert found is not None
         assert found[0][slot]
         assert np.count_nonzero(found[0]) < 8
-
-
-def test_an_older_library_refuses_the_new_filters_by_their_version() -> None:
-    columns = [texts_of(i, 10) for i in range(8)]
-    for spec, version in (PYBLOOM, 1), (Bloom(), 2):
-        shared, _ = kind_of(spec).pack_together(filters_of(spec, columns), STRING)
-        assert shared[0][0] == version
-    older = [b"\1" + shared[0][1:], *shared[1:]]
-    with pytest.raises(CorruptIndexError, match="version 1 have scheme"):
-        kind_of(Bloom()).open_pack(MemoryParts(older), STRING, 8)

@@ -266,22 +266,6 @@ def test_a_spec_of_an_older_table_is_the_default() -> None:
     assert spec_to_json(PYBLOOM)["hashing"] == "pybloom"
 
 
-def test_an_older_library_refuses_the_new_filters_by_their_version() -> None:
-    column = encoded(["a", "b"], pa.string())
-    assert Bloom().build(column)[0][0] == 3 == INDEX_TYPE.version
-    assert PYBLOOM.build(column)[0][0] == 2
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_scheme_of_another_version_is_no_index(version: int) -> None:
-    column = encoded(["a", "b"], pa.string())
-    for spec, other in (Bloom(), version), (PYBLOOM, 3):
-        head, bits = spec.build(column)
-        wrong = bytes([other]) + head[1:]
-        with pytest.raises(CorruptIndexError, match="has scheme"):
-            INDEX_TYPE.open(MemoryParts([wrong, bits]), column.domain, 2)
-
-
 @pytest.mark.parametrize(
     ("ours", "foreign"),
     [

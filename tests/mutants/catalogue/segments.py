@@ -94,7 +94,7 @@ SEGMENTS: Final = (
     Mutant(
         "segment-rows",
         "storage.log.segments.read_file",
-        "segment.n_rows is None or segment.n_rows == len(manifest)",
+        "segment.n_rows == len(manifest)",
         "True",
         "a segment has other rows than the bitmap of its commit",
         _SEGMENTS,

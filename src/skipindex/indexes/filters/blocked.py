@@ -25,7 +25,7 @@ import functools
 import math
 import re
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -59,7 +59,6 @@ class Blocks:
     k: int
     n: int
     width: int
-    version: ClassVar[int] = 3
 
     @classmethod
     def parse(cls, text: bytes, k: int, n: int) -> Self | None:

@@ -1,6 +1,6 @@
 """The payload of a Bloom filter, whichever way its keys become bits.
 
-The payload, version 3, of all kinds that are filters::
+The payload, version 1, of all kinds that are filters::
 
     part 0    u8   version
               u8   t, length of the domain's tag
@@ -22,11 +22,9 @@ The payload, version 3, of all kinds that are filters::
               u64  n
               ..   the bits (``blocked``)
 
-Version 2 is of filters of pybloom-live (``pybloom``), and is written for
-``hashing="pybloom"``: ``m`` is the bits of a slice, the scheme is hash / word width / k
-/ byte order, the witness has the places within slices, and part 1 is what
-``BloomFilter.tofile`` writes.  In version 1, which is otherwise the same, the capacity
-was the number of keys.
+With ``hashing="pybloom"`` it is a filter of pybloom-live (``pybloom``): ``m`` is the
+bits of a slice, the scheme is hash / word width / k / byte order, the witness has the
+places within slices, and part 1 is what ``BloomFilter.tofile`` writes.
 
 The bits of pybloom-live depend on its version and on the byte order of the machine.
 So a filter is probed only if this library gives the scheme and the bits of the witness
@@ -52,7 +50,7 @@ from skipindex.indexes.filters.blocked import Blocks, distinct_hashes
 from skipindex.indexes.filters.pybloom import Slices, filled, texts_of
 from skipindex.indexes.filters.splitmix import Keys
 
-VERSION: Final = 3
+VERSION: Final = 1
 FILE_HEAD: Final = struct.Struct("<dQQQQ")
 """What stands before the bits."""
 
@@ -202,16 +200,13 @@ class FilterHead:
         """
         cursor = Cursor(raw)
         check_version(raw, VERSION, kind)
-        version, n_tag, n_scheme, _, n_keys, k, witness, m = cursor.unpack(_HEAD)
+        _, n_tag, n_scheme, _, n_keys, k, witness, m = cursor.unpack(_HEAD)
         check_tag(cursor.bytes(n_tag), domain, kind)
         scheme = bytes(cursor.bytes(n_scheme))
         own = bytes(cursor.bytes(n_own))
         cursor.end()
         head = cls(n_keys, k, m, scheme, witness, own)
-        if (version == Blocks.version) != isinstance(head.shape, Blocks):
-            raise CorruptIndexError(
-                f"a {kind} payload of version {version} has scheme {scheme!r}"
-            )
+        _ = head.shape  # which refuses what no filter has
         return head
 
     @property
@@ -232,7 +227,7 @@ class FilterHead:
         """Part 0."""
         tag = domain.tag.encode()
         fixed = _HEAD.pack(
-            self.shape.version,
+            VERSION,
             len(tag),
             len(self.scheme),
             0,

@@ -18,7 +18,7 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,6 @@ class Slices:
 
     k: int
     n: int
-    version: ClassVar[int] = 2
 
     @property
     def text(self) -> bytes:

@@ -8,7 +8,7 @@ Filters of the same size and hashing are transposed, in eights, so that no bit i
 wasted; an incomplete eight is taken too where it costs little.  The other filters stay
 payloads of their own.
 
-The parts, version 2, which are of all data files of the blob together::
+The parts, version 1, which are of all data files of the blob together::
 
     part 0    u8   version
               u8   t, length of the domain's tag
@@ -32,8 +32,6 @@ The parts, version 2, which are of all data files of the blob together::
               file or zero: what only taking filters apart again needs
     then      a row for every bit of a filter of every block, r to a part, each of one
               bit a filter, the lowest of a byte first
-
-Version 1 has filters of pybloom-live alone, and is written where there are no others.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ from skipindex.indexes.filters.payload import (
 from skipindex.indexes.positional import DAMAGE, intervals_of, raise_damage
 from skipindex.storage.parts import Parts
 
-_VERSION: Final = 2
+_VERSION: Final = 1
 _HEAD: Final = struct.Struct("<BBHI")
 _BLOCK: Final = struct.Struct("<IIQIIdQHH")
 _PART_BYTES: Final = 1 << 13
@@ -181,8 +179,7 @@ def pack_together(
     if not blocks:
         return [], set()
     tag = domain.tag.encode()
-    version = max(block.size.shape.version for block in blocks) - 1
-    fixed = _HEAD.pack(version, len(tag), len(blocks), len(payloads))
+    fixed = _HEAD.pack(_VERSION, len(tag), len(blocks), len(payloads))
     header = fixed + tag + b"".join(block.to_bytes() for block in blocks)
     together = {int(slot) for block in blocks for slot in block.slots}
     return [header, b"".join(tails), *rows], together
@@ -226,7 +223,7 @@ def _read_blocks(
     raw = shared[0]
     check_version(raw, _VERSION, f"transposed {kind}")
     cursor = Cursor(raw)
-    version, n_tag, n_blocks, found = cursor.unpack(_HEAD)
+    _, n_tag, n_blocks, found = cursor.unpack(_HEAD)
     check_tag(cursor.bytes(n_tag), domain, kind)
     if found != n_files:
         raise CorruptIndexError(
@@ -240,10 +237,7 @@ def _read_blocks(
         scheme, own = bytes(cursor.bytes(n_scheme)), bytes(cursor.bytes(n_own))
         slots = np.frombuffer(cursor.bytes(4 * n), "<u4").astype(np.int64)
         size = FilterHead(0, k, m, scheme, witness, own)
-        if size.shape.version - 1 > version:
-            raise CorruptIndexError(
-                f"transposed {kind} filters of version {version} have scheme {scheme!r}"
-            )
+        _ = size.shape  # which refuses what no filter has
         if not n or not ascend(slots.tolist()) or slots[-1] >= n_files:
             raise CorruptIndexError(
                 f"the slots of transposed {kind} filters do not ascend"

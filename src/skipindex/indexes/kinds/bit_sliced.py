@@ -9,11 +9,11 @@ base 10, equality-encoded.
 ``base ** dropped`` neighbours, so a range has two answers: the rows of the bins within
 it, and the rows of the bins that it touches.  The true rows are between the two.
 
-Payload, version 1, and version 2 where digits were dropped::
+Payload, version 1::
 
     part 0          header (``header``; parameter: base | 0x80 if range-encoded),
                     codes (``dictionary``), then
-                    u8 number of lowest digits that were dropped; only in version 2
+                    u8 number of lowest digits that were dropped
     parts 1 .. c    dictionary chunks, none in value mode
     then            the bitmaps as portable roaring, the lowest digit that is there
                     first, in a digit value 0 first (``digits``); range-encoded, the
@@ -52,10 +52,7 @@ from skipindex.indexes.positional import (
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bit_sliced"
-_VERSION: Final = 2
-_ALL_DIGITS: Final = 1
-"""The payload's version where no digit was dropped."""
-
+_VERSION: Final = 1
 _RANGED: Final = 0x80
 _SMALL_DICTIONARY: Final = 1024
 """With fewer distinct values the number of bitmaps depends on their number alone."""
@@ -110,14 +107,14 @@ class BitSliced:
         shape = Shape.of(self.base, coding.n_codes, ranged=ranged)
         dropped = shape.n_digits - _n_stored(shape, self.max_slices)
         parameter = self.base | (_RANGED if ranged else 0)
-        if not dropped:
-            header = coding.header(column, version=_ALL_DIGITS, parameter=parameter)
-            return [header, *coding.chunks, *pack_slices(coding.codes, shape)]
         header = coding.header(column, version=_VERSION, parameter=parameter)
+        header += bytes([dropped])
+        if not dropped:
+            return [header, *coding.chunks, *pack_slices(coding.codes, shape)]
         unit = np.uint32(self.base**dropped)
         bins = np.where(coding.codes == NULL_CODE, coding.codes, coding.codes // unit)
         slices = pack_slices(bins, _coarse(shape, dropped))
-        return [header + bytes([dropped]), *coding.chunks, *slices]
+        return [header, *coding.chunks, *slices]
 
 
 def _n_stored(shape: Shape, max_slices: int | None) -> int:
@@ -188,10 +185,10 @@ class BitSlicedIndex(PositionalContextIndex):
         if base not in range(2, 17):
             raise CorruptIndexError(f"a bit_sliced payload has base {base}")
         shape = Shape.of(base, head.n_codes, ranged=ranged)
-        if head.version == _ALL_DIGITS:
-            return cls(head, book, parts, shape, 1)
         (dropped,) = cursor.bytes(1)
-        if not 0 < dropped < shape.n_digits:
+        if not dropped:
+            return cls(head, book, parts, shape, 1)
+        if dropped >= shape.n_digits:
             raise CorruptIndexError(
                 f"a bit_sliced payload of {shape.n_digits} digits says that "
                 f"{dropped} of them were dropped"

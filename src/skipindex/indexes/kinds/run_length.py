@@ -7,7 +7,7 @@ one bit a row for the places where runs begin, and ``log2(distinct values)`` bit
 not roaring bitmaps, whose containers have 8 KB however few runs or rows there are.
 Where hardly any neighbours are equal, each row is a run and no places are stored.
 
-Payload, version 1, and version 2 where each row is a run::
+Payload, version 1::
 
     part 0          header (``header``), codes (``dictionary``), then
                     u32 r, the number of runs
@@ -50,9 +50,7 @@ from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKi
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "run_length"
-_VERSION: Final = 2
-_WITH_PLACES: Final = 1
-"""The payload's version where the beginnings of runs are stored."""
+_VERSION: Final = 1
 _AS_BITS: Final = 0
 _AS_NUMBERS: Final = 1
 _ALL_ROWS: Final = 2
@@ -79,16 +77,16 @@ class RunLength:
         begins = np.flatnonzero(starts(column.codes))
         coding = _choose_coding(column, len(begins))
         width = _width(coding.n_codes, has_null=column.null_count > 0)
-        form, version = _AS_BITS, _WITH_PLACES
+        form = _AS_BITS
         if 32 * len(begins) < column.n_rows:
             form = _AS_NUMBERS
         elif width * (column.n_rows - len(begins)) < column.n_rows:
-            form, version = _ALL_ROWS, _VERSION
+            form = _ALL_ROWS
             begins = np.arange(column.n_rows)
         codes = coding.codes[begins]
         if column.null_count:
             codes = np.where(codes == NULL_CODE, np.uint32(coding.n_codes), codes)
-        header = coding.header(column, version=version)
+        header = coding.header(column, version=_VERSION)
         header += np.array([len(begins)], "<u4").tobytes() + bytes([width, form])
         places = []
         if form == _AS_NUMBERS:
@@ -142,7 +140,6 @@ class RunLengthIndex(PositionalIndex):
             or width != expected
             or form not in (_AS_BITS, _AS_NUMBERS, _ALL_ROWS)
             or (form == _ALL_ROWS and n_runs != head.n_rows)
-            or (form == _ALL_ROWS) != (head.version > _WITH_PLACES)
         ):
             raise CorruptIndexError(
                 f"a run_length payload cannot have {n_runs} runs, {width} slices and "

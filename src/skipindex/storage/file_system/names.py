@@ -32,8 +32,6 @@ _MANIFEST: Final = re.compile(r"[0-9a-f]{1,64}\.arrow")
 _PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")
 _CUBES: Final = re.compile(r"[0-9a-f]{1,64}\.cubes\.json")
 _TEMPORARY: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.tmp")
-_OLD_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{1,64}\.tmp")
-"""As an earlier version of this library named them."""
 _COPY_FOLDER: Final = re.compile(
     r"(?:.*/)?_skipindex-[0-9a-f]{1,64}-[0-9]{1,9}", re.DOTALL
 )
@@ -165,7 +163,4 @@ def is_own_garbage(path: str) -> bool:
         return True
     if folder == MANIFESTS and (is_manifest_name(name) or is_cubes_name(name)):
         return True
-    if folder == PACKS and is_pack_name(name):
-        return True
-    ours = folder in {LOG, MANIFESTS, PACKS}
-    return ours and _OLD_TEMPORARY.fullmatch(name) is not None
+    return folder == PACKS and is_pack_name(name)

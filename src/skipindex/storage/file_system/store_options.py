@@ -1,15 +1,14 @@
-"""Object stores of obstore, by options under its names or those of pyarrow.
+"""Object stores of obstore, by options under its names.
 
 obstore calls its options as the environment does, without the first word:
-``access_key_id`` is ``AWS_ACCESS_KEY_ID``.  Options with the names of pyarrow's file
-systems, which earlier versions of this library took, go on to work.
+``access_key_id`` is ``AWS_ACCESS_KEY_ID``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -48,18 +47,14 @@ class _Kind:
     Args:
         name: of the class in ``obstore.store``.
         config: the options of the store itself.
-        old: those of pyarrow by name, and what they are called now.
-        refused: those of pyarrow that obstore has no like of, and what to do instead.
     """
 
     name: str
     config: frozenset[str]
-    old: Mapping[str, str]
-    refused: Mapping[str, str] = field(default_factory=dict)
 
     def known(self) -> set[str]:
         """The names of all options that are accepted."""
-        return {*self.config, *self.old, *_CLIENT, *_SHARED_OLD}
+        return {*self.config, *_CLIENT, *_RETRY}
 
 
 _CLIENT: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -67,13 +62,12 @@ _CLIENT: Final[Mapping[str, Callable[[Any], Any]]] = {
     "allow_invalid_certificates": _flag,
     "connect_timeout": _seconds,
     "proxy_url": str,
+    "root_certificate": lambda path: Path(path).read_bytes(),
     "timeout": _seconds,
 }
 """Options of the HTTP client, and what makes values of them."""
-_SHARED_OLD: Final = frozenset({"scheme", "endpoint_override"})
-_ROLE: Final = (
-    "use the keys of the role: access_key_id, secret_access_key, session_token"
-)
+_RETRY: Final = frozenset({"retry_timeout"})
+"""Options of repeated requests, in seconds."""
 _KINDS: Final[Mapping[str, _Kind]] = {
     "s3": _Kind(
         "S3Store",
@@ -88,17 +82,6 @@ _KINDS: Final[Mapping[str, _Kind]] = {
                 *("web_identity_token_file", "metadata_endpoint"),
             ]
         ),
-        {
-            "access_key": "access_key_id",
-            "secret_key": "secret_access_key",
-            "anonymous": "skip_signature",
-            "force_virtual_addressing": "virtual_hosted_style_request",
-            "request_timeout": "timeout",
-            "tls_ca_file_path": "root_certificate",
-        },
-        dict.fromkeys(
-            ("role_arn", "session_name", "external_id", "load_frequency"), _ROLE
-        ),
     ),
     "gcs": _Kind(
         "GCSStore",
@@ -108,14 +91,6 @@ _KINDS: Final[Mapping[str, _Kind]] = {
                 *("bearer_token", "base_url", "skip_signature"),
             ]
         ),
-        {
-            "access_token": "bearer_token",
-            "anonymous": "skip_signature",
-            "credential_token_expiration": "",
-            "project_id": "",
-            "retry_time_limit": "retry_timeout",
-        },
-        {"target_service_account": "use service_account, the path of its key file"},
     ),
     "azure": _Kind(
         "AzureStore",
@@ -127,13 +102,6 @@ _KINDS: Final[Mapping[str, _Kind]] = {
                 *("use_emulator", "use_fabric_endpoint", "skip_signature"),
             ]
         ),
-        {
-            "sas_token": "sas_key",
-            "blob_storage_authority": "",
-            "blob_storage_scheme": "",
-            "dfs_storage_authority": "",
-            "dfs_storage_scheme": "",
-        },
     ),
 }
 _ENDPOINT: Final = {"s3": "endpoint", "gcs": "base_url", "azure": "endpoint"}
@@ -145,13 +113,8 @@ _FLAGS: Final = frozenset(
         *("use_emulator", "use_fabric_endpoint"),
     ]
 )
-_PAIRS: Final = (
-    ("access_key", "secret_key"),
-    ("access_key_id", "secret_access_key"),
-)
-_OPEN: Final = frozenset(
-    ["region", "endpoint", "endpoint_override", "base_url", "account_name", "scheme"]
-)
+_PAIR: Final = ("access_key_id", "secret_access_key")
+_OPEN: Final = frozenset(["region", "endpoint", "base_url", "account_name"])
 """Options whose values messages may show."""
 _ENVIRONMENT: Final = ("AWS_", "AZURE_", "GOOGLE_")
 _REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -164,8 +127,8 @@ def checked_options(place: StorePlace, given: StorageOptions) -> Pairs:
     They have the region of an S3 bucket, so that it is looked up once.
 
     Raises:
-        TableError: an option is unknown, has no like in obstore, or has a value that
-            is refused, or the URI has options too, or obstore is not installed.
+        TableError: an option is unknown, or has a value that is refused, or the URI
+            has options too, or obstore is not installed.
     """
     kind, shown = _KINDS[place.kind], place.uri
     if given and place.options.keys() - {"endpoint"}:
@@ -174,18 +137,13 @@ def checked_options(place: StorePlace, given: StorageOptions) -> Pairs:
             "storage_options, or all in the URI)"
         )
     options = {**place.options, **given}
-    for name in sorted(options.keys() & kind.refused.keys()):
-        raise TableError(
-            f"storage option {name!r} for {shown!r} is not taken any more "
-            f"({kind.refused[name]})"
-        )
     if unknown := sorted(map(str, options.keys() - kind.known())):
         raise TableError(
             f"unknown storage options {unknown} for {shown!r} (known: "
             f"{', '.join(sorted(kind.known()))})"
         )
     try:
-        _check_pairs(options)
+        _check_pair(options)
         if place.kind == "s3" and not _has_region(options):
             options["region"] = pafs.resolve_s3_region(place.bucket)
         pairs = tuple(sorted(options.items()))
@@ -205,14 +163,13 @@ def checked_options(place: StorePlace, given: StorageOptions) -> Pairs:
     return pairs
 
 
-def _check_pairs(options: StorageOptions) -> None:
-    for pair in _PAIRS:
-        if len(options.keys() & pair) == 1:
-            raise ValueError(f"{' and '.join(pair)} need both values")
+def _check_pair(options: StorageOptions) -> None:
+    if len(options.keys() & _PAIR) == 1:
+        raise ValueError(f"{' and '.join(_PAIR)} need both values")
 
 
 def _has_region(options: StorageOptions) -> bool:
-    names = {"region", "endpoint_override", "endpoint"}
+    names = {"region", "endpoint"}
     by_environment = any(os.environ.get(name) for name in (*_REGIONS, *_ENDPOINTS))
     return bool(options.keys() & names) or by_environment
 
@@ -220,7 +177,7 @@ def _has_region(options: StorageOptions) -> bool:
 def has_own_endpoint(kind: str, options: Pairs) -> bool:
     """Whether another server than those of Amazon, Google or Microsoft is asked."""
     names = {name for name, _ in options}
-    if names & {"endpoint", "endpoint_override", "base_url", "blob_storage_authority"}:
+    if names & {"endpoint", "base_url"}:
         return True
     return kind == "s3" and any(os.environ.get(name) for name in _ENDPOINTS)
 
@@ -275,37 +232,17 @@ def _translated(
     kind: str, options: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The options for the store, for its HTTP client and for repeating requests."""
-    old, config = _KINDS[kind].old, dict[str, Any]()
-    client, retry = dict[str, Any](), dict[str, Any]()
-    if endpoint := _endpoint(kind, options):
-        config[_ENDPOINT[kind]] = endpoint
-        if endpoint.startswith("http://"):
-            client["allow_http"] = True
-    for given, value in options.items():
-        name = old.get(given, given)
-        if not name or given in _SHARED_OLD or value is None:
+    config, client = dict[str, Any](), dict[str, Any]()
+    retry = dict[str, Any]()
+    if str(options.get(_ENDPOINT[kind], "")).startswith("http://"):
+        client["allow_http"] = True
+    for name, value in options.items():
+        if value is None:
             continue
-        if name == "root_certificate":
-            client[name] = Path(value).read_bytes()
-        elif name == "retry_timeout":
+        if name in _RETRY:
             retry[name] = _seconds(value)
         elif name in _CLIENT:
             client[name] = _CLIENT[name](value)
-        elif name != _ENDPOINT[kind]:
+        else:
             config[name] = _flag(value) if name in _FLAGS else value
     return config, client, retry
-
-
-def _endpoint(kind: str, options: Mapping[str, Any]) -> str:
-    """The URL of the server, if it is another one than the usual."""
-    url = str(options.get(_ENDPOINT[kind], ""))
-    host = str(options.get("endpoint_override", ""))
-    scheme = str(options.get("scheme", "https"))
-    if kind == "azure" and "blob_storage_authority" in options:
-        host = str(options["blob_storage_authority"])
-        scheme = str(options.get("blob_storage_scheme", "https"))
-    if scheme not in {"http", "https"}:
-        raise ValueError(f"scheme {scheme!r} (accepted: http, https)")
-    if not url and host:
-        url = host if "://" in host else f"{scheme}://{host}"
-    return url

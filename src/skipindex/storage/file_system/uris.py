@@ -112,8 +112,8 @@ def store_place(uri: str) -> StorePlace | None:
             if not bucket:
                 bucket, _, folder = folder.lstrip("/").partition("/")
         case "s3" if parts.username is not None:
-            options["access_key"] = unquote(parts.username)
-            options["secret_key"] = unquote(parts.password or "")
+            options["access_key_id"] = unquote(parts.username)
+            options["secret_access_key"] = unquote(parts.password or "")
         case _:
             pass
     if not bucket:

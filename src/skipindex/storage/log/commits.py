@@ -54,7 +54,6 @@ from skipindex.storage.file_system.names import (
     LOG,
     MAX_VERSION,
     commit_path,
-    is_manifest_name,
     version_of,
 )
 from skipindex.storage.log.cube_file import with_cube_file
@@ -72,11 +71,9 @@ from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.replacements import Rewrites
 
-FORMAT: Final = 3
+FORMAT: Final = 1
 KNOWN: Final[frozenset[str]] = frozenset()
 """What a commit may need of its readers and writers besides the format."""
-_FIRST_OF_SEGMENTS: Final = 2
-"""Before this format a commit named one manifest."""
 _ANOTHER: Final = frozenset({errno.EFBIG, errno.EISDIR, errno.ENXIO})
 """Errors if something else than the expected file is there: larger, or no file."""
 _TRIES: Final = 50
@@ -99,7 +96,7 @@ class Snapshot:
             those after it cannot be read.
         notes: what of the log is ignored, and why.
         refused: the file system refuses to read a newer commit, which may be whole.
-        nonce: that no other commit has; empty before format 3.
+        nonce: that no other commit has; empty before the first one.
         needs: features that a reader and a writer of the table must know.
     """
 
@@ -122,7 +119,7 @@ class Snapshot:
     @property
     def loaded(self) -> Loaded:
         """What another commit need not read again."""
-        n_rows = sum(segment.n_live or 0 for segment in self.segments)
+        n_rows = sum(segment.n_live for segment in self.segments)
         same = n_rows == len(self.manifest)
         return Loaded(self.manifest, self.segments) if same else nothing()
 
@@ -173,7 +170,7 @@ def read_snapshot(
         return Snapshot(-1, Manifest.empty())
     with _reading(version):
         body = _body(location, version)
-        segments = _segments(body)
+        segments = check_segments(body["segments"])
         found = load(location, segments, known.loaded if known else nothing())
         errors = [one.error for one in found.lost]
         if errors and not found.segments:
@@ -187,8 +184,8 @@ def read_snapshot(
         found.lost,
         notes=(*map(str, found.lost), *notes),
         refused=any(map(_is_refused, errors)),
-        nonce=_text(body.get("nonce", "")),
-        needs=tuple(body.get("needs", ())),
+        nonce=body["nonce"],
+        needs=tuple(body["needs"]),
     )
 
 
@@ -217,7 +214,7 @@ def segments_of(location: Location, version: int) -> tuple[Segment, ...]:
         IndexVersionError: a newer library wrote it.
     """
     with _reading(version):
-        return _segments(_body(location, version))
+        return check_segments(_body(location, version)["segments"])
 
 
 @contextlib.contextmanager
@@ -239,7 +236,8 @@ def _body(location: Location, version: int) -> dict[str, Any]:
         raise IndexVersionError(
             f"commit {version} has format {body['format']}, newer than ours ({FORMAT})"
         )
-    if unknown := sorted({_text(name) for name in body.get("needs", ())} - KNOWN):
+    _text(body["nonce"])
+    if unknown := sorted({_text(name) for name in body["needs"]} - KNOWN):
         raise IndexVersionError(
             f"commit {version} needs {unknown[0]!r}, which this version of skipindex "
             f"does not know (known: {', '.join(sorted(KNOWN)) or 'nothing'})"
@@ -250,17 +248,6 @@ def _body(location: Location, version: int) -> dict[str, Any]:
 def _text(value: Any) -> str:
     require(isinstance(value, str), "a name is no text")
     return str(value)
-
-
-def _segments(body: dict[str, Any]) -> tuple[Segment, ...]:
-    """The segments of a commit; its one manifest, before format 2."""
-    if body["format"] >= _FIRST_OF_SEGMENTS:
-        return check_segments(body["segments"])
-    entry = body["manifest"]
-    if not is_manifest_name(entry["name"]):
-        raise CorruptIndexError(f"{entry['name']!r} is no name of a manifest")
-    size, crc = whole(entry["size"]), whole(entry["crc32c"])
-    return (Segment(entry["name"], size, crc, None),)
 
 
 def newest_snapshot(location: Location, *, known: Snapshot | None = None) -> Snapshot:

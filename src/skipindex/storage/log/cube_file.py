@@ -33,7 +33,7 @@ from skipindex.storage.properties import TableProperties, check_cubes
 
 
 def cube_file_path(properties: TableProperties) -> str | None:
-    """Where the cubes of a table are; None if it has none, or an older form."""
+    """Where the cubes of a table are; None if it has none."""
     record = properties.cube_file
     return None if record is None else f"{MANIFESTS}/{record['name']}"
 

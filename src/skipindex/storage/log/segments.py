@@ -61,14 +61,14 @@ class Segment:
         name: of the file.
         size: of the file, in bytes.
         crc: its crc32c.
-        n_rows: of the file; None before it is read, if its commit does not tell.
+        n_rows: of the file.
         dead: the bitmap of the rows that do not count; empty if all do.
     """
 
     name: str
     size: int
     crc: int
-    n_rows: int | None
+    n_rows: int
     dead: bytes = b""
 
     @classmethod
@@ -98,16 +98,13 @@ class Segment:
         return f"{MANIFESTS}/{self.name}"
 
     @property
-    def n_live(self) -> int | None:
+    def n_live(self) -> int:
         """How many rows count."""
-        if self.n_rows is None:
-            return None
         return self.n_rows - int.from_bytes(self.dead).bit_count()
 
     @property
     def live(self) -> np.ndarray:
         """The rows that count, ascending."""
-        assert self.n_rows is not None
         if not self.dead:
             return np.arange(self.n_rows)
         bits = np.unpackbits(np.frombuffer(self.dead, np.uint8), count=self.n_rows)
@@ -120,7 +117,6 @@ class Segment:
 
     def with_live(self, rows: np.ndarray) -> Segment:
         """The same file, of which these rows count."""
-        assert self.n_rows is not None
         if len(rows) == self.n_rows:
             return replace(self, dead=b"")
         bits: np.ndarray = np.ones(self.n_rows, np.uint8)
@@ -141,9 +137,10 @@ class Lost:
     error: CorruptIndexError
 
     def __str__(self) -> str:
-        n = self.segment.n_live
-        files = "its files" if n is None else f"{n} files"
-        return f"indexes of {files} ignored: segment {self.segment.name}: {self.error}"
+        return (
+            f"indexes of {self.segment.n_live} files ignored: segment "
+            f"{self.segment.name}: {self.error}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +226,7 @@ def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Load
         n_bytes += rows.n_bytes
         _require_memory(n_bytes)
         manifests.append(rows)
-        counted = segment.n_rows is not None
-        found.append(segment if counted else replace(segment, n_rows=len(rows)))
+        found.append(segment)
     # What columns are known is for the newest segment to say; in others, one may have
     # been dropped with the last row that had a value.
     pieces = [m.without_stats(m.blank_stats()) for m in manifests[:-1]]
@@ -247,14 +243,9 @@ def _live_rows(location: Location, segment: Segment, known: Loaded) -> Manifest:
             if np.isin(now, then).all():
                 rows = start + np.searchsorted(then, now)
                 return known.manifest.take(rows).referenced()
-        start += one.n_live or 0
+        start += one.n_live
     every = read_file(location, segment)
-    packs = tuple(
-        replace(pack, order=i) if pack.order is None else pack
-        for i, pack in enumerate(every.packs)
-    )
-    rows = replace(segment, n_rows=len(every)).live
-    return narrowed(replace(every, packs=packs).take(rows).referenced())
+    return narrowed(every.take(segment.live).referenced())
 
 
 def read_file(location: Location, segment: Segment) -> Manifest:
@@ -268,8 +259,10 @@ def read_file(location: Location, segment: Segment) -> Manifest:
     with checking("it is no manifest"):
         require(crc32c(data) == segment.crc, "its manifest fails its crc32c")
         manifest = Manifest.from_bytes(data)
-        named = segment.n_rows is None or segment.n_rows == len(manifest)
-        require(named, "it has other rows than its commit says")
+        same = segment.n_rows == len(manifest)
+        require(same, "it has other rows than its commit says")
+        ordered = all(pack.order is not None for pack in manifest.packs)
+        require(ordered, "a pack has no order")
     return manifest
 
 
@@ -334,7 +327,7 @@ def _require_readable(written: Loaded) -> None:
         return  # of the one manifest; its pieces have narrower types
     at = n_bytes = 0
     for segment in written.segments:
-        n_live = segment.n_live or 0
+        n_live = segment.n_live
         rows = written.manifest.take(np.arange(at, at + n_live))
         n_bytes += narrowed(rows.referenced()).n_bytes
         at += n_live
