@@ -5,20 +5,25 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.fs as pafs
 import pytest
 
 from skipindex.api import set_commit_lock
 from skipindex.errors import StorageError
 from skipindex.storage.file_system import local
-from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.arrow_files import ArrowFiles
+from skipindex.storage.file_system.location import FileInfo, Location
 from tests.storage.test_commit_lock import ThreadLock
 
 NONE = [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS]
+NO_FILE = FileInfo("", 0, 0)
 OTHERS = [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES]
 
 
@@ -152,3 +157,82 @@ class OneWriter:
 
     def held(self, name: str) -> nullcontext[None]:
         return nullcontext()
+
+
+@pytest.mark.parametrize("code", [errno.ESTALE, errno.EIO, errno.EACCES])
+def test_a_name_that_cannot_be_looked_at_is_not_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    taken = tmp_path / "1.json"
+    taken.write_bytes(b"of another writer")
+    (tmp_path / "source").write_bytes(b"mine")
+    with_a_lock(monkeypatch)
+    lstat = os.lstat
+
+    def refusing(path: Any, **named: Any) -> os.stat_result:
+        if str(path) == str(taken):
+            raise OSError(code, os.strerror(code))
+        return lstat(path, **named)
+
+    monkeypatch.setattr(os, "lstat", refusing)
+    monkeypatch.setattr(Path, "lstat", refusing)
+    with pytest.raises(OSError, match=re.escape(os.strerror(code))):
+        local.link_new(taken, b"mine")
+    with pytest.raises(OSError, match=re.escape(os.strerror(code))):
+        local.link_or_copy(str(tmp_path / "source"), taken)
+    assert files(tmp_path) == {"1.json": b"of another writer", "source": b"mine"}
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_a_file_that_was_put_aside_gets_its_name_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Under the name that it has aside, the next vacuum would delete it."""
+    path = tmp_path / "f"
+    path.write_bytes(b"of another writer")
+    listed = replace(Location(str(tmp_path)).stat("f") or NO_FILE, size=1)
+
+    def failing(*_: Any) -> None:
+        raise OSError(code, os.strerror(code))
+
+    no_links(monkeypatch, code)
+    monkeypatch.setattr(local, "renamed_unless_there", failing)
+    assert not local.delete_aside(path, listed)
+    assert files(tmp_path) == {"f": b"of another writer"}
+
+
+@pytest.mark.parametrize("killed", ["copy_file", "move", None])
+def test_a_copy_on_hdfs_has_its_name_once_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str | None
+) -> None:
+    (tmp_path / "source").write_bytes(b"whole")
+    there = ArrowFiles(f"file://{tmp_path}", str(tmp_path))
+
+    class Dying:
+        """Copies a half, and dies."""
+
+        def __init__(self) -> None:
+            self._files = pafs.LocalFileSystem()
+
+        def __getattr__(self, name: str) -> Any:
+            if name != killed:
+                return getattr(self._files, name)
+
+            def die(_: str, target: str) -> None:
+                if name == "copy_file":
+                    Path(target).write_bytes(b"wh")
+                raise KeyboardInterrupt
+
+            return die
+
+    monkeypatch.setattr(ArrowFiles, "_files", property(lambda _: Dying()))
+    if killed is None:
+        assert there.copy("source", "day=1/f")
+        assert not there.copy("source", "day=1/f")
+        assert files(tmp_path / "day=1") == {"f": b"whole"}
+        with pytest.raises(FileNotFoundError):
+            there.copy("gone", "day=1/g")
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            there.copy("source", "day=1/f")
+        assert files(tmp_path / "day=1") == {}

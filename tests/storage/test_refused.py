@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ import pytest
 from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError, StorageError
+from skipindex.rewrite.selection import eligible_files
+from skipindex.rewrite.selection.eligible_files import footer_crcs
 from skipindex.storage import checks
 from skipindex.storage.checks import RefusedError, canonical, unsealed
+from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
 from skipindex.storage.log import (
@@ -35,6 +39,7 @@ from skipindex.storage.publications import (
 from skipindex.storage.replacements import Replacement
 from tests.storage.test_log import add
 
+HIDDEN = f"_skipindex-{'ab' * 16}-0/part-0.parquet"
 ERRORS: list[Exception] = [
     OSError(errno.EIO, "Input/output error"),
     OSError(errno.ESTALE, "Stale file handle"),
@@ -264,7 +269,7 @@ def test_a_replaced_file_of_a_copy_that_cannot_be_read_now_is_not_taken_for_anot
     location: Location, monkeypatch: pytest.MonkeyPatch, gone: bool
 ) -> None:
     """If it were, it would count beside those that stand for it."""
-    new = FileInfo(f"_skipindex-{'ab' * 16}-0/part-0.parquet", 9, 1)
+    new = FileInfo(HIDDEN, 9, 1)
     old = FileInfo("old.parquet", 9, 1)
     one = Replacement((old,), (new,), 1.0, crcs={"old.parquet": 7})
     there = {file.path: FileInfo(file.path, 9, 2) for file in (new, old)}
@@ -279,3 +284,40 @@ def test_a_replaced_file_of_a_copy_that_cannot_be_read_now_is_not_taken_for_anot
         return
     with pytest.raises(StorageError, match="whether it was replaced"):
         recognised(location, [one], there)
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_: Any) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", ERRORS[:5], ids=repr)
+def test_a_footer_that_cannot_be_read_now_is_not_taken_for_none(
+    location: Location, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    """Without its crc32c a copy of the table cannot tell the file from another."""
+    monkeypatch.setattr(eligible_files, "footer_crc", failing(error))
+    files = [FileInfo("f", 1, 1)]
+    with pytest.raises(StorageError, match="cannot rewrite"):
+        footer_crcs(location, Manifest.empty(), files, {})
+    monkeypatch.setattr(eligible_files, "footer_crc", failing(FileNotFoundError("f")))
+    assert footer_crcs(location, Manifest.empty(), files, {}) == {}
+
+
+@pytest.mark.parametrize("fraction", [0, 123_000_000])
+def test_a_listing_that_says_fractions_of_a_second_is_no_copy(
+    location: Location, monkeypatch: pytest.MonkeyPatch, fraction: int
+) -> None:
+    """A store says none where it is asked for one object."""
+    monkeypatch.setattr("skipindex.storage.log.identity.footer_crc", lambda *_: 7)
+    hidden = FileInfo(HIDDEN, 9, 1_700_000_100 * SECOND, "h")
+    old = FileInfo("f", 5, 1_700_000_000 * SECOND, "a")
+    one = Replacement((old,), (hidden,), 1.0, crcs={"f": 7})
+    again = FileInfo("f", 5, 1_700_000_050 * SECOND, "b")
+    there = {HIDDEN: replace(hidden, mtime=hidden.mtime + fraction), "f": again}
+    assert recognised(location, [one], there) == (one,)
+    # A real copy has other seconds, and then the footer tells.
+    there[HIDDEN] = replace(hidden, mtime=hidden.mtime + 5 * SECOND)
+    assert recognised(location, [one], there)[0].old == (again,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -118,15 +120,12 @@ class ArrowFiles:
         if self.stat(path) is not None:
             return False
         hidden = f"{path.rpartition('/')[0]}/{temporary_name()}"
-        self.write(hidden, data)
         try:
-            files.move(self.full(hidden), self.full(path))
-        except OSError:
-            self.delete(hidden)
-            if self.stat(path) is None:
-                raise
-            return False
-        return True
+            self.write(hidden, data)
+            return self._renamed_unless_there(hidden, path)
+        finally:
+            with contextlib.suppress(OSError):
+                self.delete(hidden)
 
     def delete(self, path: str) -> None:
         """Delete a file."""
@@ -138,9 +137,31 @@ class ArrowFiles:
         self._files.move(self.full(path), self.full(target))
 
     def copy(self, path: str, target: str) -> bool:
-        """Copy a file; one that is there is replaced."""
+        """Copy a file; False if one is there.
+
+        The copy has its name only once it is whole.
+        """
         self._make_folder_of(target)
-        self._files.copy_file(self.full(path), self.full(target))
+        hidden = f"{target.rpartition('/')[0]}/{temporary_name()}".lstrip("/")
+        try:
+            self._files.copy_file(self.full(path), self.full(hidden))
+            if self.stat(path) is None:  # others have deleted it, and perhaps its copy
+                raise FileNotFoundError(errno.ENOENT, "No such file", path)
+            return self._renamed_unless_there(hidden, target)
+        finally:
+            with contextlib.suppress(OSError):
+                self.delete(hidden)
+
+    def _renamed_unless_there(self, path: str, target: str) -> bool:
+        """Whether a file was renamed; HDFS refuses that where the name is taken."""
+        if self.stat(target) is not None:
+            return False
+        try:
+            self._files.move(self.full(path), self.full(target))
+        except OSError:
+            if self.stat(target) is None:
+                raise
+            return False
         return True
 
     def delete_tree(self, folder: str) -> None:

@@ -79,16 +79,29 @@ def read_whole(source: ByteSource, path: str, limit: int) -> bytes:
     """All bytes of a file.
 
     Raises:
-        OSError: the file at ``path`` is larger than ``limit`` bytes.
+        OSError: the file at ``path`` is larger than ``limit`` bytes, or fewer bytes
+            came than it has.
     """
-    if len(source) > limit:
-        raise too_large(path, len(source), limit)
-    return bytes(source.read(0, len(source)))
+    size = len(source)
+    if size > limit:
+        raise too_large(path, size, limit)
+    data = bytes(source.read(0, size))
+    if len(data) < size:
+        raise too_short(path, len(data), size)
+    return data
 
 
 def too_large(path: str, size: int, limit: int) -> OSError:
     """The error where a file has more bytes than are read."""
     return OSError(errno.EFBIG, f"it has {size} bytes (at most {limit})", path)
+
+
+def too_short(path: str, n_bytes: int, expected: int) -> OSError:
+    """The error where a file system gives fewer bytes than there are.
+
+    That says nothing of the file: a disk gives what stands before a bad sector.
+    """
+    return OSError(errno.EIO, f"{n_bytes} of {expected} bytes were read", path)
 
 
 class _FileBytes:
@@ -130,13 +143,26 @@ class _LocalFile:
     """
 
     def __init__(self, path: str) -> None:
+        self._path = path
         self._file = open_regular(path)
 
     def size(self) -> int:
         return os.fstat(self._file).st_size
 
     def read(self, offset: int, length: int) -> memoryview:
-        return memoryview(os.pread(self._file, length, offset))
+        data = os.pread(self._file, length, offset)
+        if len(data) == length:
+            return memoryview(data)
+        # The system may give less than there is, for example before a bad sector.
+        pieces, n_bytes = [data], len(data)
+        while data and n_bytes < length:
+            data = os.pread(self._file, length - n_bytes, offset + n_bytes)
+            pieces.append(data)
+            n_bytes += len(data)
+        expected = max(0, min(length, self.size() - offset))
+        if n_bytes < expected:
+            raise too_short(self._path, n_bytes, expected)
+        return memoryview(b"".join(pieces))
 
     def close(self) -> None:
         os.close(self._file)
@@ -152,7 +178,10 @@ class _RemoteFile:
 
     def read(self, offset: int, length: int) -> memoryview:
         length = max(0, min(length, self._size - offset))
-        return memoryview(self._source.read_at(length, offset) if length else b"")
+        data = memoryview(self._source.read_at(length, offset) if length else b"")
+        if len(data) < length:
+            raise too_short("a remote file", len(data), length)
+        return data
 
     def close(self) -> None:
         self._source.close()

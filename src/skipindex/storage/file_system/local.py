@@ -270,7 +270,7 @@ def _rename_new(hidden: Path, target: Path) -> bool:
             "of yours: skipindex.api.set_commit_lock)"
         )
     with lock.held(str(target)):
-        if os.path.lexists(target):
+        if _is_taken(target):
             return False
         hidden.replace(target)
     return True
@@ -326,12 +326,25 @@ def _copy_new(path: str, target: Path) -> bool:
         Path(path).stat()  # else others have deleted it, and perhaps its copy
         made = renamed_unless_there(hidden, target)
         if made is None:
-            made = not os.path.lexists(target)
+            made = not _is_taken(target)
             if made:
                 hidden.replace(target)
     finally:
         hidden.unlink(missing_ok=True)
     return made
+
+
+def _is_taken(target: Path) -> bool:
+    """Whether anything has the name; a link that leads nowhere has it too.
+
+    Raises:
+        OSError: the system cannot tell.
+    """
+    try:
+        target.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def delete_aside(path: Path, file: FileInfo) -> bool:
@@ -351,7 +364,10 @@ def delete_aside(path: Path, file: FileInfo) -> bool:
     except FileExistsError:
         pass  # and it is newer still
     except OSError:
-        if renamed_unless_there(aside, path) is None:
+        renamed = None
+        with contextlib.suppress(OSError):
+            renamed = renamed_unless_there(aside, path)
+        if renamed is None and not _is_taken(path):
             aside.rename(path)
     aside.unlink(missing_ok=True)
     return False

@@ -19,7 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from skipindex.errors import StorageError, first_line
-from skipindex.storage.file_system.byte_source import ByteSource, too_large
+from skipindex.storage.file_system.byte_source import (
+    ByteSource,
+    too_large,
+    too_short,
+)
 from skipindex.storage.file_system.file_info import FileInfo, mark_of
 from skipindex.storage.file_system.names import FOLDER, is_shown, temporary_name
 from skipindex.storage.file_system.store_input import StoreInput, StoreSource
@@ -161,7 +165,10 @@ class StoreFiles:
             size = found.meta["size"]
             if size > limit:
                 raise too_large(path, size, limit)
-            return bytes(found.bytes())
+            data = bytes(found.bytes())
+            if len(data) < size:
+                raise too_short(path, len(data), size)
+            return data
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write an object; one that is there is replaced."""

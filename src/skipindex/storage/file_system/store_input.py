@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from skipindex.storage.deadline import carried, check
-from skipindex.storage.file_system.byte_source import ByteSource
+from skipindex.storage.file_system.byte_source import ByteSource, too_short
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -100,7 +100,11 @@ class StoreSource:
         with self._errors():
             found = obstore.get(self._store, self._key, options=options)
             self._size = found.meta["size"]
-            return memoryview(bytes(found.bytes()))
+            data = memoryview(bytes(found.bytes()))
+        length = min(length, self._size - offset)
+        if len(data) < length:
+            raise too_short(self._key, len(data), length)
+        return data
 
     def fetch_ahead(self, ranges: Sequence[Range]) -> None:
         """Hold some ranges for the reads to come; neighbours come by one request."""
