@@ -15,7 +15,9 @@ from tests.model.state import (
     Party,
     Rules,
     State,
+    is_lost,
     is_same,
+    is_taken_over,
     replaced,
     visible,
 )
@@ -199,8 +201,12 @@ def _publishes(rules: Rules, state: State, n: int) -> Steps:
     shown = state.shown(entry.id)
     match me.at:
         case "record":
+            taken_over = is_taken_over(rules, state, entry)
             if shown is not None:
                 yield from _goes_to(state, n, "old", "sees the outcome")
+            elif rules.all_visible and taken_over:
+                ready = me._replace(at="old", taken_over=True)
+                yield "takes over what is visible", put(state, n, ready)
             else:
                 ready = me._replace(at="stat", todo=entry.new)
                 records = state.records | {entry}
@@ -236,10 +242,14 @@ def _publishes(rules: Rules, state: State, n: int) -> Steps:
                 (rules.each_file and entry.arrival) or len(names) == len(entry.new)
             ):
                 names = frozenset()
+            if entry not in state.records:  # then it says that all are shown
+                names = frozenset(file.name for file in entry.new)
             outcomes = state.outcomes
             if shown is None:
                 outcomes |= {(entry.id, names)}
             yield "writes the outcome", put(state, n, ended, outcomes=outcomes)
+        case "old" if is_lost(state, entry) and not me.taken_over:
+            yield from _goes_to(state, n, "record", "misses the record")
         case "old":
             yield from _looks_at_old(rules, state, n)
         case "delete" if not me.todo:
@@ -298,7 +308,8 @@ def _looks_at_old(rules: Rules, state: State, n: int) -> Steps:
         if now is not None and is_same(rules, file, now)
     )
     is_there = any(state.file(visible(file.name)) for file in entry.new)
-    if not state.shown(entry.id) or (rules.new_is_there and not is_there):
+    is_shown = me.taken_over or bool(state.shown(entry.id))
+    if not is_shown or (rules.new_is_there and not is_there):
         old = ()
     at = "delete twin" if rules.twins_first and old else "delete"
     yield "looks at old files", put(state, n, me._replace(at=at, todo=old))

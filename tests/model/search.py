@@ -35,6 +35,8 @@ PROGRAMS: Final[dict[str, Program]] = {
     "expiry": expiry,
     "drop": strangers.drop,
     "rewrite": strangers.rewrite,
+    "delete": strangers.delete,
+    "forget": strangers.forget,
     "copy": strangers.copy,
     "foreign": strangers.foreign,
 }
@@ -139,6 +141,8 @@ CASTS: Final[dict[str, Cast]] = {
     "a copy of a vacuum": Cast(("vacuum", "copy", "other vacuum"), rewritten=True),
     "a publisher that sleeps": Cast(("append", "vacuum", "overwrite")),
     "a file that is written again": Cast(("vacuum", "rewrite"), rewritten=True),
+    "a file that is deleted": Cast(("vacuum", "delete"), rewritten=True),
+    "records that are lost": Cast(("vacuum", "other vacuum", "forget"), rewritten=True),
     "a foreign record": Cast(("vacuum", "foreign", "append")),
 }
 """One for each rule."""
@@ -151,6 +155,12 @@ DEEP: Final[dict[str, Cast]] = {
     ),
     "two vacuums, a rewrite and a copy": Cast(
         ("vacuum", "other vacuum", "rewrite", "copy"), rewritten=True
+    ),
+    "two vacuums, a delete and a copy": Cast(
+        ("vacuum", "other vacuum", "delete", "copy"), rewritten=True
+    ),
+    "two vacuums, lost records and a copy": Cast(
+        ("vacuum", "other vacuum", "forget", "copy"), rewritten=True
     ),
     "an overwrite and two vacuums": Cast(
         ("overwrite", "vacuum", "other vacuum", "expiry"), rewritten=True

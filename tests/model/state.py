@@ -7,7 +7,7 @@ rules of the protocol are switches, so that one model shows what each of them is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
@@ -26,6 +26,8 @@ class Rules:
         twins_first: the hidden file of a visible one is deleted before that one.
         looks_before_deleting: at once before it deletes a file a publisher compares it.
         new_is_there: old files are replaced only while a new one is there.
+        all_visible: a rewrite that is published and has no record counts by its copies
+            only if all of them are visible.
     """
 
     nonce: bool = True
@@ -35,6 +37,7 @@ class Rules:
     twins_first: bool = True
     looks_before_deleting: bool = True
     new_is_there: bool = True
+    all_visible: bool = True
 
     def without(self, name: str) -> Rules:
         """These rules but for one."""
@@ -82,6 +85,7 @@ class Party(NamedTuple):
     entry: Entry | None = None
     todo: tuple[File, ...] = ()
     end: bool = False
+    taken_over: bool = False
 
 
 class State(NamedTuple):
@@ -153,14 +157,20 @@ def counted(rules: Rules, state: State) -> Counter[str]:
         entries = ()  # the property fails its check
     for entry in entries:
         shown = state.shown(entry.id) or frozenset()
+        if is_lost(state, entry):
+            if is_taken_over(rules, state, entry):
+                shown = frozenset(f.name for f in entry.new if visible(f.name) in live)
+            elif _fits(rules, there, entry):
+                for file in entry.new:
+                    live.pop(visible(file.name), None)
         if not shown or entry.arrival:
             fits = [f for f in entry.new if is_same(rules, f, there.get(f.name))]
             if rules.each_file and entry.arrival:
                 is_whole = bool(fits)
             else:
                 is_whole = len(fits) == len(entry.new)
-            if not entry.arrival:
-                is_whole &= all(is_same(rules, f, there.get(f.name)) for f in entry.old)
+            if not entry.arrival and not is_taken_over(rules, state, entry):
+                is_whole &= _fits(rules, there, entry)
             if is_whole:
                 live |= {f.name: f for f in fits if f.name not in shown}
         is_there = any(visible(name) in live for name in shown)
@@ -171,6 +181,29 @@ def counted(rules: Rules, state: State) -> Counter[str]:
                 if is_same(rules, file, live.get(file.name)):
                     del live[file.name]
     return Counter(row for file in live.values() for row in file.rows)
+
+
+def is_lost(state: State, entry: Entry) -> bool:
+    """Whether a rewrite that is published has no record, or has none yet."""
+    is_known = entry in state.records or state.shown(entry.id) is not None
+    return not entry.arrival and not is_known
+
+
+def is_taken_over(rules: Rules, state: State, entry: Entry) -> bool:
+    """Whether its copies count, whatever has become of the old files."""
+    there = [state.file(visible(file.name)) for file in entry.new]
+    if not rules.all_visible:
+        there = [
+            state.file(file.name) or copy
+            for file, copy in zip(entry.new, there, strict=True)
+        ]
+    return is_lost(state, entry) and all(there)
+
+
+def _fits(rules: Rules, there: Mapping[str, File], entry: Entry) -> bool:
+    """Whether no file of a rewrite has changed."""
+    files = (*entry.old, *entry.new)
+    return all(is_same(rules, file, there.get(file.name)) for file in files)
 
 
 def wrong(rules: Rules, state: State) -> str:

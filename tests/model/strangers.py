@@ -47,6 +47,34 @@ def rewrite(_: Rules, state: State, n: int) -> Steps:
     )
 
 
+def delete(_: Rules, state: State, n: int) -> Steps:
+    """A job deletes o2; that is nothing where others stand for it already."""
+    if state.parties[n].at != "begin" or state.file("o2@2") is None:
+        return
+    row = frozenset({"o2@2"})
+    changed = state._replace(truth=state.truth - row)
+    if state.shown("rewrite") or state.file("n@1"):
+        changed = state._replace(loose=state.loose | row)
+    files = replaced(state.files, "o2@2")
+    yield "deletes o2@2", put(changed, n, Party("delete", "done"), files=files)
+
+
+def forget(_: Rules, state: State, n: int) -> Steps:
+    """The folder of the records is lost, as in a copy without it."""
+    if state.parties[n].at != "begin" or not state.records:
+        return
+    yield (
+        "loses the records",
+        put(
+            state,
+            n,
+            Party("forget", "done"),
+            records=frozenset(),
+            outcomes=frozenset(),
+        ),
+    )
+
+
 def copy(_: Rules, state: State, n: int) -> Steps:
     """The folder is copied, with other times; who was at work is not in the copy."""
     if state.parties[n].at != "begin":

@@ -30,6 +30,7 @@ NEEDED = {
     "twins_first": "a publisher that sleeps",
     "looks_before_deleting": "a file that is written again",
     "new_is_there": "a foreign record",
+    "all_visible": "a file that is deleted",
 }
 """By rule, a cast that goes wrong without it alone."""
 

@@ -7,7 +7,8 @@
 
 A writer that returns has done its work, and one that raises has done all of it or none.
 No row is lost or doubled, then and after the next vacuum.  What goes wrong while a file
-is read is an error too: it is no reason to take the file for damaged or gone.
+is read is an error too: it is no reason to take the file for damaged or gone.  So is a
+read that gives fewer bytes than there are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from skipindex.storage.file_system import location
 from skipindex.storage.file_system.local import LocalFiles
 from tests.rewrite.arrow_writer import Rows, listed, rows_of
 from tests.rewrite.kill_and_damage import NOW, WRITERS, copy, seen
+from tests.tables import forget_open_packs
 
 CALLS: Final[Sequence[tuple[Any, str]]] = (
     *((LocalFiles, name) for name in ("below", "folders", "names", "stat", "holds")),
@@ -51,7 +53,34 @@ ERRORS: Final[Mapping[str, Callable[[], Exception]]] = {
     "no footer": lambda: pa.ArrowInvalid("Parquet magic bytes not found in footer"),
     "a bug": lambda: RuntimeError("of a client of some store"),
 }
+BAD_SECTOR: Final = "bad sector"
+KINDS: Final = (*ERRORS, BAD_SECTOR)
 _MAX_CALLS: Final = 2000
+
+
+@contextmanager
+def bad_sector(at: int) -> Iterator[list[str]]:
+    """Let the second half of a file be unreadable: the n-th that is read at all.
+
+    Linux gives what stands before a bad sector, and its error for the next call.
+    """
+    paths: list[str] = []
+    original = os.pread
+
+    def pread(file: int, length: int, offset: int) -> bytes:
+        path = str(Path(f"/proc/self/fd/{file}").readlink())
+        if path not in paths:
+            paths.append(path)
+        if paths.index(path) == at:
+            left = os.fstat(file).st_size // 2 - offset
+            if left <= 0:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            length = min(length, left)
+        return original(file, length, offset)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "pread", pread)
+        yield paths
 
 
 @contextmanager
@@ -83,8 +112,12 @@ def failing(at: int, error: Callable[[], Exception], n: int = 2) -> Iterator[lis
         yield calls
 
 
+def _failing(kind: str, at: int) -> AbstractContextManager[list[str]]:
+    return bad_sector(at) if kind == BAD_SECTOR else failing(at, ERRORS[kind])
+
+
 def sweep(
-    name: str, work: Path, *, stride: int = 1, kinds: Sequence[str] = tuple(ERRORS)
+    name: str, work: Path, *, stride: int = 1, kinds: Sequence[str] = KINDS
 ) -> Iterator[tuple[str, str | None]]:
     """Every case of one writer: what it is, and what is wrong, if anything is."""
     writer = WRITERS[name]
@@ -93,21 +126,23 @@ def sweep(
     writer.prepare(begun)
     before = seen(begun)
     after = writer.then(before)
-    for at in range(0, _MAX_CALLS, stride):
-        for kind in kinds:
+    for kind in kinds:
+        for at in range(0, _MAX_CALLS, stride):
             folder = work / "case"
             copy(begun, folder)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                with failing(at, ERRORS[kind]) as calls:
+                forget_open_packs()
+                with _failing(kind, at) as calls:
                     raised = _error_of(writer.write, folder)
                 if len(calls) <= at:
-                    return
+                    break
                 case = f"{name}, call {at} ({calls[at]}): {kind}"
                 # A vacuum ends what a killed writer began, if that was committed.
                 done = before if "vacuum" in name else after
                 yield case, _wrong(folder, raised, [before, after], done)
-    raise AssertionError(f"{name} does not end")
+        else:
+            raise AssertionError(f"{name} does not end")
 
 
 def _error_of(write: Callable[[Path], Any], folder: Path) -> Exception | None:

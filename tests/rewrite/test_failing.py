@@ -13,7 +13,7 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import published
 from skipindex.storage.publications import write_outcome
 from tests.rewrite.arrow_writer import listed, optimized, seen_by_both
-from tests.rewrite.failing import ERRORS, sweep
+from tests.rewrite.failing import BAD_SECTOR, KINDS, sweep
 from tests.rewrite.kill_and_damage import WRITERS, seen
 from tests.rewrite.test_killed import fill
 from tests.tables import build
@@ -28,9 +28,18 @@ def test_a_writer_that_fails_anywhere_has_done_all_or_none(
     assert {case: problem for case, problem in told.items() if problem} == {}
 
 
+@pytest.mark.parametrize("name", ["append", "overwrite files", "vacuum", "build again"])
+def test_a_file_that_gives_half_of_its_bytes_is_not_taken_for_damaged(
+    tmp_path: Path, name: str
+) -> None:
+    told = dict(sweep(name, tmp_path, kinds=[BAD_SECTOR]))
+    assert told
+    assert {case: problem for case, problem in told.items() if problem} == {}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_writer_that_fails_in_any_way_has_done_all_or_none(
     tmp_path: Path, name: str, kind: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import warnings
 from collections.abc import Callable
@@ -11,22 +12,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from skipindex.api import open_table
-from skipindex.errors import TableError
+from skipindex.errors import StorageError, TableError
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
+from skipindex.storage.file_system.names import MANIFESTS
 from skipindex.storage.publications import PUBLISHING, write_outcome, write_record
 from skipindex.storage.replacements import Replacement
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import everything, listed, optimized, seen_by_both
+from tests.rewrite.arrow_writer import (
+    everything,
+    listed,
+    optimized,
+    rows_of,
+    seen_by_both,
+)
 from tests.rewrite.kill_and_damage import WRITERS, copy, seen, states
 from tests.rewrite.killing import Killed
 from tests.rewrite.test_killed import fill
-from tests.tables import build, put
+from tests.tables import build, kept, newest_commit, put
 
 NOW = timedelta(0)
 
@@ -92,6 +101,108 @@ def copied(folder: Path, target: Path) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(folder, target, copy_function=shutil.copyfile)
     return target
+
+
+@pytest.mark.parametrize("change", ["delete", "overwrite"])
+def test_a_rewrite_that_was_marked_and_has_no_record_is_void(
+    tmp_path: Path, change: str
+) -> None:
+    """The vacuum was killed between its commit and the record."""
+    for i in range(2):
+        put(tmp_path / f"{i}.parquet", {"x": [i] * 4})
+    build(tmp_path, {"x": "bitmap"})
+    optimized(tmp_path, cluster_by=["x"])
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr("skipindex.rewrite.publish.write_record", killed)
+        vacuum(tmp_path, retention=NOW)
+    (one,) = open_table(tmp_path).snapshot.rewrites.replacements
+    assert one.publishing
+    assert totals(tmp_path) == [8, 8]
+    if change == "delete":
+        (tmp_path / "0.parquet").unlink()
+    else:
+        put(tmp_path / "0.parquet", {"x": [7] * 5})
+    wanted = rows_of(tmp_path, listed(tmp_path))
+    assert seen_by_both(tmp_path) == (wanted, wanted)
+    vacuum(tmp_path, retention=NOW)
+    assert seen_by_both(tmp_path) == (wanted, wanted)
+    assert not open_table(tmp_path).snapshot.rewrites.replacements
+
+
+@pytest.mark.parametrize("where", ["write_outcome", "Publisher._count"])
+@pytest.mark.parametrize("size", ["same", "another"])
+def test_a_visible_file_that_is_written_again_has_no_index(
+    tmp_path: Path, where: str, size: str
+) -> None:
+    """An index of other content would skip it."""
+    plain: dict[str, Any] = {"compression": "none", "use_dictionary": False}
+    plain["write_statistics"] = False
+    fill(tmp_path, 1)
+    build(tmp_path, {"x": "bitmap"})
+    write = pq.write_table
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(pq, "write_table", lambda *a: write(*a, **plain))
+        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
+        patch.setattr(f"skipindex.rewrite.publish.{where}", killed)
+        arrived(tmp_path, SaveMode.APPEND, values=[101, 102, 103])
+    (visible,) = (tmp_path / "day=2").glob("part*.parquet")
+    n_bytes = visible.stat().st_size
+    rows = [107, 108, 109, 110][: 3 if size == "same" else 4]
+    put(tmp_path / "new", {"x": rows, "i": [2] * len(rows)}, **plain)
+    assert ((tmp_path / "new").stat().st_size == n_bytes) == (size == "same")
+    (tmp_path / "new").replace(visible)
+    path = visible.relative_to(tmp_path).as_posix()
+    is_shown = where != "write_outcome"
+    if is_shown or size == "another":
+        assert kept(tmp_path, "x = 108") == [path]
+    vacuum(tmp_path)
+    assert kept(tmp_path, "x = 108") == [path]
+    ours, others = seen_by_both(tmp_path)
+    assert ours == others
+    vacuum(tmp_path, retention=NOW)
+    assert seen_by_both(tmp_path) == (ours, others)
+    assert not open_table(tmp_path).snapshot.rewrites.replacements
+
+
+@pytest.mark.parametrize("n_gone", [1, 2])
+def test_files_without_a_record_count_each_for_itself(
+    tmp_path: Path, n_gone: int
+) -> None:
+    folder = unpublished(tmp_path)
+    (record,) = (folder / PUBLISHING).iterdir()
+    record.write_bytes(record.read_bytes()[:-9])
+    for day in (2, 3)[:n_gone]:
+        shutil.rmtree(folder / f"day={day}")
+    wanted = seen_by_both(folder)[0].total()
+    for retention in (None, NOW):
+        vacuum(folder, retention=retention)
+        assert totals(folder) == [wanted, wanted]
+
+
+def test_a_commit_of_a_newer_library_is_no_garbage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes between the look at the log and the listing of a vacuum."""
+    folder = tmp_path
+    fill(folder, 1)
+    build(folder, {"x": "bitmap"})
+    list_own = Location.list_own
+
+    def meanwhile(location: Location) -> Any:
+        monkeypatch.undo()
+        unpublished(folder)
+        newest = newest_commit(folder)
+        body = json.loads(newest.read_bytes())["commit"]
+        newest.write_bytes(sealed("commit", {**body, "format": 99}))
+        return list_own(location)
+
+    monkeypatch.setattr(Location, "list_own", meanwhile)
+    with pytest.raises(StorageError, match="nothing more was deleted"):
+        vacuum(folder, retention=NOW)
+    body = json.loads(newest_commit(folder).read_bytes())["commit"]
+    for segment in body["segments"]:
+        assert (folder / MANIFESTS / segment["name"]).exists()
+    assert len(list(folder.glob("day=*/_skipindex-*/*.parquet"))) == 2
 
 
 COPIED = [

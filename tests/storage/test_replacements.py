@@ -75,11 +75,15 @@ def test_what_does_not_fit_is_void(listing: list[FileInfo]) -> None:
         ([*NEW, visible("x")], ["_skipindex-1-0/x"]),
         ([visible("x")], ["x"]),
         ([OLD[0], visible("x")], ["x"]),
-        ([visible("a", 2), *NEW, visible("c")], ["_skipindex-1-0/x", "a", "c"]),
+        ([visible("a", 2), *NEW, visible("c")], ["a", "c"]),
+        ([visible("a", 2), *NEW, visible("x")], ["_skipindex-1-0/x", "a"]),
+        ([OLD[0], *NEW], ["a"]),
+        ([*OLD, visible("x")], ["x"]),
+        ([*OLD, *NEW, FileInfo("x", 1, 8)], ["x"]),
         ([visible("c")], ["c"]),
     ],
 )
-def test_what_is_published_without_a_record_counts_whatever_is_there(
+def test_what_is_published_without_a_record_counts_once_its_copies_are_there(
     listing: list[FileInfo], expected: list[str]
 ) -> None:
     assert live(PUBLISHING, listing) == expected

@@ -24,12 +24,7 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from skipindex.errors import (
-    CommitConflictError,
-    CorruptIndexError,
-    SkipIndexError,
-    TableError,
-)
+from skipindex.errors import CommitConflictError, SkipIndexError, TableError
 from skipindex.rewrite.expiry import expire_now_and_then
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.selection.eligible_files import footer_crcs, row_counts
@@ -108,6 +103,7 @@ def arrive(
     run = uuid.uuid4().hex
     was_there = location.exists()
     made: list[str] = []
+    attempts: list[Snapshot] = []
     done = False
     if mode is SaveMode.OVERWRITE:
         _require_own(location, location.list())
@@ -117,14 +113,18 @@ def arrive(
         if files:
             manifest, properties = index(files)
             news = manifest, properties
-            arrival, known = _committed(location, mode, run, files, news, known)
+            arrival, known = _committed(
+                location, mode, run, files, news, known, attempts
+            )
             done = True
             _publish(location, arrival, mode, known)
             _expire(location, known)
     except BaseException:
         # Once an overwrite is committed, the old rows may be gone.
         if not (done and mode is SaveMode.OVERWRITE):
-            _withdraw(location, made, mode, was_there=was_there)
+            _withdraw(
+                location, made, mode, run, tried=bool(attempts), was_there=was_there
+            )
         raise
     finally:
         with contextlib.suppress(Exception):
@@ -180,17 +180,19 @@ def _committed(
     files: Sequence[FileInfo],
     content: tuple[Manifest, TableProperties],
     known: Snapshot | None,
+    attempts: list[Snapshot],
 ) -> tuple[Replacement, Snapshot]:
-    """Commit the arrival of hidden files; what was committed."""
+    """Commit the arrival of hidden files; what was committed.
+
+    ``attempts`` gets the base of every commit that is tried.
+    """
     fresh, news = content
     arrival = Replacement((), tuple(files), time.time(), publication=run, arrival=True)
-
-    attempts: list[Snapshot] = []
     read: dict[FileInfo, int | None] = {}
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         nonlocal arrival
-        if attempts and _is_committed(location, arrival, base):
+        if attempts and _is_committed(location, run, arrival.names, base):
             raise _CommittedError(base)
         attempts.append(base)
         for file in files:
@@ -228,17 +230,17 @@ def _committed(
     )
 
 
-def _is_committed(location: Location, arrival: Replacement, base: Snapshot) -> bool:
-    """Whether files are in a table, published or not.
+def _is_committed(
+    location: Location, run: str, names: Iterable[str], base: Snapshot
+) -> bool:
+    """Whether the hidden files of a run are in a table, published or not.
 
     A writer who is slow cannot always tell whether its commit was one of the table.
     """
-    name = arrival.publication
-    assert name is not None
     return (
-        any(known.publication == name for known in base.rewrites.replacements)
-        or location.stat(outcome_path(name)) is not None
-        or any(location.stat(published(file.path)) for file in arrival.new)
+        any(known.publication == run for known in base.rewrites.replacements)
+        or location.stat(outcome_path(run)) is not None
+        or any(location.stat(published(name)) for name in names)
     )
 
 
@@ -301,10 +303,15 @@ def _publish(
         publisher = Publisher(location, 0.0, delete, known=known)
         publisher.finish(arrival.publication)
     except Exception as error:
-        if _is_shown(location, arrival):
-            if isinstance(error, CommitConflictError):
-                return  # a vacuum was faster
-        elif any(not f.is_same(location.stat(f.path)) for f in arrival.new):
+        is_shown = is_gone = False
+        with contextlib.suppress(SkipIndexError):  # what cannot be seen may be there
+            is_shown = _is_shown(location, arrival)
+            is_gone = not is_shown and any(
+                not file.is_same(location.stat(file.path)) for file in arrival.new
+            )
+        if is_shown and isinstance(error, CommitConflictError):
+            return  # a vacuum was faster
+        if is_gone:
             raise TableError(
                 f"rows for {location.full('')!r} were deleted while they were written "
                 "(a vacuum with a retention shorter than a write?); try again"
@@ -343,7 +350,7 @@ def _sweep_marks(location: Location) -> None:
     delete_files(
         location,
         [
-            file.path
+            file
             for file in files
             if (file.size == 0 and is_data_file(file.path))
             or (
@@ -356,38 +363,78 @@ def _sweep_marks(location: Location) -> None:
 
 
 def _withdraw(
-    location: Location, made: Sequence[str], mode: SaveMode, *, was_there: bool
+    location: Location,
+    made: Sequence[str],
+    mode: SaveMode,
+    run: str,
+    *,
+    tried: bool,
+    was_there: bool,
 ) -> None:
     """Delete the files of a writer who failed, and take back a commit of them.
 
-    The commit may have succeeded although it raised, and a vacuum may have published
-    the files.  If the commit cannot be taken back, all rows stay.
+    Args:
+        location: of the table.
+        made: the hidden files.
+        mode: of the writer.
+        run: the id of the publication.
+        tried: whether a commit was tried at all.
+        was_there: whether the table was there before.
     """
-    gone = set(made)
-    paths = [*map(published, made), *made]
+    with contextlib.suppress(Exception):
+        if not tried or _is_taken_back(location, made, mode, run):
+            _delete_withdrawn(location, made, folders=not was_there)
+
+
+def _is_taken_back(
+    location: Location, made: Sequence[str], mode: SaveMode, run: str
+) -> bool:
+    """Whether it is certain that no commit names the files of a writer who failed.
+
+    The commit may have succeeded although it raised, and others may have gone on from
+    it.  That of rows that were added is taken back here, if the log still says so.
+    """
+    newest = newest_for_writer(location)
+    if newest.damaged is not None:  # which may be the commit of this writer
+        return False
+    gone = {*made, *map(published, made)}
+    named = {f.path for r in newest.rewrites.replacements for f in r.new}
+    if gone.isdisjoint(named) and gone.isdisjoint(newest.manifest.paths):
+        return not _is_committed(location, run, made, newest)
+    if mode is SaveMode.OVERWRITE:
+        return False
 
     def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
         rewrites = base.rewrites
         others = tuple(
-            r for r in rewrites.replacements if not gone & {f.path for f in r.new}
+            r for r in rewrites.replacements if gone.isdisjoint(f.path for f in r.new)
         )
         properties = replace(rewrites, replacements=others).to_properties(
             base.properties
         )
-        manifest = without_files(base.manifest, set(paths))
-        return manifest, properties
+        return without_files(base.manifest, gone), properties
 
-    with contextlib.suppress(Exception):
+    commit(location, without, operation="withdraw")
+    return True
+
+
+def _delete_withdrawn(
+    location: Location, made: Sequence[str], *, folders: bool
+) -> None:
+    """Delete files that no commit names.
+
+    The hidden ones are first, so that no publisher who sleeps makes another visible.
+    """
+    left = []
+    for path in [*made, *map(published, made)]:
         try:
-            newest = newest_for_writer(location)
-        except CorruptIndexError:
-            known = set[str]()
-        else:
-            arrivals = newest.rewrites.replacements
-            known = {file.path for arrival in arrivals for file in arrival.new}
-            known.update(newest.manifest.paths)
-        if not known.isdisjoint(paths):
-            if mode is SaveMode.OVERWRITE:
-                return
-            commit(location, without, operation="withdraw")
-        delete_files(location, paths, folders=not was_there)
+            delete_files(location, [path], folders=folders)
+        except (SkipIndexError, OSError):
+            left.append(path)
+    if visible := [path for path in left if path not in made]:
+        warnings.warn(
+            f"{len(visible)} files of rows that were not added to "
+            f"{location.full('')!r} cannot be deleted, so these rows count: "
+            f"{', '.join(visible[:5])}",
+            stacklevel=5,
+        )

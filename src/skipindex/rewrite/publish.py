@@ -61,6 +61,10 @@ class Publisher:
         delete: deletes files of the table.
         links: hidden names of files that have visible ones now.
         known: an earlier snapshot, whose segments are not read again.
+        _places: by hidden name, the visible file with the same content; None where the
+            index must not follow.
+        _made: by hidden name, visible files as this publisher made them.
+        _unfinished: ids of publications that the next vacuum goes on with.
     """
 
     location: Location
@@ -69,6 +73,7 @@ class Publisher:
     links: set[str] = field(default_factory=set)
     known: Snapshot | None = None
     _places: dict[str, FileInfo | None] = field(default_factory=dict)
+    _made: dict[str, FileInfo] = field(default_factory=dict)
     _unfinished: set[str] = field(default_factory=set)
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
@@ -139,19 +144,23 @@ class Publisher:
 
         Raises:
             CommitConflictError: a vacuum has done it meanwhile.
+            TableError: not every file has got its visible name.
         """
         mine = [r for r in self._being_published() if r.publication == name]
         if not mine:
             raise CommitConflictError("publish: a vacuum was faster")
         self._end(name, mine)
-        if not all(file.path in self._places for r in mine for file in r.new):
-            raise TableError(f"{mine[0].new[0].path!r} cannot get its visible name")
+        names = [path for r in mine for path in r.names]
+        if any(path not in self._places for path in names):
+            raise TableError(f"{names[0]!r} cannot get its visible name")
         commit(
             self.location,
             lambda base: self._shown(base, mine, with_trash=False),
             operation="publish",
             known=self.known,
         )
+        if lost := [path for path in names if path not in self.links]:
+            raise TableError(f"{lost[0]!r} is gone")
         self.location.delete(record_path(name))
 
     def _there(self, replacements: Sequence[Replacement]) -> dict[str, FileInfo]:
@@ -184,10 +193,12 @@ class Publisher:
             return
         there = self._there(mine)
         known = recognised(self.location, mine, there)
+        # Where all is visible a record is lost, and what is replaced may be gone.
+        had_record = publications.record(name) is not None
         fits = [
             r
             for r, now in zip(mine, known, strict=True)
-            if not now.first_mismatch(there)
+            if not now.first_mismatch(there) and (had_record or not _has_all(r, there))
         ]
         if fits:
             write_record(self.location, name, fits)
@@ -221,15 +232,18 @@ class Publisher:
     def _end_without_record(self, replacement: Replacement) -> None:
         """Go on where the record is lost, as in a copy of the table without it."""
         there = self._there([replacement])
-        hidden = [f for f in replacement.new if f.is_same(there.get(f.path))]
-        others = [published(f.path) for f in replacement.new if f not in hidden]
-        if all(path in there for path in others):
-            if all(self._show_file(file) for file in hidden) and self._remove_old(
-                replacement, frozenset(replacement.names)
-            ):
-                self._count(replacement.new)
-        else:
-            self._places |= {file.path: None for file in replacement.new}
+        (now,) = recognised(self.location, [replacement], there)
+        if now.first_mismatch(there) and not _has_all(now, there):
+            self._places |= {file.path: None for file in now.new}
+            return
+        shown = [
+            file
+            for file in now.new
+            if (self._show_file(file) if is_in(there, file) else self._has_copy(file))
+        ]
+        is_whole = now.arrival or len(shown) == len(now.new)
+        if is_whole and self._remove_old(now, {file.path for file in shown}):
+            self._count(now.new)
 
     def _show(self, replacement: Replacement) -> list[str]:
         """Make the copies visible; the hidden paths of those that may count.
@@ -243,7 +257,11 @@ class Publisher:
         # A hidden file that is another one now is damaged; one that is gone may have
         # its copy.
         whole = [f for f in now.new if f.path not in there or is_in(there, f)]
-        shown = [file for file in whole if self._show_file(file)]
+        shown = [
+            file
+            for file in whole
+            if self._show_file(file) or (now.arrival and self._is_written_again(file))
+        ]
         if not replacement.arrival and len(shown) < len(replacement.new):
             return []
         # On the disk, before what they stand for is deleted.
@@ -260,9 +278,20 @@ class Publisher:
                 is_copy = self.location.copy(file.path, target)
             except FileNotFoundError:  # others have ended the publication
                 return self._has_copy(file)
+            made = self.location.stat(target)
+            if is_copy and made is not None:
+                self._made[file.path] = made
         return self.location.owns(target) and self.location.is_same(
             file.path, target, is_copy=is_copy
         )
+
+    def _is_written_again(self, file: FileInfo) -> bool:
+        """Whether another tool has written a Parquet file of the visible name."""
+        try:
+            count_rows(self.location, [published(file.path)])
+        except TableError:
+            return False
+        return True
 
     def _has_copy(self, file: FileInfo) -> bool:
         """Whether the visible copy is there, by its name and size."""
@@ -271,12 +300,27 @@ class Publisher:
         return found is not None and found.size == file.size
 
     def _count(self, files: Iterable[FileInfo]) -> None:
+        """Let the visible files count, and their indexes where they are the same."""
         for file in files:
             found = self.location.stat(published(file.path))
-            whole = found is not None and found.size == file.size
-            self._places[file.path] = found if whole else None
-            if whole:
+            is_same = found is not None and self._is_copy(file, found)
+            self._places[file.path] = found if is_same else None
+            if found is not None:
                 self.links.add(file.path)
+
+    def _is_copy(self, file: FileInfo, found: FileInfo) -> bool:
+        """Whether a visible file has the content of the hidden one.
+
+        Other tools see it once it is visible, and may have written it again.
+        """
+        made = self._made.get(file.path)
+        if made is not None:
+            return made.is_same(found)
+        if self.location.stat(file.path) is None:
+            return replace(file, path=found.path).is_same(found)
+        return self.location.is_same(file.path, found.path) and found.is_same(
+            self.location.stat(found.path)
+        )
 
     def _has_rows_of(
         self, replacement: Replacement, there: Mapping[str, FileInfo]
@@ -359,6 +403,11 @@ class Publisher:
             (*left.replacements, *waiting), trash if with_trash else rewrites.trash
         )
         return _committed(base, left, places)
+
+
+def _has_all(one: Replacement, there: Mapping[str, FileInfo]) -> bool:
+    """Whether all copies of a rewrite are visible."""
+    return not one.arrival and all(is_shown_in(there, file) for file in one.new)
 
 
 def _waiting(

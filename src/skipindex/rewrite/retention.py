@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from skipindex.errors import CorruptIndexError, StorageError
+from skipindex.errors import CorruptIndexError, IndexVersionError, StorageError
 from skipindex.storage.checks import RefusedError
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import PACKS, is_commit, version_of
@@ -44,7 +44,7 @@ def referenced(
         since: when the retention began, in seconds since 1970.
 
     Raises:
-        StorageError: one of these commits cannot be read now.
+        StorageError: one of these commits cannot be read now, or is of a newer library.
     """
     needed = hidden_files(newest)
     seen: set[str] = set()
@@ -59,7 +59,8 @@ def referenced(
         assert version is not None
         with _unless_damaged():
             if file in commits[-1:]:
-                needed |= parts_of(read_snapshot(location, version))
+                snapshot = read_snapshot(location, version)
+                needed |= parts_of(snapshot) | hidden_files(snapshot)
             else:
                 for segment in segments_of(location, version):
                     needed |= _parts_of_segment(location, segment, seen)
@@ -68,10 +69,14 @@ def referenced(
 
 @contextlib.contextmanager
 def _unless_damaged() -> Iterator[None]:
-    """What is damaged names nothing; what cannot be read now may name anything."""
+    """What is damaged names nothing; what cannot be read may name anything.
+
+    Raises:
+        StorageError: it cannot be read now, or by this version of the library.
+    """
     try:
         yield
-    except RefusedError as error:
+    except (RefusedError, IndexVersionError) as error:
         raise StorageError(f"nothing more was deleted: {error}") from error
     except CorruptIndexError:
         pass

@@ -182,12 +182,10 @@ class Rewrites:
             if replacement.arrival:
                 notes += _count_arrival(replacement, there, found, shown or frozenset())
                 continue
-            if shown:
+            if shown or (shown is None and _is_taken_over(replacement, found)):
                 if any(is_shown_in(found, file) for file in replacement.new):
                     _remove(replacement.old, found)
                 _by_hidden_names(replacement, there, found)
-                continue
-            if shown is None and _take_over(replacement, there, found):
                 continue
             mismatch = replacement.first_mismatch(there)
             if mismatch is not None:
@@ -197,7 +195,10 @@ class Rewrites:
                 )
                 continue
             _remove(replacement.old, found)
-            found.update({file.path: there[file.path] for file in replacement.new})
+            for file in replacement.new:
+                if replacement.publishing and is_shown_in(found, file):
+                    del found[published(file.path)]
+                found[file.path] = there[file.path]
         return [found[path] for path in sorted(found)], notes
 
     def with_replaced(
@@ -306,19 +307,22 @@ def _count_arrival(
 ) -> list[str]:
     """Let each file that arrives count, and by its hidden name while it has one.
 
-    One that is shown and not visible was deleted by another tool.  What is overwritten
-    counts no more, unless nothing is there that was to overwrite it.
+    One that is shown and not visible was deleted by another tool.  One that is visible
+    with another size was written again by another tool, so it counts as it is.  What is
+    overwritten counts no more, unless nothing is there that was to overwrite it.
     """
     if replacement.first_mismatch(there) is None:
         _remove(replacement.old, found)
     gone = []
     for file in replacement.new:
-        is_visible = is_shown_in(found, file)
-        if is_in(there, file) and (is_visible or file.path not in shown):
-            if is_visible:
-                del found[published(file.path)]
+        copy = found.get(published(file.path))
+        is_shown = file.path in shown
+        if copy is not None and not _is_copy(file, copy, there, is_shown=is_shown):
+            continue
+        if is_in(there, file) and (copy is not None or not is_shown):
+            found.pop(published(file.path), None)
             found[file.path] = there[file.path]
-        elif not is_visible and file.path not in shown:
+        elif copy is None and not is_shown:
             gone.append(file.path)
     if not gone:
         return []
@@ -330,31 +334,34 @@ def _by_hidden_names(
 ) -> None:
     """Let visible copies count by their hidden names, which the manifest knows."""
     for file in replacement.new:
-        target = found.get(published(file.path))
-        hidden = there.get(file.path)
-        if hidden and file.is_same(hidden) and target and target.size == file.size:
-            del found[target.path]
-            found[file.path] = hidden
+        copy = found.get(published(file.path))
+        if copy is not None and _is_copy(file, copy, there, is_shown=True):
+            del found[copy.path]
+            found[file.path] = there[file.path]
 
 
-def _take_over(
-    replacement: Replacement, there: Mapping[str, FileInfo], found: dict[str, FileInfo]
+def _is_copy(
+    file: FileInfo, copy: FileInfo, there: Mapping[str, FileInfo], *, is_shown: bool
 ) -> bool:
-    """Let the copies count, by their hidden names or the visible ones, if all are.
+    """Whether the hidden file may be read for the visible one.
 
-    The record of the publication is not there: a copy of the table may lack it, or
-    another tool deleted it.
+    Other tools see a file once it is visible.  So from the moment when it is shown for
+    good, it must be the same by time or tag, as a link is.  A copy that cannot be told
+    from another file counts by its visible name, which the manifest does not know.
     """
-    hidden = [file for file in replacement.new if file.is_same(there.get(file.path))]
-    known = set(hidden)
-    others = [published(f.path) for f in replacement.new if f not in known]
-    if not all(path in found for path in others):
+    hidden = there.get(file.path)
+    if hidden is None or not file.is_same(hidden) or copy.size != file.size:
         return False
-    _remove(replacement.old, found)
-    for file in hidden:
-        found.pop(published(file.path), None)
-        found[file.path] = there[file.path]
-    return True
+    return not is_shown or replace(hidden, path=copy.path).is_same(copy)
+
+
+def _is_taken_over(replacement: Replacement, found: Mapping[str, FileInfo]) -> bool:
+    """Whether a publication without a record has made all of its files visible.
+
+    A copy of the table may lack the record, or another tool deleted it.  As long as
+    one file is not visible, nothing that is replaced has been deleted.
+    """
+    return all(is_shown_in(found, file) for file in replacement.new)
 
 
 def without_files(manifest: Manifest, paths: Collection[str]) -> Manifest:

@@ -139,6 +139,9 @@ def footer_crcs(
         manifest: what it says of files that are still the same is not read again.
         files: of the table.
         known: what was read before, by the file; it gets what is read now.
+
+    Raises:
+        StorageError: one cannot be read now.
     """
     named = [file for file in files if is_plain_path(file.path)]
     rows = manifest.rows_of([file.path for file in named])
@@ -163,8 +166,15 @@ def footer_crcs(
 def _crc_of(location: Location, file: FileInfo) -> int | None:
     try:
         return footer_crc(location, file)
-    except (OSError, TableError):
+    except (FileNotFoundError, TableError):
         return None
+    except OSError as error:
+        raise _unreadable(location, file.path, error) from error
+
+
+def _unreadable(location: Location, path: str, error: Exception) -> StorageError:
+    """The error where a file cannot be read now, so nothing is known of it."""
+    return StorageError(f"cannot rewrite {location.full(path)!r}: {first_line(error)}")
 
 
 def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
@@ -172,14 +182,14 @@ def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
         with column_reader(location, path) as file:
             return int(file.metadata.num_rows), stored_schema(file)[0]
     except UNREADABLE as error:
-        told = f"cannot rewrite {location.full(path)!r}: {first_line(error)}"
         # What is no Parquet file is an error of Arrow, without a number.
         refused = isinstance(error, StorageError) or (
             isinstance(error, OSError)
             and error.errno is not None
             and not isinstance(error, FileNotFoundError)
         )
-        raise (StorageError if refused else TableError)(told) from error
+        told = _unreadable(location, path, error)
+        raise told if refused else TableError(str(told)) from error
 
 
 def _check_schema(table: TableState, path: str, schema: pa.Schema) -> None:

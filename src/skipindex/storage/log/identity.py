@@ -15,6 +15,7 @@ from dataclasses import replace
 from crc32c import crc32c
 
 from skipindex.errors import StorageError, TableError, first_line
+from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.replacements import Replacement
 
@@ -42,14 +43,26 @@ def _in_copy(
 ) -> Replacement:
     if not one.crcs:
         return one
-    hidden = [(file, there.get(file.path)) for file in one.new]
-    if not any(now and now.mtime != file.mtime for file, now in hidden):
+    if not any(_has_another_time(file, there.get(file.path)) for file in one.new):
         return one
     old = tuple(
         _as_now(location, file, one.crcs.get(file.path), there.get(file.path))
         for file in one.old
     )
     return one if old == one.old else replace(one, old=old)
+
+
+def _has_another_time(file: FileInfo, now: FileInfo | None) -> bool:
+    """Whether a hidden file is a copy, by its time.
+
+    A store says fractions of a second in a listing and not where it is asked for one
+    object, so with a tag the seconds are compared.
+    """
+    if now is None:
+        return False
+    if file.tag is None and now.tag is None:
+        return now.mtime != file.mtime
+    return now.mtime // SECOND != file.mtime // SECOND
 
 
 def _as_now(

@@ -1,0 +1,213 @@
+"""Writers who fail after their commit: their rows stay, or go, and no others do."""
+
+from __future__ import annotations
+
+import json
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skipindex.errors import StorageError
+from skipindex.rewrite import arrival
+from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.staging import delete_files
+from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.checks import sealed
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.log import commits
+from tests.rewrite.arriving import arrived
+from tests.rewrite.arrow_writer import listed, optimized, rows_of, seen_by_both
+from tests.rewrite.test_killed import fill
+from tests.tables import build, newest_commit
+
+NOW = timedelta(0)
+EIO = OSError(5, "Input/output error")
+
+
+def table(folder: Path) -> Path:
+    fill(folder, 1)
+    build(folder, {"x": "bitmap"})
+    return folder
+
+
+def a_vacuum(folder: Path) -> None:
+    vacuum(folder, retention=NOW)
+
+
+def an_optimize(folder: Path) -> None:
+    vacuum(folder, retention=NOW)
+    optimized(folder, cluster_by=["x"], mode="full", rows_per_file=10)
+
+
+def both(folder: Path) -> None:
+    an_optimize(folder)
+    vacuum(folder, retention=NOW)
+
+
+def a_newer_library(folder: Path) -> None:
+    """Its commit is the one after that of the writer."""
+    vacuum(folder, retention=NOW)
+    newest = newest_commit(folder)
+    body = json.loads(newest.read_bytes())["commit"]
+    newest.write_bytes(sealed("commit", {**body, "format": 99}))
+
+
+def damage(folder: Path) -> None:
+    vacuum(folder, retention=NOW)
+    newest = newest_commit(folder)
+    newest.write_bytes(newest.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize("error", [EIO, KeyboardInterrupt()], ids=["EIO", "Ctrl-C"])
+@pytest.mark.parametrize(
+    "meanwhile", [a_vacuum, an_optimize, both, a_newer_library, damage]
+)
+@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
+def test_a_writer_whose_commit_raises_deletes_no_rows_of_others(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: SaveMode,
+    meanwhile: Callable[[Path], None],
+    error: BaseException,
+) -> None:
+    """Others have gone on from the commit when its writer is told nothing of it."""
+    whole = table(tmp_path / "whole")
+    before = rows_of(whole, listed(whole))
+    arrived(whole, mode)
+    after = rows_of(whole, listed(whole))
+    folder = table(tmp_path / "t")
+
+    def lost(*_: Any) -> bool:
+        monkeypatch.undo()
+        meanwhile(folder)
+        raise error
+
+    monkeypatch.setattr(commits, "_counts", lost)
+    with warnings.catch_warnings(action="ignore"), pytest.raises(type(error)):
+        arrived(folder, mode)
+    now = rows_of(folder, listed(folder))
+    assert now in ([after] if mode is SaveMode.OVERWRITE else [before, after])
+    if meanwhile is not a_newer_library:
+        with warnings.catch_warnings(action="ignore"):
+            assert seen_by_both(folder)[0] == now
+            vacuum(folder, retention=NOW)
+            assert seen_by_both(folder) == (now, now)
+
+
+def test_a_publisher_that_wakes_up_brings_no_withdrawn_row_back(tmp_path: Path) -> None:
+    """The hidden file is deleted before its visible copy."""
+    folder = table(tmp_path)
+    before, _ = seen_by_both(folder)
+    wakes, sleeps = threading.Event(), threading.Event()
+    copy, delete = Location.copy, Location.delete
+
+    def other() -> None:
+        with suppress(Exception):
+            vacuum(folder)
+
+    vacuuming = threading.Thread(target=other)
+
+    def copied(location: Location, path: str, target: str) -> bool:
+        if threading.current_thread() is vacuuming:
+            sleeps.set()
+            wakes.wait(20)
+        elif not sleeps.is_set():
+            vacuuming.start()
+            sleeps.wait(20)
+            raise KeyboardInterrupt
+        return copy(location, path, target)
+
+    deleted: list[str] = []
+
+    def deleting(location: Location, path: str) -> None:
+        if threading.current_thread() is not vacuuming and path.endswith(".parquet"):
+            deleted.append(path)
+            if len(deleted) == 3:  # those of the first kind are done
+                wakes.set()
+                vacuuming.join(20)
+        delete(location, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Location, "copy", copied)
+        patch.setattr(Location, "delete", deleting)
+        with pytest.raises(KeyboardInterrupt):
+            arrived(folder, SaveMode.APPEND)
+    assert len(deleted) == 4
+    assert seen_by_both(folder) == (before, before)
+    vacuum(folder, retention=NOW)
+    assert seen_by_both(folder) == (before, before)
+
+
+def test_what_cannot_be_deleted_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = table(tmp_path)
+    delete = Location.delete
+
+    def refusing(location: Location, path: str) -> None:
+        if path.startswith("day=2/part-"):
+            raise StorageError("EIO")
+        delete(location, path)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Location, "delete", refusing)
+    monkeypatch.setattr(arrival, "_expire", interrupted)
+    with (
+        pytest.warns(UserWarning, match="1 files of rows that were not added"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        arrived(folder, SaveMode.APPEND)
+    assert not list((folder / "day=3").glob("part-*-0.parquet"))
+
+
+@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
+def test_a_file_that_is_gone_before_it_is_visible_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: SaveMode
+) -> None:
+    folder = table(tmp_path)
+    before, _ = seen_by_both(folder)
+    copy = Location.copy
+
+    def once_gone(location: Location, path: str, target: str) -> bool:
+        monkeypatch.undo()
+        (folder / path).unlink()
+        return copy(location, path, target)
+
+    monkeypatch.setattr(Location, "copy", once_gone)
+    with pytest.raises(Exception, match="were deleted while they were written"):
+        arrived(folder, mode)
+    now = seen_by_both(folder)
+    assert now[0] == now[1]
+    assert now[0] == before if mode is SaveMode.APPEND else now[0].total() == 3
+
+
+def test_what_came_since_an_overwrite_looked_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was empty when it was listed, and is full a moment later."""
+    folder = table(tmp_path)
+    later = folder / "day=9" / "f.parquet"
+    sweep = arrival._sweep_marks
+
+    def filled(*args: Any, **named: Any) -> None:
+        later.write_bytes(next((tmp_path / "day=1").glob("*.parquet")).read_bytes())
+        delete_files(*args, **named)
+
+    def sweeping(location: Location) -> None:
+        later.parent.mkdir()
+        later.write_bytes(b"")
+        with monkeypatch.context() as patch:
+            patch.setattr("skipindex.rewrite.arrival.delete_files", filled)
+            sweep(location)
+
+    monkeypatch.setattr(arrival, "_sweep_marks", sweeping)
+    arrived(folder, SaveMode.OVERWRITE)
+    assert later.exists()
