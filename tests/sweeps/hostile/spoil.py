@@ -233,13 +233,13 @@ def publication(table: Path, rng: random.Random) -> None:
             "publication": name,
         }
     ]
-    form = rng.choice([1, 2])
+    good = rng.random() < 0.5
     new = [path for path, *_ in replacements[0]["new"]]
-    shown: list[Any] = [0] if form == 1 else rng.sample(new, rng.randint(1, len(new)))
-    replacements[0]["arrival"] = form == 2 and rng.random() < 0.5
+    shown: list[Any] = rng.sample(new, rng.randint(1, len(new))) if good else [0]
+    replacements[0]["arrival"] = good and rng.random() < 0.5
     bodies = {
-        f"{name}.json": ("publication", {"format": form, "replacements": replacements}),
-        f"{name}.outcome.json": ("outcome", {"format": form, "shown": shown}),
+        f"{name}.json": ("publication", {"format": 1, "replacements": replacements}),
+        f"{name}.outcome.json": ("outcome", {"format": 1, "shown": shown}),
     }
     for file, (key, body) in bodies.items():
         outer = {key: body, "crc32c": crc32c(canonical(body))}
