@@ -230,7 +230,8 @@ def _require_listed(
 ) -> None:
     """Refuse a listing that lacks hidden files which the log names and which are there.
 
-    Hidden folders that are closed to this user are left out of listings.
+    Hidden folders that are closed to this user are left out of listings.  What is there
+    through a link alone is none of our files.
     """
     for replacement in snapshot.rewrites.replacements:
         for file in replacement.new:
@@ -238,7 +239,7 @@ def _require_listed(
                 continue
             folder = location.full(file.path.rpartition("/")[0])
             try:
-                is_there = location.stat(file.path) is not None
+                is_there = location.owns(file.path)
             except OSError as error:
                 raise TableError(
                     f"rows of the table are in {folder!r}: {error}"
