@@ -110,7 +110,7 @@ class Decode:
 def request_of(table: sx.Table) -> dict[str, str]:
     """A kind for each of the first columns: what is usual for its type."""
     found: dict[str, str] = {}
-    for column in [c for c in table.leaves if c.domain and not c.is_partition]:
+    for column in [c for c in table.state.leaves if c.domain and not c.is_partition]:
         assert column.domain is not None
         usual = "bitmap" if column.domain.is_bytes else "bit_sliced"
         found[column.name] = usual if found else "bloom"
@@ -159,7 +159,7 @@ def decode(folder: Path, columns: Sequence[str], runner: Runner) -> None:
     table = sx.open_table(folder)
     n = max(1, min(len(table), 4 * runner.slots))
     dealt = (tuple(table.paths[i::n]) for i in range(n))
-    tasks = [Decode(table.location, paths, tuple(columns)) for paths in dealt]
+    tasks = [Decode(table.state.location, paths, tuple(columns)) for paths in dealt]
     runner.run(tasks, None)
 
 
@@ -168,9 +168,9 @@ def indexed(folder: Path, request: Mapping[str, str] | None, runner: Runner) -> 
     shutil.rmtree(folder / FOLDER, ignore_errors=True)
     table = sx.open_table(folder)
     if request is None:
-        build_advised(table, None, AdviceRequest(), runner=runner)
+        build_advised(table.state, None, AdviceRequest(), runner=runner)
     else:
-        build(table, {"*": None, **request}, runner=runner)
+        build(table.state, {"*": None, **request}, runner=runner)
 
 
 def measured(place: str, folder: Path, n_bytes: int, rounds: int) -> list[Measure]:

@@ -156,7 +156,7 @@ def columns_of(i: int) -> dict[str, list[object]]:
 
 def grown(table: sx.Table, i: int) -> sx.Table:
     """The table with one more file, as ``skipindex.append`` adds it, without Spark."""
-    root, opened = Path(table.location.root), table.refresh()
+    root, opened = Path(table.state.location.root), table.refresh()
 
     def write(staged: str) -> int:
         folder = root / staged / f"day={i % 1000}"
@@ -167,15 +167,15 @@ def grown(table: sx.Table, i: int) -> sx.Table:
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         request = {"*": "minmax", "n0": ["bitmap"]}
-        made = index_files(opened.over(files), request, runner=LocalRunner(1))
+        made = index_files(opened.state.over(files), request, runner=LocalRunner(1))
         return made, TableProperties()
 
     arrive(
-        table.location,
+        table.state.location,
         SaveMode.APPEND,
         write=write,
         index=index,
-        known=opened.snapshot,
+        known=opened.state.snapshot,
     )
     return opened.refresh()
 
@@ -204,7 +204,7 @@ def measure_tables(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
         began = _cpu()
         table = grown(table, i)
         seconds.append(_cpu() - began)
-        n_segments.append(len(table.snapshot.segments))
+        n_segments.append(len(table.state.snapshot.segments))
         if (i + 1) % 100 == 0 or i + 1 == n_appends:
             again = sx.open_table(folder, trust="log")
             wrong += len(again) != n_files + i + 1 or again.notes != ()

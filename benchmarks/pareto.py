@@ -85,7 +85,7 @@ class Choice:
 
 def groups_of(table: sx.Table, seed: int) -> dict[str, list[Question]]:
     """The queries that choices are judged by."""
-    drawn = LookUps(table, COLUMNS, seed).draw(N_LOOK_UPS)
+    drawn = LookUps(table.state, COLUMNS, seed).draw(N_LOOK_UPS)
     texts = {
         "13 queries": [query.where for query in QUERIES],
         "8 look-ups": [query.where for query in LOOKUPS],
@@ -95,7 +95,7 @@ def groups_of(table: sx.Table, seed: int) -> dict[str, list[Question]]:
 
 
 def _bound(table: sx.Table, texts: Sequence[str]) -> list[Question]:
-    questions, notes = bind_workload(table, texts, timezone=None)
+    questions, notes = bind_workload(table.state, texts, timezone=None)
     if notes:
         raise ValueError("; ".join(notes))
     return questions
@@ -103,7 +103,7 @@ def _bound(table: sx.Table, texts: Sequence[str]) -> list[Question]:
 
 def workloads(table: sx.Table, seed: int) -> dict[str, list[Question]]:
     """What the advisor is given: never a query that it is judged by, but for "same"."""
-    other = LookUps(table, COLUMNS, seed + 1)
+    other = LookUps(table.state, COLUMNS, seed + 1)
     known = _bound(table, [query.where for query in (*QUERIES, *LOOKUPS)])
     varied = vary_literals(known, other.sample, seed + 2)
     alike = [
@@ -120,12 +120,12 @@ def workloads(table: sx.Table, seed: int) -> dict[str, list[Question]]:
 def choices(table: sx.Table, workload: str, asked: Sequence[Question]) -> list[Choice]:
     """What the advisor chooses under every cap."""
     began = time.perf_counter()
-    columns = [table.resolve(name) for name in COLUMNS]
+    columns = [table.state.resolve(name) for name in COLUMNS]
     if asked:
         wanted = leaves_by_column(asked)
         columns = [column for column in columns if column.name in wanted]
     size = LARGE_SAMPLE if asked else SMALL_SAMPLE
-    scores = measure(take_sample(table, columns, size), asked, [])
+    scores = measure(take_sample(table.state, columns, size), asked, [])
     seconds = time.perf_counter() - began
     found = []
     for cap in CAPS:
@@ -181,9 +181,9 @@ def judge(
         {name: order[name][choice.get(name, ())] for name in COLUMNS}
         for choice in chosen
     ]
-    infos = [table.resolve(name) for name in COLUMNS]
+    infos = [table.state.resolve(name) for name in COLUMNS]
     for at in places:
-        sample = take_sample(table, infos, places=[at])
+        sample = take_sample(table.state, infos, places=[at])
         found: dict[str, list[Candidate]] = {}
         for name, column in sample.columns.items():
             one = column.files[0]
@@ -227,7 +227,7 @@ def points(
     n = min(len(table), n_files or len(table))
     places = [int((i + 0.5) * len(table) / n) for i in range(n)]
     judged = judge(table, places, [{}, *(one.specs for one in chosen)], groups)
-    data = int(table.sizes[places].sum())
+    data = int(table.state.sizes[places].sum())
     found = []
     for i, one in enumerate([Choice("min/max", 0, {}, 0), *chosen]):
         keys = [(name, specs) for name, specs in one.specs.items() if specs]

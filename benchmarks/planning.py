@@ -30,7 +30,7 @@ from skipindex.planner.stages import pool as pool_module
 from skipindex.planner.stages.pack_cache import MIN_CACHE_BYTES
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.log import Snapshot
-from skipindex.table import Observed
+from skipindex.table import Observed, TableState
 
 N_KEYS = 100_000
 ROWS = 60_000
@@ -84,9 +84,8 @@ def statistics_table(n_files: int) -> sx.Table:
     schema = pa.schema([(name, pa.int64()) for name in lows])
     listing = [FileInfo(path, 1_000_000, 1) for path in paths]
     snapshot = Snapshot(0, manifest_of(paths, bounds))
-    return sx.Table(
-        Location("/nowhere"), Observed(listing, schema, {}, paths[0], snapshot)
-    )
+    observed = Observed(listing, schema, {}, paths[0], snapshot)
+    return sx.Table(TableState(Location("/nowhere"), observed))
 
 
 def planning(table: sx.Table, condition: str, rounds: int) -> tuple[float, sx.Plan]:

@@ -146,7 +146,9 @@ def bytes_per_file(location: Location, schema: pa.Schema) -> float:
     table = opened(location, schema)
     for column in table.columns:
         assert column.domain is not None
-        table.stats(column).ends.between(b"" if column.domain.is_bytes else 0, None)
+        table.state.stats(column).ends.between(
+            b"" if column.domain.is_bytes else 0, None
+        )
     arrow: int = pa.total_allocated_bytes() - before
     python, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -82,7 +82,7 @@ def main() -> None:
 @contextmanager
 def _copied(table: sx.Table) -> Iterator[sx.Table]:
     """The data files of a table without its indexes, in a folder of their own."""
-    source = Path(table.location.full(""))
+    source = Path(table.state.location.full(""))
     with tempfile.TemporaryDirectory(prefix="bench-", dir=source.parent) as folder:
         for path in table.paths:
             target = Path(folder) / path
@@ -95,7 +95,7 @@ def _copied(table: sx.Table) -> Iterator[sx.Table]:
 
 
 def _by_kind(table: sx.Table, limits: Mapping[tuple[str, str], float]) -> list[Measure]:
-    sample = take_sample(table, [table.resolve(name) for name in COLUMNS])
+    sample = take_sample(table.state, [table.state.resolve(name) for name in COLUMNS])
     n_rows = sum(sample.n_rows)
     measures = []
     for name, column in sample.columns.items():
@@ -135,7 +135,7 @@ def _judged(
     """
     report = sx.build_indexes(plain, request)
     table = report.table
-    share = report.n_bytes / int(table.sizes.sum())
+    share = report.n_bytes / int(table.state.sizes.sum())
     capped = choice != "every column in full"
     measures = [
         Measure(

@@ -89,12 +89,12 @@ def make_table(folder: Path, n_files: int, n_columns: int = 2) -> sx.Table:
     names = [f"part-{i:05}.parquet" for i in range(n_files)]
     for i, name in enumerate(names):
         os.link(template / f"{i == n_files - 1:d}.parquet", folder / name)
-    places = built.snapshot.manifest.paths
+    places = built.state.snapshot.manifest.paths
     common, other = (places.index(f"{place}.parquet") for place in (0, 1))
     rows = pa.array([common] * (n_files - 1) + [other])
 
     def many(_: Snapshot) -> tuple[Manifest, TableProperties]:
-        two = built.snapshot.manifest
+        two = built.state.snapshot.manifest
         files = two.files.take(rows).set_column(
             0, two.files.schema.field(0), pa.array(names)
         )
@@ -103,7 +103,7 @@ def make_table(folder: Path, n_files: int, n_columns: int = 2) -> sx.Table:
             for name, column in two.stats.items()
         }
         manifest = replace(two, files=files, stats=stats)
-        return manifest, built.snapshot.properties
+        return manifest, built.state.snapshot.properties
 
     commit(location_of(folder), many, operation="benchmark")
     return sx.open_table(folder)
@@ -124,7 +124,7 @@ def ways_of(spark: SparkSession, table: sx.Table, condition: str) -> dict[str, W
         table: as ``make_table`` makes it.
         condition: with a place for a number.
     """
-    path = table.location.spark_path()
+    path = table.state.location.spark_path()
     schema = from_arrow_schema(table.schema)
     numbers = count(1)
 
@@ -205,7 +205,7 @@ def whole_queries(
     *_, fact = fact_layouts(spark, dataset, clustered).values()
     sx.build_indexes(fact.path, fact.indexes, associated=fact.associated, spark=spark)
     define_views(spark, dataset, fact.path)
-    flat = spark.read.parquet(clustered.location.spark_path())
+    flat = spark.read.parquet(clustered.state.location.spark_path())
     flat.createOrReplaceTempView("lineorder_flat")
     measures = []
     for form in ("flat", "star"):

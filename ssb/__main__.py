@@ -173,7 +173,7 @@ def run_flat(
         costs[name] = BuildCost(
             seconds=built.seconds if built.files else 0.0,
             n_bytes=sum(info.n_bytes for info in table.indexes),
-            data_bytes=int(table.sizes.sum()),
+            data_bytes=int(table.state.sizes.sum()),
         )
         with steps.step("query"):
             outcomes[name] = run_layout(

@@ -93,6 +93,6 @@ def layouts(
 def _is_complete(path: Path) -> bool:
     """Whether a write has been committed there."""
     try:
-        return sx.open_table(path).snapshot.version >= 0
+        return sx.open_table(path).state.snapshot.version >= 0
     except sx.TableError:
         return False

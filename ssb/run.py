@@ -94,7 +94,7 @@ def matches_per_file(
     spark: SparkSession, table: sx.Table, queries: Sequence[Query]
 ) -> dict[str, dict[str, int]]:
     """For every query the files with a matching row, and how many each holds."""
-    whole = spark.read.parquet(table.location.spark_path())
+    whole = spark.read.parquet(table.state.location.spark_path())
     return matches_of(whole.withColumn("file", F.col("_metadata.file_name")), queries)
 
 
@@ -133,7 +133,7 @@ def _run_query(
     kept = set(plan.paths)
 
     def whole() -> DataFrame:
-        return spark.read.parquet(table.location.spark_path())
+        return spark.read.parquet(table.state.location.spark_path())
 
     def pruned() -> DataFrame:
         return table.plan(query.where).read(spark)
@@ -154,7 +154,7 @@ def _run_query(
         kept={name: len(p.paths) for name, p in plans.items()},
         oracle=len(truth),
         lost=tuple(sorted(set(truth) - kept)),
-        n_bytes=(int(table.sizes.sum()), sum(task.size for task in plan.tasks)),
+        n_bytes=(int(table.state.sizes.sum()), sum(task.size for task in plan.tasks)),
         plan_seconds=plan_seconds,
         seconds=(min(w for w, _ in timings), min(p for _, p in timings)),
         equal=_same_rows(expected, answer),

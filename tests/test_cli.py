@@ -74,7 +74,9 @@ def test_build_without_a_wish_builds_what_is_advised(
         main(["build", str(folder), "--workers", "1", "--max-bytes-ratio", "0.9"]) == 0
     )
     assert "the cap is 90%" in capsys.readouterr().out
-    assert sx.open_table(folder).snapshot.properties.to_json()["choice"]["indexes"]
+    assert sx.open_table(folder).state.snapshot.properties.to_json()["choice"][
+        "indexes"
+    ]
     assert main(["build", str(folder), "--json", "--max-bytes-ratio", "0.9"]) == 0
     assert json.loads(capsys.readouterr().out)["files"] == 0
 

@@ -10,12 +10,13 @@
 
 The law: a file with a matching row is never skipped.
 
-A table comes first, then the predicate, then keywords: ``read(table, predicate,
-spark=spark)``.  ``plan_files(predicate, table=table)`` names its table.  A session is
-``spark`` everywhere: the first argument of a method that cannot do without one
-(``plan.read``, ``table.optimize``), and a keyword where it may be left out.  What calls
-return is in ``skipindex.api.types``, every error in ``skipindex.errors``, and
-``logging.getLogger("skipindex")`` tells of builds, commits and unusable indexes.
+A table comes first, then the predicate, then keywords: ``plan_files(table, predicate)``
+and ``read(table, predicate, spark=spark)``; ``plan_files(predicate, table=table)`` is
+the same.  A session is ``spark`` everywhere: the first argument of a method that cannot
+do without one (``plan.read``, ``table.optimize``), and a keyword where it may be left
+out.  What calls return is in ``skipindex.api.types``, every error in
+``skipindex.errors``, and ``logging.getLogger("skipindex")`` tells of builds, commits and
+unusable indexes.
 
 Importing this module loads nothing else; a name is loaded when it is first used.
 """

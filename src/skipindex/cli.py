@@ -227,7 +227,7 @@ def _add_off(parser: argparse.ArgumentParser) -> None:
 
 def _exclusive(parsed: argparse.Namespace) -> str:
     table = open_table(parsed.path, plain=parsed.plain)
-    is_now = table.declare_exclusive(not parsed.off).snapshot.is_exclusive
+    is_now = table.declare_exclusive(not parsed.off).status().exclusive
     if parsed.json:
         return _json({"exclusive": is_now})
     return f"{table.folder}: {_TOLD[is_now]}"

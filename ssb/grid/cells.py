@@ -185,7 +185,7 @@ def _cell(
         indexes=indexes.name,
         build_seconds=seconds,
         index_bytes=folder_bytes(clone / "_skipindex"),
-        data_bytes=int(table.sizes.sum()),
+        data_bytes=int(table.state.sizes.sum()),
         # Without an index nothing knows the associated columns.
         figures=()
         if layout.star and indexes.name == NONE

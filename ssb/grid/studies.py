@@ -131,7 +131,7 @@ def _cube_size(run: GridRun, share: float) -> StudyRecord:
     first, *others = _batches(run)
     layout = sx.Clustering(by=CLUSTER_BY, rows_per_file=rows_per_file(run.dataset))
     table = sx.write_table(first, path, layout=layout, indexes=STATISTICS_ALONE)
-    cube_size = max(1, int(share * BATCHES * table.sizes.sum()))
+    cube_size = max(1, int(share * BATCHES * table.state.sizes.sum()))
     sums = Counter[str]()
     for batch in others:
         table = sx.append(batch, table)
@@ -145,7 +145,7 @@ def _cube_size(run: GridRun, share: float) -> StudyRecord:
     figures = {
         **sums,
         "rewritten [MB]": n_bytes / 1e6,
-        "rewritten [times the data]": n_bytes / int(table.sizes.sum()),
+        "rewritten [times the data]": n_bytes / int(table.state.sizes.sum()),
         "optimizes [s]": ms / 1e3,
     }
     return _done(table, "cube size", f"{share:g}", share, figures)

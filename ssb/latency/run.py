@@ -153,7 +153,7 @@ def pruned(
         seconds = time.perf_counter() - began
         # A query of no file has the answer of one that holds no match.
         tasks = {task.path: task.size for task in plan.tasks} or {
-            table.paths[0]: int(table.sizes[0])
+            table.paths[0]: int(table.state.sizes[0])
         }
         key = tuple(sorted(tasks))
         if key not in opened:

@@ -131,7 +131,7 @@ def _as_flat(dataset: Dataset, clustered: sx.Table) -> Path:
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
         for name in names:
-            source = Path(clustered.location.full(name))
+            source = Path(clustered.state.location.full(name))
             rows = pq.read_table(source, columns=list(COLUMNS))
             # The metadata names the flat table's columns, and Spark believes it.
             pq.write_table(rows.replace_schema_metadata(None), path / source.name)
@@ -142,7 +142,7 @@ def _looked_up(spark: SparkSession, dataset: Dataset) -> Path:
     """The fact table, clustered by what the flat one is clustered by."""
     path = dataset.path / "lineorder_associated"
     try:
-        is_there = sx.open_table(path).snapshot.version >= 0
+        is_there = sx.open_table(path).state.snapshot.version >= 0
     except sx.TableError:
         is_there = False
     if not is_there:

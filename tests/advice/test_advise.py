@@ -72,7 +72,7 @@ def test_a_choice_stays_under_the_cap_when_it_is_built(folder: Path) -> None:
 
 def test_every_ordered_column_gets_statistics(folder: Path) -> None:
     table = sx.build_indexes(folder, workers=1).table
-    assert set(table.snapshot.manifest.stats) == {
+    assert set(table.state.snapshot.manifest.stats) == {
         "city", "color", "price", "key", "day", "one"
     }  # fmt: skip
     assert kept(table, "day = 3") == ["3.parquet"]
@@ -161,7 +161,7 @@ def test_the_cap_is_of_the_table(folder: Path) -> None:
     data = sum(path.stat().st_size for path in folder.glob("*.parquet"))
     query = ["key = 123456789"]
     by_name = sx.build_indexes(folder, {"price": "bitmap"}, workers=1).table
-    taken = sum(p.size for p in by_name.snapshot.manifest.packs) / data
+    taken = sum(p.size for p in by_name.state.snapshot.manifest.packs) / data
     report = sx.build_indexes(folder, queries=query, max_bytes_ratio=taken, workers=1)
     assert isinstance(report, advice_build.AdvisedReport)
     assert report.advice is not None
@@ -238,10 +238,10 @@ def test_a_second_build_after_an_append_builds_what_was_chosen(
     again = sx.build_indexes(folder, queries=QUERIES, max_bytes_ratio=0.3, workers=1)
     assert (again.files, again.unchanged) == (1, 5)
     assert "chosen before" in str(again)
-    names = first.table.snapshot.properties.to_json()["choice"]["indexes"]
-    assert again.table.snapshot.properties.to_json()["choice"]["indexes"] == names
+    names = first.table.state.snapshot.properties.to_json()["choice"]["indexes"]
+    assert again.table.state.snapshot.properties.to_json()["choice"]["indexes"] == names
     third = sx.build_indexes(folder, queries=QUERIES, max_bytes_ratio=0.3, workers=1)
-    assert third.table.snapshot.version == again.table.snapshot.version
+    assert third.table.state.snapshot.version == again.table.state.snapshot.version
 
 
 @pytest.mark.parametrize("other", [{"max_bytes_ratio": 0.2}, {"columns": ["city"]}])
@@ -255,14 +255,14 @@ def test_other_arguments_choose_anew(folder: Path, other: dict[str, Any]) -> Non
 def test_dropping_indexes_forgets_the_choice(folder: Path) -> None:
     sx.build_indexes(folder, workers=1)
     table = sx.open_table(folder).drop_indexes(kinds=["bloom"])
-    assert table.snapshot.properties.choice is None
+    assert table.state.snapshot.properties.choice is None
 
 
 def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
     table = sx.build_indexes(folder, workers=1).table
     criteria = advice_build.AdviceRequest()
-    choice = table.snapshot.properties.to_json()["choice"]
-    assert advice_build._remembered(table, criteria) is not None
+    choice = table.state.snapshot.properties.to_json()["choice"]
+    assert advice_build._remembered(table.state, criteria) is not None
     for damage in (
         {"indexes": {"gone": []}},
         {"indexes": {"city": [{"kind": "nonsense"}]}},
@@ -270,8 +270,8 @@ def test_a_damaged_choice_is_made_anew(folder: Path) -> None:
         {"wish": None},
     ):
         properties = TableProperties(choice={**choice, **damage})
-        table.snapshot = replace(table.snapshot, properties=properties)
-        assert advice_build._remembered(table, criteria) is None
+        table.state.snapshot = replace(table.state.snapshot, properties=properties)
+        assert advice_build._remembered(table.state, criteria) is None
 
 
 def test_files_that_cannot_be_read_are_left_out_of_the_sample(tmp_path: Path) -> None:

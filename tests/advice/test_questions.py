@@ -57,7 +57,7 @@ def table(tmp_path: Path) -> sx.Table:
 
 def test_a_workload_is_bound_to_the_table(table: sx.Table) -> None:
     questions, notes = bind_workload(
-        table, ["A = 1; no = 2", "s LIKE 'x%'"], timezone=None
+        table.state, ["A = 1; no = 2", "s LIKE 'x%'"], timezone=None
     )
     assert [question.text for question in questions] == ["A = 1", "s LIKE 'x%'"]
     assert columns_of(questions) == {"a", "s"}
@@ -66,7 +66,9 @@ def test_a_workload_is_bound_to_the_table(table: sx.Table) -> None:
 
 
 def test_drawn_questions_are_of_values_that_are_there(table: sx.Table) -> None:
-    sample = take_sample(table, [table.resolve(name) for name in ("a", "s", "d")])
+    sample = take_sample(
+        table.state, [table.state.resolve(name) for name in ("a", "s", "d")]
+    )
     questions = sample_questions(sample)
     assert questions == sample_questions(sample), "the same ones every time"
     assert {name for q in questions for name in columns_of([q])} == {"a", "s"}, (
@@ -82,7 +84,7 @@ def test_drawn_questions_are_of_values_that_are_there(table: sx.Table) -> None:
 def test_texts_of_drawn_questions_can_be_asked_again(tmp_path: Path) -> None:
     put_all(tmp_path, [{"s": pa.array(["it's", "i't\\c"] * 9)}])
     table = sx.open_table(tmp_path)
-    sample = take_sample(table, [table.resolve("s")])
+    sample = take_sample(table.state, [table.state.resolve("s")])
     texts = [question.text for question in sample_questions(sample)]
     assert texts
     indexed = sx.build_indexes(table, {"s": "bitmap"}, workers=1).table

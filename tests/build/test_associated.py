@@ -47,7 +47,7 @@ def build(star: Path, indexes: Any = None, **options: Any) -> sx.Table:
 
 
 def stored_names(table: sx.Table) -> set[str]:
-    manifest = table.snapshot.manifest
+    manifest = table.state.snapshot.manifest
     built = {blob.meta.column for pack in manifest.packs for blob in pack.blobs}
     return {name for name in {*built, *manifest.stats} if " via " in name}
 
@@ -202,7 +202,7 @@ def test_a_refresh_builds_all_anew(star: Path, change: Callable[[Path], None]) -
     }
     again = fresh.refresh_indexes(workers=1)
     assert again.unchanged == 3
-    assert again.table.snapshot.version == fresh.snapshot.version
+    assert again.table.state.snapshot.version == fresh.state.snapshot.version
     assert kept(before, "a = 'x'") == EVERY
 
 
@@ -252,12 +252,12 @@ def test_indexes_of_an_old_state_do_not_come_back_with_a_new_fingerprint(
     """A table whose record names the state of today, and its packs that of before."""
     old = build(star)
     swap(star)
-    new = request.renewed(old)[0]
+    new = request.renewed(old.state)[0]
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         return base.manifest, request.with_associated(base.properties, new)
 
-    commit(old.location, change, operation="test")
+    commit(old.state.location, change, operation="test")
     assert kept(star / "f", "a = 'x'") == EVERY
 
 
@@ -292,7 +292,7 @@ def test_all_that_a_table_has_is_merged_with_it(star: Path) -> None:
         table = table.refresh_indexes(workers=1).table
     merged = table.compact_indexes()
     assert merged.notes == ()
-    assert len(packs(star / "f")) > len(merged.snapshot.manifest.packs)
+    assert len(packs(star / "f")) > len(merged.state.snapshot.manifest.packs)
     assert kept(merged, "a = 'x'") == ["0.parquet", "3.parquet"]
 
 
@@ -318,7 +318,7 @@ def test_a_record_that_fails_its_check_makes_the_columns_unknown(
     """As another writer may commit it; ours refuses."""
     monkeypatch.setattr("skipindex.storage.log.commits._require_readable", str)
     good = build(star, {"own": "bitmap"})
-    record = dict(good.snapshot.properties.associated or {})
+    record = dict(good.state.snapshot.properties.associated or {})
     wrong: list[Any] = [
         [],
         {"a": None},
@@ -337,7 +337,7 @@ def test_a_record_that_fails_its_check_makes_the_columns_unknown(
             properties = TableProperties(associated=found)
             return base.manifest, base.properties | properties
 
-        commit(good.location, change, operation="test")
+        commit(good.state.location, change, operation="test")
         table = sx.open_table(star / "f")
         assert any("'associated' ignored" in note for note in table.notes), content
         with pytest.raises(sx.PredicateError):
@@ -347,17 +347,17 @@ def test_a_record_that_fails_its_check_makes_the_columns_unknown(
 
 def test_an_index_kind_of_others_is_left_alone(star: Path) -> None:
     good = build(star)
-    record = dict(good.snapshot.properties.associated or {})
+    record = dict(good.state.snapshot.properties.associated or {})
     record["a"] = {**record["a"], "indexes": [{"kind": "foreign"}]}
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         return base.manifest, base.properties | TableProperties(associated=record)
 
-    commit(good.location, change, operation="test")
+    commit(good.state.location, change, operation="test")
     add(star)
     fresh = sx.open_table(star / "f").refresh_indexes(workers=1).table
     assert kept(fresh, "a = 'x'") == ["0.parquet"]
-    kept_record = (fresh.snapshot.properties.associated or {})["a"]
+    kept_record = (fresh.state.snapshot.properties.associated or {})["a"]
     assert kept_record["indexes"] == [{"kind": "foreign"}]
 
 
@@ -399,7 +399,7 @@ def test_a_dimension_is_listed_once_for_all_of_its_columns(
     for look in (
         lambda: table.plan("a = 'x' AND b = 1"),
         table.status,
-        lambda: request.renewed(table),
+        lambda: request.renewed(table.state),
     ):
         listed.clear()
         look()

@@ -68,7 +68,7 @@ def specs(table: sx.Table, column: str) -> set[tuple[str, str]]:
     """Which kinds serve which files."""
     return {
         (use.entry.meta.kind, table.paths[row])
-        for use in table.blobs(table.resolve(column))
+        for use in table.state.blobs(table.state.resolve(column))
         for row in use.rows
     }
 
@@ -148,7 +148,7 @@ def test_a_second_index_on_a_column_keeps_the_first(folder: Path) -> None:
 def test_two_parameter_sets_of_one_kind_stand_side_by_side(folder: Path) -> None:
     wanted = [sx.BitSliced(base=2), sx.BitSliced(base=10), sx.BitSliced(base=2)]
     table = build(folder, {"a": wanted})
-    uses = table.blobs(table.resolve("a"))
+    uses = table.state.blobs(table.state.resolve("a"))
     assert len(uses) == 8, "of four tasks"
     assert {use.entry.meta.spec["base"] for use in uses} == {2, 10}
 
@@ -291,8 +291,8 @@ def test_a_file_that_cannot_be_read_is_noted_and_kept(
 def test_a_file_that_was_deleted_since_it_was_listed_is_left_out(folder: Path) -> None:
     table = sx.open_table(folder)
     (folder / "0.parquet").unlink()
-    requests = (ColumnRequest("a", table.resolve("a").domain, ()),)  # type: ignore[arg-type]
-    task = task_module.BuildTask(table.location, tuple(table.paths), requests)
+    requests = (ColumnRequest("a", table.state.resolve("a").domain, ()),)  # type: ignore[arg-type]
+    task = task_module.BuildTask(table.state.location, tuple(table.paths), requests)
     piece = Manifest.from_bytes(task_module.run_task(task))
     assert piece.paths == ["1.parquet", "2.parquet", "3.parquet"]
 

@@ -97,14 +97,14 @@ def test_a_build_in_pieces_writes_the_same_packs(
     folder: Path, monkeypatch: pytest.MonkeyPatch, n_rows: int
 ) -> None:
     whole = sx.build_indexes(folder, REQUEST, workers=1)
-    names, stats = pack_names(folder), whole.table.snapshot.manifest.stats
+    names, stats = pack_names(folder), whole.table.state.snapshot.manifest.stats
     forget(folder)
     in_pieces(monkeypatch, n_rows)
     pieces = sx.build_indexes(folder, REQUEST, workers=1)
     assert pack_names(folder) == names
     assert pieces.notes == whole.notes
     assert not pieces.notes
-    found = pieces.table.snapshot.manifest.stats
+    found = pieces.table.state.snapshot.manifest.stats
     assert {name: one.values.to_pylist() for name, one in found.items()} == {
         name: one.values.to_pylist() for name, one in stats.items()
     }

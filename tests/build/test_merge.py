@@ -48,15 +48,16 @@ def answers(table: sx.Table, **options: Any) -> list[Any]:
 def test_one_pack_answers_as_many_did(folder: Path) -> None:
     before = sx.open_table(folder)
     expected = answers(before)
-    assert len(before.snapshot.manifest.packs) > 6
+    assert len(before.state.snapshot.manifest.packs) > 6
     table = sx.open_table(folder).compact_indexes()
-    assert table.snapshot.version == before.snapshot.version + 1
-    assert len(table.snapshot.manifest.packs) == 1
+    assert table.state.snapshot.version == before.state.snapshot.version + 1
+    assert len(table.state.snapshot.manifest.packs) == 1
     assert answers(table) == expected
     assert all(not notes for _, _, notes in expected)
     for kinds in (["bit_sliced", "bitmap"], ["bloom"], ["file_map"]):
         assert answers(table, kinds=kinds) == answers(before, kinds=kinds)
-    assert build(folder, {"a": "bloom"}).snapshot.version == table.snapshot.version
+    again = build(folder, {"a": "bloom"}).status()
+    assert again.version == table.status().version
 
 
 def test_readers_of_the_older_commit_still_have_its_packs(folder: Path) -> None:
@@ -69,30 +70,32 @@ def test_readers_of_the_older_commit_still_have_its_packs(folder: Path) -> None:
 
 
 def test_a_second_merge_has_nothing_to_do(folder: Path) -> None:
-    version = sx.open_table(folder).compact_indexes().snapshot.version
-    assert sx.open_table(folder).compact_indexes().snapshot.version == version
+    version = sx.open_table(folder).compact_indexes().state.snapshot.version
+    assert sx.open_table(folder).compact_indexes().state.snapshot.version == version
 
 
 def test_packs_are_closed_at_their_limits(folder: Path) -> None:
     expected = answers(sx.open_table(folder))
     table = sx.open_table(folder).compact_indexes(max_files=5)
-    assert len(table.snapshot.manifest.packs) == 2
+    assert len(table.state.snapshot.manifest.packs) == 2
     assert answers(table) == expected
     table = sx.open_table(folder).compact_indexes(max_bytes=1)
-    assert len(table.snapshot.manifest.packs) == 2, "none is small"
+    assert len(table.state.snapshot.manifest.packs) == 2, "none is small"
 
 
 def test_what_is_damaged_stays_as_it_is_and_is_named(folder: Path) -> None:
     table = sx.open_table(folder)
-    pack = table.snapshot.manifest.packs[0]
+    pack = table.state.snapshot.manifest.packs[0]
     (path,) = [p for p in packs(folder) if p.name == pack.name]
     for blob in pack.blobs:
         flip(path, blob.offset + 20)
     forget_open_packs()
     before = answers(table)
     merged = sx.open_table(folder).compact_indexes()
-    assert [p for p in merged.snapshot.manifest.packs if p.name == pack.name]
-    assert len(merged.snapshot.manifest.packs) == 3, "of 0.parquet, and of the others"
+    assert [p for p in merged.state.snapshot.manifest.packs if p.name == pack.name]
+    assert len(merged.state.snapshot.manifest.packs) == 3, (
+        "of 0.parquet, and of the others"
+    )
     assert f"pack {pack.name} not merged" in " ".join(merged.notes)
     assert [a[:2] for a in answers(merged)] == [b[:2] for b in before]
     for condition in CONDITIONS:
@@ -117,12 +120,14 @@ def test_changes_during_a_merge_stay(
 
     monkeypatch.setattr(merged_packs.Merger, "write", meanwhile)
     table = sx.open_table(folder).compact_indexes()
-    assert not table.blobs(table.resolve("b")), "dropped, and not brought back"
+    assert not table.state.blobs(table.state.resolve("b")), (
+        "dropped, and not brought back"
+    )
     assert table.plan("a = 5").paths == ["2.parquet"]
     assert table.plan("a = 6").paths == ["9.parquet"]
     assert table.plan("s = 'v3'").count_bounds == (1, 1)
     assert table.plan("a = 14").paths == []
-    assert len(table.snapshot.manifest.packs) < 5
+    assert len(table.state.snapshot.manifest.packs) < 5
 
 
 def test_a_merge_that_stops_half_way_changes_nothing(
@@ -137,7 +142,7 @@ def test_a_merge_that_stops_half_way_changes_nothing(
     monkeypatch.setattr(merge, "commit", stop)
     with pytest.raises(KeyboardInterrupt):
         sx.open_table(folder).compact_indexes()
-    assert latest_version(before.location) == before.snapshot.version
+    assert latest_version(before.state.location) == before.state.snapshot.version
     assert answers(before.refresh()) == expected
 
 
@@ -148,7 +153,7 @@ def test_an_index_in_a_large_pack_is_not_superseded_by_nothing(tmp_path: Path) -
         wanted: Any = {"a": "bitmap"} if i == 0 else {"a": "bitmap", "b": "bitmap"}
         build(tmp_path, wanted)
     build(tmp_path, {"b": "bitmap"})
-    (first,) = (p for p in sx.open_table(tmp_path).snapshot.manifest.packs[:1])
+    (first,) = (p for p in sx.open_table(tmp_path).state.snapshot.manifest.packs[:1])
     before = [
         sx.plan_files(f"a = {7 * i} AND b = {i}", table=tmp_path).count_bounds
         for i in range(6)
@@ -157,7 +162,7 @@ def test_an_index_in_a_large_pack_is_not_superseded_by_nothing(tmp_path: Path) -
     assert [
         merged.plan(f"a = {7 * i} AND b = {i}").count_bounds for i in range(6)
     ] == before
-    uses = [u for u in merged.blobs(merged.resolve("a")) if len(u.rows)]
+    uses = [u for u in merged.state.blobs(merged.state.resolve("a")) if len(u.rows)]
     assert sorted({int(row) for use in uses for row in use.rows}) == list(range(6))
 
 
@@ -167,7 +172,7 @@ def test_a_column_of_nulls_has_a_map_too(tmp_path: Path) -> None:
     put(tmp_path / "b.parquet", {"c": ["x", "y"] * 5})
     build(tmp_path, {"c": "bitmap"})
     table = sx.open_table(tmp_path).compact_indexes()
-    assert len(table.snapshot.manifest.packs) == 1
+    assert len(table.state.snapshot.manifest.packs) == 1
     assert table.plan("c = 'x'").count_bounds == (5, 5)
     assert table.plan("c IS NULL").paths == ["a.parquet"]
 
@@ -192,7 +197,7 @@ def test_a_read_that_fails_once_loses_nothing(
         merged = sx.open_table(folder).compact_indexes()
     assert n_reads > nth
     named = "Input/output error" in " ".join(merged.notes)
-    assert named or len(merged.snapshot.manifest.packs) == 1
+    assert named or len(merged.state.snapshot.manifest.packs) == 1
     assert [a[:2] for a in answers(merged)] == [b[:2] for b in expected]
 
 
@@ -205,12 +210,16 @@ def test_the_rows_of_deleted_files_are_left_behind(folder: Path) -> None:
     (folder / "2.parquet").unlink()
     put(folder / "3.parquet", {"a": [1], "s": ["q"], "b": [1]})
     merged = sx.open_table(folder).compact_indexes()
-    assert sorted(merged.snapshot.manifest.paths) == [
+    assert sorted(merged.state.snapshot.manifest.paths) == [
         f"{i}.parquet" for i in (0, 1, 4, 5)
     ]
     assert merged.plan("a = 1").paths == ["3.parquet"], "changed"
-    (pack,) = merged.snapshot.manifest.packs
+    (pack,) = merged.state.snapshot.manifest.packs
     assert (
-        len(Blob(merged.location.view(f"{PACKS}/{pack.name}"), pack.blobs[0]).n_rows)
+        len(
+            Blob(
+                merged.state.location.view(f"{PACKS}/{pack.name}"), pack.blobs[0]
+            ).n_rows
+        )
         == 4
     )

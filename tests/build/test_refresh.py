@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 def served(table: sx.Table, column: str) -> dict[str, set[str]]:
     """By kind, the files that have an index on a column."""
     found: dict[str, set[str]] = {}
-    for use in table.blobs(table.resolve(column)):
+    for use in table.state.blobs(table.state.resolve(column)):
         mine = {table.paths[row] for row in use.rows}
         found.setdefault(use.entry.meta.kind, set()).update(mine)
     return found
@@ -48,13 +48,13 @@ def served(table: sx.Table, column: str) -> dict[str, set[str]]:
 
 def whole(table: sx.Table) -> bool:
     every = set(table.paths)
-    stats = table.snapshot.manifest.stats
+    stats = table.state.snapshot.manifest.stats
     return (
         served(table, "a") == {"bitmap": every, "bloom": every}
         and served(table, "s") == {"bit_sliced": every}
         and stats.keys() == {"a", "s", "b"}
-        and not table.index_gaps
-        and sorted(table.snapshot.manifest.paths) == table.paths
+        and not table.state.index_gaps
+        and sorted(table.state.snapshot.manifest.paths) == table.paths
         and not any(s.values.null_count for s in stats.values())
     )
 
@@ -113,7 +113,7 @@ def test_a_table_of_an_older_version_says_it_by_what_it_has(folder: Path) -> Non
     def forget(base: Snapshot) -> tuple[Manifest, TableProperties]:
         return base.manifest, TableProperties()
 
-    commit(sx.open_table(folder).location, forget, operation="test")
+    commit(sx.open_table(folder).state.location, forget, operation="test")
     put(folder / "9.parquet", columns(9))
     assert whole(refresh(folder).table)
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_read_of_the_wish_is_left_out(folder: Path, record: Any) 
     def forge(base: Snapshot) -> tuple[Manifest, TableProperties]:
         return base.manifest, TableProperties(indexes=record)
 
-    commit(sx.open_table(folder).location, forge, operation="test")
+    commit(sx.open_table(folder).state.location, forge, operation="test")
     put(folder / "9.parquet", columns(9))
     table = refresh(folder).table
     assert served(table, "a")["bitmap"] == set(table.paths), "it is there"
@@ -155,12 +155,12 @@ def damage(folder: Path, how: str) -> None:
             case "empty":
                 path.write_bytes(b"")
             case "directory":
-                for pack in table.snapshot.manifest.packs:
+                for pack in table.state.snapshot.manifest.packs:
                     if pack.name == path.name:
                         for blob in pack.blobs:
                             flip(path, blob.offset + blob.length - 20)
             case "parts":
-                for pack in table.snapshot.manifest.packs:
+                for pack in table.state.snapshot.manifest.packs:
                     if pack.name == path.name:
                         for blob in pack.blobs:
                             flip(path, blob.offset + 16)
@@ -217,7 +217,7 @@ def test_one_damaged_payload_is_one_file_read(
 ) -> None:
     build(folder, {"*": "minmax"})
     merged = sx.open_table(folder).compact_indexes()
-    (pack,) = merged.snapshot.manifest.packs
+    (pack,) = merged.state.snapshot.manifest.packs
     (entry,) = (b for b in pack.blobs if b.meta.kind == "bit_sliced")
     flip(packs(folder)[0].parent / pack.name, entry.offset + 17)
     forget_open_packs()
@@ -282,7 +282,7 @@ def test_packs_of_many_builds_become_few_by_themselves(folder: Path) -> None:
 def test_a_pack_of_which_little_is_left_is_written_anew(tmp_path: Path) -> None:
     put_all(tmp_path, [columns(i) for i in range(40)])
     build(tmp_path, ASKED)
-    before = sum(p.size for p in sx.open_table(tmp_path).snapshot.manifest.packs)
+    before = sum(p.size for p in sx.open_table(tmp_path).state.snapshot.manifest.packs)
     for i in range(40):
         if i % 10:
             (tmp_path / f"{i}.parquet").unlink()

@@ -150,8 +150,8 @@ def test_advice_is_given_on_the_rest(
     assert any(why in note for note in advice.notes), advice.notes
     columns = {"a"} if damage is other_type else {"a", "b"}
     table = sx.open_table(folder)
-    infos = [table.resolve(name) for name in ("a", "b")]
-    sample = sample_module.take_sample(table, infos)
+    infos = [table.state.resolve(name) for name in ("a", "b")]
+    sample = sample_module.take_sample(table.state, infos)
     assert set(sample.columns) == columns
     assert len(sample.files) == (N if damage is other_type else N - 1)
     report = sx.build_indexes(folder, queries=queries, workers=1, max_bytes_ratio=9)
@@ -179,12 +179,12 @@ def test_a_column_that_no_file_has_readably_gets_no_advice(folder: Path) -> None
     for path in folder.glob("*.parquet"):
         damaged_page(path)
     table = sx.open_table(folder)
-    infos = [table.resolve(name) for name in ("a", "b")]
-    sample = sample_module.take_sample(table, infos)
+    infos = [table.state.resolve(name) for name in ("a", "b")]
+    sample = sample_module.take_sample(table.state, infos)
     assert (set(sample.columns), len(sample.files)) == ({"a"}, N)
     assert len(sample.notes) == N
     overwrite(folder / "0.parquet", chunk_of(folder / "0.parquet", "a"), b"\xff")
-    sample = sample_module.take_sample(table, infos)
+    sample = sample_module.take_sample(table.state, infos)
     assert (set(sample.columns), len(sample.files)) == ({"a"}, N - 1)
 
 
@@ -193,8 +193,8 @@ def test_no_file_without_a_column_that_cannot_be_read(tmp_path: Path) -> None:
         path = put(tmp_path / f"{i}.parquet", rows(i), compression="none")
         overwrite(path, chunk_of(path, column), b"\xff")
     table = sx.open_table(tmp_path)
-    infos = [table.resolve(name) for name in ("a", "b", "s")]
-    sample = sample_module.take_sample(table, infos)
+    infos = [table.state.resolve(name) for name in ("a", "b", "s")]
+    sample = sample_module.take_sample(table.state, infos)
     assert (set(sample.columns), len(sample.files)) == ({"s"}, 2)
 
 
@@ -264,19 +264,19 @@ def test_a_file_that_vanishes(
     table = sx.open_table(folder)
     if when == "before":
         (folder / "2.parquet").unlink()
-    report = build(table, WANTED, runner=LocalRunner(1))
+    report = build(table.state, WANTED, runner=LocalRunner(1))
     (note,) = report.notes
     assert "2.parquet" in note
     assert ("deleted since" if when == "before" else "not readable") in note
     assert report.table.paths == [f"{i}.parquet" for i in range(N) if i != 2]
-    assert sx.plan_files("b = 91", table=report.table).paths == ["1.parquet"]
+    assert sx.Table(report.table).plan("b = 91").paths == ["1.parquet"]
     assert report.unchanged == 0
 
 
 def test_a_file_that_cannot_be_looked_at(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stat = type(sx.open_table(folder).location).stat
+    stat = type(sx.open_table(folder).state.location).stat
 
     def fail(self: Any, path: str) -> Any:
         if path == "2.parquet":
@@ -284,7 +284,7 @@ def test_a_file_that_cannot_be_looked_at(
         return stat(self, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(sx.open_table(folder).location), "stat", fail)
+        patch.setattr(type(sx.open_table(folder).state.location), "stat", fail)
         report = sx.build_indexes(folder, WANTED, workers=1)
     (note,) = report.notes
     assert "not readable: not for you (first: 2.parquet)" in note

@@ -122,7 +122,7 @@ def test_rows_that_match_in_words(table: Table) -> None:
     assert rows("a >= 0") == "rows that match: 300"
     assert rows("a >= 100 AND s LIKE '%1'") == "rows that match: 66"
     assert rows("a >= 100 AND soundex(s) = 'V1'") == "rows that match: 0 to 200"
-    put(Path(table.location.full("new.parquet")), {"a": [1], "s": ["v1"]})
+    put(Path(table.state.location.full("new.parquet")), {"a": [1], "s": ["v1"]})
     again = table.refresh()
     (line,) = [x for x in lines(again, "a = 1") if x.startswith("rows that")]
     assert line.startswith("rows that match: 1 to unknown;")
@@ -145,7 +145,7 @@ def test_conditions_that_a_file_map_rules_out_are_named(table: Table) -> None:
 
 
 def test_notes_come_last(table: Table) -> None:
-    set_mtime(Path(table.location.full("1.parquet")), 1e9)
+    set_mtime(Path(table.state.location.full("1.parquet")), 1e9)
     found = lines(table.refresh(), "a = 105")
     assert found[-2:] == ["notes", "1 files: changed since it was indexed"]
 
@@ -178,7 +178,7 @@ def test_the_story_of_one_file(table: Table) -> None:
 
 
 def test_the_story_of_a_file_that_changed(table: Table) -> None:
-    set_mtime(Path(table.location.full("1.parquet")), 1e9)
+    set_mtime(Path(table.state.location.full("1.parquet")), 1e9)
     text = table.refresh().plan("a = 105").explain(file="1.parquet")
     assert "index: changed since it was indexed" in text
     assert "rows that match: not known" in text
@@ -201,7 +201,7 @@ def test_supported_conditions_skip_beside_unsupported_ones(table: Table) -> None
 
 def test_evidence_names_what_is_stored(table: Table) -> None:
     plan = table.plan("a = 105")
-    manifest = table.snapshot.manifest
+    manifest = table.state.snapshot.manifest
     at = list(manifest.paths).index("0.parquet")
     (first, _) = plan.skipped
     assert first.footer_crc == manifest.files["footer_crc"][at].as_py()
@@ -209,8 +209,8 @@ def test_evidence_names_what_is_stored(table: Table) -> None:
     (evidence,) = first.evidence
     assert evidence.kinds == ("minmax",)
     assert evidence.facts == {"null": False, "low": "0", "high": "99", "exact": True}
-    put(Path(table.location.full("0.parquet")), {"a": [1, 400], "s": ["v", "w"]})
-    again = build(Path(table.location.full("")), {"a": "bloom"})
+    put(Path(table.state.location.full("0.parquet")), {"a": [1, 400], "s": ["v", "w"]})
+    again = build(Path(table.state.location.full("")), {"a": "bloom"})
     absent = again.plan("a IN (105, 7)", kinds=["minmax", "bloom"]).skipped[0]
     assert absent.evidence[0].facts == {"absent": ["7", "105"]}
     both = again.plan("a < -1 OR a > 1000").skipped[0]

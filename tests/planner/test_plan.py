@@ -87,7 +87,7 @@ def test_other_libraries_take_paths_as_they_are(folder: Path) -> None:
 def test_tasks_say_what_is_known(folder: Path) -> None:
     table = build(folder, {"a": "bitmap", "b": "bitmap"})
     first, second = table.plan("a < 15 AND b = 3").tasks
-    assert (first.path, first.size) == ("0.parquet", table.sizes[0])
+    assert (first.path, first.size) == ("0.parquet", table.state.sizes[0])
     assert (first.n_rows, first.verdict) == (10, Verdict.READ)
     assert first.matching == second.matching == (1, 1)
     assert first.residual == "b = 3", "a < 15 holds for every row"
@@ -176,7 +176,7 @@ def test_the_funnel_narrows_from_stage_to_stage(folder: Path) -> None:
         "bitmaps",
     ]
     assert [stage.n_files for stage in plan.stages] == [3, 2, 2, 2, 0]
-    sizes = table.sizes
+    sizes = table.state.sizes
     assert [stage.n_bytes for stage in plan.stages][1] == sizes[0] + sizes[1]
     assert plan.stages[-1].read.bitmaps > 0
     assert plan.stages[-1].read.n_bytes > 0

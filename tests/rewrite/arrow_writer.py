@@ -30,7 +30,7 @@ Rows = Counter[str]
 
 def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
     """What Spark's writer does, with pyarrow."""
-    root = Path(table.location.root)
+    root = Path(table.state.location.root)
 
     def read(files: Sequence[EligibleFile]) -> pa.Table:
         return pa.concat_tables(pq.ParquetFile(root / f.path).read() for f in files)
@@ -64,7 +64,7 @@ def optimized(folder: Path | sx.Table, **wish: Any) -> OptimizeReport:
     """Optimize without Spark."""
     table = open_table(folder).refresh()
     return optimize_files(
-        table,
+        table.state,
         OptimizeOptions(**{"in_place": True, **wish}),
         writer=arrow_writer(table),
         runner=LocalRunner(1),

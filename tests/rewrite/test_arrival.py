@@ -64,8 +64,10 @@ def test_an_append_adds_rows_with_their_indexes(tmp_path: Path) -> None:
     assert (ours - before).total() == 6
     assert not before - ours
     table = sx.open_table(folder)
-    assert table.index_gaps == {}
-    served = {int(i) for use in table.blobs(table.resolve("x")) for i in use.rows}
+    assert table.state.index_gaps == {}
+    served = {
+        int(i) for use in table.state.blobs(table.state.resolve("x")) for i in use.rows
+    }
     assert served >= set(range(len(table)))
     vacuum(folder, retention=NOW)
     assert seen_by_both(folder) == (ours, ours)
@@ -82,7 +84,7 @@ def test_an_overwrite_leaves_nothing_of_the_old_table(tmp_path: Path) -> None:
     assert ours.total() == 6
     assert {path.partition("/")[0] for path in listed(folder)} == {"day=2", "day=3"}
     assert not (folder / "_metadata").exists()
-    assert sx.open_table(folder).index_gaps == {}
+    assert sx.open_table(folder).state.index_gaps == {}
     vacuum(folder, retention=NOW)
     assert seen_by_both(folder) == (ours, ours)
     check_swept(folder)

@@ -71,7 +71,7 @@ def test_an_append_costs_the_same_whatever_is_clustered(folder: Path, n: int) ->
     assert {path: path.stat().st_mtime_ns for path in cube_files(folder)} == before
     sizes = [path.stat().st_size for path in (folder / LOG).iterdir()]
     assert max(sizes[1:]) < 12_000
-    (cube,) = cubes_of(location, open_table(folder).snapshot.properties)
+    (cube,) = cubes_of(location, open_table(folder).state.snapshot.properties)
     assert len(cube.paths) == n
 
 

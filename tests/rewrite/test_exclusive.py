@@ -74,9 +74,9 @@ def test_what_is_opened_from_the_log_is_what_a_listing_finds(tmp_path: Path) -> 
     assert is_from_log(tmp_path)
     ours, theirs = by_log(tmp_path), sx.open_table(tmp_path)
     assert ours.files == theirs.files
-    assert ours.schema_path == theirs.schema_path
+    assert ours.state.schema_path == theirs.state.schema_path
     assert ours.refresh().files == theirs.files
-    assert ours.freshness == [""] * 6
+    assert ours.state.freshness == [""] * 6
     check_same(tmp_path)
 
 
@@ -90,7 +90,9 @@ def test_the_schema_is_that_of_the_file_that_spark_looks_at(tmp_path: Path) -> N
     with pytest.warns(UserWarning, match="is gone or changed"):
         table = build(tmp_path, {"x": "bitmap"})
     table.declare_exclusive()
-    assert by_log(tmp_path).schema_path == sx.open_table(tmp_path).schema_path
+    assert (
+        by_log(tmp_path).state.schema_path == sx.open_table(tmp_path).state.schema_path
+    )
 
 
 @pytest.mark.parametrize("trust", ["", "lists", None])
@@ -201,7 +203,7 @@ def test_a_build_that_finds_what_others_did_ends_the_trust(
     with pytest.warns(UserWarning, match=why):
         sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1)
     again = table.refresh()
-    assert not again.snapshot.is_exclusive
+    assert not again.state.snapshot.is_exclusive
     with pytest.raises(TableError, match="does not say"):
         by_log(tmp_path)
 
@@ -377,7 +379,7 @@ def test_a_declaration_beside_another_writer_is_compared_again(tmp_path: Path) -
 
 
 def test_files_that_a_commit_forgets_end_the_trust(tmp_path: Path) -> None:
-    location = declared(tmp_path).location
+    location = declared(tmp_path).state.location
 
     def fewer(base: Any) -> tuple[Manifest, TableProperties]:
         return base.manifest.only([False] + [True] * 5), base.properties
@@ -394,7 +396,7 @@ def test_a_session_that_uses_the_table_lists_it(tmp_path: Path) -> None:
     not_indexed(tmp_path)
     table = by_log(tmp_path)
     assert len(table) == 6
-    assert len(table.listed()) == 7
+    assert len(table.state.listed()) == 7
 
 
 def test_the_sweep_of_a_killed_writer_is_no_other_writer(tmp_path: Path) -> None:
@@ -409,7 +411,7 @@ def test_the_sweep_of_a_killed_writer_is_no_other_writer(tmp_path: Path) -> None
 
 
 def test_a_rewrite_that_does_not_fit_any_more_ends_the_trust(tmp_path: Path) -> None:
-    location = declared(tmp_path).location
+    location = declared(tmp_path).state.location
     optimized(tmp_path, cluster_by=["x"], rows_per_file=30)
     overwritten(tmp_path)
     Publisher(location, time.time() + 9, lambda _: None).run()
@@ -423,7 +425,7 @@ def test_columns_are_those_of_the_first_visible_file(tmp_path: Path) -> None:
     build(tmp_path, {"x": "bitmap"}).declare_exclusive()
     optimized(tmp_path, cluster_by=["x"], where="day = 1", rows_per_file=1)
     ours, theirs = by_log(tmp_path), sx.open_table(tmp_path)
-    assert ours.schema_path == theirs.schema_path == "day=1/a.parquet"
+    assert ours.state.schema_path == theirs.state.schema_path == "day=1/a.parquet"
     assert is_from_log(tmp_path)
     assert ours.schema == theirs.schema
 

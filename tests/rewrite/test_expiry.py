@@ -174,7 +174,7 @@ def test_packs_of_a_segment_that_cannot_be_read_stay(tmp_path: Path) -> None:
     fill(tmp_path, 6)
     build(tmp_path, {"x": "bitmap"})
     arrived(tmp_path, SaveMode.APPEND)
-    old = sx.open_table(tmp_path).snapshot
+    old = sx.open_table(tmp_path).state.snapshot
     pass_time(tmp_path, DAY)
     table = sx.open_table(tmp_path).drop_indexes(columns=["x"])
     table.declare_retention(timedelta(hours=12))

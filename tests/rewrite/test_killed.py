@@ -132,20 +132,20 @@ def test_a_killed_vacuum_is_finished_by_the_next(tmp_path: Path, after: bool) ->
         check_swept(folder)
         table = open_table(folder)
         assert table.paths == listed(folder)
-        assert table.index_gaps == {}
+        assert table.state.index_gaps == {}
     assert step > 15
     assert open_table(folder).paths == listed(folder)
 
 
 def rewrites(folder: Path) -> Rewrites:
-    return open_table(folder).snapshot.rewrites
+    return open_table(folder).state.snapshot.rewrites
 
 
 def check_swept(folder: Path) -> None:
     """After two runs, as the first supersedes commits of its own, nothing is left."""
     vacuum(folder, retention=NOW)
     table = open_table(folder)
-    manifest = table.snapshot.manifest
+    manifest = table.state.snapshot.manifest
     left = {path for path in everything(folder) if "/log/" not in path}
     left -= {path for path in left if path.endswith(".outcome.json")}
     data = {path for path in left if not path.startswith("_skipindex/")}
@@ -153,8 +153,8 @@ def check_swept(folder: Path) -> None:
     packs = {f"_skipindex/packs/{pack.name}" for pack in manifest.packs}
     others = {path for path in left - data if "/manifests/" not in path}
     assert others == packs
-    named = {segment.path for segment in table.snapshot.segments}
-    if cubes := cube_file_path(table.snapshot.properties):
+    named = {segment.path for segment in table.state.snapshot.segments}
+    if cubes := cube_file_path(table.state.snapshot.properties):
         named.add(cubes)
     assert left - data - others == named
     folders = {path.name for path in folder.rglob("*") if path.is_dir()}

@@ -220,7 +220,7 @@ def test_a_property_that_is_wrong_is_ignored_alone(
     assert len(table.plan("x = 100").paths) == 0, "its index is used"
     assert len(table.notes) == 1
     assert f"property {name!r} ignored" in table.notes[0]
-    properties = table.snapshot.properties.to_json()
+    properties = table.state.snapshot.properties.to_json()
     assert name not in properties
     assert properties["more"] == [1]
 
@@ -340,6 +340,6 @@ def test_records_that_cannot_be_read_say_nothing(folder: Path) -> None:
         table = open_table(folder)
         assert len(table.paths) == 4
         assert f"{name}.json ignored" in table.notes[0]
-        assert read_publications(table.location).records == ()
+        assert read_publications(table.state.location).records == ()
     vacuum(folder)
-    assert newest_snapshot(table.location).version == 0
+    assert newest_snapshot(table.state.location).version == 0

@@ -70,7 +70,7 @@ def test_clustering_replaces_all_files_in_one_commit(tmp_path: Path) -> None:
     folder = fill(tmp_path)
     build(folder, {"x": "bitmap", "y": [], "id": "bloom"})
     before = seen_by_both(folder)
-    version = open_table(folder).snapshot.version
+    version = open_table(folder).state.snapshot.version
     report = optimized(folder, cluster_by=["x", "y"], rows_per_file=100)
     assert (report.files_in, report.files_out, report.n_rows) == (8, 8, 800)
     assert seen_by_both(folder) == before
@@ -378,7 +378,7 @@ def test_what_may_be_null_inside_does_not_matter(tmp_path: Path) -> None:
     assert not _holds_alike(dtype, pa.struct([field]))
     assert not _holds_alike(dtype, pa.struct([field, ("g", pa.int16())]))
     table = open_table(tmp_path)
-    assert len(eligible_files(table, [0, 1])) == 2
+    assert len(eligible_files(table.state, [0, 1])) == 2
 
 
 def test_a_column_that_is_a_partition_too_is_refused(tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ def test_lost_rows_are_noticed(tmp_path: Path) -> None:
 def run(folder: Path, writer: Any, **wish: Any) -> Any:
     table = open_table(folder)
     wished = OptimizeOptions(**wish, in_place=True)
-    return optimize_files(table, wished, writer=writer, runner=LocalRunner(1))
+    return optimize_files(table.state, wished, writer=writer, runner=LocalRunner(1))
 
 
 def between(folder: Path, action: Any) -> Any:
@@ -429,7 +429,7 @@ def test_two_optimizes_the_second_gives_way(tmp_path: Path) -> None:
     first = between(folder, lambda: optimized(folder, cluster_by=["y"]))
     with pytest.raises(CommitConflictError, match="by another writer meanwhile"):
         run(folder, first, **wish)
-    layout = open_table(folder).snapshot.properties.to_json()["layout"]
+    layout = open_table(folder).state.snapshot.properties.to_json()["layout"]
     assert layout["cluster_by"] == ["y"]
     assert seen_by_both(folder) == (before, before)
     live = set(open_table(folder).paths)
@@ -583,7 +583,7 @@ def test_files_in_a_plain_folder_are_not_rewritten(tmp_path: Path) -> None:
     assert report.table.n_rows.sum() == report.n_rows
     vacuum(folder, retention=timedelta(0))
     assert (folder / "backup" / "0.parquet").read_bytes() == before
-    assert sx.open_table(folder).n_rows.sum() == report.n_rows
+    assert sx.open_table(folder).state.n_rows.sum() == report.n_rows
 
 
 def test_folders_that_spell_a_partition_in_two_ways_are_refused(

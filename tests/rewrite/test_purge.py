@@ -86,7 +86,9 @@ def traces(folder: Path) -> list[str]:
             found.append(path.name)
         if set(manifest.paths) <= live:
             crcs |= set(manifest.files["footer_crc"].to_pylist())
-    manifest = sx.open_table(folder).snapshot.manifest if live else Manifest.empty()
+    manifest = (
+        sx.open_table(folder).state.snapshot.manifest if live else Manifest.empty()
+    )
     entries = {p.name: p.blobs for p in manifest.packs}
     for path in sorted((folder / PACKS).iterdir()):
         data = path.read_bytes()
@@ -209,7 +211,7 @@ def test_a_table_without_files_keeps_nothing(folder: Path) -> None:
 
 def test_a_pack_that_cannot_be_read_is_given_up(folder: Path) -> None:
     table = sx.open_table(folder)
-    pack = table.snapshot.manifest.packs[-1]
+    pack = table.state.snapshot.manifest.packs[-1]
     for at in range(16, pack.blobs[0].length - 500, 100):
         flip(folder / PACKS / pack.name, pack.blobs[0].offset + at)
     forget_open_packs()
@@ -258,7 +260,7 @@ def test_cubes_forget_the_paths(folder: Path) -> None:
     vacuum(folder, purge=True)
     assert not traces(folder)
     (left,) = read_cubes(
-        Location(str(folder)), sx.open_table(folder).snapshot.properties
+        Location(str(folder)), sx.open_table(folder).state.snapshot.properties
     )
     assert left["paths"] == ["f1.parquet"]
 
@@ -268,7 +270,7 @@ def test_without_purging_the_next_commit_and_merge_forget(folder: Path) -> None:
     sx.open_table(folder).compact_indexes()
     vacuum(folder, retention=timedelta(0))
     table = sx.open_table(folder)
-    assert SECRET not in str(table.snapshot.manifest.paths)
+    assert SECRET not in str(table.state.snapshot.manifest.paths)
 
 
 def test_space_does_not_grow_with_history(tmp_path: Path) -> None:
@@ -297,10 +299,10 @@ def test_nothing_of_a_sample_is_left_in_a_query_tree(folder: Path) -> None:
     assert not [
         path for path in everything(folder) if secret in (folder / path).read_bytes()
     ]
-    layout = open_table(folder).snapshot.properties.layout or {}
+    layout = open_table(folder).state.snapshot.properties.layout or {}
     assert QueryTree.from_json(layout["tree"]).n_files == 4
     values = [own["values"] for own in layout["tree"]["steps"]]
     assert [250] in values, "a literal of a query stays"
     make_own(folder, {**plain, "tree": {"format": 99, "steps": secret.decode()}})
     vacuum(folder, purge=True)
-    assert open_table(folder).snapshot.properties.layout == plain
+    assert open_table(folder).state.snapshot.properties.layout == plain

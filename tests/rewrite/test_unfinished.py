@@ -82,7 +82,7 @@ def test_files_that_arrive_count_each_for_itself(tmp_path: Path, lost: str) -> N
     assert totals(folder) == [left, left]
     vacuum(folder, retention=NOW)
     assert totals(folder) == [left, left]
-    waits = bool(open_table(folder).snapshot.rewrites.replacements)
+    waits = bool(open_table(folder).state.snapshot.rewrites.replacements)
     assert waits == (lost == "link in its place")  # which is not ours to delete
 
 
@@ -121,7 +121,7 @@ def test_a_rewrite_that_was_marked_and_has_no_record_is_void(
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
         patch.setattr("skipindex.rewrite.publish.write_record", killed)
         vacuum(tmp_path, retention=NOW)
-    (one,) = open_table(tmp_path).snapshot.rewrites.replacements
+    (one,) = open_table(tmp_path).state.snapshot.rewrites.replacements
     assert one.publishing
     assert totals(tmp_path) == [8, 8]
     if change == "delete":
@@ -132,7 +132,7 @@ def test_a_rewrite_that_was_marked_and_has_no_record_is_void(
     assert seen_by_both(tmp_path) == (wanted, wanted)
     vacuum(tmp_path, retention=NOW)
     assert seen_by_both(tmp_path) == (wanted, wanted)
-    assert not open_table(tmp_path).snapshot.rewrites.replacements
+    assert not open_table(tmp_path).state.snapshot.rewrites.replacements
 
 
 @pytest.mark.parametrize("where", ["write_outcome", "Publisher._count"])
@@ -167,7 +167,7 @@ def test_a_visible_file_that_is_written_again_has_no_index(
     assert ours == others
     vacuum(tmp_path, retention=NOW)
     assert seen_by_both(tmp_path) == (ours, others)
-    assert not open_table(tmp_path).snapshot.rewrites.replacements
+    assert not open_table(tmp_path).state.snapshot.rewrites.replacements
 
 
 @pytest.mark.parametrize("n_gone", [1, 2])

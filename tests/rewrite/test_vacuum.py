@@ -77,7 +77,7 @@ def test_published_files_keep_their_indexes_and_readers(tmp_path: Path) -> None:
     assert rows_of(folder, opened.paths) == before, "who opened it before reads on"
     table = open_table(folder)
     assert table.paths == listed(folder)
-    assert table.index_gaps == {}
+    assert table.state.index_gaps == {}
     assert len(table.plan("x = 4").paths) < len(table)
     assert not list(folder.glob(".*.crc"))
     assert {Path(path).name for path in table.paths} == {
@@ -110,8 +110,8 @@ def test_hidden_copies_go_a_retention_later(tmp_path: Path) -> None:
     report = vacuum(folder)
     assert set(report.deleted) == hidden
     assert not hidden & everything(folder)
-    assert open_table(folder).snapshot.rewrites == Rewrites()
-    assert "rewrites" not in open_table(folder).snapshot.properties.to_json()
+    assert open_table(folder).state.snapshot.rewrites == Rewrites()
+    assert "rewrites" not in open_table(folder).state.snapshot.properties.to_json()
 
 
 def test_a_dry_run_tells_and_does_nothing(tmp_path: Path) -> None:
@@ -141,10 +141,13 @@ def test_superseded_packs_and_manifests_go_and_the_newest_stay(tmp_path: Path) -
     table = build(folder, {"x": "bitmap"})
     assert vacuum(folder).deleted == ()
     vacuum(folder, retention=NOW)
-    names = {pack.name for pack in table.snapshot.manifest.packs}
+    names = {pack.name for pack in table.state.snapshot.manifest.packs}
     assert {path.name for path in (folder / PACKS).iterdir()} == names
     assert len(list((folder / MANIFESTS).iterdir())) == 1
-    assert open_table(folder).snapshot.manifest.packs == table.snapshot.manifest.packs
+    assert (
+        open_table(folder).state.snapshot.manifest.packs
+        == table.state.snapshot.manifest.packs
+    )
     assert open_table(folder).plan("x = 100").paths == []
 
 
@@ -154,7 +157,9 @@ def test_commits_of_the_retention_keep_what_they_name(tmp_path: Path) -> None:
     build(folder, {"x": "bitmap"})
     build(folder, {"i": "bloom"})
     newest = (
-        sx.open_table(folder).drop_indexes(kinds=["bitmap"]).snapshot.manifest.packs
+        sx.open_table(folder)
+        .drop_indexes(kinds=["bitmap"])
+        .state.snapshot.manifest.packs
     )
     age(folder, days=10)
     sx.open_table(folder).drop_indexes()
@@ -166,7 +171,7 @@ def test_commits_of_the_retention_keep_what_they_name(tmp_path: Path) -> None:
     assert [path.name for path in sorted((folder / LOG).iterdir())] == [
         f"{n:020d}.json" for n in (2, 3)
     ]
-    assert latest_version(open_table(folder).location) == 3
+    assert latest_version(open_table(folder).state.location) == 3
 
 
 def test_young_commits_are_kept_whatever_the_retention(tmp_path: Path) -> None:
@@ -224,7 +229,7 @@ def test_a_changed_file_is_not_deleted_though_it_was_replaced(tmp_path: Path) ->
         listed(folder)
     ) == set()
     assert seen_by_both(folder) == (before, before)
-    assert open_table(folder).snapshot.rewrites.replacements == ()
+    assert open_table(folder).state.snapshot.rewrites.replacements == ()
 
 
 def test_a_file_deleted_while_it_is_published_stays_deleted(
@@ -270,7 +275,7 @@ def test_a_store_that_copies_gives_files_new_marks(tmp_path: Path) -> None:
     vacuum(far, retention=NOW)
     table = open_table(far)
     assert table.paths == listed(folder)
-    assert table.index_gaps == {}
+    assert table.state.index_gaps == {}
     assert seen_by_both(folder) == (before, before)
     assert optimized(table, cluster_by=["x"], rows_per_file=2).files_in == 0
 
@@ -354,7 +359,7 @@ def test_segments_that_a_commit_names_stay_and_the_others_go(tmp_path: Path) -> 
     for i in range(30):
         put(tmp_path / f"{i}.parquet", {"x": [i, i + 100]})
         table = build(tmp_path, {"x": "bitmap"})
-    named = {segment.name for segment in table.snapshot.segments}
+    named = {segment.name for segment in table.state.snapshot.segments}
     assert 1 < len(named) < 30
     everything_there = {path.name for path in (tmp_path / MANIFESTS).iterdir()}
     assert named < everything_there
@@ -366,7 +371,7 @@ def test_segments_that_a_commit_names_stay_and_the_others_go(tmp_path: Path) -> 
         assert sx.plan_files(f"x = {i}", table=tmp_path).paths == [f"{i}.parquet"]
     age(tmp_path / "_skipindex", days=10)
     (tmp_path / "7.parquet").unlink()
-    dead = build(tmp_path, {"x": "bitmap"}).snapshot
+    dead = build(tmp_path, {"x": "bitmap"}).state.snapshot
     vacuum(tmp_path, retention=WEEK)
     left = {path.name for path in (tmp_path / MANIFESTS).iterdir()}
     assert {segment.name for segment in dead.segments} <= left
@@ -432,7 +437,7 @@ def test_an_append_leaves_nothing_in_the_trash_that_vacuum_would_miss(
         build(folder, {"x": "bitmap"})
     folder = tmp_path / "below"
     arrived(folder, SaveMode.APPEND)
-    assert open_table(folder).snapshot.rewrites == Rewrites()
+    assert open_table(folder).state.snapshot.rewrites == Rewrites()
     (one, other) = hidden_names(folder)
     (outcome,) = (folder / ".skipindex-publishing").glob("*.outcome.json")
     vacuum(folder)

@@ -50,7 +50,7 @@ def test_a_whole_table_is_fine(folder: Path) -> None:
 def test_every_byte_of_a_payload_is_looked_at(folder: Path) -> None:
     """Whichever byte of a blob is changed, it is found, and the pack is named."""
     table = sx.open_table(folder)
-    pack = table.snapshot.manifest.packs[0]
+    pack = table.state.snapshot.manifest.packs[0]
     path = folder / PACKS / pack.name
     for blob in pack.blobs:
         for at in range(0, blob.length, 13):

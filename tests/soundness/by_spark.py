@@ -114,7 +114,7 @@ def _sweep(
 ) -> None:
     """Check some conditions under the settings of the session as they are."""
     zone, tally = sample.pool.zone, result.tallies.setdefault(name, Tally())
-    df = spark.read.parquet(sample.table.location.spark_path())
+    df = spark.read.parquet(sample.table.state.location.spark_path())
     truths = count_by_file(
         df, sample.table.paths, [text.replace("{v}", "v_minmax") for text in texts]
     )

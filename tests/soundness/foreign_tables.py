@@ -143,7 +143,7 @@ class ForeignTable:
         wanted: dict[str, Any] = {}
         for name in (*COLUMNS, "w"):
             with contextlib.suppress(PredicateError):
-                if (domain := opened.find(name).domain) is not None:
+                if (domain := opened.state.find(name).domain) is not None:
                     wanted[name] = self._kinds(rng, name, domain)
         return sx.build_indexes(self.folder, wanted, workers=1).table
 

@@ -84,7 +84,7 @@ def test_the_judge_sees_every_kind_of_breach(tmp_path: Path) -> None:
 
 def test_files_that_changed_or_came_later_are_swept(tmp_path: Path) -> None:
     sample = Sample(POOLS["boolean"], tmp_path, random_files=0, seed=1)
-    gaps = sample.table.index_gaps
+    gaps = sample.table.state.index_gaps
     assert set(gaps) == {"changed since it was indexed", "never indexed"}
     assert len(sample.table) - sum(gaps.values()) == sample.n_indexed
 

@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_spark_builds_the_same_bytes(spark: SparkSession, folder: Path) -> None:
     slots = SparkRunner(spark).slots
-    build_with(sx.open_table(folder), WANTED, runner=Here(slots))
+    build_with(sx.open_table(folder).state, WANTED, runner=Here(slots))
     content = newest_manifest(folder).read_bytes()
     here = {path.name: path.read_bytes() for path in packs(folder)}
     shutil.rmtree(folder / FOLDER)
@@ -89,7 +89,7 @@ def test_a_progress_that_raises_ends_the_build(
 
     with pytest.raises(KeyboardInterrupt):
         sx.build_indexes(folder, WANTED, spark=spark, progress=interrupt)
-    assert sx.open_table(folder).snapshot.version == -1
+    assert sx.open_table(folder).state.snapshot.version == -1
     assert sx.build_indexes(folder, WANTED, spark=spark).files == 12
 
 
@@ -109,4 +109,4 @@ def test_a_task_that_fails_raises_in_the_caller(
     (folder / FOLDER / "packs").write_bytes(b"")
     with pytest.raises(Exception, match="packs"):
         sx.build_indexes(folder, WANTED, spark=spark)
-    assert sx.open_table(folder).snapshot.version == -1
+    assert sx.open_table(folder).state.snapshot.version == -1

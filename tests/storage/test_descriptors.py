@@ -108,13 +108,13 @@ def test_more_packs_and_tables_than_descriptors(
     for i in range(n):
         put(tmp_path / "t" / f"{i}.parquet", {"x": [j * n + i for j in range(3)]})
     table = build(tmp_path / "t", {"x": "bitmap"})
-    assert len(table.snapshot.manifest.packs) == n
+    assert len(table.state.snapshot.manifest.packs) == n
     for _ in range(2):
         plan = table.plan(f"x = {n + 7} OR x = {n + 9}")
         assert (plan.paths, plan.notes) == (["7.parquet", "9.parquet"], [])
     assert len(OPEN) <= MAX_OPEN
     merged = table.compact_indexes()
-    assert (len(merged.snapshot.manifest.packs), merged.notes) == (1, ())
+    assert (len(merged.state.snapshot.manifest.packs), merged.notes) == (1, ())
     assert merged.plan(f"x = {n + 7}").paths == ["7.parquet"]
     for i in range(MAX_OPEN + 30):
         put(tmp_path / f"u{i}" / "0.parquet", {"x": [1, 5]})

@@ -97,11 +97,11 @@ def test_what_an_earlier_version_indexed_is_indexed_anew(
         patch.setattr(object_store, "strong_tag", lambda _: None)
         sx.build_indexes(place, {"x": "bitmap"}, workers=1)
     table = sx.open_table(place)
-    assert table.snapshot.manifest.files["tag"].to_pylist() == [None]
+    assert table.state.snapshot.manifest.files["tag"].to_pylist() == [None]
     assert table.plan("x = 8").paths == ["f.parquet"]
     table = table.build_indexes({"x": ["bitmap", "bloom"]}, workers=1).table
     assert table.plan("x = 8").paths == []
-    assert table.snapshot.manifest.files["tag"].null_count == 0
+    assert table.state.snapshot.manifest.files["tag"].null_count == 0
     assert table.status().columns[0].indexes == {"bitmap": 1, "bloom": 1}
 
 

@@ -113,8 +113,8 @@ def test_the_log_is_enough_and_nothing_else_is_listed(
     assert plan.paths == []
     assert table.paths == listed.paths
     assert found.paths == listed.plan("x = 37 AND y = 46").paths
-    assert table.listing[1].tag == listed.listing[1].tag is not None
-    assert table.freshness == [""] * len(listed)
+    assert table.state.listing[1].tag == listed.state.listing[1].tag is not None
+    assert table.state.freshness == [""] * len(listed)
 
 
 @given(

@@ -84,11 +84,11 @@ class Life:
             table = sx.build_indexes(self.folder, workers=1).table
         else:
             table = sx.open_table(self.folder).refresh_indexes(workers=1).table
-        manifest = table.snapshot.manifest
+        manifest = table.state.snapshot.manifest
         assert sorted(manifest.paths) == sorted(self.files)
         self.most_packs = max(self.most_packs, len(manifest.packs))
         assert self.most_packs <= MAX_PACKS
-        n_segments = len(table.snapshot.segments)
+        n_segments = len(table.state.snapshot.segments)
         assert n_segments <= FANOUT * len(f"{len(manifest):o}")
         self.most_segments = max(self.most_segments, n_segments)
 
@@ -170,7 +170,7 @@ def _live(folder: Path, n_builds: int, seed: int) -> None:
     packs = list((life.folder / "_skipindex" / "packs").iterdir())
     stored = sum(path.stat().st_size for path in packs)
     manifests = list((life.folder / MANIFESTS).iterdir())
-    named = {segment.name for segment in table.snapshot.segments}
+    named = {segment.name for segment in table.state.snapshot.segments}
     assert {path.name for path in manifests} == named
     once = folder / "once"
     shutil.copytree(life.folder, once, ignore=shutil.ignore_patterns("_skipindex"))

@@ -84,7 +84,7 @@ def test_dictionaries_make_the_same_packs(
         names = [*list(columns())[:-1], "inner.word"]
         build(folder, dict.fromkeys(names, kind))
         table = sx.open_table(folder)
-        (info,) = table.snapshot.manifest.packs
+        (info,) = table.state.snapshot.manifest.packs
         source = location_of(folder).view(f"{PACKS}/{info.name}")
         count = ReadCount()
         payloads = []

@@ -125,7 +125,7 @@ def test_a_column_with_a_default_is_not_indexed(tmp_path: Path, key: str) -> Non
     put(tmp_path / "0.parquet", pa.table({"a": [1]}).replace_schema_metadata(metadata))
     table = build(tmp_path)
     assert kept(table, "c = 7") == ["0.parquet"]
-    assert "default" in table.resolve("c").reason
+    assert "default" in table.state.resolve("c").reason
 
 
 def test_names_that_differ_in_capitals_are_indexed_by_their_spelling(

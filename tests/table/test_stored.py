@@ -85,11 +85,11 @@ def test_values_that_do_not_fit_the_type_of_the_table_prune_nothing(
 def test_a_wider_type_of_the_table_lets_the_same_indexes_speak(tmp_path: Path) -> None:
     put_all(tmp_path, [{"v": decimals(5, "1.25")}, {"v": decimals(10, "12345678.90")}])
     table = build(tmp_path, {"v": "bitmap"})
-    wide = table.typed(pa.schema({"v": pa.decimal128(10, 2)}), {})
+    wide = sx.Table(table.state.typed(pa.schema({"v": pa.decimal128(10, 2)}), {}))
     assert kept(table, "v < 0") == ["1.parquet"]
     assert kept(wide, "v < 0") == []
     assert kept(wide, "v > 100") == ["1.parquet"]
-    assert table.typed(table.schema, {}) is table
+    assert table.state.typed(table.schema, {}) is table.state
 
 
 def test_without_statistics_it_is_not_known_whether_values_fit(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_arrow_types_that_spark_reads_as_plain_ones(tmp_path: Path, name: str) -
     values, miss = READ_AS[name]
     put_all(tmp_path, [{"v": values}, {"v": values.slice(0, 1), "s": [{"v": 1}]}])
     table = build(tmp_path, {"v": ["bitmap", "bloom"]})
-    assert table.index_gaps == {}
+    assert table.state.index_gaps == {}
     assert kept(table, miss) == []
     assert kept(table, "v IS NOT NULL") == ["0.parquet", "1.parquet"]
     assert table.plan(miss).verify().is_right
@@ -242,8 +242,8 @@ def test_a_column_that_files_spell_in_other_letters(respelled: Path) -> None:
 def test_indexes_of_all_spellings_are_dropped(respelled: Path) -> None:
     build(respelled, {"a": KINDS})
     table = sx.open_table(respelled).drop_indexes(columns=["a"])
-    assert not {"a", "A"} & table.snapshot.manifest.stats.keys()
-    assert table.snapshot.manifest.packs == ()
+    assert not {"a", "A"} & table.state.snapshot.manifest.stats.keys()
+    assert table.state.snapshot.manifest.packs == ()
 
 
 def test_a_file_in_other_letters_does_not_speak_for_two_columns(tmp_path: Path) -> None:

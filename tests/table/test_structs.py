@@ -60,7 +60,7 @@ def test_counts_are_those_of_the_rows(folder: Path) -> None:
 
 def test_statistics_of_all_columns_reach_into_structs(folder: Path) -> None:
     table = build(folder)
-    assert [leaf.name for leaf in table.leaves] == [
+    assert [leaf.name for leaf in table.state.leaves] == [
         *("a.b.c", "a.b.t", "a.n", "a.`x.y`", "i")
     ]
     assert kept(table, "a.b.t LIKE 't2%'") == ["0.parquet"]
@@ -151,7 +151,9 @@ def test_int96_inside_of_a_struct_is_an_instant(tmp_path: Path) -> None:
             table, tmp_path / f"{i}.parquet", use_deprecated_int96_timestamps=True
         )
     table = build(tmp_path)
-    domains = {leaf.name: leaf.domain and leaf.domain.name for leaf in table.leaves}
+    domains = {
+        leaf.name: leaf.domain and leaf.domain.name for leaf in table.state.leaves
+    }
     assert domains == {"l": None, "a.t": "timestamp", "a.l": None, "t": "timestamp"}
     text = "a.t = TIMESTAMP '2020-01-02 00:00:00'"
     assert kept(table, text, timezone="UTC") == ["1.parquet"]

@@ -130,7 +130,7 @@ def test_the_schema_is_of_the_first_file_by_path(tmp_path: Path) -> None:
     put(tmp_path / "p=1" / "0.parquet", {"late": [1]})
     put(tmp_path / "p=0" / "1.parquet", {"early": [1]})
     table = sx.open_table(tmp_path)
-    assert table.schema_path == "p=0/1.parquet"
+    assert table.state.schema_path == "p=0/1.parquet"
     assert [column.name for column in table.columns] == ["early", "p"]
 
 
@@ -138,12 +138,12 @@ def test_summaries_give_the_schema_before_any_data_file(tmp_path: Path) -> None:
     """As Spark reads it; pandas and dask leave such files."""
     put(tmp_path / "p=1" / "f.parquet", {"a": [1]})
     put(tmp_path / "p=1" / "_metadata", {"a": [1], "b": [1]})
-    assert sx.open_table(tmp_path).schema_path == "p=1/_metadata"
+    assert sx.open_table(tmp_path).state.schema_path == "p=1/_metadata"
     put(tmp_path / "_common_metadata", {"a": [1], "c": [1]})
     assert sx.open_table(tmp_path).schema.names == ["a", "c"]
     put(tmp_path / "_old" / "_common_metadata", {"z": [1]})
     put(tmp_path / "_old" / "_metadata", {"z": [1]})
-    assert sx.open_table(tmp_path).schema_path == "_common_metadata"
+    assert sx.open_table(tmp_path).state.schema_path == "_common_metadata"
 
 
 def test_columns_say_why_they_have_no_index(tmp_path: Path) -> None:
@@ -171,12 +171,12 @@ def test_columns_say_why_they_have_no_index(tmp_path: Path) -> None:
 def test_resolve_finds_columns_as_spark_does(tmp_path: Path) -> None:
     put(tmp_path / "f.parquet", {"Age": [1], "a.b": [1], "x`y": [1]})
     table = sx.open_table(tmp_path)
-    assert table.resolve("AGE").name == "Age"
-    assert table.resolve("Age", case_sensitive=True).name == "Age"
-    assert table.resolve("A.B").name == "a.b"
-    assert table.resolve("x`y").name == "x`y"
+    assert table.state.resolve("AGE").name == "Age"
+    assert table.state.resolve("Age", case_sensitive=True).name == "Age"
+    assert table.state.resolve("A.B").name == "a.b"
+    assert table.state.resolve("x`y").name == "x`y"
     with pytest.raises(PredicateError, match=r"no column 'age' in .*\(columns: Age"):
-        table.resolve("age", case_sensitive=True)
+        table.state.resolve("age", case_sensitive=True)
 
 
 def test_trap_c41_a_name_in_two_cases_is_ambiguous(tmp_path: Path) -> None:
@@ -209,14 +209,14 @@ def test_a_partition_column_in_other_letters_hides_it_too(tmp_path: Path) -> Non
 
 def test_freshness_says_why_a_file_has_no_index(tmp_path: Path) -> None:
     put_all(tmp_path, [{"a": [i]} for i in range(3)])
-    assert set(sx.open_table(tmp_path).freshness) == {"the table has no index"}
+    assert set(sx.open_table(tmp_path).state.freshness) == {"the table has no index"}
     build(tmp_path)
     put(tmp_path / "3.parquet", {"a": [3]})
     set_mtime(tmp_path / "1.parquet", 1e9)
     table = sx.open_table(tmp_path)
     changed = "changed since it was indexed"
-    assert table.freshness == ["", changed, "", "never indexed"]
-    assert table.index_gaps == {changed: 1, "never indexed": 1}
+    assert table.state.freshness == ["", changed, "", "never indexed"]
+    assert table.state.index_gaps == {changed: 1, "never indexed": 1}
 
 
 def test_int96_is_an_instant(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_trap_c10_char_columns_that_spark_pads_are_not_indexed(
     metadata = spark_schema({"name": "c", **field})
     with_metadata(tmp_path / "f.parquet", metadata, c=["ab   "])
     table = build(tmp_path)
-    assert ("CHAR" in table.resolve("c").reason) == refused
+    assert ("CHAR" in table.state.resolve("c").reason) == refused
     assert (table.plan("c = 'ab'").paths == ["f.parquet"]) == refused
 
 
@@ -333,7 +333,7 @@ def test_dates_of_the_hybrid_calendar_are_not_indexed(
     with_metadata(tmp_path / "f.parquet", metadata, d=dates, a=[1])
     put(tmp_path / "g.parquet", {"d": dates, "a": [1]})
     table = build(tmp_path, {"d": "bitmap", "a": "bitmap"})
-    assert any("calendar" in gap for gap in table.index_gaps)
+    assert any("calendar" in gap for gap in table.state.index_gaps)
     assert table.plan("d = DATE '2000-01-01'").paths == ["f.parquet"]
     assert table.plan("a = 2").paths == []
 
@@ -365,9 +365,9 @@ def test_refresh_sees_what_has_changed(tmp_path: Path) -> None:
     table = sx.open_table(tmp_path)
     put(tmp_path / "1.parquet", {"a": [2]})
     build(tmp_path)
-    assert (len(table), table.snapshot.version) == (1, -1), "a table is immutable"
+    assert (len(table), table.state.snapshot.version) == (1, -1), "a table is immutable"
     again = table.refresh()
-    assert (len(again), again.snapshot.version) == (2, 0)
+    assert (len(again), again.state.snapshot.version) == (2, 0)
 
 
 def test_partition_types_are_kept_by_refresh(tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_files_in_a_plain_folder_are_not_the_tables(tmp_path: Path) -> None:
     put(tmp_path / "f.parquet", {"a": [1]})
     put(tmp_path / "backup" / "f.parquet", {"a": [2]})
     table = build(tmp_path)
-    assert table.paths == table.snapshot.manifest.paths == ["f.parquet"]
+    assert table.paths == table.state.snapshot.manifest.paths == ["f.parquet"]
     assert table.plan("a > 0").count_bounds == (1, 1)
 
 
@@ -415,8 +415,8 @@ def test_empty_files_count_for_the_types_of_partitions(tmp_path: Path) -> None:
     (tmp_path / "p=x").mkdir()
     (tmp_path / "p=x" / "empty.parquet").write_bytes(b"")
     table = sx.open_table(tmp_path)
-    assert table.partitions[0].dtype == pa.string()
-    assert table.over([]).partitions[0].dtype == pa.string()
+    assert table.state.partitions[0].dtype == pa.string()
+    assert table.state.over([]).partitions[0].dtype == pa.string()
 
 
 def test_a_table_may_have_no_file_that_is_read(tmp_path: Path) -> None:
@@ -458,9 +458,9 @@ def test_declared_types_tell_partitions_that_differ_in_capitals_apart(
 ) -> None:
     put(tmp_path / "P=01" / "p=1" / "f.parquet", {"a": [1]})
     table = sx.open_table(tmp_path, partition_types={"P": pa.string()})
-    assert [p.dtype for p in table.partitions] == [pa.string(), pa.int32()]
+    assert [p.dtype for p in table.state.partitions] == [pa.string(), pa.int32()]
     table = sx.open_table(tmp_path, partition_types={"x": pa.string()})
-    assert [p.dtype for p in table.partitions] == [pa.int32(), pa.int32()]
+    assert [p.dtype for p in table.state.partitions] == [pa.int32(), pa.int32()]
 
 
 def test_verify_checks_fields_and_leaves_times_of_folders_alone(tmp_path: Path) -> None:

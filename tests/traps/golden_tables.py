@@ -79,13 +79,13 @@ def _partly_known(folder: Path) -> None:
         "s": ["minmax", "bloom", "bitmap"],
         "x": ["minmax", "bitmap"],
     }
-    found = index_files(table, wanted, runner=LocalRunner(1))
+    found = index_files(table.state, wanted, runner=LocalRunner(1))
     found = found.without_stats({"unasked"})
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         return base.manifest.merge(found), base.properties
 
-    commit(table.location, change, operation="build")
+    commit(table.state.location, change, operation="build")
     add(3)
 
 

@@ -294,7 +294,7 @@ OWN = ([f"{i}.parquet" for i in range(1, 9)], ["9.parquet"], ["0.parquet"])
 def test_a_damaged_segment_keeps_its_files_and_the_others_skip(
     grown: Path, at: int, damage: Callable[[Path], None]
 ) -> None:
-    segments = sx.open_table(grown).snapshot.segments
+    segments = sx.open_table(grown).state.snapshot.segments
     assert [one.n_live for one in segments] == [8, 1, 1]
     stored = {path.name for path in packs(grown)}
     damage(grown / segments[at].path)
@@ -320,7 +320,7 @@ def test_a_damaged_segment_keeps_its_files_and_the_others_skip(
 
 
 def test_two_damaged_segments_are_both_named(grown: Path) -> None:
-    segments = sx.open_table(grown).snapshot.segments
+    segments = sx.open_table(grown).state.snapshot.segments
     for one in segments[1:]:
         (grown / one.path).unlink()
     with pytest.warns(UserWarning, match="commit 2 of the table is damaged"):

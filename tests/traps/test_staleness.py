@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def gaps(folder: Path) -> dict[str, int]:
-    return sx.open_table(folder).index_gaps
+    return sx.open_table(folder).state.index_gaps
 
 
 def test_trap_c42_a_file_rewritten_in_place_with_the_same_size(folder: Path) -> None:
@@ -156,9 +156,9 @@ def test_trap_c46_a_column_that_was_dropped_and_added_with_another_type(
     # Built again, the old file is of another type than the table, and kept.
     again = build(tmp_path, {"c": "bitmap"})
     assert kept(again, condition) == ["0.parquet", "1.parquet"]
-    assert any("another in the table" in gap for gap in again.index_gaps)
-    column = again.resolve("c")
-    domains = {use.entry.meta.domain for use in again.blobs(column)}
+    assert any("another in the table" in gap for gap in again.state.index_gaps)
+    column = again.state.resolve("c")
+    domains = {use.entry.meta.domain for use in again.state.blobs(column)}
     assert domains == {column.domain.tag if column.domain else ""}
 
 
@@ -191,7 +191,7 @@ def test_trap_c46_a_type_of_the_same_values_needs_a_new_index(
     again = build(tmp_path, {"c": "bitmap"})
     assert kept(again, condition) == ["0.parquet"]
     assert kept(again, "c IS NULL") == []
-    assert again.index_gaps == {}
+    assert again.state.index_gaps == {}
 
 
 WIDER: dict[str, tuple[pa.DataType, pa.DataType]] = {
@@ -216,7 +216,7 @@ def test_trap_c20_a_type_that_only_became_wider_keeps_its_indexes(
     narrow, wide = WIDER[name]
     put_all(tmp_path, [{"c": numbers(wide, 1, 2)}, {"c": numbers(narrow, 5, 6)}])
     table = build(tmp_path, {"c": "bitmap"})
-    assert table.index_gaps == {}
+    assert table.state.index_gaps == {}
     literal = {"decimal": "5BD", "timestamp": "TIMESTAMP '1970-01-01 00:00:00.005Z'"}
     condition = f"c = {literal.get(name.split(maxsplit=1)[0], '5')}"
     plan = table.plan(condition)
@@ -232,7 +232,7 @@ def test_trap_c20_a_bigint_file_in_an_int_table(tmp_path: Path) -> None:
     table = build(tmp_path, {"c": "bitmap"})
     assert kept(table, "c = 1") == ["0.parquet", "1.parquet"]
     assert kept(table, "c > 1") == ["1.parquet"]
-    assert any("does not fit" in gap for gap in table.index_gaps)
+    assert any("does not fit" in gap for gap in table.state.index_gaps)
     assert kept(build(tmp_path, {"c": "bitmap"}), "c > 1") == ["1.parquet"]
 
 

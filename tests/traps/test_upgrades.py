@@ -92,7 +92,7 @@ def check(folder: Path, condition: str) -> sx.Plan:
 
 
 def test_trap_c48_a_table_answers_as_it_did(older: Path) -> None:
-    assert sx.open_table(older).index_gaps == {"never indexed": 1}
+    assert sx.open_table(older).state.index_gaps == {"never indexed": 1}
     for condition, files in ANSWERS.items():
         plan = check(older, condition)
         assert plan.paths == [EVERY[i] for i in files], condition
@@ -129,15 +129,15 @@ def test_trap_c48_what_is_known_of_new_files_is_not_known_of_old_ones(
 ) -> None:
     """The manifests become one whose older rows have no such statistics."""
     table = sx.open_table(older)
-    last = [file for file in table.location.list() if file.path == EVERY[3]]
+    last = [file for file in table.state.location.list() if file.path == EVERY[3]]
     fresh = index_files(
-        table.over(last), {"unasked": ["minmax", "bitmap"]}, runner=LocalRunner(1)
+        table.state.over(last), {"unasked": ["minmax", "bitmap"]}, runner=LocalRunner(1)
     )
 
     def merged(base: Snapshot) -> tuple[Manifest, TableProperties]:
         return base.manifest.merge(fresh), base.properties
 
-    commit(table.location, merged, operation="test")
+    commit(table.state.location, merged, operation="test")
     for condition in UNASKED:
         plan = check(older, condition)
         assert plan.paths[:3] == EVERY[:3], condition
@@ -222,7 +222,7 @@ SEGMENTS = {
 def test_a_table_of_segments_answers_as_it_did(tmp_path: Path, upgrade: str) -> None:
     folder = written("segments", tmp_path / "table")
     if upgrade == "nothing is done":
-        segments = sx.open_table(folder).snapshot.segments
+        segments = sx.open_table(folder).state.snapshot.segments
         assert [(one.n_rows, one.n_live) for one in segments] == [
             (9, 7),
             (1, 1),

@@ -8,20 +8,20 @@ process find indexes again; a ``CacheSession`` is such a memory of its own.
 from __future__ import annotations
 
 from skipindex.api.clustering import Clustering as Clustering
-from skipindex.api.handle import Table as Table
-from skipindex.api.handle import open_table as open_table
-from skipindex.api.indexing import build_indexes as build_indexes
-from skipindex.api.indexing import via as via
-from skipindex.api.planning import plan_by_segment as plan_by_segment
-from skipindex.api.planning import plan_files as plan_files
-from skipindex.api.planning import read as read
-from skipindex.api.queries import disable as disable
-from skipindex.api.queries import enable as enable
-from skipindex.api.queries import last_plans as last_plans
-from skipindex.api.queries import register as register
-from skipindex.api.writing import append as append
-from skipindex.api.writing import run_statement as run_statement
-from skipindex.api.writing import write_table as write_table
+from skipindex.api.functions import append as append
+from skipindex.api.functions import build_indexes as build_indexes
+from skipindex.api.functions import open_table as open_table
+from skipindex.api.functions import plan_by_segment as plan_by_segment
+from skipindex.api.functions import plan_files as plan_files
+from skipindex.api.functions import read as read
+from skipindex.api.functions import run_statement as run_statement
+from skipindex.api.functions import via as via
+from skipindex.api.functions import write_table as write_table
+from skipindex.api.spark import disable as disable
+from skipindex.api.spark import enable as enable
+from skipindex.api.spark import last_plans as last_plans
+from skipindex.api.spark import register as register
+from skipindex.api.table import Table as Table
 from skipindex.errors import CommitConflictError as CommitConflictError
 from skipindex.errors import EngineError as EngineError
 from skipindex.errors import LayoutError as LayoutError

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from skipindex.advice import Advice
 from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
-from skipindex.api.index_info import IndexInfo
-from skipindex.api.planning import AnyTable
+from skipindex.api.functions import AnyTable, PlanOptions
+from skipindex.api.table import AnyPredicate
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
@@ -39,10 +39,12 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot
 from skipindex.table import ColumnInfo, FileEntry, Status
+from skipindex.table.index_info import IndexInfo
 from skipindex.table.status import ColumnStatus
 
 __all__ = [
     "Advice",
+    "AnyPredicate",
     "AnyTable",
     "AssociatedColumn",
     "AssociatedRequest",
@@ -61,6 +63,7 @@ __all__ = [
     "Moment",
     "MomentConstant",
     "OptimizeReport",
+    "PlanOptions",
     "Predicate",
     "Progress",
     "Quality",

@@ -47,7 +47,7 @@ from skipindex.table import TableState
 TASKS_PER_SLOT: Final = 4
 
 
-TableT_co = TypeVar("TableT_co", bound=TableState, covariant=True)
+TableT_co = TypeVar("TableT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)

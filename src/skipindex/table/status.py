@@ -49,6 +49,10 @@ class Status:
         columns: the indexes of each column, and of each associated column; one whose
             joined table has changed has none.
         layout: the layout of the table, if it is known.
+        derived: by partition column, what it was declared to be made of.
+        exclusive: whether the files change only through skipindex, by declaration.
+        retention_seconds: how long the table keeps what is superseded; None is the
+            default.
         notes: warnings about parts of the log that were ignored.
     """
 
@@ -64,6 +68,9 @@ class Status:
     gaps: dict[str, int]
     columns: tuple[ColumnStatus, ...]
     layout: Mapping[str, Any] | None
+    derived: Mapping[str, str]
+    exclusive: bool
+    retention_seconds: float | None
     notes: tuple[str, ...]
 
     @property
@@ -99,7 +106,7 @@ class Status:
 
 def status_of(table: TableState) -> Status:
     """The status of a table, as it was when it was opened."""
-    manifest = table.snapshot.manifest
+    manifest, properties = table.snapshot.manifest, table.snapshot.properties
     counted = table.n_rows[table.n_rows >= 0]
     joined = JoinedTables(table.location)
     return Status(
@@ -117,7 +124,10 @@ def status_of(table: TableState) -> Status:
             _column(table, column, joined)
             for column in (*table.leaves, *table.associated)
         ),
-        layout=table.snapshot.properties.layout,
+        layout=properties.layout,
+        derived=table.derived.columns,
+        exclusive=table.snapshot.is_exclusive,
+        retention_seconds=(properties.retention or {}).get("seconds"),
         notes=table.notes,
     )
 

@@ -177,7 +177,7 @@ def test_generated_forms(
 
 def test_the_declaration_is_committed_and_taken_back(logs: sx.Table) -> None:
     text = "ctime > TIMESTAMP '2022-12-31 00:00:00'"
-    folder = logs.location
+    folder = logs.state.location
     assert days(sx.open_table(folder), text) == DAYS[5:]
     assert days(sx.open_table(folder, derived=sx.Derived()), text) == DAYS
     table = sx.build_indexes(sx.open_table(folder), {"other": []}, workers=1).table
@@ -205,7 +205,9 @@ def test_wrong_declarations_are_refused(
 
 
 def test_a_declaration_that_no_longer_fits_keeps_the_files(logs: sx.Table) -> None:
-    table = sx.open_table(logs.location, derived=sx.Derived({"gone": "year(ctime)"}))
+    table = sx.open_table(
+        logs.state.location, derived=sx.Derived({"gone": "year(ctime)"})
+    )
     plan = table.plan("ctime > TIMESTAMP '2030-01-01 00:00:00Z'")
     assert len(plan.paths) == len(DAYS)
     assert any("derived partition 'gone' not used" in note for note in plan.notes)

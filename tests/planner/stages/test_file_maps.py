@@ -105,7 +105,7 @@ def test_a_map_of_other_data_files_is_not_believed(folder: Path) -> None:
 
 def test_every_flipped_byte_of_a_map_keeps_its_files(folder: Path) -> None:
     table = one_pack(folder, {"a": "bitmap"})
-    (pack,) = table.snapshot.manifest.packs
+    (pack,) = table.state.snapshot.manifest.packs
     (entry,) = [blob for blob in pack.blobs if blob.meta.kind == FILE_MAP]
     (path,) = [p for p in packs(folder) if p.name == pack.name]
     noticed = 0
@@ -149,7 +149,7 @@ def test_maps_go_with_the_last_index_of_their_column(folder: Path) -> None:
     build(folder, {"a": ["bitmap", "bit_sliced"], "s": "bitmap"})
 
     def mapped(table: sx.Table) -> list[str]:
-        return [c.name for c in table.columns if table.maps(c)]
+        return [c.name for c in table.columns if table.state.maps(c)]
 
     assert mapped(sx.open_table(folder).drop_indexes(kinds=["bit_sliced"])) == [
         "a",
@@ -161,7 +161,7 @@ def test_maps_go_with_the_last_index_of_their_column(folder: Path) -> None:
 
 def test_a_bloom_filter_has_no_map(folder: Path) -> None:
     table = build(folder, {"a": "bloom"})
-    assert not table.maps(table.resolve("a"))
+    assert not table.state.maps(table.state.resolve("a"))
 
 
 def test_bounds_that_match_leave_counting_for_later(tmp_path: Path) -> None:

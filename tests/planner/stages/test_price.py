@@ -66,7 +66,7 @@ def n_tests(plan: sx.Plan) -> int:
 
 def affordable(table: sx.Table) -> float:
     """How many tests the plan may make."""
-    reading = float(cost.reading_seconds(table).sum())
+    reading = float(cost.reading_seconds(table.state).sum())
     return cost.purse_seconds(reading) / SECONDS_PER_TEST
 
 

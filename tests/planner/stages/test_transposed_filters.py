@@ -43,7 +43,7 @@ def one_pack(folder: Path) -> tuple[sx.Table, Path]:
     """All files in one pack, which nobody has open."""
     build(folder, {"id": "bloom"})
     table = sx.open_table(folder).compact_indexes()
-    (pack,) = table.snapshot.manifest.packs
+    (pack,) = table.state.snapshot.manifest.packs
     forget_open_packs()
     return table, folder / PACKS / pack.name
 
@@ -104,7 +104,7 @@ def test_merged_packs_have_all_filters_together(tmp_path: Path) -> None:
             put(tmp_path / f"{i}.parquet", columns)
         build(tmp_path, {"id": "bloom"})
     table = sx.open_table(tmp_path)
-    assert len(table.snapshot.manifest.packs) == 8
+    assert len(table.state.snapshot.manifest.packs) == 8
     forget_open_packs()
     apart = table.plan(f"id = {key(7, 5)}")
     merged = sx.open_table(tmp_path).compact_indexes()
@@ -123,7 +123,7 @@ def test_merging_takes_turned_filters_apart_first(folder: Path) -> None:
     build(folder, {"id": "bloom"})
     before = sx.open_table(folder)
     merged = sx.open_table(folder).compact_indexes()
-    assert len(merged.snapshot.manifest.packs) == 1
+    assert len(merged.state.snapshot.manifest.packs) == 1
     forget_open_packs()
     for value in (key(3, 3), key(44, 9), 1, 77_001):
         condition = f"id = {value}"

@@ -51,7 +51,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> sx.T
 
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession, table: sx.Table) -> DataFrame:
-    return spark.read.parquet(table.location.spark_path())
+    return spark.read.parquet(table.state.location.spark_path())
 
 
 def swept(
@@ -113,7 +113,7 @@ def test_drawn_conditions(
     table = sx.build_indexes(folder, {"*": "bitmap"}, workers=1).table
     wanted = {**UTC, "spark.sql.session.timeZone": zone, "spark.sql.ansi.enabled": ansi}
     with settings(spark, wanted):
-        frame = spark.read.parquet(table.location.spark_path())
+        frame = spark.read.parquet(table.state.location.spark_path())
         texts = islice(drawn.Conditions(seed=12), 150)
         wrong, less = swept(frame, table, texts, zone=zone)
     assert not wrong, "\n".join(wrong)

@@ -90,7 +90,7 @@ def side(star: Path, *conjuncts: Mapping[str, Any], **others: Any) -> dict[str, 
 def judged(
     star: Path, asked: Mapping[str, Any], column: str = "key"
 ) -> JoinedConditions | None:
-    return joined_conditions(sx.open_table(star / "f"), column, asked)
+    return joined_conditions(sx.open_table(star / "f").state, column, asked)
 
 
 def files(star: Path, *conjuncts: Mapping[str, Any]) -> list[str] | None:
@@ -238,7 +238,7 @@ def test_a_dimension_that_changed_is_not_judged(
 def test_a_key_of_another_type_is_not_judged(star: Path) -> None:
     types = pa.schema([("key", pa.int32()), ("own", pa.int64())])
     fact = sx.open_table(star / "f", schema=types)
-    assert joined_conditions(fact, "key", side(star, IS_X)) is None
+    assert joined_conditions(fact.state, "key", side(star, IS_X)) is None
 
 
 def test_without_an_index_nothing_is_judged(star: Path) -> None:

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def check(spark: SparkSession, table: sx.Table | Path, schema: StructType) -> None:
-    folder = table.location.full("") if isinstance(table, sx.Table) else table
+    folder = table.state.location.full("") if isinstance(table, sx.Table) else table
     for condition in CONDITIONS:
         whole = spark.read.schema(schema).parquet(f"file:{folder}").where(condition)
         found = sx.read(table, condition, spark=spark)

@@ -47,4 +47,4 @@ def test_fields_are_read_as_without_a_plan(spark: SparkSession, tmp_path: Path) 
         plan = sx.plan_files(condition, table=table, timezone="UTC")
         assert len(plan.paths) == n_files, condition
         expected = whole.where(condition).orderBy("i").collect()
-        assert read(spark, table, condition).orderBy("i").collect() == expected
+        assert read(spark, table.state, condition).orderBy("i").collect() == expected

@@ -95,7 +95,7 @@ def check_law_1(
     texts = [c if isinstance(c, str) else to_sql(c) for c in conditions]
     wanted = {name.replace("__", "."): value for name, value in session.items()}
     with settings(spark, {**NO_PUSHDOWN, **wanted}):
-        df = spark.read.parquet(table.location.spark_path())
+        df = spark.read.parquet(table.state.location.spark_path())
         counts = [sf.count_if(sf.expr(text)) for text in texts]
         by_file = df.groupBy(sf.input_file_name()).agg(*counts).collect()
         zone = spark.conf.get(ZONE)

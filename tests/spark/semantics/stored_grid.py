@@ -248,8 +248,8 @@ def _judge(
     where: str,
 ) -> None:
     """Hold plans under the settings as they are against Spark's counts."""
-    df = spark.read.parquet(table.location.spark_path())
-    here = table.typed(*_typed(df))
+    df = spark.read.parquet(table.state.location.spark_path())
+    here = sx.Table(table.state.typed(*_typed(df)))
     zone = spark.conf.get(ZONE)
     for start in range(0, len(asked), 400):
         texts = asked[start : start + 400]
@@ -257,7 +257,7 @@ def _judge(
         for text, truth in zip(texts, counted, strict=True):
             if truth is None:
                 continue
-            plan = sx.plan_files(text, table=here, timezone=zone)
+            plan = here.plan(text, timezone=zone)
             for path in table.paths:
                 judged.verdicts += 1
                 if path not in plan.paths:

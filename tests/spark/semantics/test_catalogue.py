@@ -41,7 +41,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> sx.T
 
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession, table: sx.Table) -> DataFrame:
-    return spark.read.parquet(table.location.spark_path())
+    return spark.read.parquet(table.state.location.spark_path())
 
 
 def truth(

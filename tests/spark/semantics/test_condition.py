@@ -136,7 +136,7 @@ def _read(text: str) -> str:
 
 def test_functions_are_read_as_their_text(spark: SparkSession, table: sx.Table) -> None:
     with settings(spark, NO_PUSHDOWN):
-        whole = spark.read.parquet(table.location.spark_path()).where("i = 12")
+        whole = spark.read.parquet(table.state.location.spark_path()).where("i = 12")
         values = whole.select(*(make() for make in FUNCTIONS.values())).first()
     assert values is not None
     for (text, make), value in zip(FUNCTIONS.items(), values, strict=True):
@@ -150,7 +150,7 @@ def test_what_is_more_than_its_operands_loses_no_row(
     spark: SparkSession, table: sx.Table
 ) -> None:
     with settings(spark, NO_PUSHDOWN):
-        whole = spark.read.parquet(table.location.spark_path())
+        whole = spark.read.parquet(table.state.location.spark_path())
         for name, make in SPARKS_OWN.items():
             column = make()
             expected = rows(whole.where(column))
@@ -178,7 +178,7 @@ def table(tmp_path: Path) -> sx.Table:
 
 def test_columns_are_read_as_their_text(spark: SparkSession, table: sx.Table) -> None:
     with settings(spark, NO_PUSHDOWN):
-        whole = spark.read.parquet(table.location.spark_path())
+        whole = spark.read.parquet(table.state.location.spark_path())
         for text, make in CASES.items():
             column = make()
             assert _read(condition_text(column)) == _read(text)
@@ -203,7 +203,7 @@ def test_a_python_function_is_no_built_in_of_its_name(
     plan = table.plan(column)
     assert plan.paths == ["3.parquet", "4.parquet"]
     assert rows(plan.read(spark)) == rows(
-        spark.read.parquet(table.location.spark_path()).where("i > 12 AND s > ''")
+        spark.read.parquet(table.state.location.spark_path()).where("i > 12 AND s > ''")
     )
     assert plan.count(spark) == plan.read(spark).count() > 0
 

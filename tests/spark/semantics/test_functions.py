@@ -455,7 +455,7 @@ def truth(
     spark: SparkSession, table: sx.Table, conditions: Sequence[str]
 ) -> dict[str, dict[str, int]]:
     """How many rows of every file Spark keeps, by condition."""
-    df = spark.read.parquet(table.location.spark_path())
+    df = spark.read.parquet(table.state.location.spark_path())
     found: dict[str, dict[str, int]] = {}
     for some in (conditions[i : i + 300] for i in range(0, len(conditions), 300)):
         named = [f"({text}) AS c{i}" for i, text in enumerate(some)]

@@ -218,7 +218,7 @@ def sweep(
     asked: list[tuple[str, str, Any, Column, str | None]] = []
     wanted = {**INTERPRETED, ZONE: zone, "spark.sql.ansi.enabled": ansi}
     with settings(spark, wanted):
-        frame = spark.read.parquet(table.location.spark_path())
+        frame = spark.read.parquet(table.state.location.spark_path())
         for name in names:
             for value in [*COLUMNS[name][1], *OTHERS[name], None]:
                 for operator in operators:

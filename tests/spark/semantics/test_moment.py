@@ -215,7 +215,7 @@ def test_rows_are_those_of_the_moment(
     """Law 7, where the filter is what Spark makes of the functions at that moment."""
     skipped = 0
     with settings(spark, {ZONE: zone or "Asia/Tokyo", **NO_PUSHDOWN}):
-        whole = spark.read.parquet(table.location.spark_path())
+        whole = spark.read.parquet(table.state.location.spark_path())
         for text in TEXTS:
             plan = table.plan(text, timezone=zone, now=NOW)
             wanted = rows(whole.where(at_moment(text, NOW, None)[0]))

@@ -101,7 +101,7 @@ def conditions(
 
 def meaningful(spark: SparkSession, table: sx.Table, texts: Iterable[str]) -> list[str]:
     """Those that Spark's analyzer takes."""
-    frame = spark.read.parquet(table.location.spark_path())
+    frame = spark.read.parquet(table.state.location.spark_path())
     found = []
     for text in texts:
         try:
@@ -149,7 +149,7 @@ def check_all(table: sx.Table, counted: Mapping[str, Mapping[str, int]]) -> None
     for text, counts in counted.items():
         total = sum(counts.values())
         for kinds in (None, ["minmax"]):
-            options = {"table": table, "timezone": "UTC", "kinds": kinds}
+            options: Any = {"table": table, "timezone": "UTC", "kinds": kinds}
             plan = sx.plan_files(text, **options)
             check(plan, counts, text)
             low, high = plan.count_bounds

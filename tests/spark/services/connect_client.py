@@ -53,7 +53,7 @@ found: dict[str, Any] = {
     ],
 }
 found["interrupted"] = is_interrupted()
-found["version"] = sx.open_table(events).snapshot.version
+found["version"] = sx.open_table(events).state.snapshot.version
 report = sx.build_indexes(
     events,
     {"id": "bitmap"},

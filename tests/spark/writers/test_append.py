@@ -131,7 +131,7 @@ def test_names_that_differ_by_case_alone(spark: SparkSession, tmp_path: Path) ->
         table = sx.append(made, tmp_path / "t")
         found = spark.read.parquet(str(tmp_path / "t"))
         assert rows(found) == sorted(2 * rows(made))
-        assert set(table.snapshot.manifest.stats) == {"a", "A"}
+        assert set(table.state.snapshot.manifest.stats) == {"a", "A"}
 
 
 def test_no_rows_change_nothing(df: DataFrame, path: Path) -> None:
@@ -192,7 +192,7 @@ def test_options_of_the_caller_win(df: DataFrame, tmp_path: Path) -> None:
     made = {"indexes": STATISTICS, "options": options}
     sx.write_table(df.coalesce(1), tmp_path / "t", **made)
     table = sx.append(df.coalesce(1), tmp_path / "t", options=options)
-    assert sorted(table.n_rows) == [20, 20, 40, 40, 40, 40]
+    assert sorted(table.state.n_rows) == [20, 20, 40, 40, 40, 40]
     codecs = {
         pq.read_metadata(tmp_path / "t" / name).row_group(0).column(0).compression
         for name in table.paths

@@ -64,7 +64,9 @@ def regions_of_files(table: sx.Table, folder: Path) -> list[int]:
     known = {c["c_custkey"]: c["region"] for c in customer[:50]}
     found = []
     for path in table.paths:
-        keys = pq.read_table(table.location.full(path), partitioning=None)["the.key"]
+        keys = pq.read_table(table.state.location.full(path), partitioning=None)[
+            "the.key"
+        ]
         found.append(len({known.get(key) for key in keys.to_pylist()}))
     return found
 
@@ -79,7 +81,7 @@ def test_rows_are_clustered_by_what_is_looked_up(
     assert columns(written) == columns(df)
     assert rows(written) == rows(df)
     assert max(regions_of_files(table, folder)) <= 4
-    recorded = table.snapshot.properties.layout or {}
+    recorded = table.state.snapshot.properties.layout or {}
     assert recorded["cluster_by"] == ["region via the.key"]
     assert recorded["via"]["region via the.key"]["attribute"] == "region"
     more = sx.append(df.limit(100), tmp_path / "t")
@@ -109,10 +111,12 @@ def test_an_incremental_run_clusters_by_the_same(
     copy = report.table.optimize(spark, into=tmp_path / "copy").table
     assert max(regions_of_files(copy, folder)) <= 5
     both = copy.optimize(spark, layout=layout, mode="full").table
-    assert (both.snapshot.properties.layout or {})["cluster_by"] == [
+    assert (both.state.snapshot.properties.layout or {})["cluster_by"] == [
         *("region via the.key", "size via the.key", "id")
     ]
-    everything = spark.read.parquet(*(both.location.full(path) for path in both.paths))
+    everything = spark.read.parquet(
+        *(both.state.location.full(path) for path in both.paths)
+    )
     assert everything.count() == N_ROWS
 
 
@@ -172,7 +176,7 @@ def test_a_record_that_fails_its_check_is_no_layout(
     monkeypatch.setattr("skipindex.storage.log.commits._require_readable", str)
     layout = sx.Clustering(by=[region(folder)], rows_per_file=200)
     table = sx.write_table(df, tmp_path / "t", layout=layout, indexes={})
-    recorded = dict(table.snapshot.properties.layout or {})
+    recorded = dict(table.state.snapshot.properties.layout or {})
     for wrong in ([], {"a": None}, {"a": {"key": "id"}}, {"a": {"key": 3}}):
 
         def change(
@@ -181,7 +185,7 @@ def test_a_record_that_fails_its_check_is_no_layout(
             properties = TableProperties(layout={**recorded, "via": via})
             return base.manifest, base.properties | properties
 
-        commit(table.location, change, operation="test")
+        commit(table.state.location, change, operation="test")
         now = sx.open_table(tmp_path / "t")
         assert any("'layout' ignored" in note for note in now.notes)
         assert len(now) == len(table)

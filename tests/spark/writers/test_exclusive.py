@@ -38,6 +38,6 @@ def test_a_table_is_written_appended_to_and_read_without_a_listing(
     assert sorted(found.read(spark).collect()) == sorted(whole.collect())
     layout = sx.Clustering(by=["price"])
     report = table.optimize(spark, layout=layout, in_place=True, mode="full")
-    assert report.table.snapshot.is_exclusive
+    assert report.table.state.snapshot.is_exclusive
     again = sx.open_table(folder, trust="log").plan("price = 7")
     assert len(again.read(spark).collect()) == 2

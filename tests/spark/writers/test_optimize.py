@@ -77,7 +77,9 @@ def test_rows_schema_and_metadata_are_unchanged(
     assert 5 <= report.files_out <= 7
     assert both(spark, path) == (expected, expected)
     assert len(report.table.plan("a < 20 AND b < 20").paths) < report.files_out
-    kinds = {blob.entry.meta.kind for blob in report.table.blobs(column(report, "b"))}
+    kinds = {
+        blob.entry.meta.kind for blob in report.table.state.blobs(column(report, "b"))
+    }
     assert kinds == {"bit_sliced", "bloom"}
     found = sx.read(
         report.table, "a BETWEEN 10 AND 30 AND city = 'city 3'", spark=spark
@@ -92,7 +94,7 @@ def test_rows_schema_and_metadata_are_unchanged(
     assert after.schema["b"].metadata == {"comment": "kept"}
     assert both(spark, path) == (expected, expected)
     assert listed(path) == sx.open_table(path).paths
-    assert sx.open_table(path).index_gaps == {}
+    assert sx.open_table(path).state.index_gaps == {}
 
 
 def column(report: OptimizeReport, name: str) -> Any:
@@ -162,7 +164,9 @@ def test_the_sql_form_is_the_same_call(
     )
     assert isinstance(report, OptimizeReport)
     assert report.files_in == 3
-    cubes = read_cubes(report.table.location, report.table.snapshot.properties)
+    cubes = read_cubes(
+        report.table.state.location, report.table.state.snapshot.properties
+    )
     assert [cube["shape"]["curve"] for cube in cubes] == ["zorder"]
     told = run_statement(f"VACUUM '{path}' RETAIN 0 HOURS DRY RUN", spark=spark)
     assert isinstance(told, VacuumReport)
@@ -206,7 +210,7 @@ def test_check_06_one_constant_key_fills_all_files(
         indexes={"k": []},
     )
     assert report.files_out == 6
-    assert min(report.table.n_rows) > 50
+    assert min(report.table.state.n_rows) > 50
 
 
 def test_check_07_sorting_inside_changes_no_bounds(
@@ -218,7 +222,7 @@ def test_check_07_sorting_inside_changes_no_bounds(
         layout = sx.Clustering(by=["a", "b"], rows_per_file=100, sort_within=inner)
         report = sx.open_table(path).optimize(spark, layout=layout, in_place=True)
         table = report.table
-        stats = [table.stats(table.resolve(name)) for name in ("a", "b")]
+        stats = [table.state.stats(table.state.resolve(name)) for name in ("a", "b")]
         found.append([(list(s.low), list(s.high)) for s in stats])
         if inner:
             for name in table.paths:
@@ -241,8 +245,8 @@ def test_into_leaves_the_table_alone(
     )
     assert everything(path) == files
     assert both(spark, tmp_path / "new") == (expected, expected)
-    assert set(report.table.snapshot.manifest.stats) == {"a", "b"}
-    assert report.table.location.root == str(tmp_path / "new")
+    assert set(report.table.state.snapshot.manifest.stats) == {"a", "b"}
+    assert report.table.state.location.root == str(tmp_path / "new")
     assert (report.overlap_before["a"] or 0) > (report.overlap_after["a"] or 9)
     with pytest.raises(LayoutError, match="copy of the whole table"):
         sx.open_table(path).optimize(spark, into=tmp_path / "3", predicate="p = 1")
@@ -296,7 +300,7 @@ def test_bins_of_small_files_become_files_of_their_own(
     )
     assert report.files_in == 12
     assert report.files_out == 6
-    assert max(report.table.n_rows) <= 120
+    assert max(report.table.state.n_rows) <= 120
 
 
 def test_a_query_tree_stays_the_layout(
@@ -307,14 +311,14 @@ def test_a_query_tree_stays_the_layout(
     table = sx.write_table(
         few, tmp_path / "t", layout=sx.Clustering(by=work, rows_per_file=60)
     )
-    layout = table.snapshot.properties.to_json()["layout"]
+    layout = table.state.snapshot.properties.to_json()["layout"]
     sx.append(few.limit(90), tmp_path / "t")
     report = sx.open_table(tmp_path / "t").optimize(spark)
     assert report.n_rows == N_ROWS + 90
-    after = report.table.snapshot.properties.to_json()["layout"]
+    after = report.table.state.snapshot.properties.to_json()["layout"]
     assert after.items() >= layout.items()
     assert "tree" in after
-    assert max(report.table.n_rows) <= 120
+    assert max(report.table.state.n_rows) <= 120
     assert len(report.table.plan("a > 100").paths) < report.files_out
     expected = rows(few.union(few.limit(90)))
     assert both(spark, tmp_path / "t") == (expected, expected)
@@ -330,7 +334,9 @@ def test_an_order_alone_stays_the_layout(
         sx.append(few.limit(50).coalesce(1), tmp_path / "t")
     report = sx.open_table(tmp_path / "t").optimize(spark)
     assert (report.files_in, report.files_out) == (2, 1)
-    assert report.table.snapshot.properties.to_json()["layout"]["sort_within"] == [
+    assert report.table.state.snapshot.properties.to_json()["layout"][
+        "sort_within"
+    ] == [
         "a",
         "id",
     ]
@@ -356,7 +362,7 @@ def test_a_size_in_bytes_stays_the_target(
     n_files = len(report.table)
     table = sx.append(few, tmp_path / "t")
     assert n_files <= len(table) - n_files <= 2 * n_files
-    assert table.snapshot.properties.to_json()["layout"]["bytes_per_file"] == 3000
+    assert table.state.snapshot.properties.to_json()["layout"]["bytes_per_file"] == 3000
     assert spark.read.parquet(str(tmp_path / "t")).count() == 2 * N_ROWS
 
 

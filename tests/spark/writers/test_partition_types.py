@@ -138,7 +138,7 @@ def check(table: sx.Table, expected: list[Row], folders: set[str], kind: Kind) -
     for path in table.paths:
         ((name, text),) = partition_values(path)
         assert name == "p"
-        own = pq.read_table(table.location.full(path), partitioning=None)
+        own = pq.read_table(table.state.location.full(path), partitioning=None)
         assert own.column_names == ["id", "price", "day"]
         values = (own[column].to_pylist() for column in own.column_names)
         found[path] = [(*row, text) for row in zip(*values, strict=True)]

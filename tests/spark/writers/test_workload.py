@@ -64,7 +64,7 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
     assert columns(written) == columns(df)
     assert rows(written) == rows(df)
     assert len(table) == 20
-    layout = table.snapshot.properties.to_json()["layout"]
+    layout = table.state.snapshot.properties.to_json()["layout"]
     assert layout["workload"]["queries"] == QUERIES
     assert layout["files_read_on_sample"]["tree"] <= 20
     kept = [len(table.plan(query).paths) for query in QUERIES]
@@ -93,13 +93,15 @@ def test_appended_rows_take_the_ways_of_the_tree(
     written = spark.read.parquet(str(path))
     assert columns(written) == columns(df)
     assert rows(written) == rows(df.union(more))
-    assert not table.index_gaps
+    assert not table.state.index_gaps
     for query in QUERIES:
         plan = table.plan(query)
         old = [name for name in plan.paths if name in before]
         assert len(plan.paths) <= 2 * len(old) + 2
         assert plan.read(spark).count() == df.union(more).where(query).count()
-    kinds = {use.entry.meta.kind for use in table.blobs(table.resolve("price"))}
+    kinds = {
+        use.entry.meta.kind for use in table.state.blobs(table.state.resolve("price"))
+    }
     assert kinds == {"bit_sliced", "bloom"}
 
 
@@ -119,7 +121,7 @@ def test_answers_stay_together_in_appends_and_rewrites(
         partition_by=parts,
         indexes=dict.fromkeys({"region", "price", "flag"} - {*parts}, "bitmap"),
     )
-    stored = table.snapshot.properties.to_json()["layout"]["answers"]
+    stored = table.state.snapshot.properties.to_json()["layout"]["answers"]
     assert len(stored["conditions"]) == 2
     assert len(stored["left_out"]) == 3 + len(parts)
     assert not {*parts} & {own["column"] for own in stored["steps"]}
@@ -133,7 +135,7 @@ def test_answers_stay_together_in_appends_and_rewrites(
     report = table.optimize(spark, mode="full")
     assert report.files_in > 0
     after = sx.open_table(path)
-    assert after.snapshot.properties.to_json()["layout"]["answers"] == stored
+    assert after.state.snapshot.properties.to_json()["layout"]["answers"] == stored
     assert kept(after) <= 12 + 4 * len(parts)
     found = spark.read.schema(df.schema).parquet(str(path)).select(*df.columns)
     assert rows(found) == rows(df.union(more))
@@ -154,7 +156,7 @@ def test_append_follows_other_layouts_too(
     assert rows(spark.read.parquet(str(path)).select(*df.columns)) == rows(
         df.union(more)
     )
-    assert not table.index_gaps
+    assert not table.state.index_gaps
 
 
 def test_partition_columns_come_before_the_tree(
@@ -168,7 +170,9 @@ def test_partition_columns_come_before_the_tree(
         partition_by=["region"],
     )
     assert len(table) <= 24
-    tree = QueryTree.from_json(table.snapshot.properties.to_json()["layout"]["tree"])
+    tree = QueryTree.from_json(
+        table.state.snapshot.properties.to_json()["layout"]["tree"]
+    )
     assert "region" in tree.columns
     found = spark.read.parquet(str(tmp_path / "t")).select(*df.columns)
     assert rows(found) == rows(df)

@@ -73,23 +73,23 @@ def test_a_clustered_table_skips_files_and_knows_its_layout(
     )
     plan = table.plan("a BETWEEN 10 AND 30")
     assert 0 < len(plan.paths) < len(table)
-    assert table.snapshot.properties.to_json()["layout"] == {
+    assert table.state.snapshot.properties.to_json()["layout"] == {
         "cluster_by": ["a", "b"],
         "curve": "hilbert",
         "partition_by": [],
         "sort_within": [],
         "rows_per_file": 50,
     }
-    assert set(table.snapshot.manifest.stats) == ORDERED
+    assert set(table.state.snapshot.manifest.stats) == ORDERED
     assert 0 < len(table.plan("b BETWEEN 10 AND 30").paths) <= len(table)
-    assert table.index_gaps == {}
+    assert table.state.index_gaps == {}
 
 
 def test_by_default_every_ordered_column_gets_statistics(
     df: DataFrame, tmp_path: Path
 ) -> None:
     table = sx.write_table(df, tmp_path / "t")
-    assert set(table.snapshot.manifest.stats) == ORDERED
+    assert set(table.state.snapshot.manifest.stats) == ORDERED
     assert table.plan("a = 1000").paths == []
     assert table.plan("d > 1e6").paths == table.paths, "NaN is above"
 
@@ -105,7 +105,7 @@ def test_partitions_and_clustering_together(
         partition_by=["p"],
         indexes={"a": "bitmap", "city": "bloom"},
     )
-    assert {column.name for column in table.partitions} == {"p"}
+    assert {column.name for column in table.state.partitions} == {"p"}
     assert rows(spark.read.parquet(str(path)).select(*df.columns)) == rows(df)
     for condition in ("p = 1 AND a < 100", "p IS NULL", "city = 'city 3' AND p > 0"):
         plan = table.plan(condition)
@@ -134,13 +134,13 @@ def test_every_way_to_lay_rows_out_keeps_them(
     shape = sx.Clustering(rows_per_file=100, **options)
     table = sx.write_table(df, path, layout=shape)
     assert spark.read.parquet(str(path)).exceptAll(df).isEmpty()
-    assert sum(table.n_rows) == N_ROWS
-    layout = table.snapshot.properties.to_json()["layout"]
+    assert sum(table.state.n_rows) == N_ROWS
+    layout = table.state.snapshot.properties.to_json()["layout"]
     curve = options.get("curve", "hilbert")
     clustered = curve if options.get("by") and curve != "none" else None
     assert layout["cluster_by"] == list(options.get("by", []))
     assert layout["curve"] == clustered
-    biggest = max(table.n_rows)
+    biggest = max(table.state.n_rows)
     assert biggest <= (100 if not clustered else 200)
 
 
@@ -194,10 +194,10 @@ def test_overwrite_replaces_rows_and_indexes(
         df.where("a < 5"), path, indexes={"b": "bloom"}, overwrite=True
     )
     assert spark.read.parquet(str(path)).count() == 5
-    assert set(table.snapshot.manifest.stats) == ORDERED
-    assert not table.blobs(table.resolve("a"))
-    assert table.snapshot.version == read_snapshot(table.location).version
-    assert set(table.snapshot.manifest.paths) == set(table.paths)
+    assert set(table.state.snapshot.manifest.stats) == ORDERED
+    assert not table.state.blobs(table.state.resolve("a"))
+    assert table.state.snapshot.version == read_snapshot(table.state.location).version
+    assert set(table.state.snapshot.manifest.paths) == set(table.paths)
 
 
 def test_overwrite_replaces_partitions_that_are_gone(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex.api import extras, run_statement
+from skipindex.api import calls, run_statement
 from tests.tables import put
 
 CALLS: dict[str, Callable[[Path], Any]] = {
@@ -33,7 +33,7 @@ def test_a_missing_extra_is_one_sentence_with_the_command(
 ) -> None:
     put(tmp_path / "f.parquet", {"a": [1]})
     monkeypatch.setattr(
-        extras, "find_spec", lambda name: None if name in missing else find_spec(name)
+        calls, "find_spec", lambda name: None if name in missing else find_spec(name)
     )
     with pytest.raises(sx.EngineError) as error:
         CALLS[call](tmp_path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from skipindex.api.extras import needs_spark
-from skipindex.api.planning import AnyTable
+from skipindex.api.calls import needs_spark
+from skipindex.api.functions import AnyTable, place_of
 from skipindex.table import open_state
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def register(spark: SparkSession, table: AnyTable) -> None:
     >>> sx.register(spark, sx.open_table(path))
     >>> sx.disable(spark)
     """
-    state = open_state(table)
+    state = open_state(place_of(table, None))
     if state.options.trust == "log":  # of a query Spark has the listing
         state = state.listed()
     with needs_spark():

@@ -1,0 +1,522 @@
+"""The calls that take a table by its handle, its path or its URI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
+
+import pyarrow as pa
+
+from skipindex.advice import MAX_BYTES_RATIO
+from skipindex.advice.advised_build import AdviceRequest
+from skipindex.api.calls import log_action, needs_spark, runner_of
+from skipindex.api.clustering import Clustering
+from skipindex.api.table import AnyPredicate, Table, built, changed, optimized
+from skipindex.build.associated.request import AssociatedRequest
+from skipindex.build.builder import BuildReport
+from skipindex.build.column_requests import Request
+from skipindex.build.columns.memory import DEFAULT_MEMORY, MemoryLike
+from skipindex.build.runners import Progress
+from skipindex.errors import LayoutError, TableError
+from skipindex.expressions import Predicate
+from skipindex.layout.workload.workload import Workload
+from skipindex.planner import by_segment
+from skipindex.planner.by_segment import KeptFiles
+from skipindex.planner.engine import engine_type
+from skipindex.planner.plan import Plan
+from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.rewrite.optimize import OptimizeReport
+from skipindex.rewrite.vacuum import VacuumReport
+from skipindex.storage.associated import AssociatedColumn
+from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.file_system.uris import StorageOptions
+from skipindex.table import Derived, TableState, Trust, open_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+AnyTable: TypeAlias = Table | Location | str | os.PathLike[str]
+
+
+def place_of(table: AnyTable, options: StorageOptions | None) -> TableState | Location:
+    """A table that is open, or where it is, with the options of its file system.
+
+    Raises:
+        TableError: it is no table, an option is unknown or refused, or the table is
+            open already.
+    """
+    if isinstance(table, Location | str | os.PathLike):
+        return location_of(table, options)
+    if not isinstance(table, Table):
+        raise TableError(f"no table: {table!r} (accepted: a Table, a path or a URI)")
+    if options:
+        raise TableError(
+            f"{table!r} is open, so it has its storage_options (accepted: with a URI)"
+        )
+    return table.state
+
+
+def open_table(
+    table: AnyTable,
+    *,
+    schema: pa.Schema | StructType | None = None,
+    partition_types: Mapping[str, pa.DataType] | None = None,
+    derived: Derived | None = None,
+    plain: bool = False,
+    storage_options: StorageOptions | None = None,
+    trust: Trust = "listing",
+) -> Table:
+    """The table below a folder: any directory of Parquet files that Spark reads.
+
+    Its files are those of ``spark.read.parquet(path)``: the files in the folder, or,
+    if there are folders named ``k=v``, those in such folders.
+
+    Args:
+        table: a path or URI; a ``Table`` is returned as it is.
+        schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
+            ``StructType``.  A file that lacks one of them holds NULL.  By default they
+            are those of one footer, as in Spark.
+        partition_types: types of hive partition columns, by name, where the
+            reader does not let Spark infer them.
+        derived: what the partition columns were made of; by default what
+            ``Table.declare_derived`` has committed.
+        plain: take the folder for one of Parquet files, even if the log of Delta,
+            Iceberg, Hudi or another format in it says which files count.
+        storage_options: what the object store of an ``s3:``, ``gs:`` or ``abfss:`` URI
+            is opened with, as obstore calls it, such as ``access_key_id``, ``region``
+            and ``endpoint``.  By default they come from the environment.  Workers get
+            them; no message has their values.
+        trust: what says which files there are.  With ``"listing"`` every plan is
+            right, also if others write to the folder.  With ``"log"`` it is right as
+            long as the files change only through skipindex, and none is listed: opening
+            takes as many requests for a million files as for ten.  The price: a file
+            that another writer adds is not seen, one that it overwrites may be skipped
+            by what was known of it, and one that it deletes is an error of the reader.
+            The log must say that the table is written so (``write_table`` with
+            ``exclusive=True``, or ``Table.declare_exclusive``).  Where a part of the
+            log is damaged, or a vacuum is at work, the files are listed.
+
+    Raises:
+        TableError: there is no such folder, or no Parquet file in it, or Spark refuses
+            its folders, or it is a table of another format, or ``trust`` is
+            ``"log"`` and the log does not name all files, or a storage option is
+            unknown or refused.
+
+    >>> [column.name for column in sx.open_table(path).columns]
+    ['city', 'price']
+    """
+    place = place_of(table, storage_options)
+    if isinstance(table, Table):
+        return table
+    if schema is not None and not isinstance(schema, pa.Schema):
+        engine = engine_type(schema)
+        if engine is None:
+            raise TableError(
+                f"no schema: {schema!r} (accepted: an Arrow schema or a PySpark "
+                "StructType)"
+            )
+        schema = engine.arrow_schema(schema)
+    return Table(
+        open_state(
+            place,
+            schema=schema,
+            partition_types=partition_types,
+            derived=derived,
+            plain=plain,
+            trust=trust,
+        )
+    )
+
+
+def build_indexes(
+    table: AnyTable,
+    indexes: Request | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    queries: Sequence[str] | None = None,
+    max_bytes_ratio: float = MAX_BYTES_RATIO,
+    timezone: str | None = None,
+    spark: SparkSession | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    plain: bool = False,
+    repair: bool | None = None,
+    storage_options: StorageOptions | None = None,
+    associated: AssociatedRequest | None = None,
+    memory: MemoryLike = DEFAULT_MEMORY,
+) -> BuildReport[Table]:
+    """Build the indexes that are missing, beside the data, in one commit.
+
+    ``open_table(table, plain=…, storage_options=…).build_indexes(indexes, …)`` does the
+    same, and ``Table.build_indexes`` tells the arguments and the errors.  The files are
+    listed once before the build.
+
+    >>> report = sx.build_indexes(path, {"price": "bit_sliced"}, workers=1)
+    >>> report.files, report.table.plan("price > 4").count()
+    (2, 1)
+    """
+    return built(
+        open_state(place_of(table, storage_options), plain=plain, fresh=True),
+        indexes,
+        AdviceRequest(columns, queries, max_bytes_ratio, timezone),
+        spark=spark,
+        workers=workers,
+        progress=progress,
+        repair=repair,
+        associated=associated,
+        memory=memory,
+    )
+
+
+def via(key: str, table: AnyTable, table_key: str, attribute: str) -> AssociatedColumn:
+    """An attribute of a joined table, as a column of the table that joins it.
+
+    Of a row it is the ``attribute`` of the row of ``table`` whose ``table_key`` equals
+    the row's ``key``, and NULL where there is none.  Nothing is read yet.
+
+    Args:
+        key: the column that is joined by: integers or strings.
+        table: the joined table, the dimension: a ``Table``, a path or a URI, on the
+            file system of the table that joins it.
+        table_key: its column that is joined by, which has no value twice.
+        attribute: its column that is looked up.
+
+    >>> same = sx.via("price", path, "price", "city")
+    >>> report = sx.build_indexes(path, {}, associated={"its_city": same}, workers=1)
+    >>> report.table.plan("its_city = 'Oslo'").count()
+    2
+    """
+    place = place_of(table, None)
+    location = place.location if isinstance(place, TableState) else place
+    return AssociatedColumn(key, location, table_key, attribute)
+
+
+class PlanOptions(TypedDict, total=False):
+    """What ``plan_files`` takes by name, beside the table and the predicate."""
+
+    timezone: str | None
+    case_sensitive: bool
+    kinds: Collection[str] | str | None
+    without: Collection[str] | str
+    limit: int | None
+    order_by: str | Sequence[str] | None
+    workers: int | None
+    plain: bool
+    session: CacheSession | None
+    storage_options: StorageOptions | None
+    now: datetime | None
+
+
+@overload
+def plan_files(
+    table: AnyTable, /, predicate: AnyPredicate, **options: Unpack[PlanOptions]
+) -> Plan: ...
+
+
+@overload
+def plan_files(
+    predicate: AnyPredicate, /, *, table: AnyTable, **options: Unpack[PlanOptions]
+) -> Plan: ...
+
+
+@overload
+def plan_files(
+    *, table: AnyTable, predicate: AnyPredicate, **options: Unpack[PlanOptions]
+) -> Plan: ...
+
+
+def plan_files(
+    first: Any = None,
+    predicate: AnyPredicate | None = None,
+    *,
+    table: AnyTable | None = None,
+    plain: bool = False,
+    storage_options: StorageOptions | None = None,
+    **options: Any,
+) -> Plan:
+    """The files that may hold a row for which ``predicate`` is TRUE.
+
+    No other file holds one.  The table is the first argument, as in
+    ``plan_files(table, predicate)``, or is named, as in
+    ``plan_files(predicate, table=table)``.
+    ``open_table(table, plain=…, storage_options=…).plan(predicate, …)`` does the same,
+    and ``Table.plan`` tells the other arguments.
+
+    Args:
+        first: the table, or, with ``table``, the predicate.
+        predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
+            PySpark ``Column``.
+        table: a ``Table``, a path or a URI.
+        plain: as for ``open_table``.
+        storage_options: as for ``open_table``.
+        options: ``timezone``, ``case_sensitive``, ``kinds``, ``without``, ``limit``,
+            ``order_by``, ``workers``, ``session`` and ``now``, as for ``Table.plan``.
+
+    Raises:
+        TypeError: the table or the predicate is missing, or one is there twice.
+        TableError: there is no such table.
+        PredicateError: as for ``Table.plan``, whose other errors are raised too.
+
+    >>> sx.plan_files(path, "city = 'Rome' AND price < 4").paths
+    ['part-0.parquet']
+    >>> sx.plan_files("city = 'Rome' AND price < 4", table=path).paths
+    ['part-0.parquet']
+    """
+    if table is None:
+        table, first = first, None
+    elif predicate is None:
+        predicate, first = first, None
+    if table is None or predicate is None or first is not None:
+        raise TypeError(
+            "a plan is for one table and one predicate (accepted: plan_files(table, "
+            "predicate, …) or plan_files(predicate, table=table, …))"
+        )
+    state = open_state(place_of(table, storage_options), plain=plain)
+    return Table(state).plan(predicate, **options)
+
+
+def plan_by_segment(
+    predicate: str | Predicate,
+    *,
+    table: str | os.PathLike[str],
+    spark: SparkSession | None = None,
+    workers: int = 1,
+    timezone: str | None = None,
+    case_sensitive: bool = False,
+    kinds: Collection[str] | str | None = None,
+    without: Collection[str] | str = (),
+    storage_options: StorageOptions | None = None,
+    now: datetime | None = None,
+) -> KeptFiles:
+    """The files that ``open_table(table, trust="log").plan(predicate)`` keeps.
+
+    For tables of so many files that their statistics should not be in one process: each
+    task plans over one segment of the log, a million files at most.  Where the log is
+    damaged or does not name all files, it is that plan itself, made in this process.
+
+    Args:
+        predicate: as for ``plan_files``, but no PySpark ``Column``.
+        table: a path or URI, of a table whose files change only through skipindex.
+        spark: a session, whose executors then run the tasks.
+        workers: processes that run them, without ``spark``; 1 is this one.
+        timezone: as for ``plan_files``.
+        case_sensitive: as for ``plan_files``.
+        kinds: as for ``plan_files``.
+        without: as for ``plan_files``.
+        storage_options: as for ``open_table``.
+        now: as for ``plan_files``.
+
+    Raises:
+        PredicateError: as for ``plan_files``.
+        TableError: as for ``open_table`` with ``trust="log"``.
+        BuildError: a worker process was killed, or Spark gave a task up.
+        EngineError: Spark is not installed.
+
+    >>> from skipindex.api import plan_by_segment
+    >>> declared = table.declare_exclusive()
+    >>> list(plan_by_segment("price < 4", table=path))
+    ['part-0.parquet']
+    """
+    return by_segment.plan_by_segment(
+        predicate,
+        location=location_of(table, storage_options),
+        runner=runner_of(spark, workers),
+        timezone=timezone,
+        case_sensitive=case_sensitive,
+        kinds=kinds,
+        without=without,
+        now=now,
+    )
+
+
+def read(
+    table: AnyTable,
+    predicate: AnyPredicate,
+    *,
+    spark: SparkSession,
+    plain: bool = False,
+    storage_options: StorageOptions | None = None,
+) -> DataFrame:
+    """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
+
+    The same rows and columns as ``spark.read.parquet(path).where(predicate)``; with
+    ``spark.sql.parquet.mergeSchema``, those of all files.
+
+    Args:
+        table: a ``Table``, a path or a URI.
+        predicate: as for ``plan_files``.
+        spark: the session that reads, whose settings count for the plan.
+        plain: as for ``open_table``.
+        storage_options: as for ``open_table``; Spark has settings of its own.
+
+    Raises:
+        PredicateError: it cannot be parsed, or names a column that is not there.
+        PlanError: a setting of the session would give the plan another meaning.
+        TableError: there is no such table.
+        EngineError: Spark is not installed.
+
+    >>> sx.read(path, "city = 'Rome' AND price < 4", spark=spark).count()
+    1
+    """
+    with needs_spark():
+        from skipindex.spark.reading import read as on_spark  # noqa: PLC0415
+    place = place_of(table, storage_options)
+    return on_spark.read(spark, place, predicate, plain=plain)
+
+
+def write_table(
+    df: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    layout: Clustering | Workload | None = None,
+    partition_by: Sequence[str] = (),
+    indexes: Request | None = None,
+    overwrite: bool = False,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    plain: bool = False,
+    storage_options: StorageOptions | None = None,
+    exclusive: bool = False,
+) -> Table:
+    """Write ``df`` as a table of Parquet files, clustered and indexed.
+
+    The rows, the schema and the NULLs are those of ``df``; only their order and
+    their distribution over files is ours.  Any Parquet reader can read the result.
+    One commit replaces what was there, once the new rows are whole and indexed, so
+    ``df`` may read the very folder; a call that fails changes nothing.
+
+    Args:
+        df: any batch DataFrame; it is evaluated three times (a
+            count, a sample, the write), so cache it if it is expensive.
+        path: a folder that does not exist, or is empty.
+        layout: which rows share a file, as a ``Clustering``, or as the ``Workload``
+            that chooses one; None writes ``df`` in the order that it has.
+        partition_by: hive partition columns.
+        indexes: as for ``build_indexes``: None lets the advisor choose, and
+            ``{"*": "minmax"}`` builds statistics alone.
+        overwrite: replace all data files at ``path``.
+        options: for Spark's Parquet writer, such as ``compression``.
+        progress: called with the number of index tasks done and of all.
+        plain: replace a table of another format too, with its log.
+        storage_options: as for ``open_table``; Spark, which writes the data files, has
+            settings of its own.
+        exclusive: record that the files change only through skipindex, as
+            ``Table.declare_exclusive`` does.
+
+    Raises:
+        TableError: ``path`` is a file or a table of another format, or is not empty and
+            ``overwrite`` is not set, or there is no row with ``partition_by``.
+        LayoutError: the layout is impossible.
+        PredicateError: ``indexes`` names a column that does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+        CommitConflictError: the rows to replace are being published by others.
+        EngineError: Spark is not installed.
+
+    >>> df = spark.range(100).selectExpr("id % 7 AS city", "id AS price")
+    >>> layout = sx.Clustering(by=["city", "price"], rows_per_file=25)
+    >>> len(sx.write_table(df, new_path, layout=layout, indexes={"city": "bitmap"}))
+    4
+    """
+    with needs_spark():
+        from skipindex.spark.writers import write as on_spark  # noqa: PLC0415
+    given = Clustering.of(layout).given()
+    if "bytes_per_file" in given:
+        raise LayoutError(
+            "write_table takes no bytes_per_file (accepted: rows_per_file, and "
+            "balance='bytes' for files of nearly equal sizes)"
+        )
+    if given.get("curve") == "none":
+        given["curve"] = None
+    state = on_spark.write_table(
+        df,
+        location_of(path, storage_options),
+        partition_by=partition_by,
+        indexes=indexes,
+        overwrite=overwrite,
+        options=options,
+        progress=progress,
+        plain=plain,
+        exclusive=exclusive,
+        **given,
+    )
+    return changed("write", state, f"{len(state)} files")
+
+
+def append(
+    df: DataFrame,
+    table: AnyTable,
+    *,
+    indexes: Request | None = None,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    storage_options: StorageOptions | None = None,
+) -> Table:
+    """Add the rows of ``df`` as new files, laid out and indexed as the others are.
+
+    A query tree routes them as it routed the first rows; other clusterings are
+    fitted to the new rows.  No file that is there is changed.  One commit adds
+    all rows with their indexes; a call that fails adds none.  Any number of appends,
+    of ``Table.optimize`` and one plain Spark append may run at once.
+
+    Args:
+        df: rows with the columns of the table, in any order; narrower types are
+            cast to the table's.
+        table: what ``write_table`` wrote.
+        indexes: as for ``build_indexes``; None is the indexes that the table has.
+        options: for Spark's Parquet writer, such as ``compression``.
+        progress: called with the number of index tasks done and of all.
+        storage_options: as for ``write_table``.
+
+    Raises:
+        TableError: there is no such table, its columns are not those of ``df`` or
+            cannot hold their values, or it is a table of another format.
+        LayoutError: nothing says how the table is laid out.
+        PredicateError: ``indexes`` names a column that does not exist.
+        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnknownIndexError: there is no such kind.
+        EngineError: Spark is not installed.
+
+    >>> df = spark.range(100).selectExpr("id % 7 AS city", "id AS price")
+    >>> table = sx.write_table(df, new_path, layout=sx.Clustering(by=["city"]))
+    >>> len(sx.append(df, table))
+    2
+    """
+    with needs_spark():
+        from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
+    place = place_of(table, storage_options)
+    state = on_spark.append(
+        df, place, indexes=indexes, options=options, progress=progress
+    )
+    return changed("append", state, f"{len(state)} files")
+
+
+def run_statement(
+    text: str, *, spark: SparkSession
+) -> OptimizeReport[Table] | VacuumReport:
+    """Run an OPTIMIZE or VACUUM statement.
+
+    ``OPTIMIZE '/path' WHERE day = 25 ZORDER BY (a, b)`` is
+    ``open_table("/path").optimize(spark, predicate="day = 25",
+    layout=Clustering(by=["a", "b"], curve="zorder"))``, and
+    ``VACUUM '/path' RETAIN 48 HOURS`` is ``vacuum(retention=…)`` of that table.
+
+    Raises:
+        PredicateError: it is neither; the message says where.
+        SkipIndexError: what ``Table.optimize`` and ``Table.vacuum`` raise.
+
+    >>> from skipindex.api import run_statement
+    >>> report = run_statement(f"VACUUM '{path}' RETAIN 48 HOURS", spark=spark)
+    >>> report.published
+    0
+    """
+    with needs_spark():
+        from skipindex.spark import run_sql  # noqa: PLC0415
+    report = run_sql.run_statement(spark, text)
+    if isinstance(report, VacuumReport):
+        log_action("statement", text, report)
+        return report
+    return optimized(report)
