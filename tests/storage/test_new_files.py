@@ -236,3 +236,121 @@ def test_a_copy_on_hdfs_has_its_name_once_it_is_whole(
         with pytest.raises(KeyboardInterrupt):
             there.copy("source", "day=1/f")
         assert files(tmp_path / "day=1") == {}
+
+
+class Hdfs:
+    """A file system of pyarrow that is no local disk, and calls that fail."""
+
+    type_name = "hdfs"
+
+    def __init__(self, **failing: Exception) -> None:
+        self._files = pafs.LocalFileSystem()
+        self._failing = failing
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._failing:
+            return getattr(self._files, name)
+
+        def fail(*_: Any, **__: Any) -> None:
+            raise self._failing[name]
+
+        return fail
+
+    def get_file_info(self, asked: Any) -> Any:
+        """As in Arrow's ``hdfs.cc``: what cannot be looked at is "not found"."""
+        if "get_file_info" not in self._failing:
+            return self._files.get_file_info(asked)
+        if isinstance(asked, str):
+            return pafs.FileInfo(asked, pafs.FileType.NotFound)
+        if asked.allow_not_found:
+            return []
+        raise self._failing["get_file_info"]
+
+
+@pytest.fixture
+def on_hdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def files_on(**failing: Exception) -> ArrowFiles:
+        files = Hdfs(**failing)
+        monkeypatch.setattr(ArrowFiles, "_files", property(lambda _: files))
+        return ArrowFiles(f"hdfs://host{tmp_path}", str(tmp_path))
+
+    return files_on
+
+
+def test_hdfs_needs_a_lock_for_a_file_that_is_created_only_if_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_hdfs: Any
+) -> None:
+    """pyarrow deletes what has the name, where HDFS refuses the rename."""
+    there = on_hdfs()
+    with pytest.raises(StorageError, match=r"a commit could replace .* or a lock of"):
+        there.write_new("log/1", b"1")
+    with_a_lock(monkeypatch)
+    assert there.write_new("log/1", b"1")
+    assert not there.write_new("log/1", b"2")
+    assert files(tmp_path / "log") == {"1": b"1"}
+
+
+def test_what_hdfs_cannot_look_at_may_be_there(tmp_path: Path, on_hdfs: Any) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "1").write_bytes(b"1")
+    error = OSError(errno.EIO, os.strerror(errno.EIO))
+    there = on_hdfs(get_file_info=error)
+    for look in (
+        lambda: there.stat("log/1"),
+        lambda: there.holds(there.full("log/1")),
+        lambda: there.names("log"),
+        lambda: list(there.below("")),
+    ):
+        with pytest.raises(OSError, match=r"Input/output|cannot be looked at"):
+            look()
+    there = on_hdfs()
+    assert there.stat("log/1").size == 1
+    assert there.names("log") == ["1"]
+    assert there.stat("log/2") is None
+    assert there.names("gone") == list(there.below("gone")) == []
+
+
+def test_a_folder_that_is_gone_from_a_listing_is_no_empty_table(
+    tmp_path: Path, on_hdfs: Any
+) -> None:
+    (tmp_path / "day=1").mkdir()
+    gone = FileNotFoundError(errno.ENOENT, "No such file or directory", "day=2")
+    there = on_hdfs(get_file_info=gone)
+    with pytest.raises(OSError, match=r"No such file|is a directory"):
+        list(there.below(""))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EIO, "EIO")])
+def test_a_file_that_came_while_another_was_put_aside_has_its_name_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"old")
+    listed = Location(str(tmp_path)).stat("f") or NO_FILE
+    rename = Path.rename
+
+    def replaced(self: Path, target: Path) -> Path:
+        path.write_bytes(b"of another tool")
+        return rename(self, target)
+
+    def failing(_: Path) -> None:
+        raise error
+
+    monkeypatch.setattr(Path, "rename", replaced)
+    monkeypatch.setattr(Path, "lstat", failing)
+    with pytest.raises(type(error)):
+        local.delete_aside(path, listed)
+    monkeypatch.undo()
+    assert files(tmp_path) == {"f": b"of another tool"}
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ESTALE, errno.EIO])
+def test_a_folder_that_cannot_be_synchronised_now_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def failing(_: Path) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(local, "sync_file", failing)
+    with pytest.raises(OSError, match=re.escape(os.strerror(code))):
+        local.sync_folder(tmp_path)

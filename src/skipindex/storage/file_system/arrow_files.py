@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -22,9 +21,7 @@ from skipindex.storage.file_system.byte_source import (
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.local import link_new
 from skipindex.storage.file_system.names import temporary_name
-
-_RENAMES_ONCE: Final = frozenset({"hdfs", "viewfs"})
-"""File systems that never give a file the name of another one."""
+from skipindex.storage.file_system.object_store import commit_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +53,58 @@ class ArrowFiles:
         return self._below("", pafs.FileType.Directory)
 
     def _below(self, folder: str, kind: pafs.FileType) -> Iterator[FileInfo]:
-        selector = pafs.FileSelector(
-            self.full(folder), recursive=True, allow_not_found=True
-        )
         start = len(self.root) + 1
-        for info in self._files.get_file_info(selector):
+        for info in self._entries(folder, recursive=True):
             if info.type == kind:
                 yield FileInfo(info.path[start:], info.size or 0, info.mtime_ns or 0)
 
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder."""
-        selector = pafs.FileSelector(self.full(folder), allow_not_found=True)
-        return [info.base_name for info in self._files.get_file_info(selector)]
+        return [info.base_name for info in self._entries(folder, recursive=False)]
+
+    def _entries(self, folder: str, *, recursive: bool) -> list[pafs.FileInfo]:
+        """What is in a folder; nothing if there is none.
+
+        pyarrow takes every error of HDFS for "there is none" if that is allowed.
+        """
+        full = self.full(folder)
+        try:
+            found = self._files.get_file_info(
+                pafs.FileSelector(full, recursive=recursive)
+            )
+        except FileNotFoundError:
+            if self.holds(full):  # one of its folders is gone, or cannot be listed
+                raise
+            return []
+        return list(found)
 
     def stat(self, path: str) -> FileInfo | None:
         """The file as it is now, or None if there is none."""
-        info = self._files.get_file_info(self.full(path))
-        if info.type != pafs.FileType.File:
+        info = self._info(self.full(path))
+        if info is None or info.type != pafs.FileType.File:
             return None
         return FileInfo(path, info.size, info.mtime_ns or 0)
 
     def holds(self, full: str) -> bool:
         """Whether a file or a folder is at a path of the file system."""
+        return self._info(full) is not None
+
+    def _info(self, full: str) -> pafs.FileInfo | None:
+        """What is known of a path; None if nothing is there.
+
+        pyarrow says "not found" for every error of HDFS, so opening the file decides.
+
+        Raises:
+            OSError: the file system refuses, so something may be there.
+        """
         info = self._files.get_file_info(full)
-        return bool(info.type != pafs.FileType.NotFound)
+        if info.type != pafs.FileType.NotFound:
+            return info
+        try:
+            self._files.open_input_file(full).close()
+        except FileNotFoundError:
+            return None
+        raise OSError(errno.EIO, "it is there and cannot be looked at", full)
 
     def open_input(self, path: str, _: FileInfo | None = None) -> pa.NativeFile:
         """The file, for random access."""
@@ -102,30 +127,31 @@ class ArrowFiles:
     def write_new(self, path: str, data: bytes) -> bool:
         """Write a file unless there is one already; False if there is.
 
-        It is written under a hidden name and renamed, which HDFS refuses where the
-        name is taken.
+        HDFS has a rename that replaces nothing, but pyarrow deletes what has the name
+        and renames again.  So a lock decides that the user supplies.
 
         Raises:
-            StorageError: the file system has no such rename.
+            StorageError: there is no lock.
         """
         files = self._files
         if isinstance(files, pafs.LocalFileSystem):
             return link_new(Path(self.full(path)), data)
-        if self.uri.partition(":")[0] not in _RENAMES_ONCE:
+        lock = commit_lock()
+        if lock is None:
             raise StorageError(
-                f"cannot commit to {self.full(path)!r}: {files.type_name} files cannot "
-                "be created only if absent, so a commit could replace another one "
-                "(accepted: a local disk, HDFS, S3, GCS or Azure)"
+                f"cannot commit to {self.full(path)!r}: by pyarrow, {files.type_name} "
+                "files cannot be created only if absent, so a commit could replace "
+                "another one (accepted: a local disk, S3, GCS, Azure, or a lock of "
+                "yours: skipindex.api.set_commit_lock)"
             )
-        if self.stat(path) is not None:
-            return False
         hidden = f"{path.rpartition('/')[0]}/{temporary_name()}"
-        try:
-            self.write(hidden, data)
-            return self._renamed_unless_there(hidden, path)
-        finally:
-            with contextlib.suppress(OSError):
-                self.delete(hidden)
+        with lock.held(self.full(path)):
+            try:
+                self.write(hidden, data)
+                return self._renamed_unless_there(hidden, path)
+            finally:
+                with contextlib.suppress(OSError):
+                    self.delete(hidden)
 
     def delete(self, path: str) -> None:
         """Delete a file."""
@@ -139,7 +165,8 @@ class ArrowFiles:
     def copy(self, path: str, target: str) -> bool:
         """Copy a file; False if one is there.
 
-        The copy has its name only once it is whole.
+        The copy has its name only once it is whole.  Two publishers make the same copy,
+        so it does no harm if the second takes the place of the first.
         """
         self._make_folder_of(target)
         hidden = f"{target.rpartition('/')[0]}/{temporary_name()}".lstrip("/")
@@ -153,15 +180,10 @@ class ArrowFiles:
                 self.delete(hidden)
 
     def _renamed_unless_there(self, path: str, target: str) -> bool:
-        """Whether a file was renamed; HDFS refuses that where the name is taken."""
+        """Whether a file was renamed, as nothing had the name."""
         if self.stat(target) is not None:
             return False
-        try:
-            self._files.move(self.full(path), self.full(target))
-        except OSError:
-            if self.stat(target) is None:
-                raise
-            return False
+        self._files.move(self.full(path), self.full(target))
         return True
 
     def delete_tree(self, folder: str) -> None:

@@ -47,8 +47,19 @@ _HERE: Final = -100
 """Where relative paths begin for ``renameat2``; ours are absolute."""
 _LINUX_NO_REPLACE: Final = 1
 _MACOS_NO_REPLACE: Final = 4
-_NOT_WRITTEN: Final = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT})
-"""Errors of the system if something did not get to the disk."""
+_NO_SYNC: Final = frozenset(
+    {
+        errno.EINVAL,
+        errno.ENOTSUP,
+        errno.EOPNOTSUPP,
+        errno.ENOSYS,
+        errno.EBADF,
+        errno.EACCES,
+        errno.EPERM,
+    }
+)
+"""Errors of the system if a folder cannot be synchronised at all; with any other one,
+something may not have got to the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +212,7 @@ def sync_folder(folder: Path) -> None:
     try:
         sync_file(folder)
     except OSError as error:
-        if error.errno in _NOT_WRITTEN:
+        if error.errno not in _NO_SYNC:
             raise
 
 
@@ -354,11 +365,20 @@ def delete_aside(path: Path, file: FileInfo) -> bool:
         path.rename(aside)
     except FileNotFoundError:
         return False
-    there = aside.lstat()
-    now = replace(file, size=there.st_size, mtime=mark_of(there.st_mtime_ns))
-    if stat.S_ISREG(there.st_mode) and file.is_same(now):
-        aside.unlink(missing_ok=True)
-        return True
+    is_file = False
+    try:
+        there = aside.lstat()
+        now = replace(file, size=there.st_size, mtime=mark_of(there.st_mtime_ns))
+        is_file = stat.S_ISREG(there.st_mode) and file.is_same(now)
+    finally:
+        if not is_file:  # or nothing is known of it, as the system refuses
+            _put_back(aside, path)
+    aside.unlink(missing_ok=True)
+    return is_file
+
+
+def _put_back(aside: Path, path: Path) -> None:
+    """Give a file its name again, beside which there is one more name of it."""
     try:
         os.link(aside, path, follow_symlinks=False)
     except FileExistsError:
@@ -370,4 +390,3 @@ def delete_aside(path: Path, file: FileInfo) -> bool:
         if renamed is None and not _is_taken(path):
             aside.rename(path)
     aside.unlink(missing_ok=True)
-    return False

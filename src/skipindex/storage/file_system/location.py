@@ -42,7 +42,7 @@ from skipindex.storage.file_system.uris import (
     store_place,
     without_secrets,
 )
-from skipindex.storage.file_system.walk import is_plain, link_on_the_way
+from skipindex.storage.file_system.walk import is_other, is_plain, link_on_the_way
 
 __all__ = ["FileInfo", "Location", "location_of", "without_secrets"]
 
@@ -142,6 +142,17 @@ class Location:
             with _storage_errors("look at", self.full(path)):
                 return is_plain(self.root, path)
         return self.stat(path) is not None
+
+    def is_other(self, path: str) -> bool:
+        """Whether something else than a file is there: a folder or link, for example.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        if not self.is_local:
+            return False
+        with _storage_errors("look at", self.full(path)):
+            return is_other(self.full(path))
 
     def link_on_the_way(self, folder: str) -> str:
         """The first part of a folder's path that is a link; empty if none is.
@@ -384,9 +395,10 @@ class Location:
         """Restrict ``files`` to users who may read all files at ``paths``."""
         if not self.is_local:
             return
-        denied = denied_by(map(self.full, paths))
-        for file in files:
-            deny(Path(self.full(file)), denied)
+        with _storage_errors("restrict", self.root):
+            denied = denied_by(map(self.full, paths))
+            for file in files:
+                deny(Path(self.full(file)), denied)
 
     def share(self, paths: Iterable[str]) -> None:
         """Let all who may read the table's own folder read these files and folders too.

@@ -113,6 +113,16 @@ def is_plain(root: str, path: str) -> bool:
     return there is not None and stat.S_ISREG(there)
 
 
+def is_other(path: str) -> bool:
+    """Whether something is there, and no regular file; a link is none.
+
+    Raises:
+        OSError: that cannot be told.
+    """
+    mode = _mode_of(path)
+    return mode is not None and not stat.S_ISREG(mode)
+
+
 def link_on_the_way(root: str, folder: str) -> str:
     """The first part of a folder's path below the root that is a link; empty if none.
 
