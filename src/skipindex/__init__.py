@@ -15,8 +15,8 @@ and ``read(table, predicate, spark=spark)``; ``plan_files(predicate, table=table
 the same.  A session is ``spark`` everywhere: the first argument of a method that cannot
 do without one (``plan.read``, ``table.optimize``), and a keyword where it may be left
 out.  What calls return is in ``skipindex.api.types``, every error in
-``skipindex.errors``, and ``logging.getLogger("skipindex")`` tells of builds, commits and
-unusable indexes.
+``skipindex.errors``, and ``logging.getLogger("skipindex")`` tells of builds, commits
+and unusable indexes.
 
 Importing this module loads nothing else; a name is loaded when it is first used.
 """

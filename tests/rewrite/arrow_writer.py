@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,15 +60,16 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
     return make
 
 
-def optimized(folder: Path | sx.Table, **wish: Any) -> OptimizeReport:
+def optimized(folder: Path | sx.Table, **wish: Any) -> OptimizeReport[sx.Table]:
     """Optimize without Spark."""
     table = open_table(folder).refresh()
-    return optimize_files(
+    report: Any = optimize_files(
         table.state,
         OptimizeOptions(**{"in_place": True, **wish}),
         writer=arrow_writer(table),
         runner=LocalRunner(1),
     )
+    return cast(OptimizeReport[sx.Table], replace(report, table=sx.Table(report.table)))
 
 
 def rows_of(root: Path, paths: Sequence[str]) -> Rows:

@@ -309,6 +309,7 @@ def test_a_delete_is_obeyed_while_copies_are_visible(
     assert seen_by_both(folder) == (left, left)
 
 
+@pytest.mark.filterwarnings("ignore:commit . of the table is damaged")
 def test_an_overwrite_after_publishing_is_obeyed_though_the_log_goes_back(
     folder: Path,
 ) -> None:

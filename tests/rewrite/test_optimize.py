@@ -75,13 +75,13 @@ def test_clustering_replaces_all_files_in_one_commit(tmp_path: Path) -> None:
     assert (report.files_in, report.files_out, report.n_rows) == (8, 8, 800)
     assert seen_by_both(folder) == before
     table = report.table
-    assert table.snapshot.version == version + 1
+    assert table.state.snapshot.version == version + 1
     assert not set(table.paths) & set(listed(folder))
-    assert table.index_gaps == {}
-    assert set(table.snapshot.manifest.paths) == set(table.paths)
-    assert {blob.entry.meta.kind for blob in table.blobs(table.resolve("x"))} == {
-        "bitmap"
-    }
+    assert table.state.index_gaps == {}
+    assert set(table.state.snapshot.manifest.paths) == set(table.paths)
+    assert {
+        blob.entry.meta.kind for blob in table.state.blobs(table.state.resolve("x"))
+    } == {"bitmap"}
     assert len(table.plan("x < 100 AND y < 100").paths) <= 3
     assert report.overlap_before["x"] > 7
     assert report.overlap_after["x"] < 5
@@ -106,7 +106,9 @@ def test_appended_files_leave_sealed_cubes_alone(tmp_path: Path) -> None:
     wish = {"cluster_by": ["x"], "rows_per_file": 100, "cube_size": 5000}
     first = optimized(folder, **wish)
     assert first.sealed > 0
-    cubes = read_cubes(first.table.location, first.table.snapshot.properties)
+    cubes = read_cubes(
+        first.table.state.location, first.table.state.snapshot.properties
+    )
     sealed = {path for cube in cubes if cube["sealed"] for path in cube["paths"]}
     unsealed = set(map(visible_name, first.table.paths)) - sealed
     fill(folder, 2, first=8)
@@ -159,7 +161,7 @@ def test_small_files_are_joined_by_size(tmp_path: Path) -> None:
     put(folder / "large.parquet", pq.read_table(folder / "0.parquet").slice(0, 90))
     build(folder)
     report = optimized(folder, cluster_by=[], rows_per_file=250)
-    assert sorted(report.table.n_rows) == [90, 200, 200, 200, 200]
+    assert sorted(report.table.state.n_rows) == [90, 200, 200, 200, 200]
     assert (report.files_in, report.files_out, report.files_left) == (8, 4, 1)
     ours, theirs = seen_by_both(folder)
     assert ours == theirs
@@ -216,7 +218,7 @@ def test_check_05_where_chooses_partitions(tmp_path: Path) -> None:
     assert report.files_in == 4
     hidden = [path for path in report.table.paths if "_skipindex" in path]
     assert {path.split("/")[0] for path in hidden} == {"day=2"}
-    assert "layout" not in report.table.snapshot.properties.to_json()
+    assert "layout" not in report.table.state.snapshot.properties.to_json()
     report = optimized(folder, cluster_by=["x"], where=sx.col("day").is_null())
     assert report.files_in == 4
 
@@ -306,7 +308,7 @@ def test_the_layout_of_the_table_is_the_default(tmp_path: Path) -> None:
     first = optimized(
         folder, cluster_by=["x"], curve="zorder", rows_per_file=300, sort_within=["id"]
     )
-    layout = first.table.snapshot.properties.to_json()["layout"]
+    layout = first.table.state.snapshot.properties.to_json()["layout"]
     assert layout == {
         "cluster_by": ["x"],
         "curve": "zorder",
@@ -318,7 +320,7 @@ def test_the_layout_of_the_table_is_the_default(tmp_path: Path) -> None:
     assert optimized(folder, in_place=False).files_in == 0
     fill(folder, 1, first=8)
     again = optimized(folder, in_place=False)
-    assert again.table.snapshot.properties.to_json()["layout"] == layout
+    assert again.table.state.snapshot.properties.to_json()["layout"] == layout
     assert again.files_in == 1 + first.files_out
 
 
@@ -580,7 +582,7 @@ def test_files_in_a_plain_folder_are_not_rewritten(tmp_path: Path) -> None:
     before = (folder / "backup" / "0.parquet").read_bytes()
     report = optimized(folder, cluster_by=["x"])
     assert report.files_in == 2
-    assert report.table.n_rows.sum() == report.n_rows
+    assert report.table.state.n_rows.sum() == report.n_rows
     vacuum(folder, retention=timedelta(0))
     assert (folder / "backup" / "0.parquet").read_bytes() == before
     assert sx.open_table(folder).state.n_rows.sum() == report.n_rows

@@ -238,7 +238,7 @@ def test_a_file_deleted_while_it_is_published_stays_deleted(
     folder = fill(tmp_path)
     table = optimized(folder, cluster_by=["x"]).table
     with monkeypatch.context() as patch:
-        patch.setattr(type(table.location), "copy", fail)
+        patch.setattr(type(table.state.location), "copy", fail)
         with pytest.raises(OSError, match="full"):
             vacuum(folder, retention=NOW)
     assert open_table(folder).paths == table.paths
@@ -271,7 +271,7 @@ def test_a_store_that_copies_gives_files_new_marks(tmp_path: Path) -> None:
     far = Location(str(folder), f"file://{folder}")
     before = rows_of(folder, listed(folder))
     table = optimized(sx.open_table(far), cluster_by=["x"], rows_per_file=2).table
-    assert table.location == far
+    assert table.state.location == far
     vacuum(far, retention=NOW)
     table = open_table(far)
     assert table.paths == listed(folder)
@@ -344,7 +344,7 @@ def test_a_file_that_changes_while_it_is_published_is_a_new_one(
     folder = fill(tmp_path)
     table = optimized(folder, cluster_by=["x"]).table
     with monkeypatch.context() as patch:
-        patch.setattr(type(table.location), "copy", fail)
+        patch.setattr(type(table.state.location), "copy", fail)
         with pytest.raises(OSError, match="full"):
             vacuum(folder, retention=NOW)
     put(folder / "2.parquet", {"x": [1, 2, 3], "i": [1, 2, 3]})

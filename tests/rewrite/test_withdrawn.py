@@ -16,6 +16,7 @@ import pytest
 from skipindex.errors import StorageError
 from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.staging import delete_files
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
@@ -155,11 +156,13 @@ def test_what_cannot_be_deleted_is_told(
             raise StorageError("EIO")
         delete(location, path)
 
-    def interrupted(*_: Any) -> None:
+    def interrupted(publisher: Publisher, name: str) -> None:
+        finish(publisher, name)
         raise KeyboardInterrupt
 
+    finish = Publisher.finish
     monkeypatch.setattr(Location, "delete", refusing)
-    monkeypatch.setattr(arrival, "_expire", interrupted)
+    monkeypatch.setattr(Publisher, "finish", interrupted)
     with (
         pytest.warns(UserWarning, match="1 files of rows that were not added"),
         pytest.raises(KeyboardInterrupt),

@@ -194,8 +194,8 @@ def test_every_flipped_byte_of_a_manifest_is_noticed(tmp_path: Path) -> None:
     path = newest_manifest(tmp_path)
     for position in range(0, path.stat().st_size, 7):
         flip(path, position)
-        with pytest.raises(CorruptIndexError, match="crc32c"):
-            read_snapshot(location)
+        (lost,) = read_snapshot(location).lost
+        assert "crc32c" in str(lost)
         flip(path, position)
     assert read_snapshot(location).manifest.paths == ["f"]
 
@@ -242,12 +242,12 @@ def test_a_commit_whose_keys_are_missing_is_corrupt(tmp_path: Path) -> None:
         read_snapshot(location)
 
 
-def test_a_missing_manifest_is_corrupt(tmp_path: Path) -> None:
+def test_a_missing_manifest_is_told(tmp_path: Path) -> None:
     location = Location(str(tmp_path))
     commit(location, add("f"), operation="test")
     shutil.rmtree(tmp_path / MANIFESTS)
-    with pytest.raises(CorruptIndexError, match="commit 0 cannot be read"):
-        read_snapshot(location)
+    found = read_snapshot(location)
+    assert (found.version, len(found.lost), found.manifest.paths) == (0, 1, [])
 
 
 def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:

@@ -224,6 +224,7 @@ def no_log(folder: Path) -> None:
     (folder / LOG).mkdir()
 
 
+@pytest.mark.filterwarnings("ignore:commit 0 of the table is damaged")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -246,7 +247,7 @@ def test_a_damaged_or_newer_commit_keeps_every_file(
     plan = check(folder)
     assert plan.paths == ["0.parquet", "1.parquet", "2.parquet"]
     if damage is not no_log:
-        assert plan.notes[0].startswith("indexes ignored: ")
+        assert plan.notes[0].startswith(("indexes ignored: ", "indexes of "))
     if damage is newer_format:
         assert "format 99, newer than ours (1)" in plan.notes[0]
 

@@ -198,7 +198,9 @@ def test_a_commit_that_cannot_be_read_now_is_not_passed_over(
             warnings.simplefilter("ignore")
             OPEN.close_idle()
             patch.setattr(os, "open", refusing(f"/_skipindex/{part}/", number))
-            with pytest.raises(StorageError, match="nothing was changed"):
+            with pytest.raises(
+                StorageError, match=r"nothing was changed|be told which"
+            ):
                 change()
     vacuum(tmp_path, retention=timedelta(0))
     assert seen_by_both(tmp_path) == (rows, rows)

@@ -24,7 +24,12 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from skipindex.errors import CommitConflictError, SkipIndexError, TableError
+from skipindex.errors import (
+    CommitConflictError,
+    SkipIndexError,
+    StorageError,
+    TableError,
+)
 from skipindex.rewrite.expiry import expire_now_and_then
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.selection.eligible_files import footer_crcs, row_counts
@@ -104,7 +109,7 @@ def arrive(
     was_there = location.exists()
     made: list[str] = []
     attempts: list[Snapshot] = []
-    done = False
+    done = published = False
     if mode is SaveMode.OVERWRITE:
         _require_own(location, location.list())
     try:
@@ -118,10 +123,12 @@ def arrive(
             )
             done = True
             _publish(location, arrival, mode, known)
+            published = True
             _expire(location, known)
     except BaseException:
-        # Once an overwrite is committed, the old rows may be gone.
-        if not (done and mode is SaveMode.OVERWRITE):
+        # Once an overwrite is committed, the old rows may be gone, and once an append
+        # is published, others may have rewritten the new ones.
+        if not (published or (done and mode is SaveMode.OVERWRITE)):
             _withdraw(
                 location, made, mode, run, tried=bool(attempts), was_there=was_there
             )
@@ -251,7 +258,8 @@ def _replaced(
     old = tuple(
         file for file in location.list() if file.size > 0 and is_data_file(file.path)
     )
-    if mode is SaveMode.CREATE and (old or base.version >= 0):
+    is_empty = not len(base.manifest) and not base.rewrites.replacements
+    if mode is SaveMode.CREATE and (old or not is_empty):
         raise TableError(
             f"{location.full('')!r} was written by another writer meanwhile; nothing "
             "was added"
@@ -268,18 +276,17 @@ def _replaced(
 
 
 def _require_own(location: Location, files: Iterable[FileInfo]) -> None:
-    """Refuse to overwrite files that a link leads to: they are deleted from nowhere.
+    """Refuse to overwrite what a link leads to: it is deleted from nowhere.
 
     Raises:
         TableError: there is one.
     """
-    found = {file.path.rpartition("/")[0] for file in files if is_data_file(file.path)}
-    for folder in sorted(found):
-        if link := location.link_on_the_way(folder):
+    for file in files:
+        if is_data_file(file.path) and (link := location.link_on_the_way(file.path)):
             raise TableError(
                 f"{location.full('')!r} cannot be overwritten, because "
                 f"{location.full(link)!r} is a link, and nothing that it leads to is "
-                "deleted (accepted: a table without links to folders; remove the link)"
+                "deleted (accepted: a table without links; remove the link)"
             )
 
 
@@ -309,8 +316,10 @@ def _publish(
             is_gone = not is_shown and any(
                 not file.is_same(location.stat(file.path)) for file in arrival.new
             )
-        if is_shown and isinstance(error, CommitConflictError):
-            return  # a vacuum was faster
+        if isinstance(error, CommitConflictError):
+            if is_shown:
+                return  # a vacuum was faster
+            _require_named(location, arrival.publication)
         if is_gone:
             raise TableError(
                 f"rows for {location.full('')!r} were deleted while they were written "
@@ -320,6 +329,23 @@ def _publish(
             f"rows are committed to {location.full('')!r}, but readers who list the "
             f"folder do not see all of them before the next vacuum: {error}",
             stacklevel=4,
+        )
+
+
+def _require_named(location: Location, run: str) -> None:
+    """Refuse to call rows committed that the log does not name.
+
+    Raises:
+        TableError: the log was deleted or replaced since.
+    """
+    try:
+        rewrites = newest_for_writer(location).rewrites
+    except StorageError:  # it cannot be read now, and may name them
+        return
+    if not any(known.publication == run for known in rewrites.replacements):
+        raise TableError(
+            f"the log of {location.full('')!r} was deleted or replaced while rows were "
+            "written, and does not name them; nothing was added, try again"
         )
 
 

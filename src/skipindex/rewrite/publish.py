@@ -22,6 +22,7 @@ replacement, the visible copies are deleted unless the outcome says that they co
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -36,6 +37,7 @@ from skipindex.storage.log.identity import recognised
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import (
+    Publication,
     read_publications,
     record_path,
     write_outcome,
@@ -64,6 +66,7 @@ class Publisher:
         _places: by hidden name, the visible file with the same content; None where the
             index must not follow.
         _made: by hidden name, visible files as this publisher made them.
+        _visible: hidden names of files that this publisher made visible.
         _unfinished: ids of publications that the next vacuum goes on with.
     """
 
@@ -74,6 +77,7 @@ class Publisher:
     known: Snapshot | None = None
     _places: dict[str, FileInfo | None] = field(default_factory=dict)
     _made: dict[str, FileInfo] = field(default_factory=dict)
+    _visible: set[str] = field(default_factory=set)
     _unfinished: set[str] = field(default_factory=set)
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
@@ -187,9 +191,8 @@ class Publisher:
         """Bring one publication to its end; ``mine`` are those that the log knows."""
         publications = read_publications(self.location)
         if name in publications.ended:  # and a commit that said so is lost
-            for replacement in mine:
-                if self._remove_old(replacement, frozenset(replacement.names)):
-                    self._count(replacement.new)
+            if mine:
+                self._follow(publications.ended_with(*mine))
             return
         there = self._there(mine)
         known = recognised(self.location, mine, there)
@@ -202,6 +205,10 @@ class Publisher:
         ]
         if fits:
             write_record(self.location, name, fits)
+            if not (all(r.arrival for r in fits) or self._is_begun(name)):
+                # While this vacuum slept, another one has done it all.
+                self.location.delete(record_path(name))
+                return
         record = read_publications(self.location).record(name)
         if record is not None and record.shown is None:
             fresh = {path for r in mine for path in r.names}
@@ -213,14 +220,21 @@ class Publisher:
             ]
             write_outcome(self.location, name, shown)
             record = read_publications(self.location).record(name)
-        if record is None or record.shown is None:
-            return
+        if record is not None and record.shown is not None:
+            self._follow(record)
+
+    def _is_begun(self, name: str) -> bool:
+        return any(one.publication == name for one in self._being_published())
+
+    def _follow(self, record: Publication) -> None:
+        """Do what an outcome says; nothing else decides which files stay."""
+        there = self._there(record.replacements)
         for replacement in record.replacements:
             done = record.shown_of(replacement)
             left = [file for file in replacement.new if file.path not in done]
             if done:
                 if not self._remove_old(replacement, done):
-                    self._unfinished.add(name)
+                    self._unfinished.add(record.id)
                     continue
                 self._count([f for f in replacement.new if f.path in done])
             if left:
@@ -242,6 +256,7 @@ class Publisher:
             if (self._show_file(file) if is_in(there, file) else self._has_copy(file))
         ]
         is_whole = now.arrival or len(shown) == len(now.new)
+        self._sync(shown)
         if is_whole and self._remove_old(now, {file.path for file in shown}):
             self._count(now.new)
 
@@ -260,13 +275,21 @@ class Publisher:
         shown = [
             file
             for file in whole
-            if self._show_file(file) or (now.arrival and self._is_written_again(file))
+            if self._show_file(file) or (now.arrival and self._was_visible(file))
         ]
         if not replacement.arrival and len(shown) < len(replacement.new):
             return []
-        # On the disk, before what they stand for is deleted.
-        self.location.sync([published(file.path) for file in shown])
+        self._sync(shown)
         return [file.path for file in shown]
+
+    def _sync(self, shown: Iterable[FileInfo]) -> None:
+        """Write the visible files to the disk, before what they stand for is deleted.
+
+        Other tools may have deleted one since it is visible.
+        """
+        for file in shown:
+            with contextlib.suppress(FileNotFoundError):
+                self.location.sync([published(file.path)])
 
     def _show_file(self, file: FileInfo) -> bool:
         target = published(file.path)
@@ -279,14 +302,23 @@ class Publisher:
             except FileNotFoundError:  # others have ended the publication
                 return self._has_copy(file)
             made = self.location.stat(target)
+            if is_copy:
+                self._visible.add(file.path)
+            if self.location.is_local:  # where a link and a copy have the same time
+                is_copy = made is not None and replace(file, path=target).is_same(made)
             if is_copy and made is not None:
                 self._made[file.path] = made
         return self.location.owns(target) and self.location.is_same(
             file.path, target, is_copy=is_copy
         )
 
-    def _is_written_again(self, file: FileInfo) -> bool:
-        """Whether another tool has written a Parquet file of the visible name."""
+    def _was_visible(self, file: FileInfo) -> bool:
+        """Whether a file that arrives was visible, or another one has its name.
+
+        Then its rows are those that other tools have left of it.
+        """
+        if file.path in self._visible:
+            return True
         try:
             count_rows(self.location, [published(file.path)])
         except TableError:
@@ -366,7 +398,11 @@ class Publisher:
             if twin and self.location.owns(twin):
                 self.location.delete(twin)
             self.delete([file])
-        return True
+        # A link stays, and a file that was opened for writing may.
+        return not (
+            self.location.is_local
+            and any(f.is_same(self.location.stat(f.path)) for f in old)
+        )
 
     def _take_back(self, replacement: Replacement, files: Iterable[FileInfo]) -> None:
         """Delete visible copies of ``files`` whose originals are still there."""

@@ -23,8 +23,9 @@ overwrite or a delete by any other tool is obeyed at each step.  When all is don
 record is deleted.  The outcome stays for the retention, so that another vacuum which
 publishes the same finds it.  Where a file was not shown, the record stays too.
 
-The files of an arrival are in no other file.  So one that is visible is ignored only
-while its hidden file is there.
+The rows of an arrival are in no other file, so a visible one is ignored only while its
+hidden file is there.  Of a rewrite the visible ones are ignored only while an old file
+is there, or all hidden ones are: a vacuum that sleeps may write the record once more.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from skipindex.storage.checks import (
     whole,
 )
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import published
+from skipindex.storage.file_system.names import hidden_twin, published
 from skipindex.storage.log.identity import recognised
 from skipindex.storage.properties import check_replacements, is_id
 from skipindex.storage.replacements import Replacement, is_in, is_shown_in
@@ -102,10 +103,18 @@ class Publication:
                 for file in replacement.old:
                     if is_in(there, file):
                         yield file.path
+            stands = replacement.arrival or _stands(replacement, there)
             for file in visible:
-                is_copy = not replacement.arrival or file.path in there
+                is_copy = stands and (not replacement.arrival or is_in(there, file))
                 if file.path not in shown and is_copy:
                     yield published(file.path)
+
+
+def _stands(rewrite: Replacement, there: Mapping[str, FileInfo]) -> bool:
+    """Whether the rows of a rewrite are in other files than its visible copies."""
+    return any(is_in(there, file) for file in rewrite.old) or all(
+        is_in(there, file) for file in rewrite.new
+    )
 
 
 _NO_RECORD: Final[tuple[None, frozenset[str]]] = (None, frozenset())
@@ -117,12 +126,14 @@ class Publications:
 
     Args:
         records: the records that can be read.
-        ended: ids of those that are done, with all of their replacements shown.
+        ended: ids of those that have an outcome and no record, as it was deleted.
+        location: of the table, whose outcomes are read where they are asked for.
         notes: which records cannot be read, and why.
     """
 
     records: tuple[Publication, ...] = ()
     ended: frozenset[str] = frozenset()
+    location: Location | None = None
     notes: tuple[str, ...] = ()
     _by_id: dict[str, tuple[Publication, frozenset[str]]] = field(
         init=False, repr=False, compare=False, default_factory=dict
@@ -162,11 +173,23 @@ class Publications:
     def shown_of(self, replacement: Replacement) -> frozenset[str] | None:
         """The hidden paths of its files that are shown; None if no record tells."""
         if replacement.publication in self.ended:
-            return frozenset(replacement.names)
+            return self.ended_with(replacement).shown_of(replacement)
         record, names = self._by_id.get(replacement.publication or "", _NO_RECORD)
         if record is None or names.isdisjoint(replacement.names):
             return None
         return record.shown_of(replacement)
+
+    def ended_with(self, *replacements: Replacement) -> Publication:
+        """The publication of these, whose record is deleted: its outcome decides.
+
+        Raises:
+            StorageError: that cannot be read now.
+        """
+        name = replacements[0].publication
+        assert name is not None
+        every = frozenset(path for one in replacements for path in one.names)
+        shown = None if self.location is None else _shown_in(self.location, name)
+        return Publication(name, replacements, every if shown is None else shown)
 
     def record(self, name: str | None) -> Publication | None:
         """The record of this id, if it can be read."""
@@ -221,16 +244,35 @@ def _read(location: Location, names: frozenset[str]) -> Publications:
                     f"{location.full(record_path(name))!r}: {error}"
                 ) from error
             except RefusedError as error:
-                # Which files count, nothing else says.
-                raise StorageError(
-                    f"cannot read {location.full(record_path(name))!r}, which says "
-                    f"which files of the table count: {reason(error)}"
-                ) from error
+                raise _unread(location, record_path(name), error) from error
             except CorruptIndexError as error:
                 notes.append(f"{record_path(name)} ignored: {reason(error)}")
         elif decided:
             ended.add(name)
-    return Publications(tuple(records), frozenset(ended), tuple(notes))
+    return Publications(tuple(records), frozenset(ended), location, tuple(notes))
+
+
+def _unread(location: Location, path: str, error: Exception) -> StorageError:
+    """The error where nothing else says which files count."""
+    return StorageError(
+        f"cannot read {location.full(path)!r}, which says which files of the table "
+        f"count: {reason(error)}"
+    )
+
+
+def _shown_in(location: Location, name: str) -> frozenset[str] | None:
+    """What an outcome says; None if it is gone or damaged.
+
+    Raises:
+        StorageError: it cannot be read now.
+    """
+    try:
+        with checking("it is no outcome"):
+            return _outcome(location, name)
+    except RefusedError as error:
+        raise _unread(location, outcome_path(name), error) from error
+    except CorruptIndexError:
+        return None
 
 
 def _record(location: Location, name: str, *, decided: bool) -> Publication:
@@ -238,13 +280,20 @@ def _record(location: Location, name: str, *, decided: bool) -> Publication:
     body = _of_our_format(unsealed("publication", data))
     check_replacements(body["replacements"])
     replacements = tuple(map(Replacement.from_json, body["replacements"]))
+    named = (path for one in replacements for path in one.names)
+    ours = all(hidden_twin(published(path)) == path for path in named)
+    require(ours, "a file has not the name of its run")
     if not decided:
         return Publication(name, replacements)
+    return Publication(name, replacements, _outcome(location, name))
+
+
+def _outcome(location: Location, name: str) -> frozenset[str]:
     data = fetched(location, outcome_path(name), MAX_COMMIT)
     outcome = _of_our_format(unsealed("outcome", data))
-    shown = set(outcome["shown"])
+    shown = frozenset(outcome["shown"])
     require(all(isinstance(path, str) for path in shown), "a path is no text")
-    return Publication(name, replacements, frozenset(shown))
+    return shown
 
 
 def _of_our_format(body: dict[str, Any]) -> dict[str, Any]:

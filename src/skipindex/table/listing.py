@@ -18,13 +18,19 @@ import pyarrow as pa
 from skipindex.errors import (
     IndexVersionError,
     SkipIndexError,
+    StorageError,
     TableError,
     first_line,
 )
 from skipindex.storage.associated import Association, fingerprint_of
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import SUMMARIES, is_data_file
+from skipindex.storage.file_system.names import (
+    SUMMARIES,
+    is_data_file,
+    is_hidden_copy,
+    published,
+)
 from skipindex.storage.log import (
     Snapshot,
     latest_version,
@@ -210,10 +216,12 @@ def _live(
     Raises:
         TableError: Spark refuses the folders too, or a hidden folder cannot be listed
             that the log names.
+        StorageError: it cannot be told which files count.
     """
     there = {file.path: file for file in everything}
     if location.is_local:
         _require_listed(location, there, snapshot)
+    _require_known(location, there, snapshot)
     rewrites = snapshot.rewrites
     known = recognised(location, rewrites.replacements, there)
     for path in publications.recognised(location, there).ignored(there):
@@ -249,6 +257,29 @@ def _require_listed(
                     f"rows of the table are in {folder!r}, which cannot be listed "
                     "(accepted: a folder that every reader of the table may list)"
                 )
+
+
+def _require_known(
+    location: Location, there: Mapping[str, FileInfo], snapshot: Snapshot
+) -> None:
+    """Refuse to count rows where a commit that cannot be read now may name more.
+
+    Raises:
+        StorageError: files are hidden that neither have their visible names nor are in
+            the commit that is used instead.
+    """
+    if not snapshot.refused or snapshot.damaged is None:
+        return
+    replacements = snapshot.rewrites.replacements
+    named = {f.path for one in replacements for f in (*one.old, *one.new)}
+    for path in there:
+        is_hidden = is_hidden_copy(path) and path not in named
+        if is_hidden and published(path) not in there:
+            raise StorageError(
+                f"the newest commit of {location.full('')!r} cannot be read, and may "
+                f"name {path!r}, so it cannot be told which files count "
+                f"({'; '.join(snapshot.notes[:1])})"
+            )
 
 
 def _listed(
@@ -345,7 +376,7 @@ def newest_usable(location: Location, known: Snapshot | None) -> Snapshot:
         return newest_snapshot(location, known=known)
     except (IndexVersionError, OSError) as error:
         newest, notes = _latest(location), (f"indexes ignored: {error}",)
-        return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes)
+        return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes, refused=True)
 
 
 def _schema_path(

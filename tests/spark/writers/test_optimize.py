@@ -98,7 +98,7 @@ def test_rows_schema_and_metadata_are_unchanged(
 
 
 def column(report: OptimizeReport, name: str) -> Any:
-    return report.table.resolve(name)
+    return report.table.state.resolve(name)
 
 
 def test_twice_rewrites_nothing_and_what_is_appended_is_clustered(

@@ -158,10 +158,11 @@ def read_snapshot(
         version: the number of the commit.
         known: another snapshot, whose segments are not read again.
 
+    A commit says which rows count, so it is used also if all of its segments are lost.
+
     Raises:
-        CorruptIndexError: the commit or all of its segments are missing, fail their
-            crc32c, or are not ours.
-        RefusedError: they cannot be read now, and may be whole.
+        CorruptIndexError: the commit is missing, fails its crc32c, or is not ours.
+        RefusedError: it cannot be read now, and may be whole.
         IndexVersionError: a newer library wrote it.
     """
     if version is None:
@@ -173,8 +174,6 @@ def read_snapshot(
         segments = check_segments(body["segments"])
         found = load(location, segments, known.loaded if known else nothing())
         errors = [one.error for one in found.lost]
-        if errors and not found.segments:
-            raise next(filter(_is_refused, errors), errors[0])
         properties, notes = TableProperties.from_json(body["properties"])
     return Snapshot(
         version,
@@ -277,7 +276,7 @@ def newest_snapshot(location: Location, *, known: Snapshot | None = None) -> Sna
                 raise
             except CorruptIndexError as error:
                 problems.append(str(error))
-                refused |= _is_refused(error)
+                refused |= _is_refused(error) or _may_come(location, version, error)
             else:
                 break
         else:
@@ -323,12 +322,27 @@ def _read_or_try_again(
     try:
         found = read_snapshot(location, version, known=known)
     except CorruptIndexError as error:
-        if not _is_refused(error):
+        if not (_is_refused(error) or _may_come(location, version, error)):
             raise
     else:
         if not found.refused:
             return found
     return read_snapshot(location, version, known=known)
+
+
+def _may_come(location: Location, version: int, error: CorruptIndexError) -> bool:
+    """Whether a commit that is listed is not found, and nothing else has its name.
+
+    Of a file system that is shared or in the network, and of some stores, a listing may
+    be newer than what a reader gets.
+    """
+    cause = error.__cause__
+    while isinstance(cause, CorruptIndexError):
+        cause = cause.__cause__
+    missing = isinstance(cause, FileNotFoundError) or (
+        isinstance(cause, OSError) and cause.errno == errno.EINVAL
+    )
+    return missing and not location.is_other(commit_path(version))
 
 
 def _is_refused(error: CorruptIndexError) -> bool:
@@ -518,9 +532,10 @@ def warn_of_others(location: Location, why: str) -> None:
 
 
 def warn_of_damage(snapshot: Snapshot) -> None:
-    """Warn if newer commits than this one, or segments of it, are damaged."""
+    """Warn if newer commits than this one, or segments of it, cannot be used."""
     if snapshot.damaged is not None or snapshot.lost:
+        how = "cannot be read now" if snapshot.refused else "is damaged"
         warnings.warn(
-            f"commit {snapshot.newest} of the table is damaged: {snapshot.notes[0]}",
+            f"commit {snapshot.newest} of the table {how}: {snapshot.notes[0]}",
             stacklevel=3,
         )

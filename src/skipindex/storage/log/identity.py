@@ -8,6 +8,7 @@ other times too, which shows a copy, the crc32c of its footer.
 
 from __future__ import annotations
 
+import errno
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -91,6 +92,8 @@ def footer_crc(location: Location, found: FileInfo) -> int:
         if found.size < 12:
             raise TableError(f"{found.size} bytes are too few for a Parquet file")
         tail = source.read_at(8, found.size - 8)
+        if len(tail) < 8:
+            raise FileNotFoundError(errno.ENOENT, "it has become shorter", found.path)
         (length,) = struct.unpack("<I", tail[:4])
         if tail[4:] != b"PAR1" or length + 12 > found.size:
             raise TableError("no Parquet footer at its end")

@@ -1,0 +1,442 @@
+"""Other tools between two steps of a writer, and logs that cannot be read whole.
+
+Every row that was committed counts once, or a reader says that it cannot tell.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from skipindex.api import build_indexes, open_table
+from skipindex.errors import CommitConflictError, StorageError, TableError
+from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.checks import sealed, unsealed
+from skipindex.storage.file_system.local import LocalFiles
+from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.file_system.names import MANIFESTS, commit_path
+from skipindex.storage.log import latest_version
+from skipindex.storage.publications import PUBLISHING, write_outcome, write_record
+from tests.rewrite.arriving import arrived
+from tests.rewrite.arrow_writer import listed, optimized, rows_of, seen_by_both
+from tests.rewrite.killing import Killed
+from tests.rewrite.test_killed import fill
+from tests.tables import build, kept, newest_commit
+
+NOW = timedelta(0)
+HOUR, DAY = 3600, 86_400
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two days with 20 rows each, and an index."""
+    fill(tmp_path / "t", 1)
+    build(tmp_path / "t", {"x": "bitmap"})
+    return tmp_path / "t"
+
+
+def n_rows(folder: Path) -> int:
+    return rows_of(folder, open_table(folder).paths).total()
+
+
+def totals(folder: Path) -> list[int]:
+    return [rows.total() for rows in seen_by_both(folder)]
+
+
+def killed(*_: Any) -> None:
+    raise Killed
+
+
+def append_killed(folder: Path, at: str = "copy") -> None:
+    """Append 6 rows, and die after the commit."""
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(Location, at, killed)
+        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
+        arrived(folder, SaveMode.APPEND)
+
+
+def age(files: Any, seconds: float) -> None:
+    then = time.time() - seconds
+    for path in files:
+        os.utime(path, (then, then))
+
+
+def purge(folder: Path) -> None:
+    vacuum(folder, purge=True)
+
+
+def hours_pass(folder: Path) -> None:
+    vacuum(folder, retention=NOW)
+    age((folder / PUBLISHING).iterdir(), 2 * HOUR)
+    vacuum(folder, retention=NOW)
+
+
+def days_pass(folder: Path) -> None:
+    vacuum(folder, retention=NOW)
+    age([*(folder / PUBLISHING).iterdir(), *folder.rglob("_skipindex-*/*")], 8 * DAY)
+    vacuum(folder)
+
+
+@pytest.mark.parametrize("meanwhile", [purge, hours_pass, days_pass])
+def test_a_vacuum_that_sleeps_before_its_record_hides_no_row(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Path], None]
+) -> None:
+    optimized(folder, cluster_by=["x"], rows_per_file=10)
+
+    def late(*given: Any) -> None:
+        monkeypatch.undo()
+        meanwhile(folder)
+        write_record(*given)
+
+    monkeypatch.setattr("skipindex.rewrite.publish.write_record", late)
+    with suppress(CommitConflictError):
+        vacuum(folder, retention=NOW)
+    assert totals(folder) == [40, 40]
+    vacuum(folder, retention=NOW)
+    assert totals(folder) == [40, 40]
+
+
+def test_a_record_that_a_sleeping_vacuum_left_hides_no_row(folder: Path) -> None:
+    """It was killed before it looked at the log once more."""
+    optimized(folder, cluster_by=["x"], rows_per_file=10)
+    saved: dict[Path, bytes] = {}
+    remove = Location.delete
+
+    def keep(self: Location, path: str) -> None:
+        if path.startswith(PUBLISHING):
+            saved[folder / path] = (folder / path).read_bytes()
+        remove(self, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Location, "delete", keep)
+        vacuum(folder, retention=NOW)
+    age((folder / PUBLISHING).iterdir(), 2 * HOUR)
+    vacuum(folder, retention=NOW)
+    assert saved
+    assert not list((folder / PUBLISHING).iterdir())
+    for path, data in saved.items():
+        path.write_bytes(data)
+    assert totals(folder) == [40, 40]
+    vacuum(folder, retention=NOW)
+    assert totals(folder) == [40, 40]
+
+
+def compact(folder: Path, day: int) -> None:
+    """What another tool does with the visible files of a partition."""
+    paths = [path for path in listed(folder) if path.startswith(f"day={day}/")]
+    rows = pa.concat_tables(pq.ParquetFile(folder / path).read() for path in paths)
+    pq.write_table(rows, folder / f"day={day}" / "compacted.parquet")
+    for path in paths:
+        (folder / path).unlink()
+
+
+@pytest.mark.parametrize("before", ["copy", "sync"])
+def test_rows_of_an_append_count_once_if_they_are_compacted_at_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """Another tool rewrites the first file when the second is not visible yet."""
+    step, copies = getattr(Location, before), []
+    copy = Location.copy
+
+    def compacted(self: Location, *given: Any) -> Any:
+        is_ours = before == "copy" or "_skipindex" not in str(given)
+        if is_ours and len(copies) == (1 if before == "copy" else 2):
+            copies.append("compacted")
+            compact(folder, 2)
+        return step(self, *given)
+
+    def counted(self: Location, *given: Any) -> Any:
+        made = compacted(self, *given) if before == "copy" else copy(self, *given)
+        copies.append("copy")
+        return made
+
+    monkeypatch.setattr(Location, "copy", counted)
+    if before == "sync":
+        monkeypatch.setattr(Location, "sync", compacted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arrived(folder, SaveMode.APPEND)
+    monkeypatch.undo()
+    assert "compacted" in copies
+    assert totals(folder) == [46, 46]
+    vacuum(folder, retention=NOW)
+    assert totals(folder) == [46, 46]
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_commit_without_its_segments_says_which_rows_count(
+    folder: Path, is_told: bool
+) -> None:
+    if is_told:
+        full = OSError(errno.ENOSPC, "No space left on device")
+
+        def refuse(*_: Any) -> None:
+            raise full
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Location, "copy", refuse)
+            with pytest.warns(match="committed to"):
+                arrived(folder, SaveMode.APPEND)
+    else:
+        append_killed(folder)
+    for path in (folder / MANIFESTS).glob("*.arrow"):
+        path.unlink()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert n_rows(folder) == 46
+        assert kept(folder, "x = -1")  # as no index is left
+        arrived(folder, SaveMode.APPEND)
+        assert n_rows(folder) == 52
+        vacuum(folder, retention=NOW)
+    assert totals(folder) == [52, 52]
+
+
+ERRORS = [
+    OSError(errno.EIO, "Input/output error"),
+    OSError(errno.EMFILE, "Too many open files"),
+    MemoryError(),
+]
+
+
+def refusing(name: str, end: str, error: BaseException) -> pytest.MonkeyPatch:
+    """Let a call of the file system fail for paths that end so."""
+    step, patch = getattr(LocalFiles, name), pytest.MonkeyPatch()
+
+    def refuse(self: LocalFiles, path: str, *given: Any) -> Any:
+        if path.endswith(end):
+            raise error
+        return step(self, path, *given)
+
+    patch.setattr(LocalFiles, name, refuse)
+    return patch
+
+
+@pytest.mark.filterwarnings("ignore:commit . of the table cannot be read now")
+@pytest.mark.parametrize("what", ["commit", "log"])
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_a_reader_who_cannot_read_the_log_counts_no_fewer_rows(
+    folder: Path, what: str, error: BaseException
+) -> None:
+    append_killed(folder)
+    name, end = ("names", "/log") if what == "log" else ("read", newest(folder))
+    patch = refusing(name, end, error)
+    try:
+        with pytest.raises((StorageError, MemoryError)) as told:
+            n_rows(folder)
+    finally:
+        patch.undo()
+    assert "damaged" not in str(told.value)
+    assert n_rows(folder) == 46
+
+
+@pytest.mark.filterwarnings("ignore:commit . of the table cannot be read now")
+@pytest.mark.parametrize("what", ["commit", "log"])
+def test_where_no_row_is_hidden_a_log_that_cannot_be_read_costs_indexes_alone(
+    folder: Path, what: str
+) -> None:
+    arrived(folder, SaveMode.APPEND)
+    name, end = ("names", "/log") if what == "log" else ("read", newest(folder))
+    patch = refusing(name, end, ERRORS[0])
+    try:
+        assert n_rows(folder) == 46
+    finally:
+        patch.undo()
+
+
+def newest(folder: Path) -> str:
+    return commit_path(latest_version(location_of(folder)))
+
+
+@pytest.mark.parametrize("change", [{"format": 2}, {"needs": ["something"]}])
+def test_rows_that_a_newer_library_appends_are_not_left_out(
+    folder: Path, change: dict[str, Any]
+) -> None:
+    append_killed(folder)
+    path = newest_commit(folder)
+    path.write_bytes(sealed("commit", unsealed("commit", path.read_bytes()) | change))
+    with pytest.raises(StorageError, match="it cannot be told which files count"):
+        n_rows(folder)
+
+
+def test_a_data_file_that_is_a_link_is_not_overwritten(
+    folder: Path, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive.parquet"
+    pq.write_table(pa.table({"x": [1], "i": [1]}), archive)
+    (folder / "day=1" / "z.parquet").symlink_to(archive)
+    before = totals(folder)
+    with pytest.raises(TableError, match=r"z\.parquet' is a link"):
+        arrived(folder, SaveMode.OVERWRITE)
+    assert totals(folder) == before
+
+
+@pytest.mark.parametrize("code", [errno.ENOENT, errno.EINVAL])
+@pytest.mark.parametrize("times", [1, 1000])
+def test_a_commit_that_is_listed_and_not_found_is_not_committed_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, code: int, times: int
+) -> None:
+    """So it is for a while where names are remembered, as by NFS."""
+    append_killed(folder)
+    end, left, read = newest(folder), [times], LocalFiles.read
+
+    def late(self: LocalFiles, path: str, limit: int) -> bytes:
+        if path.endswith(end) and left[0]:
+            left[0] -= 1
+            raise OSError(code, os.strerror(code))
+        return read(self, path, limit)
+
+    monkeypatch.setattr(LocalFiles, "read", late)
+    if times == 1:
+        arrived(folder, SaveMode.APPEND)
+    else:
+        with pytest.raises(StorageError, match="so nothing was changed"):
+            arrived(folder, SaveMode.APPEND)
+    monkeypatch.undo()
+    assert n_rows(folder) == (52 if times == 1 else 46)
+
+
+def test_an_append_whose_log_is_deleted_is_no_success(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish = Publisher.finish
+
+    def deleted(self: Publisher, name: str) -> None:
+        shutil.rmtree(folder / "_skipindex")
+        finish(self, name)
+
+    monkeypatch.setattr(Publisher, "finish", deleted)
+    with pytest.raises(TableError, match="does not name them; nothing was added"):
+        arrived(folder, SaveMode.APPEND)
+    monkeypatch.undo()
+    assert totals(folder) == [40, 40]
+    arrived(folder, SaveMode.APPEND)
+    assert totals(folder) == [46, 46]
+
+
+@pytest.mark.parametrize("arrival", [True, False])
+@pytest.mark.parametrize("has_outcome", [True, False])
+def test_a_record_whose_names_no_run_has_made_is_ignored(
+    tmp_path: Path, arrival: bool, has_outcome: bool
+) -> None:
+    for name, first in (("a", 0), ("b", 10)):
+        rows = pa.table({"x": list(range(first, first + 10))})
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    build_indexes(tmp_path, {"x": "minmax"}, workers=1)
+    one, other = (location_of(tmp_path).stat(f"{name}.parquet") for name in "ab")
+    assert one is not None
+    assert other is not None
+    hidden, name = "_skipindex-ab-1/a.parquet", "0" * 32
+    replacement = {
+        "old": [["b.parquet", other.size, other.mtime]],
+        "new": [[hidden, one.size, one.mtime]],
+        "since": 1.0,
+        **({"arrival": True} if arrival else {}),
+    }
+    (tmp_path / PUBLISHING).mkdir()
+    record = {"format": 1, "replacements": [replacement]}
+    (tmp_path / PUBLISHING / f"{name}.json").write_bytes(sealed("publication", record))
+    if has_outcome:
+        outcome = sealed("outcome", {"format": 1, "shown": [hidden]})
+        (tmp_path / PUBLISHING / f"{name}.outcome.json").write_bytes(outcome)
+    assert totals(tmp_path) == [20, 20]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        vacuum(tmp_path, retention=NOW)
+    assert totals(tmp_path) == [20, 20]
+
+
+def test_an_outcome_is_obeyed_also_where_its_record_is_lost(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two rewrites it shows one; of the other, a copy is visible."""
+    optimized(folder, cluster_by=["x"], rows_per_file=10)
+
+    def half(location: Location, name: str, shown: list[str]) -> None:
+        write_outcome(
+            location, name, [path for path in shown if path.startswith("day=1/")]
+        )
+        raise Killed
+
+    monkeypatch.setattr("skipindex.rewrite.publish.write_outcome", half)
+    with suppress(Killed):
+        vacuum(folder, retention=NOW)
+    monkeypatch.undo()
+    next((folder / "day=2").glob("part-*.parquet")).unlink()
+    for path in (folder / PUBLISHING).glob("*.json"):
+        if "outcome" not in path.name:
+            path.unlink()
+    assert n_rows(folder) == 40
+    vacuum(folder, retention=NOW)
+    assert n_rows(folder) == 40
+    vacuum(folder, retention=NOW)
+    assert totals(folder)[0] == 40
+
+
+def test_an_index_stays_behind_a_file_that_is_written_again_at_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another tool replaces the visible file before it is looked at."""
+    copy, written = Location.copy, []
+
+    def replaced(self: Location, path: str, target: str) -> bool:
+        made = copy(self, path, target)
+        rows = pq.ParquetFile(folder / target).read()
+        other = pa.table({"x": plus(rows["x"], 100), "i": rows["i"]})
+        pq.write_table(other, folder / "other")
+        assert (folder / "other").stat().st_size == (folder / target).stat().st_size
+        (folder / "other").replace(folder / target)
+        written.append(target)
+        return made
+
+    monkeypatch.setattr(Location, "copy", replaced)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arrived(folder, SaveMode.APPEND)
+    monkeypatch.undo()
+    assert kept(folder, "x = 103") == sorted(written)
+
+
+def plus(values: pa.ChunkedArray, number: int) -> list[int]:
+    return [value + number for value in values.to_pylist()]
+
+
+def test_a_table_whose_creation_was_withdrawn_can_be_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Publisher, "finish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        arrived(tmp_path / "t", SaveMode.CREATE)
+    monkeypatch.undo()
+    arrived(tmp_path / "t", SaveMode.CREATE)
+    assert totals(tmp_path / "t") == [6, 6]
+
+
+def test_an_append_that_is_published_is_not_withdrawn(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may have rewritten its files by then."""
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("skipindex.rewrite.arrival._expire", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        arrived(folder, SaveMode.APPEND)
+    assert totals(folder) == [46, 46]
