@@ -208,9 +208,24 @@ def _publishes(rules: Rules, state: State, n: int) -> Steps:
                 ready = me._replace(at="old", taken_over=True)
                 yield "takes over what is visible", put(state, n, ready)
             else:
-                ready = me._replace(at="stat", todo=entry.new)
-                records = state.records | {entry}
-                yield "writes the record", put(state, n, ready, records=records)
+                yield from _goes_to(state, n, "write record", "sees no outcome")
+        case "write record":
+            is_mine = not entry.arrival and entry not in state.records
+            at = "look for entry" if is_mine else "stat"
+            ready = me._replace(at=at, todo=entry.new)
+            records = state.records | {entry}
+            yield "writes the record", put(state, n, ready, records=records)
+        case "look for entry" if any(e.id == entry.id for e in state.newest.entries):
+            yield "sees the entry", put(state, n, me._replace(at="stat"))
+        case "look for entry":
+            yield "sees no entry", put(state, n, me._replace(at="over"))
+        case "over" if shown is not None:
+            yield from _goes_to(state, n, "old", "sees the outcome")
+        case "over":
+            # It has slept, and another vacuum has done it all.
+            records = state.records - {entry}
+            done = Party(me.name, "done")
+            yield "deletes its record", put(state, n, done, records=records)
         case "stat" if not me.todo:
             yield from _goes_to(state, n, "outcome", "has copied")
         case "stat":

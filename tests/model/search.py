@@ -37,6 +37,7 @@ PROGRAMS: Final[dict[str, Program]] = {
     "rewrite": strangers.rewrite,
     "delete": strangers.delete,
     "forget": strangers.forget,
+    "sweep": strangers.sweep,
     "copy": strangers.copy,
     "foreign": strangers.foreign,
 }
@@ -143,6 +144,7 @@ CASTS: Final[dict[str, Cast]] = {
     "a file that is written again": Cast(("vacuum", "rewrite"), rewritten=True),
     "a file that is deleted": Cast(("vacuum", "delete"), rewritten=True),
     "records that are lost": Cast(("vacuum", "other vacuum", "forget"), rewritten=True),
+    "a vacuum that sleeps": Cast(("vacuum", "other vacuum", "sweep"), rewritten=True),
     "a foreign record": Cast(("vacuum", "foreign", "append")),
 }
 """One for each rule."""
@@ -161,6 +163,12 @@ DEEP: Final[dict[str, Cast]] = {
     ),
     "two vacuums, lost records and a copy": Cast(
         ("vacuum", "other vacuum", "forget", "copy"), rewritten=True
+    ),
+    "two vacuums, a sweep and a copy": Cast(
+        ("vacuum", "other vacuum", "sweep", "copy"), rewritten=True
+    ),
+    "two appends, a vacuum and a sweep": Cast(
+        ("append", "other append", "vacuum", "sweep"), lost_answers=1
     ),
     "an overwrite and two vacuums": Cast(
         ("overwrite", "vacuum", "other vacuum", "expiry"), rewritten=True

@@ -28,6 +28,8 @@ class Rules:
         new_is_there: old files are replaced only while a new one is there.
         all_visible: a rewrite that is published and has no record counts by its copies
             only if all of them are visible.
+        stands: copies of a rewrite that is not shown are ignored only while an old file
+            is there, or all hidden ones are.
     """
 
     nonce: bool = True
@@ -38,6 +40,7 @@ class Rules:
     looks_before_deleting: bool = True
     new_is_there: bool = True
     all_visible: bool = True
+    stands: bool = True
 
     def without(self, name: str) -> Rules:
         """These rules but for one."""
@@ -141,9 +144,20 @@ def ignored(rules: Rules, state: State) -> Iterator[str]:
             for file in entry.old:
                 if is_same(rules, file, state.file(file.name)):
                     yield file.name
+        if rules.stands and not entry.arrival and not _stands(rules, state, entry):
+            continue
         for file, target in zip(entry.new, targets, strict=True):
             if file.name not in (shown or ()):
                 yield target
+
+
+def _stands(rules: Rules, state: State, entry: Entry) -> bool:
+    """Whether the rows of a rewrite are in other files than its visible copies."""
+    old, new = (
+        [is_same(rules, file, state.file(file.name)) for file in files]
+        for files in (entry.old, entry.new)
+    )
+    return any(old) or all(new)
 
 
 def counted(rules: Rules, state: State) -> Counter[str]:

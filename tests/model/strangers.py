@@ -60,8 +60,13 @@ def delete(_: Rules, state: State, n: int) -> Steps:
 
 
 def forget(_: Rules, state: State, n: int) -> Steps:
-    """The folder of the records is lost, as in a copy without it."""
+    """The folder of the records is lost, as in a copy without it.
+
+    Not while a vacuum is about to write one, of whose looks it cannot know.
+    """
     if state.parties[n].at != "begin" or not state.records:
+        return
+    if any(party.at == "write record" for party in state.parties):
         return
     yield (
         "loses the records",
@@ -73,6 +78,19 @@ def forget(_: Rules, state: State, n: int) -> Steps:
             outcomes=frozenset(),
         ),
     )
+
+
+def sweep(_: Rules, state: State, n: int) -> Steps:
+    """The retention of what has ended is over: its outcome and hidden files go."""
+    open_ = {entry.id for entry in (*state.newest.entries, *state.records)}
+    ended = {(id_, shown) for id_, shown in state.outcomes if id_ not in open_}
+    if state.parties[n].at != "begin" or not ended:
+        return
+    gone = {name for _, shown in ended for name in shown}
+    files = frozenset(file for file in state.files if file.name not in gone)
+    done = Party("sweep", "done")
+    outcomes = state.outcomes - ended
+    yield "sweeps what has ended", put(state, n, done, files=files, outcomes=outcomes)
 
 
 def copy(_: Rules, state: State, n: int) -> Steps:

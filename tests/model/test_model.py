@@ -19,7 +19,7 @@ OF_ALL = 60_000
 def test_the_rules_of_format_2_lose_or_double_rows(name: str) -> None:
     found = search(CASTS[name], OLD_RULES)
     assert found.problem
-    assert len(found.way) <= 35
+    assert len(found.way) <= 40
 
 
 NEEDED = {
@@ -31,6 +31,7 @@ NEEDED = {
     "looks_before_deleting": "a file that is written again",
     "new_is_there": "a foreign record",
     "all_visible": "a file that is deleted",
+    "stands": "a vacuum that sleeps",
 }
 """By rule, a cast that goes wrong without it alone."""
 

@@ -203,13 +203,14 @@ class Publisher:
             for r, now in zip(mine, known, strict=True)
             if not now.first_mismatch(there) and (had_record or not _has_all(r, there))
         ]
-        if fits:
-            write_record(self.location, name, fits)
-            if not (all(r.arrival for r in fits) or self._is_begun(name)):
-                # While this vacuum slept, another one has done it all.
-                self.location.delete(record_path(name))
-                return
+        is_mine = bool(fits) and write_record(self.location, name, fits)
+        is_rewrite = not all(r.arrival for r in fits)
+        is_over = is_mine and is_rewrite and not self._is_begun(name)
         record = read_publications(self.location).record(name)
+        if record is not None and record.shown is None and is_over:
+            # While this vacuum slept, another one has done it all.
+            self.location.delete(record_path(name))
+            return
         if record is not None and record.shown is None:
             fresh = {path for r in mine for path in r.names}
             shown = [

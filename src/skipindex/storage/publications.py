@@ -333,11 +333,12 @@ def is_record(path: str) -> bool:
 
 def write_record(
     location: Location, name: str, replacements: Sequence[Replacement]
-) -> None:
-    """Write a record, unless another vacuum has done it."""
+) -> bool:
+    """Write a record, unless another vacuum has done it; whether this one has."""
     body = {"format": _FORMAT, "replacements": [r.to_json() for r in replacements]}
-    location.write_new(record_path(name), sealed("publication", body))
+    is_mine = location.write_new(record_path(name), sealed("publication", body))
     location.share([PUBLISHING, record_path(name)])
+    return is_mine
 
 
 def write_outcome(location: Location, name: str, shown: Collection[str]) -> None:
