@@ -28,8 +28,9 @@ class Rules:
         new_is_there: old files are replaced only while a new one is there.
         all_visible: a rewrite that is published and has no record counts by its copies
             only if all of them are visible.
-        stands: copies of a rewrite that is not shown are ignored only while an old file
-            is there, or all hidden ones are.
+        stands: a copy that is not shown is ignored only while its rows are in other
+            files: of an arrival in the hidden one, of a rewrite in an old one, or in
+            all hidden ones.
     """
 
     nonce: bool = True
@@ -144,19 +145,20 @@ def ignored(rules: Rules, state: State) -> Iterator[str]:
             for file in entry.old:
                 if is_same(rules, file, state.file(file.name)):
                     yield file.name
-        if rules.stands and not entry.arrival and not _stands(rules, state, entry):
-            continue
         for file, target in zip(entry.new, targets, strict=True):
-            if file.name not in (shown or ()):
+            stands = not rules.stands or _stands(rules, state, entry, file)
+            if file.name not in (shown or ()) and stands:
                 yield target
 
 
-def _stands(rules: Rules, state: State, entry: Entry) -> bool:
-    """Whether the rows of a rewrite are in other files than its visible copies."""
+def _stands(rules: Rules, state: State, entry: Entry, file: File) -> bool:
+    """Whether the rows of a file are in another one than its visible copy."""
     old, new = (
-        [is_same(rules, file, state.file(file.name)) for file in files]
+        [is_same(rules, one, state.file(one.name)) for one in files]
         for files in (entry.old, entry.new)
     )
+    if entry.arrival:
+        return is_same(rules, file, state.file(file.name))
     return any(old) or all(new)
 
 
