@@ -169,12 +169,14 @@ def test_the_cap_is_of_the_table(folder: Path) -> None:
     more = sx.build_indexes(
         folder, queries=query, max_bytes_ratio=taken + 0.2, workers=1
     ).table
-    assert more.blobs(more.resolve("key"))
+    assert more.state.blobs(more.state.resolve("key"))
     other = sx.build_indexes(
         folder, queries=["price < 5"], max_bytes_ratio=taken + 0.2, workers=1
     ).table
-    assert not other.blobs(other.resolve("key")), "the earlier choice is given up"
-    assert other.blobs(other.resolve("price")), "it was named"
+    assert not other.state.blobs(other.state.resolve("key")), (
+        "the earlier choice is given up"
+    )
+    assert other.state.blobs(other.state.resolve("price")), "it was named"
 
 
 def test_law_1_a_cut_choice_keeps_every_file_with_a_match(folder: Path) -> None:

@@ -75,8 +75,8 @@ def test_new_and_changed_files_get_what_the_others_have(
     assert (report.files, report.unchanged) == (2, 2)
     assert whole(report.table)
     assert report.table.plan("a = 109 AND s = 'x'").count_bounds == (1, 1)
-    version = report.table.snapshot.version
-    assert call(folder).table.snapshot.version == version, "nothing is left to do"
+    version = report.table.state.snapshot.version
+    assert call(folder).table.state.snapshot.version == version, "nothing is left to do"
 
 
 def test_a_table_that_is_overwritten_every_day_keeps_its_indexes(folder: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_table_that_is_overwritten_every_day_keeps_its_indexes(folder: Path) -
         if day:
             table = refresh(folder).table
             assert whole(table)
-            assert len(table.snapshot.manifest) == 3
+            assert len(table.state.snapshot.manifest) == 3
 
 
 def test_two_wishes_are_one(folder: Path) -> None:
@@ -106,7 +106,7 @@ def test_what_is_dropped_is_not_built_again(folder: Path) -> None:
     sx.open_table(folder).drop_indexes()
     table = refresh(folder).table
     assert not served(table, "a")
-    assert table.snapshot.manifest.stats.keys() == {"a", "s", "b"}
+    assert table.state.snapshot.manifest.stats.keys() == {"a", "s", "b"}
 
 
 def test_a_table_of_an_older_version_says_it_by_what_it_has(folder: Path) -> None:
@@ -208,8 +208,8 @@ def test_damage_is_built_again(
     assert answers(folder) == expected
     assert whole(report.table)
     assert verify(folder).ok
-    version = report.table.snapshot.version
-    assert refresh(folder, repair=repair).table.snapshot.version == version
+    version = report.table.state.snapshot.version
+    assert refresh(folder, repair=repair).table.state.snapshot.version == version
 
 
 def test_one_damaged_payload_is_one_file_read(
@@ -274,7 +274,7 @@ def test_packs_of_many_builds_become_few_by_themselves(folder: Path) -> None:
     for i in range(10, 24):
         put(folder / f"{i}.parquet", columns(i))
         table = refresh(folder).table
-        assert len(table.snapshot.manifest.packs) < 12
+        assert len(table.state.snapshot.manifest.packs) < 12
     assert whole(table)
     assert table.plan("a = 115").paths == ["15.parquet"]
 
@@ -287,7 +287,7 @@ def test_a_pack_of_which_little_is_left_is_written_anew(tmp_path: Path) -> None:
         if i % 10:
             (tmp_path / f"{i}.parquet").unlink()
     table = refresh(tmp_path).table
-    assert sum(p.size for p in table.snapshot.manifest.packs) < before / 2
+    assert sum(p.size for p in table.state.snapshot.manifest.packs) < before / 2
     assert whole(table)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack, overload
 
 import pyarrow as pa
 
@@ -194,6 +194,10 @@ def via(key: str, table: AnyTable, table_key: str, attribute: str) -> Associated
     return AssociatedColumn(key, location, table_key, attribute)
 
 
+_MISSING: Final = object()
+"""Stands for an argument that is not given, as None is one."""
+
+
 class PlanOptions(TypedDict, total=False):
     """What ``plan_files`` takes by name, beside the table and the predicate."""
 
@@ -229,8 +233,8 @@ def plan_files(
 
 
 def plan_files(
-    first: Any = None,
-    predicate: AnyPredicate | None = None,
+    first: Any = _MISSING,
+    predicate: Any = _MISSING,
     *,
     table: AnyTable | None = None,
     plain: bool = False,
@@ -266,10 +270,11 @@ def plan_files(
     ['part-0.parquet']
     """
     if table is None:
-        table, first = first, None
-    elif predicate is None:
-        predicate, first = first, None
-    if table is None or predicate is None or first is not None:
+        table, first = first, _MISSING
+    elif predicate is _MISSING:
+        predicate, first = first, _MISSING
+    # Not ``in``, as a column of PySpark makes a condition of ``==``.
+    if table is _MISSING or predicate is _MISSING or first is not _MISSING:
         raise TypeError(
             "a plan is for one table and one predicate (accepted: plan_files(table, "
             "predicate, …) or plan_files(predicate, table=table, …))"

@@ -46,7 +46,7 @@ from skipindex.table import (
     status_of,
     unlike_log,
 )
-from skipindex.table.index_info import IndexInfo, indexes_of
+from skipindex.table.status import IndexInfo, indexes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

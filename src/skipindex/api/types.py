@@ -39,8 +39,7 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot
 from skipindex.table import ColumnInfo, FileEntry, Status
-from skipindex.table.index_info import IndexInfo
-from skipindex.table.status import ColumnStatus
+from skipindex.table.status import ColumnStatus, IndexInfo
 
 __all__ = [
     "Advice",
