@@ -17,9 +17,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.CommandExecutionMode$;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import org.apache.spark.sql.internal.SessionState;
@@ -103,6 +103,7 @@ class KeyList {
         if (json != null) return;
         Literal most = new Literal(Integer.valueOf(MAX_KEYS + 1), IntegerType$.MODULE$);
         LogicalPlan some = new LocalLimit(most, keys);
+        // It tells its session and its tracker, and is not executed: see planned().
         final QueryExecution execution =
             session.executePlan(some, CommandExecutionMode$.MODULE$.SKIP());
         context = execution.sparkSession().sparkContext();
@@ -119,18 +120,27 @@ class KeyList {
 
     private static boolean shuffles(SparkPlan node) {
         if (node instanceof ShuffleExchangeLike) return true;
-        if (node instanceof AdaptiveSparkPlanExec) {
-            return shuffles(((AdaptiveSparkPlanExec) node).initialPlan());
-        }
         scala.collection.Iterator children = node.children().iterator();
         while (children.hasNext()) if (shuffles((SparkPlan) children.next())) return true;
         return false;
     }
 
-    private static SparkPlan planned(QueryExecution execution) {
+    /**
+     * The side as Spark runs it, over the very files that the query lists.
+     *
+     * The execution is not asked for its plan. It would look for cached plans first, and Spark
+     * takes a scan of a folder for a cached one of the same folder, whatever files each of them
+     * lists. It would analyze the side too, which the query has optimized already.
+     */
+    private SparkPlan planned(QueryExecution execution) {
         PLANS_KEYS.set(Boolean.TRUE);
         try {
-            return execution.executedPlan();
+            LogicalPlan plan = (LogicalPlan) session.optimizer().executeAndTrack(
+                execution.logical(), execution.tracker());
+            QueryExecution$ spark = QueryExecution$.MODULE$;
+            return spark.prepareForExecution(
+                spark.preparations(execution.sparkSession(), scala.Option.empty(), false),
+                (SparkPlan) session.planner().plan(plan).next());
         } finally {
             PLANS_KEYS.remove();
         }

@@ -1,0 +1,121 @@
+"""The job that runs a side of a join for its keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from tests.spark.pruning.scans import files_read
+
+pytestmark = pytest.mark.spark
+
+N_FILES = 12
+
+
+def days(path: Path, *ks: int) -> None:
+    """A file of a dimension whose rows all have the name ``d``."""
+    path.parent.mkdir(exist_ok=True)
+    columns = {"k": pa.array(ks, pa.int32()), "name": ["d"] * len(ks)}
+    pq.write_table(pa.table(columns), path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A fact in twelve files, each with a key of its own, and a dimension of two."""
+    (tmp_path / "fact").mkdir()
+    for i in range(N_FILES):
+        columns = {"k": pa.array([i] * 9, pa.int32()), "v": ["x" * 999 + str(i)] * 9}
+        pq.write_table(pa.table(columns), tmp_path / f"fact/{i:02}.parquet")
+    sx.build_indexes(tmp_path / "fact", {"k": "bitmap"}, workers=1)
+    days(tmp_path / "days/0.parquet", 0, 1)
+    return tmp_path
+
+
+class Star:
+    """The tables as they are now."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+
+    def days(self, condition: str) -> DataFrame:
+        return self.spark.read.parquet(str(self.folder / "days")).where(condition)
+
+    def joined(self, side: DataFrame) -> DataFrame:
+        fact = self.spark.read.parquet(str(self.folder / "fact"))
+        return fact.join(side, "k").groupBy("k").count().orderBy("k")
+
+
+@pytest.fixture
+def star(pruned: SparkSession, folder: Path) -> Star:
+    return Star(pruned, folder)
+
+
+def keys_of(df: DataFrame) -> list[int]:
+    return [row.k for row in df.collect()]
+
+
+OPTIMIZED = "name IS NOT NULL AND name = 'd' AND k IS NOT NULL"
+"""The condition of the side when Spark has optimized the join."""
+
+
+@pytest.mark.parametrize("columns", [["k"], ["k", "name"]])
+def test_keys_do_not_come_from_a_cache_of_a_former_listing(
+    star: Star, columns: list[str]
+) -> None:
+    """For Spark two scans of a folder are equal, whatever files they list."""
+    cached = star.days(OPTIMIZED).select(*columns).cache()
+    whole = star.days(OPTIMIZED).cache()
+    assert (cached.count(), whole.count()) == (2, 2)
+    try:
+        days(star.folder / "days/1.parquet", 7, 8)  # by a process of its own
+        df = star.joined(star.days("name = 'd'"))
+        assert keys_of(df) == [0, 1, 7, 8]
+        assert files_read(df, "/fact") == 4
+    finally:
+        cached.unpersist(blocking=True)
+        whole.unpersist(blocking=True)
+
+
+def test_a_frame_that_is_cached_after_the_query_was_planned_gives_no_keys(
+    star: Star,
+) -> None:
+    former = star.days(OPTIMIZED).select("k")
+    days(star.folder / "days/1.parquet", 7, 8)
+    df = star.joined(star.days("name = 'd'"))
+    df._jdf.queryExecution().optimizedPlan()
+    former.cache()
+    assert former.count() == 2
+    try:
+        assert keys_of(df) == [0, 1, 7, 8]
+    finally:
+        former.unpersist(blocking=True)
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_cache_that_the_query_reads_itself_gives_its_rows_and_no_keys(
+    star: Star, *, adds: bool
+) -> None:
+    side = star.days("name = 'd'").cache()
+    assert side.count() == 2
+    try:
+        if adds:
+            days(star.folder / "days/1.parquet", 7, 8)
+        df = star.joined(side)
+        assert keys_of(df) == [0, 1]
+        assert files_read(df, "/fact") == N_FILES
+    finally:
+        side.unpersist(blocking=True)
+
+
+def test_a_side_with_a_join_gives_its_keys(star: Star) -> None:
+    days(star.folder / "days/1.parquet", 7, 8)
+    days(star.folder / "more/0.parquet", 1, 8, 9)
+    more = star.spark.read.parquet(str(star.folder / "more"))
+    df = star.joined(star.days("name = 'd'").join(more, "k", "left_semi"))
+    assert keys_of(df) == [1, 8]
+    assert files_read(df, "/fact") == 2
