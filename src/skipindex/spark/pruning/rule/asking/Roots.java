@@ -4,6 +4,7 @@ import java.net.URI;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.WeakHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
@@ -27,6 +28,8 @@ class Roots {
             return size() > MAX_REMEMBERED;
         }
     });
+    /** By the paths of a file index, for as long as there is one, their tops. */
+    private final Map topsOf = Collections.synchronizedMap(new WeakHashMap());
     /** How often a store was asked. */
     volatile int lookups;
 
@@ -47,16 +50,10 @@ class Roots {
      *     path lies in it.
      */
     Path of(SEQ paths, Path location, Configuration conf) throws java.io.IOException {
-        LinkedHashMap tops = new LinkedHashMap(); // to what all paths below them share
-        for (int i = 0; i < paths.size(); i++) {
-            Path path = (Path) paths.apply(i);
-            if (location != null && isIn(path, location)) {
-                return isTable(location, conf) ? location : null;
-            }
-            Path top = top(path);
-            Path shared = (Path) tops.get(top);
-            tops.put(top, shared == null ? path : shared(shared, path, top));
+        if (location != null && isAnyIn(paths, location)) {
+            return isTable(location, conf) ? location : null;
         }
+        LinkedHashMap tops = tops(paths);
         if (tops.size() > MAX_TOPS) return null;
         Path found = null;
         java.util.Iterator each = tops.keySet().iterator();
@@ -68,6 +65,29 @@ class Roots {
             found = table;
         }
         return found;
+    }
+
+    /** The tops of the paths, to what all paths below each share; too many are not all. */
+    private LinkedHashMap tops(SEQ paths) {
+        LinkedHashMap tops = (LinkedHashMap) topsOf.get(paths);
+        if (tops != null) return tops;
+        tops = new LinkedHashMap();
+        // The paths may be a linked list, which takes as long for the last one as for all.
+        scala.collection.Iterator all = paths.iterator();
+        while (all.hasNext() && tops.size() <= MAX_TOPS) {
+            Path path = (Path) all.next();
+            Path top = top(path);
+            Path shared = (Path) tops.get(top);
+            tops.put(top, shared == null ? path : shared(shared, path, top));
+        }
+        topsOf.put(paths, tops);
+        return tops;
+    }
+
+    private static boolean isAnyIn(SEQ paths, Path folder) {
+        scala.collection.Iterator all = paths.iterator();
+        while (all.hasNext()) if (isIn((Path) all.next(), folder)) return true;
+        return false;
     }
 
     /** The first table on the way from a folder up to another. */
@@ -116,6 +136,9 @@ class Roots {
         long now = System.currentTimeMillis();
         if (known == null || now - known[0] > MEMORY_MS) {
             lookups++;
+            // A store that fails is asked as seldom as one that answers; there is no table then.
+            known = new long[] {now, 0L};
+            remembered.put(path, known);
             boolean isThere = path.getFileSystem(conf).exists(new Path(path, indexFolder));
             known = new long[] {now, isThere ? 1L : 0L};
             remembered.put(path, known);
