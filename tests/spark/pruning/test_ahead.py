@@ -110,6 +110,22 @@ def test_the_moment_that_files_are_listed_counts(
     assert files_read(df) == 1
 
 
+@pytest.mark.spark
+def test_scans_of_other_files_with_one_question_are_told_of_by_themselves(
+    pruned: SparkSession, numbers: DataFrame, tmp_path: Path
+) -> None:
+    """They have one folder, one condition, and so one question that is asked ahead."""
+    before = len(sx.last_plans(pruned))
+    one = pruned.read.parquet(str(tmp_path / "0.parquet")).where(IN_ALL)
+    others = [str(tmp_path / f"{i}.parquet") for i in (1, 2, 3)]
+    both = one.union(pruned.read.parquet(*others).where(IN_ALL))
+    assert files_read(both) == 4
+    told = sx.last_plans(pruned)[before:]
+    assert sorted((one.n_files, one.n_read) for one in told) == [(1, 1), (3, 3)]
+    assert not any(one.n_unindexed for one in told)
+    assert files_read(numbers.where(IN_ALL)) == 4
+
+
 LISTER = """
 package skipindex.test;
 

@@ -10,7 +10,7 @@ from typing import Final
 from skipindex.errors import EngineError
 
 MAX_TEXTS: Final = 64
-"""Texts that have begun and not ended; the driver sends at most 8 at a time."""
+"""Texts that have begun and not ended; each thread of ``Asking.java`` sends one."""
 
 
 class JavaFunction:

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -22,11 +22,16 @@ from skipindex.spark.settings import CASE, READING, check_reading
 from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
 from skipindex.storage.file_system.location import Location
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
 LOG: Final = logging.getLogger("skipindex")
 _GRACE: Final = 1.0
 """Seconds after which a plan stops that the driver does not wait for any more."""
 MAX_RECORDS: Final = 32
 """So many plans are told of, and so many verdicts remembered."""
+_MAX_LATE: Final = 256
+"""So many questions are remembered that the driver gave up."""
 
 SETTINGS: Final = (ZONE, CASE, *READING)
 """What a question tells of the session.
@@ -44,6 +49,12 @@ class QueryPlanner:
         self.records: deque[QueryPlan] = deque(maxlen=MAX_RECORDS)
         self._warned = False
         self._lock = threading.Lock()
+        self._asked: OrderedDict[int, QueryPlan] = OrderedDict()
+        """By question, its record before a scan told what it lists."""
+        self._told: OrderedDict[tuple[int, int], QueryPlan] = OrderedDict()
+        """By question and scan, the record that tells of the scan."""
+        self._late: deque[int] = deque(maxlen=_MAX_LATE)
+        """The questions whose answers do not count any more."""
         self._verdicts: OrderedDict[tuple[int, str], Verdict] = OrderedDict()
 
     def answer(self, text: str) -> bytes | None:
@@ -126,24 +137,48 @@ class QueryPlanner:
         """
         told = json.loads(text)
         if "problem" in told:
+            self._give_up(told.get("number", 0))
             self._failed(told.get("root", ""), told["problem"])
         else:
             self._read(told)
 
     def _read(self, told: Mapping[str, int]) -> None:
-        """Let the record of a question say what Spark listed, and what it reads."""
-        listed, read = told["listed"], told["read"]
+        """Let the record of a scan say what Spark listed, and what it reads.
+
+        Scans with the same question share the first record until they tell of
+        themselves.
+        """
+        number, listed, read = told["number"], told["listed"], told["read"]
+        scan = (number, told["scan"])
         with self._lock:
+            asked = self._asked.get(number)
+            if asked is None:
+                return
+            plan = replace(
+                asked,
+                n_files=listed,
+                n_skipped=listed - read,
+                n_unindexed=max(told["unknown"], listed - asked.n_files),
+            )
+            former = self._told.get(scan, asked)
             for i, record in enumerate(self.records):
-                if record.number == told["number"]:
-                    known = max(told["unknown"], record.n_unindexed)
-                    unknown = max(known, listed - record.n_files)
-                    self.records[i] = replace(
-                        record,
-                        n_files=listed,
-                        n_skipped=listed - read,
-                        n_unindexed=unknown,
-                    )
+                if record is former:
+                    self.records[i] = plan
+                    break
+            else:
+                self.records.append(plan)
+            _put(self._told, scan, plan)
+
+    def _give_up(self, number: int) -> None:
+        """Forget a question, if it has a number: the driver reads all files."""
+        if not number:
+            return
+        with self._lock:
+            self._late.append(number)
+            self._asked.pop(number, None)
+            kept = [record for record in self.records if record.number != number]
+            self.records.clear()
+            self.records.extend(kept)
 
     def _warn(self, reason: str) -> None:
         """Warn, once, that a query reads all files of a table."""
@@ -157,7 +192,11 @@ class QueryPlanner:
 
     def _record(self, plan: QueryPlan) -> None:
         with self._lock:
+            if plan.number and plan.number in self._late:
+                return
             self.records.append(plan)
+            if plan.number:
+                _put(self._asked, plan.number, plan)
 
     def _failed(self, root: str, problem: str) -> None:
         self._record(QueryPlan(root, "", 0, 0, 0.0, problem=problem))
@@ -217,10 +256,15 @@ class QueryPlanner:
 
     def _remember(self, key: tuple[int, str], verdict: Verdict) -> None:
         with self._lock:
-            self._verdicts[key] = verdict
-            self._verdicts.move_to_end(key)
-            while len(self._verdicts) > MAX_RECORDS:
-                self._verdicts.popitem(last=False)
+            _put(self._verdicts, key, verdict)
+
+
+def _put(remembered: OrderedDict[_K, _V], key: _K, value: _V) -> None:
+    """Remember one more, and forget the oldest beyond ``MAX_RECORDS``."""
+    remembered[key] = value
+    remembered.move_to_end(key)
+    while len(remembered) > MAX_RECORDS:
+        remembered.popitem(last=False)
 
 
 def _location(asked: Mapping[str, Any]) -> Location:

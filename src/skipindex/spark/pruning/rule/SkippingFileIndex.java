@@ -131,7 +131,7 @@ public class SkippingFileIndex implements FileIndex {
     /** What is left to read, of which the planner is told. */
     private SEQ left(SEQ all, PlannerCalls.Numbered found) {
         Listing.Rest rest = Listing.rest(found.answer, all);
-        scanned.planner.tell(found.number, rest);
+        scanned.planner.tell(found.number, this, rest);
         return rest.directories;
     }
 

@@ -3,13 +3,9 @@ package skipindex;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
@@ -27,14 +23,6 @@ public class PlannerCalls {
     static final String ENABLED = "skipindex.enabled";
     private static final long REST_MS = 30000L;
     private static final AtomicLong QUESTIONS = new AtomicLong();
-
-    /**
-     * Those that call Python: Py4J has a socket for each thread, also when it has ended.
-     * No query waits for a question that is asked ahead, or for what Python is told.
-     */
-    private static final ExecutorService ASKING = threads(8, "skipindex");
-    private static final ExecutorService AHEAD = threads(4, "skipindex-ahead");
-    private static final ExecutorService TELLING = threads(1, "skipindex-telling");
 
     final Function plan;
     final Function files;
@@ -79,16 +67,6 @@ public class PlannerCalls {
         this.settings = settings.split("\n");
     }
 
-    static ExecutorService threads(int n, final String name) {
-        return Executors.newFixedThreadPool(n, new ThreadFactory() {
-            public Thread newThread(Runnable work) {
-                Thread thread = new Thread(work, name);
-                thread.setDaemon(true);
-                return thread;
-            }
-        });
-    }
-
     public void register(String root) {
         roots.register(new Path(root));
     }
@@ -122,12 +100,12 @@ public class PlannerCalls {
     /** A question that is asked while Spark goes on planning. */
     static class Ahead {
         final long number;
-        private final Future bits;
+        private final Asking.Call call;
         private final long end;
 
-        Ahead(long number, Future bits, long millis) {
+        Ahead(long number, Asking.Call call, long millis) {
             this.number = number;
-            this.bits = bits;
+            this.call = call;
             this.end = System.nanoTime() + millis * 1000000L;
         }
 
@@ -138,12 +116,13 @@ public class PlannerCalls {
         /**
          * Whether the answer is that no file is ruled out.
          *
-         * Any other answer is asked for again, as files may have changed since.
+         * Any other answer is asked for again, as files may have changed since. So is a
+         * question that still waits for a thread, as those before it may take long.
          */
         boolean rulesOutNothing(PlannerCalls planner, Query query, Path root) {
-            if (isOver()) return false;
+            if (isOver() || call.isGivenUp()) return false;
             try {
-                return planner.result(bits, query, root) == null;
+                return planner.result(call, query, root, number) == null;
             } catch (IllegalStateException problem) {
                 return false; // it is met again when the question is asked now
             }
@@ -153,42 +132,53 @@ public class PlannerCalls {
     Ahead askAhead(String question, Query query) {
         long number = QUESTIONS.incrementAndGet();
         String asked = line("ahead", number, query.seconds) + question;
-        return new Ahead(number, later(AHEAD, plan, asked), aheadMillis);
+        return new Ahead(number, Asking.ahead(plan, asked), aheadMillis);
     }
 
     private static String line(String purpose, long number, double seconds) {
         return purpose + " " + number + " " + seconds + "\n";
     }
 
-    private static Future later(
-            ExecutorService threads, final Function function, final String argument) {
-        return threads.submit(new Callable() {
-            public Object call() {
-                return Pieces.call(function, argument);
-            }
-        });
-    }
-
-    private byte[] call(Function function, String argument, Query query, Path root) {
+    /** number: of the question that the call is for; 0 if it has none. */
+    private byte[] call(Function function, String argument, Query query, Path root, long number) {
         if (query.left() <= 0L) {
-            throw noAnswer(root, "the query has no time left for a plan (" + Query.TIME_LIMIT
-                + " is " + query.seconds + " s)");
+            throw noAnswer(root, number, "the query has no time left for a plan ("
+                + Query.TIME_LIMIT + " is " + query.seconds + " s)");
         }
-        return result(later(ASKING, function, argument), query, root);
+        Asking.Call call;
+        query.startWaiting();
+        try {
+            call = Asking.now(function, argument, root, query.left());
+        } catch (InterruptedException stopped) {
+            throw stopped(stopped);
+        } finally {
+            query.stopWaiting();
+        }
+        if (call == null) {
+            throw noAnswer(root, number, "other queries wait for the table, for more than "
+                + query.seconds + " s (" + Query.TIME_LIMIT + ")");
+        }
+        return result(call, query, root, number);
     }
 
-    private byte[] result(Future future, Query query, Path root) {
-        long start = System.nanoTime();
+    private byte[] result(Asking.Call call, Query query, Path root, long number) {
+        boolean isDone = false;
         try {
-            return (byte[]) waitFor(future, query, query.left());
+            byte[] found = (byte[]) waitFor(call.result, query, query.left());
+            isDone = true;
+            return found;
         } catch (TimeoutException late) {
-            String why = "planning took more than " + query.seconds + " s ("
-                + Query.TIME_LIMIT + ")";
-            if ((System.nanoTime() - start) * 2L >= query.seconds * 1e9) {
+            long age = call.age();
+            String why = (age > 0L ? "planning took" : "the planner was busy for")
+                + " more than " + query.seconds + " s (" + Query.TIME_LIMIT + ")";
+            // A question that waited for a thread says nothing of its own table.
+            if (age * 2L >= query.seconds * 1e9) {
                 rest(root, query);
                 why += ", so the table is left alone for " + restMillis / 1000L + " s";
             }
-            throw noAnswer(root, why);
+            throw noAnswer(root, number, why);
+        } finally {
+            if (!isDone) call.isGivenUp();
         }
     }
 
@@ -201,27 +191,31 @@ public class PlannerCalls {
         try {
             return waitFor(future, query, query.left() / 2L);
         } catch (TimeoutException late) {
-            throw noAnswer(root, "the keys of a join took more than half of what was left of "
+            throw noAnswer(root, 0L, "the keys of a join took more than half of what was left of "
                 + query.seconds + " s (" + Query.TIME_LIMIT + "), so they do not count");
         }
     }
 
     private static Object waitFor(Future future, Query query, long nanos)
             throws TimeoutException {
-        long start = System.nanoTime();
+        query.startWaiting();
         try {
             return future.get(Math.max(nanos, 0L), TimeUnit.NANOSECONDS);
         } catch (TimeoutException late) {
             future.cancel(false);
             throw late;
         } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt(); // Spark looks at it
-            throw new IllegalStateException(stopped);
+            throw stopped(stopped);
         } catch (ExecutionException failed) {
             throw new IllegalStateException(failed.getCause());
         } finally {
-            query.addWaited(System.nanoTime() - start);
+            query.stopWaiting();
         }
+    }
+
+    private static IllegalStateException stopped(InterruptedException stopped) {
+        Thread.currentThread().interrupt(); // Spark looks at it
+        return new IllegalStateException(stopped);
     }
 
     private void rest(Path root, Query query) {
@@ -241,13 +235,14 @@ public class PlannerCalls {
             resting.remove(root);
             return false;
         }
-        if (tells) noAnswer(root, "the table is left alone, as its planning took too long");
+        if (tells) noAnswer(root, 0L, "the table is left alone, as its planning took too long");
         return true;
     }
 
-    /** Tells the planner why a scan reads all files. */
-    private NoAnswer noAnswer(Path root, String why) {
+    /** Tells the planner why a scan reads all files, whatever answer the question has later. */
+    private NoAnswer noAnswer(Path root, long number, String why) {
         StringBuilder text = Question.place(root);
+        text.append(",\"number\":").append(number);
         text.append(",\"problem\":");
         Question.quote(text, why);
         tell(text.append('}').toString());
@@ -264,10 +259,10 @@ public class PlannerCalls {
         if (isResting(root, query, !purpose.equals("estimate"))) throw new NoAnswer("left alone");
         long number = QUESTIONS.incrementAndGet();
         String line = line(purpose, number, query.left() / 1e9);
-        byte[] bits = call(plan, line + question, query, root);
+        byte[] bits = call(plan, line + question, query, root, number);
         if (bits == null) return new Numbered(number, null);
         if (bits.length == 0) throw new NoAnswer("the planner has none");
-        Listing listing = listing(number(bits), query, root);
+        Listing listing = listing(number(bits), query, root, number);
         return new Numbered(number, new Listing.Answer(listing, bits, root));
     }
 
@@ -296,9 +291,9 @@ public class PlannerCalls {
     String listed(String question, SEQ directories, Query query, Path root) {
         if (isResting(root, query, true)) throw new NoAnswer("left alone");
         String line = line("read", 0L, query.left() / 1e9);
-        byte[] told = call(plan, line + question, query, root);
+        byte[] told = call(plan, line + question, query, root, 0L);
         if (told == null || told.length == 0) throw new NoAnswer("the planner has no listing");
-        byte[] seen = listing(number(told), query, root).seen(root, directories);
+        byte[] seen = listing(number(told), query, root, 0L).seen(root, directories);
         StringBuilder text = new StringBuilder(",\"listing\":").append(number(told));
         text.append(",\"listed\":\"");
         for (int k = 0; k < seen.length; k++) text.append(seen[k] == 1 ? '1' : '0');
@@ -306,18 +301,20 @@ public class PlannerCalls {
     }
 
     /** Of each table the newest listing alone is remembered. */
-    private Listing listing(long number, Query query, Path root) {
+    private Listing listing(long number, Query query, Path root, long asked) {
         Object[] known = (Object[]) listings.get(root);
         if (known != null && ((Long) known[0]).longValue() == number) return (Listing) known[1];
-        Listing listing = new Listing(call(files, Long.toString(number), query, root));
+        Listing listing = new Listing(
+            call(files, Long.toString(number), query, root, asked));
         if (listings.size() >= Roots.MAX_REMEMBERED) listings.clear();
         listings.put(root, new Object[] {Long.valueOf(number), listing});
         return listing;
     }
 
-    /** Tells what a scan reads; no query waits for it. */
-    void tell(long number, Listing.Rest rest) {
-        tell("{\"number\":" + number + ",\"listed\":" + rest.listed + ",\"read\":" + rest.read
+    /** Tells what a scan reads, by its very file index; no query waits for it. */
+    void tell(long number, SkippingFileIndex scan, Listing.Rest rest) {
+        tell("{\"number\":" + number + ",\"scan\":" + System.identityHashCode(scan)
+            + ",\"listed\":" + rest.listed + ",\"read\":" + rest.read
             + ",\"unknown\":" + rest.unknown + "}");
     }
 
@@ -329,20 +326,12 @@ public class PlannerCalls {
     }
 
     private void tell(String text) {
-        later(TELLING, told, text);
+        Asking.tell(told, text);
     }
 
     /** Waits until Python is told of all that happened before; not for long. */
     public void finishTelling() {
-        try {
-            TELLING.submit(new Callable() {
-                public Object call() {
-                    return null;
-                }
-            }).get(1L, TimeUnit.SECONDS);
-        } catch (Exception late) {
-            // Python is told of it later.
-        }
+        Asking.finishTelling();
     }
 
     /**
@@ -360,7 +349,7 @@ public class PlannerCalls {
         String known = (String) query.get(asked);
         if (known != null) return known;
         if (isResting(root, query, false)) return "";
-        byte[] uses = call(usesOf, query.left() / 1e9 + "\n" + asked, query, root);
+        byte[] uses = call(usesOf, query.left() / 1e9 + "\n" + asked, query, root, 0L);
         String found = uses == null ? "" : new String(uses, StandardCharsets.US_ASCII);
         query.put(asked, found);
         return found;

@@ -29,7 +29,11 @@ class Query {
     private final boolean isTracked;
     private final HashMap found = new HashMap();
     private final ArrayList listings = new ArrayList();
+    /** Nanoseconds in which threads of the query waited, before those that wait now. */
     private long waited;
+    /** Threads that wait, and since when at least one does. */
+    private int waiters;
+    private long since;
 
     private Query(double seconds, boolean isTracked) {
         this.seconds = seconds;
@@ -63,11 +67,17 @@ class Query {
 
     /** Nanoseconds that the query may still wait; 0 or less if it may not. */
     synchronized long left() {
-        return (long) (seconds * 1e9) - waited;
+        long now = waiters > 0 ? System.nanoTime() - since : 0L;
+        return (long) (seconds * 1e9) - waited - now;
     }
 
-    synchronized void addWaited(long nanos) {
-        waited += nanos;
+    /** A thread begins to wait; several, as those of subqueries, wait in the same time. */
+    synchronized void startWaiting() {
+        if (waiters++ == 0) since = System.nanoTime();
+    }
+
+    synchronized void stopWaiting() {
+        if (--waiters == 0) waited += System.nanoTime() - since;
     }
 
     /** Whether this is that query; those without a tracker are not told apart. */
