@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from tests.spark.pruning.scans import files_read
+from tests.spark.versions import FAILED
 
 pytestmark = pytest.mark.spark
 
@@ -119,3 +123,62 @@ def test_a_side_with_a_join_gives_its_keys(star: Star) -> None:
     df = star.joined(star.days("name = 'd'").join(more, "k", "left_semi"))
     assert keys_of(df) == [1, 8]
     assert files_read(df, "/fact") == 2
+
+
+COMPUTED = "aggregate(sequence(1, int(n)), 0L, (a, x) -> a + x % 7) > k"
+"""Takes seconds for each row, and is true."""
+
+
+@pytest.fixture
+def slow(star: Star) -> Iterator[Callable[[int], DataFrame]]:
+    """A join with a side whose rows take as long as a number says."""
+    (star.folder / "slow").mkdir()
+
+    def join(n: int) -> DataFrame:
+        columns = {"k": pa.array(range(5), pa.int32()), "n": pa.array([n] * 5)}
+        pq.write_table(pa.table(columns), star.folder / "slow/0.parquet")
+        side = star.spark.read.parquet(str(star.folder / "slow"))
+        return star.joined(side.where(COMPUTED))
+
+    settings = {
+        "skipindex.timeLimit": "60",
+        # Else Spark would run the side for itself at the same time.
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    for name, value in settings.items():
+        star.spark.conf.set(name, value)
+    yield join
+    for name in settings:
+        star.spark.conf.unset(name)
+
+
+def test_a_query_that_is_cancelled_fails_while_its_keys_are_computed(
+    star: Star, slow: Callable[[int], DataFrame]
+) -> None:
+    df = slow(3_000_000)
+    context = star.spark.sparkContext
+    failed: list[str] = []
+
+    def run() -> None:
+        context.setJobGroup("cancelled", "", interruptOnCancel=False)
+        try:
+            df.collect()
+        except FAILED as error:
+            failed.append(str(error))
+
+    thread = InheritableThread(target=run)
+    thread.start()
+    tracker = context.statusTracker()
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not tracker.getActiveJobsIds():
+        time.sleep(0.05)
+    time.sleep(0.2)
+    begun = tracker.getJobIdsForGroup("cancelled")
+    context.cancelJobGroup("cancelled")
+    thread.join(120)
+    assert begun
+    assert failed
+    assert "cancelled" in failed[0]
+    assert tracker.getJobIdsForGroup("cancelled") == begun
+    assert keys_of(slow(10)) == [0, 1, 2, 3, 4]

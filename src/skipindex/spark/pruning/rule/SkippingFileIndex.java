@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
 
 /**
  * A file index of Spark's, without the files that hold no row which a plan needs.
@@ -104,6 +105,8 @@ public class SkippingFileIndex implements FileIndex {
         PlannerCalls planner = scanned.planner;
         try {
             if (planner.isEnabled()) return asksAll ? withMatches(all, dataFilters) : firstRows(all);
+        } catch (KeyList.Cancelled stopped) {
+            Platform.throwException(stopped.getCause());
         } catch (Throwable problem) {
             planner.report(problem);
         }

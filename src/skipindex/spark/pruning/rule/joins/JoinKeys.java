@@ -73,6 +73,8 @@ class JoinKeys {
         try {
             String keys = listed.json(scanned);
             if (keys != null) add(text, keys);
+        } catch (KeyList.Cancelled stopped) {
+            throw stopped;
         } catch (Throwable problem) {
             scanned.planner.report(problem);
         }

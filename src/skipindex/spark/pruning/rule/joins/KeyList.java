@@ -7,7 +7,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -36,6 +38,10 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 class KeyList {
     static final int MAX_KEYS = 200000;
+    /** What Spark says of jobs that were stopped from without, since 4.0 and before. */
+    private static final Pattern CANCELLED =
+        Pattern.compile("\\[SPARK_JOB_CANCELLED\\]|^Job \\d+ cancelled");
+    private static final int MAX_CAUSES = 20;
     private static final AtomicLong TAGS = new AtomicLong();
 
     /** Whether this thread plans a side for its keys. */
@@ -99,8 +105,16 @@ class KeyList {
     }
 
     /** Starts the side, unless it has started. */
-    synchronized void start() {
-        if (json != null) return;
+    void start() {
+        started();
+    }
+
+    private synchronized void forget(Future stopped) {
+        if (json == stopped) json = null;
+    }
+
+    private synchronized Future started() {
+        if (json != null) return json;
         Literal most = new Literal(Integer.valueOf(MAX_KEYS + 1), IntegerType$.MODULE$);
         LogicalPlan some = new LocalLimit(most, keys);
         // It tells its session and its tracker, and is not executed: see planned().
@@ -116,6 +130,25 @@ class KeyList {
                     return text(planned.executeCollect());
                 }
             });
+        return json;
+    }
+
+    /** Whoever runs the query has stopped its jobs, so that it fails, as it does without keys. */
+    static class Cancelled extends RuntimeException {
+        Cancelled(Throwable cause) {
+            super(cause);
+        }
+
+        /** What says so; null if it was something else that failed. */
+        static Throwable in(Throwable problem) {
+            Throwable one = problem;
+            for (int i = 0; one != null && i < MAX_CAUSES; i++) {
+                if (one instanceof SparkException
+                    && CANCELLED.matcher(String.valueOf(one.getMessage())).find()) return one;
+                one = one.getCause();
+            }
+            return null;
+        }
     }
 
     private static boolean shuffles(SparkPlan node) {
@@ -149,15 +182,21 @@ class KeyList {
     /**
      * The keys as a list in JSON; null if there are too many, or the side has to shuffle rows.
      *
-     * Throws NoAnswer: the query has no time left for them.
+     * Throws NoAnswer: the query has no time left for them; Cancelled: its jobs were stopped.
      */
     String json(Scanned scanned) {
-        start();
+        Future asked = started();
         boolean isDone = false;
         try {
-            String text = (String) scanned.planner.waitForKeys(json, query, scanned.root);
+            String text = (String) scanned.planner.waitForKeys(asked, query, scanned.root);
             isDone = true;
             return text;
+        } catch (IllegalStateException failed) {
+            Throwable stop = isStopped ? null : Cancelled.in(failed);
+            if (stop == null) throw failed;
+            isDone = true;
+            forget(asked); // the query may run again
+            throw new Cancelled(stop);
         } finally {
             if (!isDone) {
                 isStopped = true;
