@@ -219,6 +219,20 @@ def test_a_part_of_an_optimized_plan_has_all_its_rows(
     assert dataset_of(both, plan).count() == 120
 
 
+@pytest.mark.parametrize("query", [JOINED, FIRST])
+def test_a_part_of_an_optimized_plan_has_all_its_rows_where_the_rule_fails(
+    both: SparkSession, query: str
+) -> None:
+    plan = both.sql(query)._jdf.queryExecution().optimizedPlan()
+    while plan.children().size():
+        plan = plan.children().apply(0)
+    both.conf.set("skipindex.timeLimit", "soon")
+    try:
+        assert dataset_of(both, plan).count() == 120
+    finally:
+        both.conf.unset("skipindex.timeLimit")
+
+
 @pytest.mark.parametrize("name", ["'n1'", "'n7'"])
 def test_a_part_of_an_optimized_plan_that_is_joined_anew_has_its_new_keys(
     both: SparkSession, name: str

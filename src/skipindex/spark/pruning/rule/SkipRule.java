@@ -49,7 +49,22 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             return new Application(planner.isEnabled()).of(logical);
         } catch (Throwable problem) {
             planner.report(problem);
-            return plan;
+            // What a former plan needed of the scans is not what this one needs.
+            return ((LogicalPlan) plan).transformDownWithSubqueries(new Bare());
+        }
+    }
+
+    /** Takes from scans what a former plan needed of them. */
+    private static class Bare extends scala.runtime.AbstractPartialFunction {
+        public boolean isDefinedAt(Object node) {
+            return node instanceof LogicalRelation && indexOf((LogicalPlan) node) != null;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+            if (!isDefinedAt(node)) return otherwise.apply(node);
+            LogicalRelation scan = (LogicalRelation) node;
+            SkippingFileIndex former = indexOf(scan);
+            return withIndex(scan, former.renewed(former.scanned.planner, former.query));
         }
     }
 
