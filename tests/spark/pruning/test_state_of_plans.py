@@ -233,6 +233,18 @@ def test_a_part_of_an_optimized_plan_has_all_its_rows_where_the_rule_fails(
         both.conf.unset("skipindex.timeLimit")
 
 
+def test_a_part_of_an_optimized_plan_has_all_its_rows_when_none_is_pruned_any_more(
+    both: SparkSession,
+) -> None:
+    """Nothing is left of the files that were taken for its size."""
+    query = "SELECT one.id FROM one JOIN two ON one.id = oid WHERE one.id < 15"
+    plan = both.sql(query)._jdf.queryExecution().optimizedPlan()
+    while plan.children().size():
+        plan = plan.children().apply(0)
+    sx.disable(both)
+    assert dataset_of(both, plan).where("id > 100").count() == 19
+
+
 @pytest.mark.parametrize("name", ["'n1'", "'n7'"])
 def test_a_part_of_an_optimized_plan_that_is_joined_anew_has_its_new_keys(
     both: SparkSession, name: str

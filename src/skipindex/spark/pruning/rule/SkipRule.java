@@ -180,7 +180,7 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         private LogicalRelation with(LogicalRelation scan, SkippingFileIndex index) {
             if (index == null) return null;
             SkippingFileIndex former = indexOf(scan);
-            boolean isSame = index.equals(former);
+            boolean isSame = former != null && index.isSame(former);
             made.put(isSame ? former : index, Boolean.TRUE);
             return isSame ? null : withIndex(scan, index);
         }

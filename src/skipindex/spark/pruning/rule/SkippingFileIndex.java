@@ -87,6 +87,11 @@ public class SkippingFileIndex implements FileIndex {
         return new SkippingFileIndex(scanned, query, condition, null, keys, first, covered);
     }
 
+    /** Whether the other has the same condition too, beside what decides how Spark reads. */
+    boolean isSame(SkippingFileIndex other) {
+        return equals(other) && condition.equals(other.condition);
+    }
+
     boolean hasKeys() {
         return !keys.isEmpty();
     }
@@ -110,8 +115,10 @@ public class SkippingFileIndex implements FileIndex {
         } catch (Throwable problem) {
             planner.report(problem);
         }
-        // Spark may have chosen to broadcast what remained when the query was optimized.
-        return size == null || size.answer == null ? all : size.answer.rest(all).directories;
+        // Spark may have chosen to broadcast what remained when the query was optimized. Without
+        // the rule, the scan may be a part of another plan now, under other conditions.
+        boolean isKnown = size != null && size.answer != null && planner.isOn;
+        return isKnown ? size.answer.rest(all).directories : all;
     }
 
     private SEQ withMatches(SEQ all, SEQ dataFilters) {
