@@ -100,6 +100,27 @@ def test_a_frame_that_is_cached_after_the_query_was_planned_gives_no_keys(
         former.unpersist(blocking=True)
 
 
+@pytest.mark.parametrize("is_new_first", [False, True])
+def test_two_listings_of_a_dimension_in_one_query(
+    star: Star, *, is_new_first: bool
+) -> None:
+    """Spark broadcasts one of them and takes it for both, as their folder is one."""
+    sides = [star.days("name = 'd'").withColumnRenamed("name", "one")]
+    days(star.folder / "days/1.parquet", 7, 8)
+    sides.append(star.days("name = 'd'").withColumnRenamed("name", "two"))
+    if is_new_first:
+        sides.reverse()
+    fact = star.spark.read.parquet(str(star.folder / "fact"))
+
+    def joined() -> list[int]:
+        df = fact.join(sides[0], "k").join(sides[1], "k")
+        return sorted({row.k for row in df.select("k").collect()})
+
+    found = joined()
+    star.spark.conf.set("skipindex.enabled", "false")
+    assert found == joined()
+
+
 @pytest.mark.parametrize("adds", [False, True])
 def test_a_cache_that_the_query_reads_itself_gives_its_rows_and_no_keys(
     star: Star, *, adds: bool

@@ -1,6 +1,7 @@
 package skipindex;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
 import org.apache.hadoop.conf.Configuration;
@@ -76,6 +77,10 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         private final IdentityHashMap made = new IdentityHashMap();
         /** Spark's file indexes in plans of which Spark makes filters for other scans. */
         private final HashSet shared = new HashSet();
+        /** By equality, which is that of their folders, the file indexes of the plan. */
+        private final HashMap bases = new HashMap();
+        /** Those of them that list other files than an equal one. */
+        private final HashSet unsure = new HashSet();
 
         Application(boolean isEnabled) {
             this.isEnabled = isEnabled;
@@ -94,9 +99,26 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             while (children.hasNext()) share((LogicalPlan) children.next());
         }
 
+        /** Spark runs one of two exchanges that are equal but for what their scans list. */
+        private void compareListings(LogicalPlan node) {
+            if (Joins.isOfFiles(node)) {
+                FileIndex base = baseOf((LogicalRelation) node);
+                FileIndex equal = (FileIndex) bases.get(base);
+                if (equal == null) bases.put(base, base);
+                else if (equal != base && query.listing(equal) != query.listing(base)) {
+                    unsure.add(base);
+                }
+            }
+            scala.collection.Iterator children = node.children().iterator();
+            while (children.hasNext()) compareListings((LogicalPlan) children.next());
+            scala.collection.Iterator subqueries = node.subqueries().iterator();
+            while (subqueries.hasNext()) compareListings((LogicalPlan) subqueries.next());
+        }
+
         LogicalPlan of(LogicalPlan plan) {
             LogicalPlan skipping = skipping(plan, hasJoin(plan));
             if (!isEnabled) return skipping;
+            compareListings(plan);
             LogicalPlan joined = withKeys(skipping);
             // A subquery comes here twice: by itself, and then as a part of the query.
             LogicalPlan result = plan instanceof Subquery ? joined : answered(joined);
@@ -112,7 +134,7 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         LogicalPlan withKeys(LogicalPlan plan) {
             try {
                 LogicalPlan joined = plan;
-                if (hasJoin(plan)) joined = Joins.withKeys(plan, session, shared);
+                if (hasJoin(plan)) joined = Joins.withKeys(plan, session, shared, unsure);
                 return (LogicalPlan) joined.transformDown(new Subqueries(this));
             } catch (Throwable problem) {
                 planner.report(problem);

@@ -44,10 +44,13 @@ class Joins {
     private final SessionState session;
     /** The file indexes of scans that Spark reads for more than one purpose. */
     private final HashSet shared;
+    /** The file indexes that Spark takes for equal though they list other files. */
+    private final HashSet unsure;
 
-    private Joins(SessionState session, HashSet shared) {
+    private Joins(SessionState session, HashSet shared, HashSet unsure) {
         this.session = session;
         this.shared = shared;
+        this.unsure = unsure;
     }
 
     /**
@@ -55,10 +58,12 @@ class Joins {
      *
      * plan: its scans have no keys.
      * shared: Spark's file indexes of scans that get none, so that Spark finds them equal.
+     * unsure: those of scans that give none, as Spark may read another listing in their place.
      */
-    static LogicalPlan withKeys(LogicalPlan plan, SessionState session, HashSet shared) {
+    static LogicalPlan withKeys(
+            LogicalPlan plan, SessionState session, HashSet shared, HashSet unsure) {
         boolean isOff = KeyList.isPlanning() || !PlannerCalls.isSet(ENABLED);
-        return isOff ? plan : new Joins(session, shared).withKeys(plan, new ArrayList());
+        return isOff ? plan : new Joins(session, shared, unsure).withKeys(plan, new ArrayList());
     }
 
     /** needed: what each row that counts has to have. */
@@ -202,7 +207,7 @@ class Joins {
         for (int i = 0; i < needed.size(); i++) {
             Needed one = (Needed) needed.get(i);
             String column = nameIn(scan, one.column);
-            if (column == null) continue;
+            if (column == null || isUnsure(one.side)) continue;
             try {
                 JoinKeys found = JoinKeys.of(
                     index, column, one.key, one.side, isSmall(one.side, index), session);
@@ -212,6 +217,14 @@ class Joins {
             }
         }
         return keys.isEmpty() ? scan : SkipRule.withIndex(scan, index.withKeys(keys));
+    }
+
+    private boolean isUnsure(LogicalPlan node) {
+        if (unsure.isEmpty()) return false;
+        if (isOfFiles(node)) return unsure.contains(SkipRule.baseOf((LogicalRelation) node));
+        scala.collection.Iterator children = node.children().iterator();
+        while (children.hasNext()) if (isUnsure((LogicalPlan) children.next())) return true;
+        return false;
     }
 
     /** Whether a side is worth running for its keys, and reads less than the scan. */
