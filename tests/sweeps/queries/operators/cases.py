@@ -34,7 +34,10 @@ class Step:
         kind: ``ask`` gives rows that are compared, and has a cost; ``do`` is a
             statement; ``frame`` defines a DataFrame and a view of it, ``cache`` caches
             it, ``again`` collects the same object, ``replan`` makes a DataFrame of its
-            optimized plan, ``drop`` frees its cache; ``stream`` asks in each batch.
+            optimized plan, ``drop`` frees its cache; ``stream`` asks in each batch;
+            ``list`` makes a frame of the copied table as it is now, ``bare`` takes its
+            indexes, ``grow`` adds the files of a table to it; ``where`` filters a
+            frame.
         text: SQL, with ``«0»`` for the first condition.
         conditions: of the text.
         name: of the frame, or of the table that is copied.

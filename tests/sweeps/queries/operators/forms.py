@@ -417,6 +417,40 @@ def overwrite(d: Drawer) -> None:
         d.ask(f"SELECT a.id, a.p, b.v FROM copied a JOIN {other} ON {on}")
 
 
+def grown(d: Drawer) -> None:
+    """A folder that has grown since a frame of it was listed, and perhaps cached.
+
+    Optimized, one side of the join looks as the cached frame does.
+    """
+    rng = d.rng
+    table, other = rng.sample(d.joins.world.chain, 2)
+    d.copied = table.name
+    key, few = rng.choice(["id", "k"]), rng.randrange(10)
+    same = f"g = {few}"
+    where = rng.choice([same, same, f"s = 's{few}'", f"id < {30 * few}"])
+    column = where.partition(" ")[0]
+    optimized = f"{column} IS NOT NULL AND {where} AND {key} IS NOT NULL"
+    if rng.random() < 0.7:
+        d.steps.append(Step("bare"))
+    d.steps.append(Step("list", name="older"))
+    d.steps.append(Step("grow", name=other.name))
+    d.steps.append(Step("list", name="newer"))
+    indexed = [one for one in d.joins.world.chain if f"'{key}'" in one.told]
+    fact = d.joins.source(rng.choice(indexed or [other]), "a", 0.4)
+    on = f"a.{key} = n.{key}"
+    side = f"(SELECT * FROM newer WHERE {where}) n"
+    texts = [
+        f"SELECT a.id, a.v, n.v w FROM {fact} JOIN {side} ON {on}",
+        f"SELECT a.id FROM {fact} WHERE a.{key} IN (SELECT {key} FROM {side})",
+    ]
+    d.add("frame", rng.choice(texts), "asked")
+    d.steps.append(Step("where", rng.choice([optimized, optimized, ""]), name="older"))
+    d.steps.append(Step("cache", name="older"))
+    d.ask("SELECT count(*), sum(id) FROM older")
+    d.steps.append(Step("again", name="asked"))
+    d.ask("SELECT count(*), sum(id) FROM asked")
+
+
 FORMS: Final[Mapping[str, tuple[Version, Callable[[Drawer], None], int]]] = {
     "recursion": ((4, 1), recursion, 3),
     "chain": ((3, 5), chain, 8),
@@ -439,6 +473,7 @@ FORMS: Final[Mapping[str, tuple[Version, Callable[[Drawer], None], int]]] = {
     "function": ((4, 0), function, 1),
     "stream": ((3, 5), stream, 1),
     "overwrite": ((3, 5), overwrite, 1),
+    "grown": ((3, 5), grown, 2),
 }
 """By name: the first version of Spark that has it, how it is drawn, and its weight."""
 

@@ -48,11 +48,13 @@ class Player:
         self.world = world
         self.seconds = seconds
         self.frames: dict[str, DataFrame] = {}
+        self.copy: Path | None = None
 
     def play(self, case: Case, *, on: bool) -> list[Seen]:
         """What every step gives, with skipping or plain."""
         with self._settings({**case.settings, SWITCH: str(on).lower()}):
             copy = self._copied(case.copied) if case.copied else None
+            self.copy = copy
             try:
                 return [self.step(step, on=on) for step in case.steps]
             finally:
@@ -94,7 +96,7 @@ class Player:
     def _undo(self, copy: Path | None) -> None:
         self.frames.clear()
         self.spark.catalog.clearCache()
-        for name in ("x", "batch"):
+        for name in ("x", "batch", "older", "newer", "asked"):
             self.spark.catalog.dropTempView(name)
         with suppress(PySparkException):
             self.spark.sql("DROP TEMPORARY FUNCTION IF EXISTS of_key")
@@ -104,7 +106,10 @@ class Player:
 
     def step(self, step: Step, *, on: bool) -> Seen:
         """Take one step, for so long as it may take."""
-        if step.kind in ("again", "cache", "replan") and step.name not in self.frames:
+        if (
+            step.kind in ("again", "cache", "replan", "where")
+            and step.name not in self.frames
+        ):
             return Seen(Outcome(error="no such frame"))
         with at_most(self.spark, self.seconds) as watch:
             try:
@@ -136,13 +141,32 @@ class Player:
                 self.spark.sql(step.sql())
             case "frame":
                 self._frame(step.name, self.spark.sql(step.sql()))
+            case "where" if step.text:
+                self._frame(step.name, self.frames[step.name].where(step.text))
             case "cache":
                 self.frames[step.name].cache()
             case "replan":
                 self._frame(step.name, self._of_optimized(self.frames[step.name]))
+            case "list" | "bare" | "grow":
+                self._change(step)
             case "stream":
                 return Seen(Outcome(self._stream(step)))
         return Seen(Outcome())
+
+    def _change(self, step: Step) -> None:
+        """What another process does to the copied table, and a listing of it."""
+        if self.copy is None:
+            return
+        match step.kind:
+            case "bare":
+                shutil.rmtree(self.copy / "_skipindex", ignore_errors=True)
+            case "grow":
+                more = next(one for one in self.world.chain if one.name == step.name)
+                folder = next(self.copy.glob("p=*"))
+                for i, path in enumerate(sorted(more.path.rglob("f*.parquet"))):
+                    shutil.copy(path, folder / f"new{i:02}.parquet")
+            case "list":
+                self._frame(step.name, self.spark.read.parquet(str(self.copy)))
 
     def _answer(self, df: DataFrame, step: Step, before: int) -> Seen:
         rows = rows_of(df)
