@@ -22,7 +22,6 @@ replacement, the visible copies are deleted unless the outcome says that they co
 
 from __future__ import annotations
 
-import contextlib
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -229,7 +228,6 @@ class Publisher:
 
     def _follow(self, record: Publication) -> None:
         """Do what an outcome says; nothing else decides which files stay."""
-        there = self._there(record.replacements)
         for replacement in record.replacements:
             done = record.shown_of(replacement)
             left = [file for file in replacement.new if file.path not in done]
@@ -240,9 +238,10 @@ class Publisher:
                 self._count([f for f in replacement.new if f.path in done])
             if left:
                 self._take_back(replacement, left)
-            # Rows that arrive are in no other file: the hidden ones still count.
-            gone = [f for f in left if not (replacement.arrival and is_in(there, f))]
-            self._places |= {file.path: None for file in gone}
+                # Rows that arrive are in no other file: the hidden ones still count.
+                there = self._there([replacement]) if replacement.arrival else {}
+                gone = [file for file in left if not is_in(there, file)]
+                self._places |= {file.path: None for file in gone}
 
     def _end_without_record(self, replacement: Replacement) -> None:
         """Go on where the record is lost, as in a copy of the table without it."""
@@ -288,9 +287,14 @@ class Publisher:
 
         Other tools may have deleted one since it is visible.
         """
-        for file in shown:
-            with contextlib.suppress(FileNotFoundError):
-                self.location.sync([published(file.path)])
+        paths = [published(file.path) for file in shown]
+        while paths:
+            try:
+                self.location.sync(paths)
+            except FileNotFoundError:
+                paths = [path for path in paths if self.location.stat(path) is not None]
+            else:
+                break
 
     def _show_file(self, file: FileInfo) -> bool:
         target = published(file.path)
