@@ -440,3 +440,32 @@ def test_an_append_that_is_published_is_not_withdrawn(
     with pytest.raises(KeyboardInterrupt):
         arrived(folder, SaveMode.APPEND)
     assert totals(folder) == [46, 46]
+
+
+def test_an_outcome_without_its_record_is_read_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that ended two rewrites is lost, and both ask for the outcome."""
+    optimized(folder, cluster_by=["x"], rows_per_file=10)
+
+    def ended(*given: Any) -> None:
+        write_outcome(*given)
+        raise Killed
+
+    monkeypatch.setattr("skipindex.rewrite.publish.write_outcome", ended)
+    with suppress(Killed):
+        vacuum(folder, retention=NOW)
+    monkeypatch.undo()
+    assert len(open_table(folder).state.snapshot.rewrites.replacements) == 2
+    for path in (folder / PUBLISHING).glob("*.json"):
+        if "outcome" not in path.name:
+            path.unlink()
+    read, seen = LocalFiles.read, []
+
+    def counted(self: LocalFiles, path: str, limit: int) -> bytes:
+        seen.append(path)
+        return read(self, path, limit)
+
+    monkeypatch.setattr(LocalFiles, "read", counted)
+    assert n_rows(folder) == 40
+    assert sum(path.endswith(".outcome.json") for path in seen) == 1

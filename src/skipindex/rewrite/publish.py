@@ -204,13 +204,13 @@ class Publisher:
         ]
         is_mine = bool(fits) and write_record(self.location, name, fits)
         is_rewrite = not all(r.arrival for r in fits)
+        # The log is read before the outcome, which is older than the end of the entry.
         is_over = is_mine and is_rewrite and not self._is_begun(name)
         record = read_publications(self.location).record(name)
-        if record is not None and record.shown is None and is_over:
-            # While this vacuum slept, another one has done it all.
-            self.location.delete(record_path(name))
-            return
         if record is not None and record.shown is None:
+            if is_over:  # while this vacuum slept, another one has done it all
+                self.location.delete(record_path(name))
+                return
             fresh = {path for r in mine for path in r.names}
             shown = [
                 path
@@ -224,6 +224,7 @@ class Publisher:
             self._follow(record)
 
     def _is_begun(self, name: str) -> bool:
+        """Whether the newest commit names a replacement of the publication."""
         return any(one.publication == name for one in self._being_published())
 
     def _follow(self, record: Publication) -> None:

@@ -138,6 +138,9 @@ class Publications:
     _by_id: dict[str, tuple[Publication, frozenset[str]]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
+    _outcomes: dict[str, frozenset[str] | None] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         """Find each record by its id, and the hidden paths of its files, once."""
@@ -188,7 +191,9 @@ class Publications:
         name = replacements[0].publication
         assert name is not None
         every = frozenset(path for one in replacements for path in one.names)
-        shown = None if self.location is None else _shown_in(self.location, name)
+        if self.location is not None and name not in self._outcomes:
+            self._outcomes[name] = _shown_in(self.location, name)
+        shown = self._outcomes.get(name)
         return Publication(name, replacements, every if shown is None else shown)
 
     def record(self, name: str | None) -> Publication | None:
