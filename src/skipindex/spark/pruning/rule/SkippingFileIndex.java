@@ -109,7 +109,9 @@ public class SkippingFileIndex implements FileIndex {
         if (asksNothing || all.isEmpty()) return all;
         PlannerCalls planner = scanned.planner;
         try {
-            if (planner.isEnabled()) return asksAll ? withMatches(all, dataFilters) : firstRows(all);
+            if (planner.isEnabled()) {
+                return asksAll ? withMatches(all, partitionFilters, dataFilters) : firstRows(all);
+            }
         } catch (KeyList.Cancelled stopped) {
             Platform.throwException(stopped.getCause());
         } catch (Throwable problem) {
@@ -121,8 +123,10 @@ public class SkippingFileIndex implements FileIndex {
         return isKnown ? size.answer.rest(all).directories : all;
     }
 
-    private SEQ withMatches(SEQ all, SEQ dataFilters) {
+    private SEQ withMatches(SEQ all, SEQ partitionFilters, SEQ dataFilters) {
         ArrayList conjuncts = new ArrayList();
+        // No index is read for files of other folders, and the plan shows the whole condition.
+        add(conjuncts, partitionFilters);
         add(conjuncts, dataFilters);
         add(conjuncts, mixed);
         String asked = question(keysJson(), TO_SEQ(conjuncts));
