@@ -142,6 +142,20 @@ def test_a_side_runs_in_one_job_or_not_at_all(
     assert enabled.files == plain.files - N_FILES + n_files
 
 
+def test_a_side_runs_once_for_all_columns_that_it_is_joined_by(
+    star: SparkSession,
+) -> None:
+    text = (
+        "SELECT count(*) FROM orders o JOIN customers c ON o.label = c.label "
+        f"AND o.customer = c.key WHERE {city(3)}"
+    )
+    enabled, plain = check_costs(star, lambda: star.sql(text))
+    assert enabled.jobs == plain.jobs + 1
+    condition = sx.last_plans(star)[-1].condition
+    for column in ("label", "customer"):
+        assert f"{column} IN (10 keys)" in condition
+
+
 def test_without_an_index_no_keys_are_computed(
     star: SparkSession, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 package skipindex;
 
+import java.util.ArrayList;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SessionState;
@@ -16,23 +17,28 @@ class JoinKeys {
     private final String dimension;
     /** What the other side has; null if it need not run. */
     private final KeyList listed;
+    /** Of the key among those that the other side runs for. */
+    private final int position;
 
-    private JoinKeys(String column, String dimension, KeyList listed) {
+    private JoinKeys(String column, String dimension, KeyList listed, int position) {
         this.column = column;
         this.dimension = dimension;
         this.listed = listed;
+        this.position = position;
     }
 
     /**
      * What leaves out files of a scan that has no keys yet; null if nothing does.
      *
      * key: what the other side has for the column.
+     * keys: all that the other side has for columns that it is joined with.
      * mayRun: whether the other side may run for its keys.
      */
     static JoinKeys of(
             SkippingFileIndex index,
             String column,
             Attribute key,
+            ArrayList keys,
             LogicalPlan side,
             boolean mayRun,
             SessionState session) {
@@ -50,10 +56,10 @@ class JoinKeys {
         }
         KeyList listed = null;
         if (mayRun && uses.indexOf('k') >= 0) {
-            listed = query.shared(new KeyList(key, side, session, query));
+            listed = query.shared(new KeyList(keys, side, session, query));
         }
         boolean isUsed = dimension != null || listed != null;
-        return isUsed ? new JoinKeys(column, dimension, listed) : null;
+        return isUsed ? new JoinKeys(column, dimension, listed, keys.indexOf(key)) : null;
     }
 
     /** Lets the other side run, if it has to, so that several run at once. */
@@ -71,7 +77,7 @@ class JoinKeys {
         if (dimension != null) add(text, dimension);
         if (listed == null) return;
         try {
-            String keys = listed.json(scanned);
+            String keys = listed.json(position, scanned);
             if (keys != null) add(text, keys);
         } catch (KeyList.Cancelled stopped) {
             throw stopped;
@@ -91,6 +97,7 @@ class JoinKeys {
         if (!(other instanceof JoinKeys)) return false;
         JoinKeys keys = (JoinKeys) other;
         return column.equals(keys.column)
+            && position == keys.position
             && (dimension == null ? keys.dimension == null : dimension.equals(keys.dimension))
             && (listed == null ? keys.listed == null : listed.equals(keys.listed));
     }

@@ -82,14 +82,10 @@ class Joins {
             if (join.condition().isDefined()) {
                 ArrayList conjuncts = new ArrayList();
                 SkipRule.split((Expression) join.condition().get(), conjuncts);
-                for (int i = 0; i < conjuncts.size(); i++) {
-                    if (!(conjuncts.get(i) instanceof EqualTo)) continue;
-                    EqualTo equal = (EqualTo) conjuncts.get(i);
-                    boolean ofLeft = isInner || type.equals("LeftSemi") || type.equals("RightOuter");
-                    boolean ofRight = isInner || type.equals("LeftOuter");
-                    if (ofLeft) add(left, equal, join.left(), join.right());
-                    if (ofRight) add(right, equal, join.right(), join.left());
-                }
+                boolean ofLeft = isInner || type.equals("LeftSemi") || type.equals("RightOuter");
+                boolean ofRight = isInner || type.equals("LeftOuter");
+                if (ofLeft) add(left, conjuncts, join.left(), join.right());
+                if (ofRight) add(right, conjuncts, join.right(), join.left());
             }
             children.add(withKeys(join.left(), left));
             children.add(withKeys(join.right(), right));
@@ -111,27 +107,38 @@ class Joins {
     private static class Needed {
         final Attribute column;
         final Attribute key;
+        /** All keys of the side in this join, which runs once for them. */
+        final ArrayList keys;
         final LogicalPlan side;
 
-        Needed(Attribute column, Attribute key, LogicalPlan side) {
+        Needed(Attribute column, Attribute key, ArrayList keys, LogicalPlan side) {
             this.column = column;
             this.key = key;
+            this.keys = keys;
             this.side = side;
         }
     }
 
-    private static void add(List needed, EqualTo equal, LogicalPlan near, LogicalPlan far) {
-        Attribute one = attribute(equal.left());
-        Attribute other = attribute(equal.right());
-        if (one == null || other == null) return;
-        if (!near.outputSet().contains(one)) {
-            Attribute swapped = one;
-            one = other;
-            other = swapped;
-        }
-        boolean isAsked = near.outputSet().contains(one) && far.outputSet().contains(other);
-        if (isAsked && isKey(one.dataType()) && isFiltered(far) && isRepeatable(far)) {
-            needed.add(new Needed(one, other, far));
+    /** Adds what rows of the near side need to have, as conjuncts say that two columns are equal. */
+    private static void add(
+            List needed, ArrayList conjuncts, LogicalPlan near, LogicalPlan far) {
+        if (!isFiltered(far) || !isRepeatable(far)) return;
+        ArrayList keys = new ArrayList();
+        for (int i = 0; i < conjuncts.size(); i++) {
+            if (!(conjuncts.get(i) instanceof EqualTo)) continue;
+            EqualTo equal = (EqualTo) conjuncts.get(i);
+            Attribute one = attribute(equal.left());
+            Attribute other = attribute(equal.right());
+            if (one == null || other == null) continue;
+            if (!near.outputSet().contains(one)) {
+                Attribute swapped = one;
+                one = other;
+                other = swapped;
+            }
+            boolean isAsked = near.outputSet().contains(one) && far.outputSet().contains(other);
+            if (!isAsked || !isKey(one.dataType())) continue;
+            if (!keys.contains(other)) keys.add(other);
+            needed.add(new Needed(one, other, keys, far));
         }
     }
 
@@ -210,7 +217,7 @@ class Joins {
             if (column == null || isUnsure(one.side)) continue;
             try {
                 JoinKeys found = JoinKeys.of(
-                    index, column, one.key, one.side, isSmall(one.side, index), session);
+                    index, column, one.key, one.keys, one.side, isSmall(one.side, index), session);
                 if (found != null && !keys.contains(found)) keys.add(found);
             } catch (Throwable problem) {
                 index.scanned.planner.report(problem);

@@ -31,7 +31,7 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The keys that one side of a join has: the side runs for them, once.
+ * The keys that one side of a join has, of one column or more: the side runs for them, once.
  *
  * No scan of the side has keys of its own, whatever it is joined with, so that no side waits
  * for another one. A side that has to shuffle rows does not run: it would do so twice.
@@ -56,7 +56,7 @@ class KeyList {
             }
         });
 
-    private final DataType type;
+    private final DataType[] types;
     private final LogicalPlan keys;
     private final LogicalPlan canonical;
     private final SessionState session;
@@ -65,15 +65,18 @@ class KeyList {
     private final ArrayList listings = new ArrayList();
     private volatile boolean isStopped;
     private final String tag = "skipindex-keys-" + TAGS.incrementAndGet();
-    private Future json;
+    /** Of the JSON of each column. */
+    private Future texts;
     private SparkContext context;
 
-    /** side: its scans have no keys. */
-    KeyList(Attribute key, LogicalPlan side, SessionState session, Query query) {
-        ArrayList only = new ArrayList();
-        only.add(key);
-        this.type = key.dataType();
-        this.keys = new Project(TO_SEQ(only), ungrouped(side));
+    /**
+     * columns: attributes of the side.
+     * side: its scans have no keys.
+     */
+    KeyList(ArrayList columns, LogicalPlan side, SessionState session, Query query) {
+        this.types = new DataType[columns.size()];
+        for (int i = 0; i < types.length; i++) types[i] = ((Attribute) columns.get(i)).dataType();
+        this.keys = new Project(TO_SEQ(columns), ungrouped(side));
         this.canonical = (LogicalPlan) keys.canonicalized();
         this.session = session;
         this.query = query;
@@ -110,27 +113,27 @@ class KeyList {
     }
 
     private synchronized void forget(Future stopped) {
-        if (json == stopped) json = null;
+        if (texts == stopped) texts = null;
     }
 
     private synchronized Future started() {
-        if (json != null) return json;
+        if (texts != null) return texts;
         Literal most = new Literal(Integer.valueOf(MAX_KEYS + 1), IntegerType$.MODULE$);
         LogicalPlan some = new LocalLimit(most, keys);
         // It tells its session and its tracker, and is not executed: see planned().
         final QueryExecution execution =
             session.executePlan(some, CommandExecutionMode$.MODULE$.SKIP());
         context = execution.sparkSession().sparkContext();
-        json = SQLExecution$.MODULE$.withThreadLocalCaptured(
+        texts = SQLExecution$.MODULE$.withThreadLocalCaptured(
             execution.sparkSession(), THREADS, new scala.runtime.AbstractFunction0() {
                 public Object apply() {
                     context.addJobTag(tag);
                     SparkPlan planned = planned(execution);
                     if (isStopped || shuffles(planned)) return null;
-                    return text(planned.executeCollect());
+                    return texts(planned.executeCollect());
                 }
             });
-        return json;
+        return texts;
     }
 
     /** Whoever runs the query has stopped its jobs, so that it fails, as it does without keys. */
@@ -180,17 +183,17 @@ class KeyList {
     }
 
     /**
-     * The keys as a list in JSON; null if there are too many, or the side has to shuffle rows.
+     * The keys of one column as a list in JSON; null if they are not known, or too many.
      *
      * Throws NoAnswer: the query has no time left for them; Cancelled: its jobs were stopped.
      */
-    String json(Scanned scanned) {
+    String json(int column, Scanned scanned) {
         Future asked = started();
         boolean isDone = false;
         try {
-            String text = (String) scanned.planner.waitForKeys(asked, query, scanned.root);
+            Object found = scanned.planner.waitForKeys(asked, query, scanned.root);
             isDone = true;
-            return text;
+            return found == null ? null : ((String[]) found)[column];
         } catch (IllegalStateException failed) {
             Throwable stop = isStopped ? null : Cancelled.in(failed);
             if (stop == null) throw failed;
@@ -205,13 +208,20 @@ class KeyList {
         }
     }
 
-    private String text(InternalRow[] rows) {
+    private String[] texts(InternalRow[] rows) {
         if (rows.length > MAX_KEYS) return null;
+        String[] texts = new String[types.length];
+        for (int i = 0; i < types.length; i++) texts[i] = text(rows, i);
+        return texts;
+    }
+
+    private String text(InternalRow[] rows, int column) {
+        DataType type = types[column];
         HashSet seen = new HashSet();
         StringBuilder text = new StringBuilder("[");
         for (int i = 0; i < rows.length; i++) {
-            if (rows[i].isNullAt(0)) continue;
-            Object value = rows[i].get(0, type);
+            if (rows[i].isNullAt(column)) continue;
+            Object value = rows[i].get(column, type);
             if (type instanceof StringType) {
                 String string = value.toString();
                 // Bytes that are no UTF-8 have no text of their own.
