@@ -90,11 +90,17 @@ def test_what_is_counted(sales: SparkSession) -> None:
     )
     _, found = cost(sales, lambda: sales.sql(text))
     # A broadcast and an aggregate; the broadcast is a job of another thread.
-    assert found == Cost(2, 2, N_YEARS + 1, joins=1, broadcasts=1)
+    one = ("BuildRight",)
+    assert found == Cost(2, 2, N_YEARS + 1, joins=1, broadcasts=1, built=one)
     _, found = cost(sales, lambda: sales.sql(f"{text} UNION ALL {text}"))
     assert (found.exchanges, found.files, found.joins) == (2, N_YEARS + 1, 2)  # reused
     _, found = cost(sales, lambda: sales.sql(f"SELECT ({text}) FROM years"))
     assert (found.files, found.joins) == (N_YEARS + 2, 1)
+    cached = sales.sql("SELECT s.key FROM sales s JOIN years y USING (key)").cache()
+    try:
+        assert cost(sales, cached.distinct)[1].joins == 1
+    finally:
+        cached.unpersist(blocking=True)
 
 
 def test_what_is_too_much() -> None:
@@ -105,6 +111,7 @@ def test_what_is_too_much() -> None:
     assert excess(Cost(4, 3, 10, 1), plain) == "3 exchanges for 2"
     assert excess(Cost(4, 2, 11, 1), plain) == "11 files for 10"
     assert excess(Cost(5, 2, 10, 1, broadcasts=1), plain) == ""
+    assert excess(Cost(4, 3, 11, 1, built=("BuildLeft",)), plain) == ""
     cut = replace(plain, is_cut=True)
     assert excess(Cost(4, 9, 99, 1), cut) == ""
     assert excess(Cost(5, 2, 10, 1), cut) == "5 jobs for 3 and the keys of 1 joins"

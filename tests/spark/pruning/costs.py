@@ -14,6 +14,7 @@ from tests.spark.pruning.scans import nodes
 
 SWITCH: Final = "skipindex.enabled"
 _JOINS: Final = ("Join", "LateralJoin", "AsOfJoin")
+_BROADCAST_JOINS: Final = ("BroadcastHashJoinExec", "BroadcastNestedLoopJoinExec")
 _REPEATS: Final = 3
 """Runs of a query before its costs are said to be too high."""
 
@@ -32,6 +33,8 @@ class Cost:
         reused: exchanges that stand for an equal one.
         is_cut: the plan that ran has lost a part that no row needs, which may have run:
             its exchanges and files are not counted.
+        built: the side that each broadcast join broadcasts, in the plan's order; None
+            if it was another one in another run.
     """
 
     jobs: int
@@ -41,6 +44,7 @@ class Cost:
     broadcasts: int = 0
     reused: int = 0
     is_cut: bool = False
+    built: tuple[str, ...] | None = ()
 
     def least(self, other: Cost) -> Cost:
         """The lower of each of the two figures."""
@@ -52,6 +56,7 @@ class Cost:
             max(self.broadcasts, other.broadcasts),
             max(self.reused, other.reused),
             self.is_cut and other.is_cut,
+            self.built if self.built == other.built else None,
         )
 
     def most(self, other: Cost) -> Cost:
@@ -64,6 +69,7 @@ class Cost:
             min(self.broadcasts, other.broadcasts),
             min(self.reused, other.reused),
             self.is_cut or other.is_cut,
+            self.built if self.built == other.built else None,
         )
 
 
@@ -81,7 +87,8 @@ def excess(enabled: Cost, plain: Cost) -> str:
         told.append(
             f"{enabled.jobs} jobs for {plain.jobs} and the keys of {plain.joins} joins"
         )
-    is_alike = not plain.is_cut and not more
+    is_same = enabled.built is not None and enabled.built == plain.built
+    is_alike = not plain.is_cut and not more and is_same
     if is_alike and enabled.exchanges > plain.exchanges:
         told.append(f"{enabled.exchanges} exchanges for {plain.exchanges}")
     if is_alike and enabled.files > plain.files:
@@ -123,6 +130,7 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
     """
     exchanges = broadcasts = reused = files = 0
     is_cut = False
+    built: list[str] = []
     for node in nodes(df):
         kind = node.getClass().getSimpleName()
         if kind.endswith("ExchangeExec") and kind != "ReusedExchangeExec":
@@ -136,13 +144,19 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
             is_cut |= node.rows().isEmpty()
         elif kind == "EmptyRelationExec":
             is_cut = True
+        elif kind in _BROADCAST_JOINS:
+            built.append(node.buildSide().toString())
     joins = n_joins(df._jdf.queryExecution().optimizedPlan())
-    return Cost(jobs, exchanges, files, joins, broadcasts, reused, is_cut)
+    sides = tuple(built)
+    return Cost(jobs, exchanges, files, joins, broadcasts, reused, is_cut, sides)
 
 
 def n_joins(plan: Any) -> int:
-    """The joins of a logical plan and of its subqueries."""
-    found = int(plan.getClass().getSimpleName() in _JOINS)
+    """The joins of a logical plan, of its subqueries, and of what is cached there."""
+    kind = plan.getClass().getSimpleName()
+    if kind == "InMemoryRelation":
+        return n_joins(plan.cacheBuilder().logicalPlan())
+    found = int(kind in _JOINS)
     for below in (plan.children(), plan.subqueries()):
         found += sum(n_joins(below.apply(i)) for i in range(below.size()))
     return found
