@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -9,9 +11,13 @@ from hypothesis import strategies as st
 from skipindex.errors import PredicateError
 from skipindex.expressions import In
 from skipindex.expressions.literals import Literal, literal_sql, literals_sql
+from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.sql import parser
 from skipindex.planner.sql.parser import cursor_of, parse, whole
+from skipindex.planner.sql.times import timestamp_of
 from skipindex.planner.sql.tokens import Kind, tokenize
+
+DAY = date(2024, 1, 2)
 
 NUMBERS = st.sampled_from(
     [
@@ -27,6 +33,14 @@ STRINGS = st.sampled_from(
     ]
 )
 OTHERS = st.sampled_from(["NULL", "b", "DATE '2024-01-01'", "(1)", "SELECT 1", "X'00'"])
+TIMES = st.sampled_from(
+    [
+        *("DATE '2024-01-01'", "DATE '2024-13-01'", "date '2024-01-01'", "DATE'2024'"),
+        *("TIMESTAMP '2024-01-01 10:00:00'", "TIMESTAMP '2024-01-01 10:00:00 UTC'"),
+        *("TIMESTAMP_NTZ '2024-01-01 10:00:00.123456'", "TIMESTAMP_NTZ '2024-01-01Z'"),
+        *("TIMESTAMP_NTZ '2024-01-01 24:00:00'", "TIMESTAMP_NTZ '0000-01-01 00:00:00'"),
+    ]
+)
 SPACES = st.sampled_from(["", " ", "\n", "\t", " /* 1, 2 */ ", " -- 1\n", "\xa0"])
 PLAIN = st.sampled_from(["1", "20", "'a'", "'b c'"])
 
@@ -34,7 +48,7 @@ PLAIN = st.sampled_from(["1", "20", "'a'", "'b c'"])
 @st.composite
 def lists(draw: st.DrawFn) -> str:
     member = draw(
-        st.sampled_from([NUMBERS, STRINGS, NUMBERS | STRINGS | OTHERS, PLAIN])
+        st.sampled_from([NUMBERS, STRINGS, NUMBERS | STRINGS | OTHERS, PLAIN, TIMES])
     )
     members = draw(st.lists(member, min_size=1, max_size=4))
     inside = f"{draw(SPACES)},{draw(SPACES)}".join(members)
@@ -92,6 +106,8 @@ def test_lists_read_at_once_give_the_same_tree_or_error(text: str) -> None:
         ("a IN(999999999999999999,\n0)", (999999999999999999, 0)),
         ("a IN ('x', '', 'y, z)')", ("x", "", "y, z)")),
         ("a not in ( '1' )", ("1",)),
+        ("a IN (DATE '2024-01-02', DATE '2024-01-03')", (DAY, date(2024, 1, 3))),
+        ("a IN (TIMESTAMP_NTZ '2024-01-02 00:00:00')", (datetime(2024, 1, 2),)),
     ],
 )
 def test_a_plain_list_is_read_at_once(text: str, values: object) -> None:
@@ -103,7 +119,15 @@ def test_a_plain_list_is_read_at_once(text: str, values: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a IN (1, -2)", "a IN (1, 'x')", "a IN ('it''s')", "f(1, 2)", "a IN ()"]
+    "text",
+    [
+        "a IN (1, -2)",
+        "a IN (DATE '2024-01-02', TIMESTAMP '2024-01-02')",
+        "a IN (1, 'x')",
+        "a IN ('it''s')",
+        "f(1, 2)",
+        "a IN ()",
+    ],
 )
 def test_other_lists_are_read_token_by_token(text: str) -> None:
     assert Kind.LIST not in {token.kind for token in tokenize(text, lists=True)}
@@ -116,3 +140,21 @@ MEMBERS = st.sampled_from(["a", "it's", "\\", "$", "${x}", "\n", "", 1, -5, True
 def test_lists_are_written_as_their_members(values: list[Literal]) -> None:
     expected = ", ".join(map(literal_sql, values))
     assert literals_sql(values) == expected
+
+
+@given(
+    st.from_regex(
+        r"[012]0[012]\d-[01]\d-[0123]\d [012]\d:[0-6]\d:[0-6]\d(\.(0|\d{6}))?",
+        fullmatch=True,
+    )
+)
+def test_times_in_the_most_common_form_are_those_of_the_general_one(text: str) -> None:
+    """Spaces after a time say nothing, and are not of the common form."""
+
+    def read(text: str) -> object:
+        try:
+            return timestamp_of(text)
+        except (ValueError, NotJudgedError) as error:
+            return type(error), str(error).replace(" ", "")
+
+    assert read(text) == read(f"{text} ")

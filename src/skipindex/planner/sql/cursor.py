@@ -183,12 +183,15 @@ class Cursor:
     def plain_list(self) -> tuple[Literal, ...] | None:
         """The literals that are listed in parentheses next, all read at once.
 
-        None, and nothing is read, unless they are ints or strings without escapes.
+        None, and nothing is read, unless they are ints or strings without escapes, or
+        dates or times.
+
+        Raises:
+            NotJudgedError: a date or time has a form that Spark may take.
+            PredicateError: there is no such day or time.
         """
         if self.next.kind is Kind.LIST:
-            self.lists.discard(self.at)
-            self.at += 1
-            return listed(self.tokens[self.at - 1])
+            return self._whole_list(self.next)
         end = self.closing.get(self.at, self.at)
         inside = self.tokens[self.at + 1 : end]
         texts = [token.text for token in inside[::2]]
@@ -204,6 +207,17 @@ class Cursor:
             return None
         self.at = end + 1
         return found
+
+    def _whole_list(self, token: Token) -> tuple[Literal, ...]:
+        self.lists.discard(self.at)
+        self.at += 1
+        values = listed(token)
+        if not token.key:
+            return values
+        try:
+            return tuple(typed(token.key, str(text)) for text in values)
+        except ValueError as problem:
+            raise self.error(token, str(problem)) from None
 
     def column(self) -> Reference:
         """A column's name, with the fields of a struct after dots."""

@@ -46,6 +46,11 @@ _TIMESTAMP_TEXT: Final = re.compile(
     re.ASCII,
 )
 
+_ISO: Final = re.compile(
+    r"(?!0000)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?", re.ASCII
+)
+"""What Python's own parser reads as we do."""
+
 
 def date_of(text: str) -> date:
     """The value of ``DATE 'text'``, and of a cast of the text.
@@ -70,6 +75,11 @@ def timestamp_of(text: str) -> datetime:
         ValueError: there is no such time.
         NotJudgedError: another form, which Spark may take too.
     """
+    if _ISO.fullmatch(text):
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError(f"no timestamp: {text!r}") from None
     found = _TIMESTAMP_TEXT.fullmatch(text)
     if found is None or found["year"] == "0000":
         raise NotJudgedError(f"the timestamp {text!r}")

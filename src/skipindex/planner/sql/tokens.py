@@ -62,13 +62,19 @@ _TOKEN: Final = re.compile(
 _KINDS: Final[Mapping[str | None, Kind]] = {kind.name: kind for kind in Kind}
 _NUMBERS: Final = r"[0-9]{1,18}+"
 _STRINGS: Final = r"'[^'\\]*+'"
+_TIMES: Final = (rf"(?P<type>DATE|TIMESTAMP|TIMESTAMP_NTZ) {_STRINGS}", "(?P=type) ")
 _LIST: Final = re.compile(
     "|".join(
-        rf"\([ \n]*+{one}(?:[ \n]*+,[ \n]*+{one})*+[ \n]*+\)"
-        for one in (_NUMBERS, _STRINGS)
+        rf"\([ \n]*+{first}(?:[ \n]*+,[ \n]*+{one})*+[ \n]*+\)"
+        for first, one in (
+            (_NUMBERS, _NUMBERS),
+            (_STRINGS, _STRINGS),
+            (_TIMES[0], _TIMES[1] + _STRINGS),
+        )
     )
 )
-"""Integers of bigint without a sign, or strings that are what their quotes enclose."""
+"""Integers of bigint without a sign, or strings that are what their quotes enclose;
+or dates or times of one type, with one space after it as ``to_sql`` writes them."""
 _COMMENT_EDGE: Final = re.compile(r"/\*|\*/")
 _NO_CLOSING: Final = {"'": "a string", '"': "a string", "`": "a quoted name"}
 
@@ -101,7 +107,8 @@ def tokenize(text: str, *, lists: bool = False) -> list[Token]:
                 key = ""
             elif lists and word == "(" and tokens and tokens[-1].key == "IN":
                 if listed := _LIST.match(text, found.start()):
-                    tokens.append(Token(Kind.LIST, "", listed[0], *listed.span()))
+                    key = listed["type"] or ""
+                    tokens.append(Token(Kind.LIST, key, listed[0], *listed.span()))
                     position = listed.end()
                     break
             elif word in _NO_CLOSING:
@@ -115,13 +122,13 @@ def tokenize(text: str, *, lists: bool = False) -> list[Token]:
 
 
 def listed(token: Token) -> tuple[int, ...] | tuple[str, ...]:
-    """The values of a LIST.
+    """The integers of a LIST, or its strings; its key is their type.
 
     >>> listed(tokenize("IN (1, 2)", lists=True)[1])
     (1, 2)
     """
     inside = token.text[1:-1]
-    if inside.lstrip(" \n")[0] != "'":
+    if "'" not in inside:
         return tuple(map(int, inside.split(",")))
     return tuple(inside.split("'")[1::2])
 
