@@ -30,6 +30,7 @@ from skipindex.errors import (
     StorageError,
     TableError,
 )
+from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.expiry import expire_now_and_then
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.selection.eligible_files import footer_crcs, row_counts
@@ -197,13 +198,16 @@ def _committed(
     arrival = Replacement((), tuple(files), time.time(), publication=run, arrival=True)
     read: dict[FileInfo, int | None] = {}
 
+    def stat_of(file: FileInfo) -> FileInfo | None:
+        return location.stat(file.path)
+
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         nonlocal arrival
         if attempts and _is_committed(location, run, arrival.names, base):
             raise _CommittedError(base)
         attempts.append(base)
-        for file in files:
-            if not file.is_same(location.stat(file.path)):
+        for file, now in zip(files, at_once(location, stat_of, files), strict=True):
+            if not file.is_same(now):
                 raise CommitConflictError(
                     f"{mode.value}: {file.path!r} was deleted before it was committed "
                     "(a vacuum with a retention shorter than a write?); try again"

@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from skipindex.errors import CommitConflictError, TableError
+from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import hidden_twin, published
@@ -170,7 +171,7 @@ class Publisher:
         """Those of their files that are there, hidden and visible."""
         paths = {f.path for r in replacements for f in (*r.old, *r.new)}
         paths |= {published(f.path) for r in replacements for f in r.new}
-        found = map(self.location.stat, sorted(paths))
+        found = at_once(self.location, self.location.stat, sorted(paths))
         return {file.path: file for file in found if file is not None}
 
     def _being_published(self) -> list[Replacement]:
@@ -251,11 +252,10 @@ class Publisher:
         if now.first_mismatch(there) and not _has_all(now, there):
             self._places |= {file.path: None for file in now.new}
             return
-        shown = [
-            file
-            for file in now.new
-            if (self._show_file(file) if is_in(there, file) else self._has_copy(file))
-        ]
+        shown = self._those(
+            now.new,
+            lambda f: self._show_file(f) if is_in(there, f) else self._has_copy(f),
+        )
         is_whole = now.arrival or len(shown) == len(now.new)
         self._sync(shown)
         if is_whole and self._remove_old(now, {file.path for file in shown}):
@@ -273,15 +273,21 @@ class Publisher:
         # A hidden file that is another one now is damaged; one that is gone may have
         # its copy.
         whole = [f for f in now.new if f.path not in there or is_in(there, f)]
-        shown = [
-            file
-            for file in whole
-            if self._show_file(file) or (now.arrival and self._was_visible(file))
-        ]
+        shown = self._those(
+            whole,
+            lambda f: self._show_file(f) or (now.arrival and self._was_visible(f)),
+        )
         if not replacement.arrival and len(shown) < len(replacement.new):
             return []
         self._sync(shown)
         return [file.path for file in shown]
+
+    def _those(
+        self, files: Sequence[FileInfo], are: Callable[[FileInfo], bool]
+    ) -> list[FileInfo]:
+        """The files of which it is true."""
+        found = at_once(self.location, are, files)
+        return [file for file, is_one in zip(files, found, strict=True) if is_one]
 
     def _sync(self, shown: Iterable[FileInfo]) -> None:
         """Write the visible files to the disk, before what they stand for is deleted.
@@ -339,12 +345,15 @@ class Publisher:
 
     def _count(self, files: Iterable[FileInfo]) -> None:
         """Let the visible files count, and their indexes where they are the same."""
-        for file in files:
+
+        def count(file: FileInfo) -> None:
             found = self.location.stat(published(file.path))
             is_same = found is not None and self._is_copy(file, found)
             self._places[file.path] = found if is_same else None
             if found is not None:
                 self.links.add(file.path)
+
+        at_once(self.location, count, files)
 
     def _is_copy(self, file: FileInfo, found: FileInfo) -> bool:
         """Whether a visible file has the content of the hidden one.
@@ -399,11 +408,14 @@ class Publisher:
             return True
         if not self._has_rows_of(now, there):
             return False
-        for file in old:
+
+        def remove(file: FileInfo) -> None:
             twin = hidden_twin(file.path)
             if twin and self.location.owns(twin):
                 self.location.delete(twin)
             self.delete([file])
+
+        at_once(self.location, remove, old)
         # A link stays, and a file that was opened for writing may.
         return not (
             self.location.is_local

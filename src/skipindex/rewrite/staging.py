@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from skipindex.errors import CommitConflictError, TableError
+from skipindex.rewrite.at_once import at_once
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import HIDDEN, is_copy_folder, is_data_file
 
@@ -50,8 +51,8 @@ def hide_staged(
                 "written or deleted (accepted: a folder of the table itself)"
             )
     numbers: dict[str, int] = {}
-    moved = []
-    for path, file in files:
+    targets = []
+    for path, _ in files:
         folder = folder_of(path)
         number = numbers.get(folder, 0)
         numbers[folder] = number + 1
@@ -59,16 +60,21 @@ def hide_staged(
         suffix = base[base.index(".") :] if "." in base else ""
         beside = f"{folder}/" if folder else ""
         target = f"{beside}{HIDDEN}{name}/part-{number:05d}-{name}{_short(suffix)}"
+        targets.append(target)
+
+    def moved(staged_at: str, target: str) -> FileInfo:
         made.append(target)
-        with _whole():
-            location.move(file.path, target)
-            hidden = location.stat(target)
-            if hidden is None:
-                raise FileNotFoundError(target)
-        moved.append((path, hidden))
+        location.move(staged_at, target)
+        hidden = location.stat(target)
+        if hidden is None:
+            raise FileNotFoundError(target)
+        return hidden
+
+    sources = [file.path for _, file in files]
     with _whole():
-        location.sync([hidden.path for _, hidden in moved])
-    return moved
+        hidden = at_once(location, moved, sources, targets)
+        location.sync(targets)
+    return [(path, file) for (path, _), file in zip(files, hidden, strict=True)]
 
 
 @contextlib.contextmanager
@@ -96,15 +102,18 @@ def delete_files(
     paths = [file if isinstance(file, str) else file.path for file in files]
     parents = {path.rpartition("/")[0] for path in paths}
     own = {folder for folder in parents if not location.link_on_the_way(folder)}
-    for file, path in zip(files, paths, strict=True):
+
+    def delete(file: str | FileInfo, path: str) -> None:
         folder, slash, name = path.rpartition("/")
         if folder not in own:
-            continue
+            return
         if isinstance(file, str):
             location.delete(path)
         elif not location.delete_own(file):
-            continue
+            return
         location.delete(f"{folder}{slash}.{name}.crc")
+
+    at_once(location, delete, files, paths)
     for folder in own:
         above = folder
         while above and (folders or is_copy_folder(above)):

@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from skipindex.errors import IndexVersionError, TableError
+from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.expiry import LOG_AGE, retention_of, store_time
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.purge import blank_older_commits, forget
@@ -168,7 +169,8 @@ class _Run:
         if not due:
             return
         live, ended = self._live(), set(due)
-        found = (self._location.stat(path) for path, _ in due if path not in live)
+        paths = [path for path, _ in due if path not in live]
+        found = at_once(self._location, self._location.stat, paths)
         self._delete(file for file in found if file is not None)
 
         def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
@@ -224,7 +226,11 @@ class _Run:
         if dry_run:
             self.deleted |= {file.path: file.size for file in swept}
             return
-        self._delete(swept)
+        # Commits and records come last, one after the other.
+        self._delete(file for file in swept if is_own_garbage(file.path))
+        for file in swept:
+            if not is_own_garbage(file.path):
+                self._delete([file])
         for folder in sorted(folders, reverse=True, key=lambda file: file.path):
             is_ours = is_copy_folder(folder.path) and not others.may_own(folder.path)
             is_ours |= folder.path.startswith(f"{STAGING}/")
@@ -243,15 +249,18 @@ class _Run:
 
     def _delete(self, files: Iterable[FileInfo]) -> None:
         """Delete files of ours; the only place where vacuum deletes any."""
-        for file in files:
+
+        def delete(file: FileInfo) -> None:
             folder, slash, name = file.path.rpartition("/")
             checksum = f"{folder}{slash}.{name}.crc"  # Hadoop's, if local
             if not self._location.delete_own(file):
-                continue
+                return
             if self._location.owns(checksum):
                 self._location.delete(checksum)
             if file.path not in self.publisher.links:
                 self.deleted[file.path] = file.size
+
+        at_once(self._location, delete, files)
 
 
 def _heeded(
