@@ -116,12 +116,15 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         }
 
         LogicalPlan of(LogicalPlan plan) {
+            // A subquery comes here twice: by itself, and then as a part of the query. Before
+            // the second time Spark merges subqueries whose scans are equal.
+            if (plan instanceof Subquery) {
+                return (LogicalPlan) plan.transformDownWithSubqueries(new Bare());
+            }
             LogicalPlan skipping = skipping(plan, hasJoin(plan));
             if (!isEnabled) return skipping;
             compareListings(plan);
-            LogicalPlan joined = withKeys(skipping);
-            // A subquery comes here twice: by itself, and then as a part of the query.
-            LogicalPlan result = plan instanceof Subquery ? joined : answered(joined);
+            LogicalPlan result = answered(withKeys(skipping));
             askAhead(result);
             return result;
         }

@@ -31,7 +31,7 @@ class JoinKeys {
      * What leaves out files of a scan that has no keys yet; null if nothing does.
      *
      * key: what the other side has for the column.
-     * keys: all that the other side has for columns that it is joined with.
+     * keys: all that the other side has for columns whose keys are of use.
      * mayRun: whether the other side may run for its keys.
      */
     static JoinKeys of(
@@ -55,11 +55,22 @@ class JoinKeys {
             }
         }
         KeyList listed = null;
-        if (mayRun && uses.indexOf('k') >= 0) {
+        if (mayRun && uses.indexOf('k') >= 0 && keys.contains(key)) {
             listed = query.shared(new KeyList(keys, side, session, query));
         }
         boolean isUsed = dimension != null || listed != null;
         return isUsed ? new JoinKeys(column, dimension, listed, keys.indexOf(key)) : null;
+    }
+
+    /** Whether files of a scan can be left out by a list of keys of a column. */
+    static boolean hasUse(SkippingFileIndex index, String column) {
+        PlannerCalls planner = index.scanned.planner;
+        try {
+            return planner.usesOf(index.scanned.root, column, null, index.query).indexOf('k') >= 0;
+        } catch (Throwable problem) {
+            planner.report(problem);
+            return false;
+        }
     }
 
     /** Lets the other side run, if it has to, so that several run at once. */

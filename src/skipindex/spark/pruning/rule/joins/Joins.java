@@ -107,7 +107,7 @@ class Joins {
     private static class Needed {
         final Attribute column;
         final Attribute key;
-        /** All keys of the side in this join, which runs once for them. */
+        /** Those of the side that are of use in this join; the side runs once for them. */
         final ArrayList keys;
         final LogicalPlan side;
 
@@ -137,9 +137,23 @@ class Joins {
             }
             boolean isAsked = near.outputSet().contains(one) && far.outputSet().contains(other);
             if (!isAsked || !isKey(one.dataType())) continue;
-            if (!keys.contains(other)) keys.add(other);
+            if (!keys.contains(other) && hasUse(one, near)) keys.add(other);
             needed.add(new Needed(one, other, keys, far));
         }
+    }
+
+    /** Whether a scan has an index that a list of keys of the column is of use for. */
+    private static boolean hasUse(Attribute column, LogicalPlan node) {
+        if (node instanceof LogicalRelation) {
+            SkippingFileIndex index = SkipRule.indexOf((LogicalRelation) node);
+            String name = index == null ? null : nameIn((LogicalRelation) node, column);
+            return name != null && JoinKeys.hasUse(index, name);
+        }
+        scala.collection.Iterator children = node.children().iterator();
+        while (children.hasNext()) {
+            if (hasUse(column, (LogicalPlan) children.next())) return true;
+        }
+        return false;
     }
 
     /** A column, also one that is widened from an integer to a larger one. */

@@ -185,9 +185,11 @@ class KeyList {
     /**
      * The keys of one column as a list in JSON; null if they are not known, or too many.
      *
-     * Throws NoAnswer: the query has no time left for them; Cancelled: its jobs were stopped.
+     * Throws NoAnswer: the query has no time left for them, which is told once; Cancelled: its
+     * jobs were stopped.
      */
     String json(int column, Scanned scanned) {
+        if (isStopped) return null;
         Future asked = started();
         boolean isDone = false;
         try {
@@ -195,7 +197,8 @@ class KeyList {
             isDone = true;
             return found == null ? null : ((String[]) found)[column];
         } catch (IllegalStateException failed) {
-            Throwable stop = isStopped ? null : Cancelled.in(failed);
+            if (isStopped) return null; // by another column or scan that waited for them
+            Throwable stop = Cancelled.in(failed);
             if (stop == null) throw failed;
             isDone = true;
             forget(asked); // the query may run again
