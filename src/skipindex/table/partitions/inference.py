@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Final
 
@@ -33,8 +33,9 @@ _DOUBLE: Final = re.compile(
     r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?)"
 )
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# Python takes 24:00:00 for the next day since 3.14, Spark for no time.
 _TIMESTAMP: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9])?"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2} (?!24)[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9])?"
 )
 # What Spark might take for a number, a date or a timestamp: begins like one, in
 # the digits of any script, or is a name that Java's parseDouble knows.
@@ -191,7 +192,7 @@ def typed(value: str, domain: Domain) -> Value:
         case "timestamp":
             moment = _timestamp(value)
             if moment is None:
-                moment = datetime.fromisoformat(value)
+                moment = datetime.combine(date.fromisoformat(value), time())
             wall = moment.replace(tzinfo=UTC) - datetime.fromtimestamp(0, UTC)
             return (wall.days * 86_400 + wall.seconds) * 1_000_000 + wall.microseconds
         case _:
