@@ -76,7 +76,14 @@ class ColumnIndexes:
         return {*manifest.stats, *built} - known - self.columns.associated.keys()
 
     def spellings(self, column: ColumnInfo) -> list[str]:
-        """The names under which something is built on ``column``, its own first."""
+        """The names that ``column`` has in the manifest, its own first.
+
+        This alone says what is stored for a column of a reader.  For a partition
+        column nothing is: its values stand in the folders, and it hides what the files
+        hold under its name, in whatever capitals.
+        """
+        if column.is_partition:
+            return []
         folded = column.name.lower()
         others = [name for name in self.respelled if name.lower() == folded]
         if not others or not self.columns.is_alone(column):

@@ -110,9 +110,7 @@ class TableState:
         self.partitions = self._partitions_of(observed.folders)
         self.schema = observed.schema
         if options.declared is not None:
-            names = {name.lower() for p in self.partitions for name in p.names}
-            own = [f for f in observed.schema if f.name.lower() not in names]
-            self.schema = pa.schema(own)
+            self.schema = self._own_columns(observed.schema)
         self.associations = associations_of(self.snapshot.properties.associated)
         self._columns = self._columns_of(self.schema, observed.refused)
         manifest = self.snapshot.manifest
@@ -256,6 +254,7 @@ class TableState:
 
         ``refused`` says which of the columns have no index, and why.
         """
+        schema = self._own_columns(schema)
         columns = self._columns_of(schema, refused)
         if columns.by_name == self._columns.by_name:
             return self
@@ -271,6 +270,11 @@ class TableState:
         # Not ``self.paths``, which would stay in memory.
         paths = [] if is_flat else self.paths_at(np.arange(len(self)))
         return partition_columns(paths, self.partition_types, folders)
+
+    def _own_columns(self, schema: pa.Schema) -> pa.Schema:
+        """The columns that do not stand in the folders; other capitals are another."""
+        names = {name for p in self.partitions for name in p.names}
+        return pa.schema([field for field in schema if field.name not in names])
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
         found = columns_of(schema, refused, self.partitions)
@@ -319,6 +323,11 @@ class TableState:
         """As ``Columns.resolve``."""
         return self._columns.resolve(name, case_sensitive=case_sensitive)
 
+    @property
+    def has_exact_names(self) -> bool:
+        """Whether capitals tell names apart."""
+        return self._indexes.exact_names
+
     def find(self, text: str) -> ColumnInfo:
         """As ``Columns.find``."""
         return self._columns.find(text)
@@ -363,8 +372,6 @@ class TableState:
 
         A file that spells a column otherwise then lacks the column.
         """
-        if not self._indexes.respelled:
-            return self
         return self._copy(_indexes=replace(self._indexes, exact_names=True))
 
     def in_zone(self, instants: Instants) -> TableState:

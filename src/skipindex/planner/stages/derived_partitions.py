@@ -79,7 +79,8 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
         )
 
     def column(reference: Reference) -> BoundColumn:
-        info = table.resolve(reference.parts[0])
+        name = reference.parts[0]
+        info = table.resolve(name, case_sensitive=table.has_exact_names)
         if len(reference.parts) > 1 or info.domain is None or info.is_partition:
             raise NotJudgedError(f"the column {str(reference)!r}")
         return BoundColumn(info.name, info.domain, str(Reference((info.name,))))

@@ -19,7 +19,6 @@ from typing import Final
 from urllib.parse import quote
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from skipindex.errors import TableError
@@ -46,9 +45,6 @@ class ScannedTable:
         """Of the listing: the driver asks for the files of a new number alone."""
         self.is_current = True
         """Whether no file is known to have changed since."""
-        columns = state.partitions
-        self.partition_names = frozenset(n.lower() for c in columns for n in c.names)
-        """Every spelling of a partition column, in small letters."""
         self._typed: dict[str, TableState] = {}
 
     def typed(self, schema: str) -> TableState:
@@ -65,10 +61,7 @@ class ScannedTable:
             found = declared_schema(schema)
             if found is None:
                 raise TableError(f"no schema of Spark's: {schema[:80]!r}")
-            fields, refused = found
-            names = self.partition_names
-            own = pa.schema([f for f in fields if f.name.lower() not in names])
-            typed = self.state.typed(own, refused)
+            typed = self.state.typed(*found)
             if len(self._typed) >= _MAX_SCHEMAS:
                 self._typed.clear()
             self._typed[schema] = typed

@@ -88,8 +88,15 @@ def _judged_columns(
     the table does: a catalog may say otherwise.
     """
     data, partitions = types_of(question["data"]), types_of(question["partitions"])
-    taken = table.partition_names | {name.lower() for name in partitions}
-    judged = {name: kind for name, kind in data.items() if name.lower() not in taken}
+    is_exact = _is_case_sensitive(question)
+    taken = {*partitions, *(n for p in table.state.partitions for n in p.names)}
+    if not is_exact:
+        taken = {name.lower() for name in taken}
+    judged = {
+        name: kind
+        for name, kind in data.items()
+        if (name if is_exact else name.lower()) not in taken
+    }
     if question["is_catalog_table"]:
         return judged
     for column in table.state.partitions:
@@ -100,6 +107,10 @@ def _judged_columns(
         if is_same and len(column.names) == 1:
             judged[column.name] = kind
     return judged
+
+
+def _is_case_sensitive(question: Mapping[str, Any]) -> bool:
+    return (question["settings"][CASE] or "").lower() == "true"
 
 
 def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] | None:
@@ -180,7 +191,7 @@ def _plan(
         conjunction([parse(asked.text), *others, *keys, *more]),
         table=table.typed(question["data"]),
         timezone=next(filter(None, zones), None),
-        case_sensitive=(settings[CASE] or "").lower() == "true",
+        case_sensitive=_is_case_sensitive(question),
         limit=None if first is None else first.n,
         order_by=None if first is None else first.order_by,
     )

@@ -136,9 +136,7 @@ def _folded(spark: SparkSession, name: str) -> str:
 
 def typed(table: TableState, schema: StructType) -> TableState:
     """The table, with the types that Spark gives the columns of its files."""
-    partitions = {name.lower() for p in table.partitions for name in p.names}
-    fields = [field for field in schema if field.name.lower() not in partitions]
-    found = declared_schema(StructType(fields).json())
+    found = declared_schema(schema.json())
     assert found is not None
     return table.typed(*found)
 
