@@ -291,7 +291,7 @@ def test_a_file_that_cannot_be_read_is_noted_and_kept(
 def test_a_file_that_was_deleted_since_it_was_listed_is_left_out(folder: Path) -> None:
     table = sx.open_table(folder)
     (folder / "0.parquet").unlink()
-    requests = (ColumnRequest("a", table.state.resolve("a").domain, ()),)  # type: ignore[arg-type]
+    requests = (ColumnRequest("a", table.state.resolve("a").domain, (), ("a",)),)  # type: ignore[arg-type]
     task = task_module.BuildTask(table.state.location, tuple(table.paths), requests)
     piece = Manifest.from_bytes(task_module.run_task(task))
     assert piece.paths == ["1.parquet", "2.parquet", "3.parquet"]

@@ -30,7 +30,7 @@ from skipindex.advice.sample import LARGE_SAMPLE, SMALL_SAMPLE, Sample, take_sam
 from skipindex.advice.selection import CandidateScores, choose
 from skipindex.build.column_requests import domain_to_index
 from skipindex.build.wanted import indexable_columns
-from skipindex.errors import AdviceError, PredicateError
+from skipindex.errors import AdviceError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
@@ -110,9 +110,8 @@ def measure(
 def _indexable(table: TableState, columns: Sequence[str] | None) -> list[ColumnInfo]:
     """The columns of ``columns``, or all that can have an index."""
     if columns is None:
-        return [
-            column for column in indexable_columns(table) if _is_found(table, column)
-        ]
+        every = indexable_columns(table)
+        return [column for column in every if not _is_hidden(table, column)]
     named = [columns] if isinstance(columns, str) else columns
     found = {(column := table.find(name)).name: column for name in named}
     for column in found.values():
@@ -120,12 +119,10 @@ def _indexable(table: TableState, columns: Sequence[str] | None) -> list[ColumnI
     return list(found.values())
 
 
-def _is_found(table: TableState, column: ColumnInfo) -> bool:
-    """Whether the name resolves to this column: not shadowed, not ambiguous."""
-    try:
-        return table.find(column.name) == column
-    except PredicateError:
-        return False
+def _is_hidden(table: TableState, column: ColumnInfo) -> bool:
+    """Whether a partition column has its name, in whatever capitals."""
+    hidden = {name.lower() for p in table.partitions for name in p.names}
+    return column.path[0].lower() in hidden
 
 
 def leaves_by_column(questions: Sequence[Question]) -> dict[str, list[Leaf | Computed]]:

@@ -154,7 +154,7 @@ class Sample:
         """What paths and min/max statistics say of ``leaf``, for the sampled files."""
         if leaf.column in self.columns:
             return probe_stats(self.columns[leaf.column].stats, leaf)
-        column = self.table.resolve(leaf.column, case_sensitive=True)
+        column = self.table.stored(leaf.column)
         assert column.domain is not None
         if column.is_partition:
             bounds = probe_stats(self.table.stats(column), leaf)
@@ -241,7 +241,7 @@ def _read(table: TableState, at: int, columns: Sequence[ColumnInfo]) -> _Read:
             name, domain = column.name, column.domain
             assert domain is not None
             try:
-                found.columns[name] = read_column(file, name, domain, path=column.path)
+                found.columns[name] = read_column(file, column.path, domain)
             except UnsupportedTypeError as error:
                 found.other[name] = str(error)
             except Exception as error:  # noqa: BLE001 (nor does one column)

@@ -9,7 +9,6 @@ from skipindex.build.pending_pack import ColumnRequest, request_of
 from skipindex.build.wanted import (
     EVERY,
     SpecLike,
-    column_named,
     indexable_columns,
     specs_of,
 )
@@ -36,7 +35,7 @@ def requested(
         PredicateError: a column does not exist.
     """
     named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
-    found = [(column_named(table, name), wanted) for name, wanted in named.items()]
+    found = [(table.find(name), wanted) for name, wanted in named.items()]
     taken = {column.name for column, _ in found}
     rest = [column for column in indexable_columns(table) if column.name not in taken]
     every = indexes.get(EVERY, MinMax())

@@ -44,7 +44,7 @@ def missing_of(
         if column.name in repairs.specs.keys() - known and column.domain
     ]
     for request in (*requests, *others):
-        column = table.resolve(request.name, case_sensitive=True)
+        column = table.stored(request.name)
         counted = table.counted(column)
         served = _served(table, column, repairs)
         again = tuple(

@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRequest:
-    """What to build on one column, or on the field at ``path``; statistics always.
+    """What to build on the column, or the field, at ``path``; statistics always.
 
     With ``alone``, the table has no other column of this name but for capitals.  An
     associated column has a ``source``.
@@ -40,14 +40,14 @@ class ColumnRequest:
     name: str
     domain: Domain
     specs: tuple[IndexSpec, ...]
-    path: tuple[str, ...] = ()
+    path: tuple[str, ...]
     alone: bool = True
     source: Source | None = None
 
     @property
-    def stored_column(self) -> str:
-        """The column of the file that is read."""
-        return self.name if self.source is None else self.source.association.key
+    def stored_path(self) -> tuple[str, ...]:
+        """The names of what is read in a file."""
+        return self.path if self.source is None else (self.source.association.key,)
 
     @property
     def has_map(self) -> bool:

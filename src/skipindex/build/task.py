@@ -20,6 +20,7 @@ from skipindex.build.columns.memory import (
 from skipindex.build.columns.pieced import PiecedColumn
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
 from skipindex.errors import StorageError, UnsupportedTypeError, first_line
+from skipindex.expressions import stored_name
 from skipindex.indexes import EncodedColumn, spec_to_json
 from skipindex.indexes.file_map import ValueSpans
 from skipindex.indexes.interface import IndexSpec
@@ -163,7 +164,7 @@ def _read_and_index(
     memory: Memory,
 ) -> IndexedFile:
     crc = footer_crc(location, found)
-    names = {request.stored_column for request in columns}
+    names = {stored_name(request.stored_path) for request in columns}
     with column_reader(location, found.path, encoded=names, known=found) as file:
         n_rows = int(file.metadata.num_rows)
         indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
@@ -208,7 +209,7 @@ def _read(
         return dimensions.column(file, request.source)
     if takes > memory.free:
         return PiecedColumn.read(file, request, memory)
-    return read_column(file, request.name, request.domain, path=request.path)
+    return read_column(file, request.path, request.domain)
 
 
 def _index_column(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from skipindex.errors import PredicateError, UnknownIndexError, UnsupportedTypeError
+from skipindex.errors import UnknownIndexError, UnsupportedTypeError
 from skipindex.indexes import (
     MinMax,
     index_type,
@@ -91,18 +91,6 @@ def indexable_columns(table: TableState) -> list[ColumnInfo]:
     return [c for c in table.leaves if c.domain is not None and not c.is_partition]
 
 
-def column_named(table: TableState, name: str) -> ColumnInfo:
-    """The column of exactly that name, else the one that Spark would take it for.
-
-    Raises:
-        PredicateError: there is none, or more than one.
-    """
-    try:
-        return table.resolve(name, case_sensitive=True)
-    except PredicateError:
-        return table.find(name)
-
-
 def restrictions(table: TableState) -> SpecsByColumn:
     """The columns that were to have no statistics, as a request says it."""
     known = {EVERY, *(column.name for column in indexable_columns(table))}
@@ -119,7 +107,7 @@ def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = asked_for(table)
     for name, wanted in request.items():
-        key = name if name == EVERY else column_named(table, name).name
+        key = name if name == EVERY else table.find(name).name
         if wanted is None:
             found[key] = found.get(key) or None
             continue

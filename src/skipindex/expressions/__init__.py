@@ -14,7 +14,7 @@ from __future__ import annotations
 from skipindex.expressions.builder import Column, ManyKeys, col
 from skipindex.expressions.extent import is_large, shallow, size
 from skipindex.expressions.literals import Literal, literal_sql
-from skipindex.expressions.names import name_parts
+from skipindex.expressions.names import name_parts, stored_name
 from skipindex.expressions.operators import MIRRORED, NEGATED, NULL_SAFE, Operator
 from skipindex.expressions.predicate import (
     And,
@@ -70,5 +70,6 @@ __all__ = [
     "push_not",
     "shallow",
     "size",
+    "stored_name",
     "to_sql",
 ]

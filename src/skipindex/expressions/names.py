@@ -1,11 +1,14 @@
 """Names of columns in text: split where a dot reaches into a struct, and quoted.
 
-``name_parts`` reads the result of ``quoted`` as that one part.
+A column is a path of names: a column of the files has one, a field of a struct more.
+``stored_name`` is the text of a path in everything that is stored.  ``quoted`` is a
+part of it in SQL, which ``name_parts`` reads.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from skipindex.errors import PredicateError
@@ -36,7 +39,25 @@ def name_parts(name: str) -> tuple[str, ...]:
     return tuple(plain or quoted.replace("``", "`") for quoted, plain in parts)
 
 
+def stored_name(path: Sequence[str]) -> str:
+    """The text of a path of names, which no other path has.
+
+    A name is in backticks if it has a dot or a backtick, or is empty.
+
+    >>> stored_name(["a", "b"]), stored_name(["a.b"])
+    ('a.b', '`a.b`')
+    """
+    return ".".join(
+        part if part and not {".", "`"} & set(part) else _in_backticks(part)
+        for part in path
+    )
+
+
 def quoted(part: str) -> str:
     """``part`` in backticks, if Spark would take it for anything but a name."""
     plain = part.isascii() and part.isidentifier() and part.upper() not in _RESERVED
-    return part if plain else "`" + part.replace("`", "``") + "`"
+    return part if plain else _in_backticks(part)
+
+
+def _in_backticks(part: str) -> str:
+    return "`" + part.replace("`", "``") + "`"

@@ -226,7 +226,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
     return Target(
         clustering_columns(table, names, request, from_json(known, table.location)),
         curve,
-        tuple(table.resolve(name).name for name in order or ()),
+        tuple(table.resolve(name).own_name for name in order or ()),
         rows,
         n_bytes,
         options.cube_size,

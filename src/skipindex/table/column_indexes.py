@@ -154,7 +154,7 @@ class ColumnIndexes:
 
     def _load_stats(self, column: ColumnInfo, domain: Domain) -> FileStats:
         for partition in self.partitions:
-            if partition.name == column.name:
+            if column.is_partition and partition.name == column.own_name:
                 return self._partition_stats(partition, domain)
         manifest = self.manifest
         known = [manifest.stats.get(name) for name in self.spellings(column)]

@@ -1,20 +1,21 @@
 """The columns of a table as Spark types them, and which have an index.
 
-A field of a struct is a column of its own, ``a.b``: where the struct is NULL, so is
-the field.  Of what is repeated, lists and maps, nothing is indexed.
+A column is a path of names.  A field of a struct is a column of its own, ``a.b``:
+where the struct is NULL, so is the field.  Of what is repeated, lists and maps, nothing
+is indexed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
 from skipindex.errors import PredicateError, UnsupportedTypeError
-from skipindex.expressions import Reference, name_parts
+from skipindex.expressions import name_parts, stored_name
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.storage.associated import Association
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
@@ -25,11 +26,12 @@ class ColumnInfo:
     """One column of a table, or one field of a struct.
 
     Args:
-        name: as the schema spells it; of a field, the path as SQL writes it.
+        name: what it has in all that is stored: ``stored_name`` of its path.
         domain: the order of its values; None if it cannot be indexed.
         reason: why not, for explanations; empty if it can.
         is_partition: its values stand in the paths.
-        path: of a field, the names from the column inwards; otherwise empty.
+        path: the names from the column inwards, as the schema spells them; empty if
+            the column is not stored in the files.
         fields: of a struct.
         association: of an associated column, what is looked up; it then has the name
             of what is built.
@@ -42,6 +44,11 @@ class ColumnInfo:
     path: tuple[str, ...] = ()
     fields: tuple[ColumnInfo, ...] = ()
     association: Association | None = None
+
+    @property
+    def own_name(self) -> str:
+        """The name as the schema spells it, without those of structs around it."""
+        return self.path[-1] if self.path else self.name
 
     @property
     def leaves(self) -> list[ColumnInfo]:
@@ -63,13 +70,13 @@ class ColumnInfo:
             raise PredicateError(
                 f"no field {name!r}: column {self.name!r} is no struct"
             )
-        exact = [inner for inner in self.fields if inner.path[-1] == name]
+        exact = [inner for inner in self.fields if inner.own_name == name]
         folded = name.lower()
-        alike = [f for f in self.fields if f.path[-1].lower() == folded]
+        alike = [f for f in self.fields if f.own_name.lower() == folded]
         found = exact or alike
         if len(found) != 1:
             problem = "ambiguous field" if found else "no field"
-            names = ", ".join(inner.path[-1] for inner in self.fields)
+            names = ", ".join(inner.own_name for inner in self.fields)
             raise PredicateError(
                 f"{problem} {name!r} of column {self.name!r} (fields: {names})"
             )
@@ -81,7 +88,7 @@ class Columns:
     """The columns of a table, found by the names that Spark accepts.
 
     Args:
-        by_name: every column, in Spark's order.
+        by_name: every column under its own name, in Spark's order.
         table: its location, for messages.
         associations: attributes of joined tables that are indexed as columns.
     """
@@ -98,40 +105,53 @@ class Columns:
     def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
         """The column that Spark would take ``name`` for.
 
-        A partition column hides a column of the files that has its name.  With
-        ``case_sensitive``, the ``name`` of a field of a struct is that field, and the
-        stored name of an associated column is that column.
+        A partition column hides a column of the files that has its name.
 
         Raises:
             PredicateError: there is none, or more than one.
         """
         if case_sensitive:
-            found = [c for c in self.by_name.values() if c.name == name]
-            if not found and name in self._nested:
-                found = [self._nested[name]]
-            if not found and name in self.associated:
-                found = [self.associated[name]]
+            found = [self.by_name[name]] if name in self.by_name else []
         else:
             folded = name.lower()
-            found = [c for c in self.by_name.values() if c.name.lower() == folded]
+            found = [c for k, c in self.by_name.items() if k.lower() == folded]
             found = [c for c in found if c.is_partition] or found
         if len(found) == 1:
             return found[0]
         if found:
             raise PredicateError(
-                f"column {name!r} is ambiguous: {[c.name for c in found]} (pass "
+                f"column {name!r} is ambiguous: {[c.own_name for c in found]} (pass "
                 "case_sensitive=True to tell them apart)"
             )
         raise PredicateError(
             f"no column {name!r} in {self.table!r} (columns: {', '.join(self.by_name)})"
         )
 
+    def stored(self, name: str) -> ColumnInfo:
+        """The column, field or associated column of that stored name.
+
+        Raises:
+            PredicateError: there is none.
+        """
+        found = self._stored.get(name) or self.associated.get(name)
+        if found is None:
+            raise PredicateError(
+                f"no column {name!r} in {self.table!r} (columns: "
+                f"{', '.join(self._stored)})"
+            )
+        return found
+
     def find(self, text: str) -> ColumnInfo:
-        """The column of that name, else the field that ``a.b`` reaches in a struct.
+        """The column that a person means who names it in a request.
+
+        It is the one of that stored name.  Else it is the one of that own name, else
+        the field that ``a.b`` reaches in a struct, in any capitals.
 
         Raises:
             PredicateError: there is none, or more than one.
         """
+        if text in self._stored:
+            return self._stored[text]
         try:
             return self.resolve(text)
         except PredicateError:
@@ -152,7 +172,7 @@ class Columns:
 
         One whose key column has another type than at its build has no domain.
         """
-        real = {name.lower() for name in self.by_name}
+        real = {name.lower() for name in self._stored}
         infos = [self._associated(one) for one in self.associations]
         return {info.name: info for info in infos if info.name.lower() not in real}
 
@@ -190,25 +210,25 @@ class Columns:
         return Counter(leaf.name.lower() for leaf in self.leaves)
 
     @cached_property
-    def _nested(self) -> dict[str, ColumnInfo]:
-        """The fields of structs, by name."""
-        return {leaf.name: leaf for leaf in self.leaves if leaf.path}
+    def _stored(self) -> dict[str, ColumnInfo]:
+        """The columns and the fields of structs, by their stored names."""
+        columns = {column.name: column for column in self.by_name.values()}
+        return {**columns, **{leaf.name: leaf for leaf in self.leaves}}
 
 
 def columns_of(
     schema: pa.Schema, refused: Mapping[str, str], partitions: list[PartitionColumn]
 ) -> dict[str, ColumnInfo]:
-    """Every column by its name: those of the files, then the partitions."""
-    columns = {}
-    taken = {*schema.names, *(partition.name for partition in partitions)}
-    for field in schema:
-        column = _column((field.name,), field.type, "", refused, taken)
-        columns[field.name] = replace(column, name=field.name, path=())
+    """Every column by its own name: those of the files, then the partitions."""
+    columns = {
+        field.name: _column((field.name,), field.type, "", refused) for field in schema
+    }
     for partition in partitions:
         domain = partition_domain(partition)
         reason = "" if domain else "only Spark can tell the partition column's type"
+        path = (partition.name,)
         columns[partition.name] = ColumnInfo(
-            partition.name, domain, reason, is_partition=True
+            stored_name(path), domain, reason, is_partition=True, path=path
         )
     return columns
 
@@ -218,13 +238,10 @@ def _column(
     dtype: pa.DataType,
     reason: str,
     refused: Mapping[str, str],
-    taken: Collection[str],
 ) -> ColumnInfo:
     """A column or field, and the fields in it."""
-    name, domain = str(Reference(path)), None
+    name, domain = stored_name(path), None
     reason = reason or refused.get(name, "")
-    if len(path) > 1 and name in taken:
-        reason = "a column has the very name of the field"
     fields: tuple[ColumnInfo, ...] = ()
     if pa.types.is_struct(dtype):
         names = [dtype.field(i).name for i in range(len(dtype))]
@@ -234,7 +251,6 @@ def _column(
                 dtype.field(i).type,
                 reason or "two fields have one name" * (names.count(inner) > 1),
                 refused,
-                taken,
             )
             for i, inner in enumerate(names)
         )

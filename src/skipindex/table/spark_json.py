@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from skipindex.expressions import Reference
+from skipindex.expressions import stored_name
 from skipindex.table.partitions.inference import INSTANT
 
 ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
@@ -86,7 +86,7 @@ def _fields(
         elif _DEFAULTS & notes.keys():
             why = "files that lack the column have its default"
         if why:
-            refused[str(Reference(inner))] = why
+            refused[stored_name(inner)] = why
         found.append(pa.field(name, dtype))
     return found
 
@@ -105,7 +105,7 @@ def _declared(
                 key = _declared(spelled["keyType"], path, {})
                 return pa.map_(key, _declared(spelled["valueType"], path, {}))
             case other:
-                refused[str(Reference(path))] = f"only Spark knows the type {other}"
+                refused[stored_name(path)] = f"only Spark knows the type {other}"
                 return pa.null()
     if not isinstance(spelled, str):
         raise TypeError("no type")
@@ -123,5 +123,5 @@ def _declared(
         why = _PADDED
     else:
         why = f"type {spelled} has no order that the stored values share"
-    refused[str(Reference(path))] = why
+    refused[stored_name(path)] = why
     return pa.null()

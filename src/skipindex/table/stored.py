@@ -40,7 +40,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 
 from skipindex.errors import UnsupportedTypeError
-from skipindex.expressions import Reference
+from skipindex.expressions import stored_name
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.table.files import DataFile
@@ -82,7 +82,7 @@ def footer_schema(file: DataFile) -> Typed:
         return stored, refused
     if text.startswith(b"StructType("):
         why = "only Spark can read the row metadata that Spark 1 wrote"
-        return stored, {str(Reference((name,))): why for name in stored.names}
+        return stored, {stored_name((name,)): why for name in stored.names}
     return declared_schema(text) or (stored, refused)
 
 
@@ -134,7 +134,7 @@ def _inferred(
     found = None if leaf is None else _of_leaf(leaf)
     if found is None:
         what = "" if leaf is None else f" {leaf.physical_type} {leaf.logical_type}"
-        refused[str(Reference(path))] = f"Spark has no type for Parquet's{what}"
+        refused[stored_name(path)] = f"Spark has no type for Parquet's{what}"
     return dtype if found is None else found
 
 
@@ -188,7 +188,7 @@ def check_stored(
             than the file stores.
     """
     schema, refused = stored_schema(file)
-    name, dtype = str(Reference(path)), pa.struct(list(schema))
+    name, dtype = stored_name(path), pa.struct(list(schema))
     spelled = []
     for part in path:
         fields = list(dtype) if pa.types.is_struct(dtype) else []
@@ -199,7 +199,7 @@ def check_stored(
             raise UnsupportedTypeError(f"the file has {len(named)} {what} {name!r}")
         spelled.append(named[0].name)
         dtype = named[0].type
-    reason = refused.get(str(Reference(tuple(spelled))))
+    reason = refused.get(stored_name(spelled))
     if reason is not None:
         raise UnsupportedTypeError(f"column {name!r}: {reason}")
     if _family(domain_of(dtype, name)) != _family(domain):
@@ -230,10 +230,8 @@ def lacks(file: DataFile, path: tuple[str, ...]) -> bool:
     return False
 
 
-def read_column(
-    file: DataFile, name: str, domain: Domain, *, path: tuple[str, ...] = ()
-) -> EncodedColumn:
-    """The column of one file, or the field of a struct at ``path``, encoded.
+def read_column(file: DataFile, path: tuple[str, ...], domain: Domain) -> EncodedColumn:
+    """The column of one file, or the field of a struct, at ``path``, encoded.
 
     A field is NULL where a struct around it is, and so is all of a column that the
     file lacks.  The column that comes back has the name that the file spells.
@@ -241,21 +239,20 @@ def read_column(
     Raises:
         UnsupportedTypeError: ``check_stored`` says so.
     """
-    found = place_of(file, name, domain, path)
+    found = place_of(file, path, domain)
     if found is None:
         nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
-        return EncodedColumn(name, pa.chunked_array([nothing]), domain)
+        return EncodedColumn(stored_name(path), pa.chunked_array([nothing]), domain)
     values = file.read(found)
-    _check_length(len(values), file, name)
-    return EncodedColumn(_spelled(found, path), values, domain)
+    _check_length(len(values), file, path)
+    return EncodedColumn(stored_name(found), values, domain)
 
 
 def read_pieces(
     file: DataFile,
-    name: str,
+    path: tuple[str, ...],
     domain: Domain,
     *,
-    path: tuple[str, ...] = (),
     n_rows: int,
     n_bytes: int,
 ) -> Iterator[EncodedColumn]:
@@ -264,8 +261,8 @@ def read_pieces(
     Raises:
         UnsupportedTypeError: as ``read_column``, also behind the last row.
     """
-    found = place_of(file, name, domain, path)
-    spelled = name if found is None else _spelled(found, path)
+    found = place_of(file, path, domain)
+    spelled = stored_name(path if found is None else found)
     n = 0
     if found is None:
         for at in range(0, file.metadata.num_rows, n_rows):
@@ -276,29 +273,25 @@ def read_pieces(
         for values in file.read_pieces(found, n_rows, n_bytes):
             n += len(values)
             yield EncodedColumn(spelled, values, domain)
-    _check_length(n, file, name)
+    _check_length(n, file, path)
 
 
 def place_of(
-    file: DataFile, name: str, domain: Domain, path: tuple[str, ...]
+    file: DataFile, path: tuple[str, ...], domain: Domain
 ) -> tuple[str, ...] | None:
     """Where a file has a column, as ``check_stored`` says; None if it lacks it.
 
     Raises:
         UnsupportedTypeError: as ``check_stored``.
     """
-    where = path or (name,)
-    return None if lacks(file, where) else check_stored(file, where, domain)
+    return None if lacks(file, path) else check_stored(file, path, domain)
 
 
-def _spelled(found: tuple[str, ...], path: tuple[str, ...]) -> str:
-    return str(Reference(found)) if path else found[0]
-
-
-def _check_length(n_values: int, file: DataFile, name: str) -> None:
+def _check_length(n_values: int, file: DataFile, path: tuple[str, ...]) -> None:
     if n_values != file.metadata.num_rows:
         raise UnsupportedTypeError(
-            f"column {name!r} has {n_values} rows of {file.metadata.num_rows}"
+            f"column {stored_name(path)!r} has {n_values} rows of "
+            f"{file.metadata.num_rows}"
         )
 
 

@@ -323,6 +323,10 @@ class TableState:
         """As ``Columns.resolve``."""
         return self._columns.resolve(name, case_sensitive=case_sensitive)
 
+    def stored(self, name: str) -> ColumnInfo:
+        """As ``Columns.stored``."""
+        return self._columns.stored(name)
+
     @property
     def has_exact_names(self) -> bool:
         """Whether capitals tell names apart."""

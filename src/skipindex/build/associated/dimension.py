@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from skipindex.build.pending_pack import Source
 from skipindex.errors import BuildError, UnsupportedTypeError
+from skipindex.expressions import stored_name
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.storage.associated import Association, fingerprint_of
@@ -111,9 +112,9 @@ def read(file: DataFile, name: str, domain: Domain) -> EncodedColumn:
     Raises:
         UnsupportedTypeError: Spark may read other values than the file stores.
     """
-    column = read_column(file, name, domain)
+    column = read_column(file, (name,), domain)
     problem = beyond(column)
-    if column.name != name:
+    if column.name != stored_name((name,)):
         problem = f"the file spells column {name!r} as {column.name!r}"
     if problem:
         raise UnsupportedTypeError(problem)

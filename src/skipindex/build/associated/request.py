@@ -76,7 +76,7 @@ def taken_apart(
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
     """
-    own = {column.name.lower() for column in table.columns}
+    own = {column.own_name.lower() for column in table.columns}
     recorded = {one.name.lower(): one for one in table.associations}
     named = {name.lower() for name in (*(given or {}), *recorded)}
     wanted: dict[str, list[str]] = {}
@@ -153,7 +153,7 @@ def associated(
     for one, place in ((key, table), (table_key, dimension)):
         if one.domain is None or one.domain.name not in _KEYS:
             raise UnsupportedTypeError(
-                f"column {one.name!r} of {place.folder!r} is no key to join by "
+                f"column {one.own_name!r} of {place.folder!r} is no key to join by "
                 "(accepted: integers and strings)"
             )
     if attribute.domain is None:
@@ -164,7 +164,7 @@ def associated(
     assert table_key.domain is not None
     if key.domain.name != table_key.domain.name:
         raise UnsupportedTypeError(
-            f"column {key.name!r} has other values than {table_key.name!r} of "
+            f"column {key.own_name!r} has other values than {table_key.own_name!r} of "
             f"{dimension.folder!r} (accepted: two integers, or two strings)"
         )
     if len(dimension) > MAX_FILES:
@@ -178,12 +178,12 @@ def associated(
         )
     found = Association(
         name,
-        key.name,
+        key.own_name,
         key.domain,
         path_from(table.location, dimension.location),
-        table_key.name,
+        table_key.own_name,
         table_key.domain,
-        attribute.name,
+        attribute.own_name,
         attribute.domain,
         fingerprint_of(dimension.listing),
         tuple(indexes),
@@ -208,7 +208,7 @@ def requests_of(
     """The requests for associated columns that ``table`` has."""
     requests = []
     for one in associations:
-        column = table.resolve(one.stored, case_sensitive=True)
+        column = table.stored(one.stored)
         if column.domain is not None:
             requests.append(request_of(table, column, _buildable(one)))
     return requests
@@ -284,7 +284,7 @@ def without_names(manifest: Manifest, names: Collection[str]) -> Manifest:
 def _check_name(table: TableState, name: str) -> None:
     if not 0 < len(name) <= _LONGEST or name == EVERY:
         raise BuildError(f"a column cannot be named {name[:_LONGEST]!r}")
-    if name.lower() in {column.name.lower() for column in table.columns}:
+    if name.lower() in {column.own_name.lower() for column in table.columns}:
         raise BuildError(
             f"{table.folder!r} has a column {name!r}, so none can be associated under "
             "that name (accepted: another name)"
@@ -302,7 +302,7 @@ def _own(table: TableState, name: str) -> ColumnInfo:
         column = table.resolve(name, case_sensitive=True)
     except PredicateError:
         column = table.resolve(name)
-    if column.is_partition or column.path or column.association is not None:
+    if column.is_partition:
         raise TableError(
             f"column {name!r} of {table.folder!r} is no column of its files that can "
             "be joined by or looked up"

@@ -148,11 +148,9 @@ def whole_bytes(file: DataFile, request: ColumnRequest) -> float:
     Raises:
         UnsupportedTypeError: the column cannot be read.
     """
-    domain, path = request.domain, request.path
-    if request.source is not None:
-        one = request.source.association
-        domain, path = one.key_domain, ()
-    place = place_of(file, request.stored_column, domain, path)
+    source = request.source
+    domain = request.domain if source is None else source.association.key_domain
+    place = place_of(file, request.stored_path, domain)
     n_rows = int(file.metadata.num_rows)
     rows = n_rows * row_bytes(request.specs)
     if place is None or not domain.is_bytes:

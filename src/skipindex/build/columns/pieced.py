@@ -67,9 +67,8 @@ class PiecedColumn:
         column = cls(request, memory, file.metadata.num_rows)
         pieces = read_pieces(
             file,
-            request.name,
+            request.path,
             request.domain,
-            path=request.path,
             n_rows=memory.piece_rows,
             n_bytes=memory.piece_bytes,
         )

@@ -180,7 +180,7 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
         def answer(leaf: Leaf | Computed) -> Bounds[np.ndarray]:
             name = leaf.column
             if name not in read:
-                column = table.resolve(name, case_sensitive=True)
+                column = table.stored(name)
                 read[name] = _values(plan, i, file, column, n_rows)
             if isinstance(leaf, Computed):
                 return _tested(leaf, read[name])
@@ -203,16 +203,15 @@ def _values(
     domain, name = column.domain, column.name
     assert domain is not None
     for partition in plan.table.partitions:
-        if partition.name == name:
+        if column.is_partition and partition.name == column.own_name:
             kind = pa.large_binary() if domain.is_bytes else pa.int64()
             if domain.name == "timestamp":
                 raise UnsupportedTypeError(f"column {name!r} depends on the time zone")
             value = partition.typed(domain)[i]
             return pa.array([value] * n_rows, kind)
-    path = column.path or (name,)
-    if lacks(file, path):
+    if lacks(file, column.path):
         return pa.nulls(n_rows, pa.large_binary() if domain.is_bytes else pa.int64())
-    where = check_stored(file, path, domain)
+    where = check_stored(file, column.path, domain)
     return domain.encode(file.read(where).combine_chunks())
 
 

@@ -83,7 +83,7 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
         info = table.resolve(name, case_sensitive=table.has_exact_names)
         if len(reference.parts) > 1 or info.domain is None or info.is_partition:
             raise NotJudgedError(f"the column {str(reference)!r}")
-        return BoundColumn(info.name, info.domain, str(Reference((info.name,))))
+        return BoundColumn(info.name, info.domain, str(Reference(info.path)))
 
     def condition(_: Predicate) -> BoundPredicate:
         raise NotJudgedError("a condition")

@@ -97,7 +97,7 @@ class Evaluation:
         unknown = Bounds(self.no_file, self.every_file)
         self.leaves: dict[Leaf | Computed, LeafRecord] = {
             leaf: LeafRecord(
-                table.resolve(leaf.column, case_sensitive=True),
+                table.stored(leaf.column),
                 unknown,
                 np.zeros(n, bool),
             )

@@ -266,9 +266,9 @@ def clustering_columns(
                 f"skipped (name it in indexes, or build_indexes first; there are: "
                 f"{sorted(known)})"
             )
-        elif column.name in found:
+        elif column.own_name in found:
             problem = "it is named twice"
         if problem:
             raise LayoutError(f"cannot cluster by column {name!r}: {problem}")
-        found.append(column.name)
+        found.append(column.own_name)
     return tuple(found)

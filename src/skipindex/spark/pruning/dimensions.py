@@ -72,7 +72,7 @@ def joined_conditions(
     written = _renamed(json.loads(asked["conjuncts"]), names)
     found = conditions(json.dumps(written), judged, zone)
     predicate = parse(found.text)
-    binder = Binder(lambda name: fact.resolve(name, case_sensitive=True), found.zone)
+    binder = Binder(fact.stored, found.zone)
     bound = binder.bind(predicate)
     if not binder.seen:
         return None
@@ -122,7 +122,7 @@ def _is_of(
     return (
         one is not None
         and info.domain is not None
-        and one.key == fact.resolve(column).name
+        and one.key == fact.resolve(column).own_name
         and one.table_key == asked["key"]
         and bool(fact.blobs(info))
     )

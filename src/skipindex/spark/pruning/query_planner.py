@@ -116,7 +116,7 @@ class QueryPlanner:
             return None
         if side is None:
             is_judged = any(
-                one.association and one.association.key == column.name
+                one.association and one.association.key == column.own_name
                 for one in state.associated
             )
             are_all = False
