@@ -6,16 +6,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import skipindex as sx
 from skipindex.advice import advised_build as advice_build
 from skipindex.api.types import BuildReport
 from skipindex.build import task
+from skipindex.indexes import IndexSpec
 from skipindex.rewrite.verify_table import verify
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
+from tests.indexes.columns import SPECS, fits, spec_id
 from tests.tables import build, flip, forget_open_packs, packs, put, put_all
 
 ASKED: Any = {"a": ["bitmap", "bloom"], "s": sx.BitSliced(base=2)}
@@ -255,6 +258,25 @@ def test_a_read_that_fails_is_no_damage(
     assert "not checked" in str(report)
     assert "Input/output error" in str(report)
     assert refresh(folder).files == 0
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=spec_id)
+def test_a_refresh_after_nothing_changed_indexes_no_file(
+    tmp_path: Path, spec: IndexSpec
+) -> None:
+    """New files have the very index of the old ones, and these are left alone."""
+    is_text = not fits(spec, pa.int64())
+    column = [f"some text {i}" if is_text else i for i in range(9)]
+    dtype = pa.string() if is_text else pa.int64()
+    put(tmp_path / "0.parquet", {"c": pa.array(column, dtype)})
+    build(tmp_path, {"c": spec})
+    assert refresh(tmp_path).files == 0
+    put(tmp_path / "1.parquet", {"c": pa.array(column, dtype)})
+    report = refresh(tmp_path)
+    assert report.files == 1
+    (found,) = [one for one in report.table.indexes if one.kind == spec.kind]
+    assert (found.spec, found.files) == (spec, 2)
+    assert sx.build_indexes(tmp_path, {"c": spec}, workers=1).files == 0
 
 
 def test_a_build_whose_packs_cannot_be_merged_succeeds(

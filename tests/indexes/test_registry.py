@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from skipindex.errors import UnknownIndexError
+from skipindex.errors import SkipIndexError, UnknownIndexError
 from skipindex.indexes import (
     IndexSpec,
     MinMax,
@@ -21,26 +24,11 @@ from skipindex.indexes import (
     spec_to_json,
 )
 from skipindex.indexes.kinds.bit_sliced import BitSliced
-from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.bloom import Bloom
-from skipindex.indexes.kinds.key_set import KeySet
-from skipindex.indexes.kinds.ngram_bloom import NGramBloom
+from skipindex.indexes.kinds.cells import Cells
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
-from skipindex.indexes.kinds.token_bloom import TokenBloom
-
-ALL = [
-    Bloom(),
-    Bloom(error_rate=0.001),
-    Bitmap(),
-    RangeBitmap(),
-    RangeBitmap(max_bitmaps=9),
-    BitSliced(),
-    BitSliced(base=10, encoding="equality"),
-    MinMax(),
-    NGramBloom(n=4),
-    TokenBloom(error_rate=0.1),
-    KeySet(),
-]
+from skipindex.storage.blobs import spec_key
+from tests.indexes.columns import SPECS
 
 
 def clear_kinds() -> None:
@@ -71,11 +59,45 @@ def test_the_kinds_of_the_package_that_have_a_payload() -> None:
     assert not index_type("bloom").positional
 
 
-@pytest.mark.parametrize("spec", ALL, ids=repr)
-def test_a_spec_survives_the_log(spec: IndexSpec) -> None:
-    record = json.loads(json.dumps(spec_to_json(spec)))
-    assert record["kind"] == spec.kind
-    assert spec_from_json(record) == spec
+def every_spec() -> Iterator[IndexSpec | MinMax]:
+    """Specs of all kinds, with each choice of some values of their parameters."""
+    yield MinMax()
+    values = {
+        "error_rate": (0.01, 0.001, 0.5),
+        "hashing": (None, "pybloom"),
+        "max_bitmaps": (None, 1, 9),
+        "max_slices": (None, 0, 1, 12),
+        "base": (2, 10),
+        "encoding": ("range", "equality"),
+        "n": (2, 3, 4),
+        "per_value": (None, 64, 64.0, 1 / 16, 256),
+    }
+    for kind in index_types().values():
+        names = [one.name for one in fields(cast("Any", kind.spec))]
+        for chosen in itertools.product(*(values[name] for name in names)):
+            with contextlib.suppress(ValueError, SkipIndexError):  # refused
+                yield kind.spec(**dict(zip(names, chosen, strict=True)))
+
+
+def test_every_spec_survives_the_log() -> None:
+    """What is stored is what was asked for, None included."""
+    specs = [*every_spec(), *SPECS]
+    assert {type(spec) for spec in specs} == {type(s) for s in [MinMax(), *SPECS]}
+    keys = {}
+    for spec in specs:
+        record = json.loads(json.dumps(spec_to_json(spec)))
+        assert record["kind"] == spec.kind
+        assert spec_from_json(record) == spec
+        assert keys.setdefault(spec_key(record), spec) == spec
+        assert spec_key(record) == spec_key(spec_to_json(spec_from_json(record)))
+    assert len(keys) == len(set(specs)), "equal specs are one, different ones are two"
+
+
+@pytest.mark.parametrize("per_value", [64, 64.0])
+def test_a_whole_number_is_one_however_it_is_written(per_value: float) -> None:
+    assert spec_key(spec_to_json(Cells(per_value=per_value))) == (
+        '{"kind": "cells", "max_slices": 0, "per_value": 64}'
+    )
 
 
 def test_a_name_means_the_kind_with_its_defaults() -> None:

@@ -11,7 +11,7 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -95,13 +95,23 @@ def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:
 
 
 def spec_to_json(spec: IndexSpec | MinMax) -> dict[str, Any]:
-    """The spec as the commit log has it: its kind, and the parameters that are set.
+    """The spec as the commit log has it: equal for equal specs, and no other's.
 
-    A parameter that is None is left out, so that a new one, whose default is None,
-    leaves the specs of older tables as they are.
+    A parameter that is None by default and is None is left out, so that a new one
+    leaves the specs of older tables as they are.  A whole number is an integer, as
+    64.0 equals 64.
     """
-    parameters = asdict(cast(Any, spec))
-    return {"kind": spec.kind, **{k: v for k, v in parameters.items() if v is not None}}
+    defaults = {one.name: one.default for one in fields(cast(Any, spec))}
+    parameters = {
+        name: int(value) if _is_whole(value) else value
+        for name, value in asdict(cast(Any, spec)).items()
+        if not (value is None and defaults[name] is None)
+    }
+    return {"kind": spec.kind, **parameters}
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer()
 
 
 def spec_from_json(record: Mapping[str, Any]) -> IndexSpec | MinMax:
