@@ -33,7 +33,31 @@ def test_files_that_came_after_the_indexes(
         assert files_read(df) == n_read
         told = sx.last_plans(pruned)[-1]
         assert (told.n_files, told.n_read, told.n_unindexed) == (7, n_read, 3)
-        assert "3 are newer than the indexes" in str(told)
+        assert "3 have no index yet" in str(told)
+
+
+def test_files_without_an_index_are_counted_at_each_query(
+    pruned: SparkSession, tmp_path: Path
+) -> None:
+    """Also once the table was listed again, until it is refreshed."""
+    for i in range(6):
+        put(tmp_path / f"month={i % 2}" / f"{i}.parquet", 10 * i)
+    sx.build_indexes(tmp_path, {"id": "bitmap"}, workers=1)
+    put(tmp_path / "month=0" / "6.parquet", 60)
+    put(tmp_path / "month=1" / "1.parquet", 500)  # another file now
+    counts = {"id = 35": 2, "month = 0": 1, "month = 1": 1, "month = 0 AND id = 5": 1}
+    for _ in range(3):
+        for condition, n_unindexed in counts.items():
+            df = pruned.read.parquet(str(tmp_path)).where(condition)
+            n_read = files_read(df)
+            told = sx.last_plans(pruned)[-1]
+            found = (told.n_read, told.n_unindexed)
+            assert found == (n_read, n_unindexed), condition
+            assert "month" not in condition or "month" in told.condition
+    sx.open_table(tmp_path).refresh_indexes(workers=1)
+    for condition in counts:
+        files_read(pruned.read.parquet(str(tmp_path)).where(condition))
+        assert sx.last_plans(pruned)[-1].n_unindexed == 0
 
 
 def test_files_that_a_filter_of_partitions_leaves(

@@ -29,7 +29,7 @@ class QueryPlan:
         answered: results that are known of the files which are not read, such as
             ``count(*), max(day)``; empty if none was asked for.
         n_unindexed: files that are read because they came or changed after the indexes
-            were built; ``refresh`` of the table builds what they lack.
+            were built, or never were; ``refresh_indexes`` builds what they lack.
         number: of the question, by which the driver tells what was read.
 
     >>> sx.enable(spark)
@@ -60,7 +60,7 @@ class QueryPlan:
     def __str__(self) -> str:
         found = self.problem or f"{self.n_read} of {self.n_files} files"
         if self.n_unindexed:
-            found = f"{found} ({self.n_unindexed} are newer than the indexes)"
+            found = f"{found} ({self.n_unindexed} have no index yet)"
         if self.answered:
             found = f"{self.answered} from indexes and {found}"
         return f"{self.folder}: {found} for: {self.condition}"

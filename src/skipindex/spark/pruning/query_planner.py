@@ -158,7 +158,8 @@ class QueryPlanner:
                 asked,
                 n_files=listed,
                 n_skipped=listed - read,
-                n_unindexed=max(told["unknown"], listed - asked.n_files),
+                n_unindexed=asked.n_unindexed
+                + max(told["unknown"], listed - asked.n_files, 0),
             )
             former = self._told.get(scan, asked)
             for i, record in enumerate(self.records):
@@ -230,6 +231,10 @@ class QueryPlanner:
             return b""
         if not found.answered:  # else that they are unchanged is a part of the answer
             files = files[table.unchanged(files)]
+        is_left = np.ones(len(table.state), np.bool_)
+        if found.plan is not None:
+            is_left = found.plan.evaluation.possible.copy()
+        is_left[found.files] = False
         self._record(
             QueryPlan(
                 location.full(""),
@@ -240,6 +245,7 @@ class QueryPlanner:
                 is_estimate=purpose == "estimate",
                 plan=found.plan,
                 answered=found.answered,
+                n_unindexed=int((is_left & (table.state.rows < 0)).sum()),
                 number=number,
             )
         )

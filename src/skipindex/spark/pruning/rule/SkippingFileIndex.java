@@ -105,7 +105,9 @@ public class SkippingFileIndex implements FileIndex {
         SEQ all = scanned.base.listFiles(partitionFilters, dataFilters);
         if (covered != null) return covered.rest(all).directories; // with those without a match
         boolean asksAll = first == null || hasKeys();
-        boolean asksNothing = asksAll && dataFilters.isEmpty() && mixed.isEmpty() && !hasKeys();
+        // A condition on folders leaves out nothing more, but the planner tells of the scan.
+        boolean asksNothing = asksAll && partitionFilters.isEmpty() && dataFilters.isEmpty()
+            && mixed.isEmpty() && !hasKeys();
         if (asksNothing || all.isEmpty()) return all;
         PlannerCalls planner = scanned.planner;
         try {
