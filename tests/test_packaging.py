@@ -55,10 +55,14 @@ def test_tests_draw_the_same_examples_unless_told_otherwise() -> None:
 
 @pytest.mark.parametrize("name", ["indexes", "planner"])
 def test_links_at_the_top_are_relative_and_right(name: str) -> None:
-    link = ROOT / name
-    assert link.is_symlink()
-    assert str(link.readlink()) == f"src/skipindex/{name}"
-    assert link.resolve() == SOURCE / name
+    link, target = ROOT / name, f"src/skipindex/{name}"
+    if link.is_symlink():
+        assert str(link.readlink()) == target
+        assert link.resolve() == SOURCE / name
+    elif link.exists():  # git writes the target where there are no symbolic links
+        assert link.read_text() == target
+    else:
+        pytest.skip("a source archive has no links")
 
 
 def test_no_module_is_loaded_under_two_names() -> None:

@@ -14,14 +14,14 @@ import pytest
 import skipindex as sx
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import open_state
-from tests.tables import put_all
+from tests.tables import put, put_all
 
 NAMES = {
     # What it is.
     *("columns", "files", "folder", "indexes", "n_bytes", "notes", "paths", "schema"),
     "state",
     # What it is asked.
-    *("advise", "layout_quality", "plan", "refresh", "status", "verify"),
+    *("advise", "layout_quality", "plan", "plan_files", "refresh", "status", "verify"),
     # What changes the stored table.
     *("build_indexes", "compact_indexes", "drop_indexes", "refresh_indexes"),
     *("declare_derived", "declare_exclusive", "declare_retention"),
@@ -72,6 +72,19 @@ def test_a_plan_takes_the_table_first_or_by_name(table: sx.Table) -> None:
         assert sx.plan_files(where, predicate=ASKED).paths == expected
         assert sx.plan_files(ASKED, table=where).paths == expected
         assert sx.plan_files(predicate=ASKED, table=where).paths == expected
+    assert table.plan_files(ASKED).paths == expected
+    assert table.plan_files(predicate=ASKED).paths == expected
+
+
+def test_build_indexes_needs_no_more_than_a_table(tmp_path: Path) -> None:
+    """What is worth its bytes is chosen."""
+    put(tmp_path / "0.parquet", {"x": [1, 2]})
+    for build in (
+        lambda: sx.build_indexes(tmp_path),
+        sx.open_table(tmp_path).build_indexes,
+    ):
+        report = build()
+        assert report.table.plan_files("x = 3").paths == []
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,9 @@ class Table:
             warn_once(plan.table.folder, reason)
         return plan
 
+    plan_files = plan
+    """The same call under the name of the function."""
+
     @property
     def indexes(self) -> Sequence[IndexInfo]:
         """The indexes that the table has, by column, in the table's order.
