@@ -69,16 +69,17 @@ def test_text_and_builder_plan_the_same(folder: Path) -> None:
         assert parse(plan.where) == parse("a < 10 AND NOT b = 3")
 
 
-def test_files_are_full_paths_for_spark(folder: Path) -> None:
+def test_files_are_full_paths(folder: Path) -> None:
     plan = build(folder).plan("a = 15")
-    assert plan.files == [f"file:{folder}/1.parquet"]
+    assert plan.files == [f"{folder}/1.parquet"]
+    assert plan.spark_paths == [f"file:{folder}/1.parquet"]
     assert repr(plan) == "Plan(1 of 3 files, 'a = 15')"
 
 
 def test_other_libraries_take_paths_as_they_are(folder: Path) -> None:
     plan = sx.plan_files("a = 15", table=folder)
     assert json.loads(json.dumps(plan.paths)) == plan.paths
-    for paths in (plan.paths, plan.files):
+    for paths in (plan.paths, plan.files, plan.spark_paths):
         assert type(paths) is list, "pyarrow, DuckDB and Spark's load() take no other"
     plan.paths.clear()
     assert plan.paths, "the plan is not changed by what is done to its list"

@@ -145,9 +145,26 @@ class Plan:
 
     @property
     def files(self) -> list[str]:
-        """The files to read, as full paths for ``spark.read``; a new list."""
-        folder = self.table.location.spark_path("file").removesuffix("file")
-        return [f"{folder}{path}" for path in self.paths]
+        """The files to read, as full paths or URIs for any reader; a new list.
+
+        Names are as they are: Spark takes some for patterns (``spark_paths``).
+        """
+        return list(map(self.table.location.plain_path, self.paths))
+
+    @property
+    def spark_paths(self) -> list[str]:
+        """The files to read, as ``spark.read`` takes exactly them; a new list.
+
+        A reader of them needs the schema of the whole table, and its folder as
+        ``basePath`` if it has partitions: ``read`` gives both.
+
+        >>> plan = table.plan("price < 4")
+        >>> whole = spark.read.parquet(path)
+        >>> files = spark.read.schema(whole.schema).option("basePath", path)
+        >>> files.parquet(*plan.spark_paths).where("price < 4").count()
+        3
+        """
+        return list(map(self.table.location.spark_pattern, self.paths))
 
     @property
     def stages(self) -> list[Stage]:

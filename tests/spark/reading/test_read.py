@@ -6,6 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
@@ -331,3 +334,43 @@ def test_a_refreshed_plan_reads_the_table_as_it_is(
     spark.catalog.refreshByPath(str(folder))
     assert df.count() == 12
     df.unpersist()
+
+
+ODD_NAMES = ["a1", "a[1]", "a*", "x{y,z}", "b?", "e f", "g%25h", "i#j"]
+
+
+@pytest.mark.parametrize("has_partitions", [False, True])
+def test_an_explicit_path_set_for_spark(
+    spark: SparkSession,
+    tmp_path: Path,
+    has_partitions: bool,
+) -> None:
+    """Law 7 for the call that the guide shows, and for other readers of the files."""
+    for i, name in enumerate(ODD_NAMES):
+        folder = tmp_path / (f"day={i % 3:02d}" if has_partitions else "")
+        put(folder / f"{name}.parquet", {"user": [10 * i, 10 * i + 1, 1000]})
+    table = build(tmp_path, {"user": "bitmap"})
+    conditions = [
+        "user < 0",
+        "user = 1000",
+        *(f"user = {10 * i + 1}" for i in range(9)),
+    ]
+    if has_partitions:
+        conditions += ["user = 1000 AND day = 2", "day = 5"]
+    whole = spark.read.parquet(str(tmp_path))
+    files = spark.read.schema(whole.schema).option("basePath", str(tmp_path))
+    for condition in conditions:
+        plan = sx.plan_files(condition, table=table)
+        found = files.parquet(*plan.spark_paths).where(condition)
+        expected = whole.where(condition)
+        assert found.columns == expected.columns
+        assert sorted(found.collect()) == sorted(expected.collect()), condition
+        read = plan.read(spark)
+        assert sorted(read.collect()) == sorted(expected.collect()), condition
+        if "day" in condition:
+            continue
+        n_rows = expected.count()
+        users = pc.field("user")
+        test = users < 0 if "<" in condition else users == int(condition.split()[-1])
+        others = ds.dataset(plan.files, schema=pa.schema([("user", pa.int64())]))
+        assert others.count_rows(filter=test) == n_rows

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -34,7 +33,6 @@ from skipindex.table import TableState
 LOG: Final = logging.getLogger("skipindex")
 _CLASS: Final = "skipindex.PlannedRelation"
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
-_GLOB: Final = re.compile(r"[\\*?\[\]{}]")
 _UNTOLD_CORES: Final = 8
 """Of a cluster whose driver is not in reach."""
 _PLACED: Final = frozenset({"hdfs", "viewfs", "webhdfs"})
@@ -139,9 +137,7 @@ def _listed(
     reader = spark.read.schema(schema).option("basePath", location.spark_path())
     if not paths:
         return reader.format("parquet").load([])
-    # Names may hold *, ?, [ or {, and none is a pattern.  Spark's own option for
-    # that, __globPaths__, reads all files again for every such name.
-    files = [_GLOB.sub(r"\\\g<0>", location.spark_path(path)) for path in paths]
+    files = list(map(location.spark_pattern, paths))
     return read_paths(spark, reader, table, files, paths)
 
 

@@ -47,6 +47,7 @@ from skipindex.storage.file_system.walk import is_other, is_plain, link_on_the_w
 __all__ = ["FileInfo", "Location", "location_of", "without_secrets"]
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
+_GLOB = re.compile(r"[\\*?\[\]{}]")
 _CHUNK = 1 << 20
 _MAY_BE_GONE = frozenset({"open", "move", "copy", "sync", "delete"})
 """What is done with files that others may delete meanwhile, which is no refusal."""
@@ -102,6 +103,18 @@ class Location:
             return f"file:{self.full(path)}"
         base = without_secrets(self.uri).rstrip("/")
         return f"{base}/{path}" if path else base
+
+    def plain_path(self, path: str) -> str:
+        """The path on a local disk, else the URI, with the name as it is."""
+        return self.full(path) if self.is_local else self.spark_path(path)
+
+    def spark_pattern(self, path: str) -> str:
+        """The text that ``spark.read`` takes for exactly this file.
+
+        It reads names as patterns.  Its own option against that, ``__globPaths__``,
+        reads all files again for every name that has a ``*``, ``?``, ``[`` or ``{``.
+        """
+        return _GLOB.sub(r"\\\g<0>", self.spark_path(path))
 
     def list(self, folder: str = "") -> Iterator[FileInfo]:
         """All files below ``folder``, in no order; links to data are followed.
