@@ -173,8 +173,10 @@ def test_resolve_finds_columns_as_spark_does(tmp_path: Path) -> None:
     table = sx.open_table(tmp_path)
     assert table.state.resolve("AGE").name == "Age"
     assert table.state.resolve("Age", case_sensitive=True).name == "Age"
-    assert table.state.resolve("A.B").name == "a.b"
-    assert table.state.resolve("x`y").name == "x`y"
+    assert table.state.resolve("A.B").name == "`a.b`"
+    assert table.state.resolve("A.B").own_name == "a.b"
+    assert table.state.resolve("x`y").own_name == "x`y"
+    assert table.state.find("a.b") == table.state.stored("`a.b`")
     with pytest.raises(PredicateError, match=r"no column 'age' in .*\(columns: Age"):
         table.state.resolve("age", case_sensitive=True)
 
