@@ -85,6 +85,8 @@ def conditions() -> Iterator[tuple[str, str]]:
     nested = " ".join(f"WHEN lower(s) = 'x{i}' THEN {i}" for i in range(100))
     yield "CASE of 100 functions", f"CASE {nested} ELSE 0 END = 7"
     yield "300 alternatives", " OR ".join(f"a = {i} AND b > {i}" for i in range(300))
+    pairs = (f"a = {i} AND b > {i}" for i in range(10_000))
+    yield "10,000 alternatives", " OR ".join(pairs)
     yield "LIKE of 20,000 _", f"s LIKE '{'_' * 20_000}'"
     for n in (1_000, 10_000, 100_000):
         for name, text in leaves(n):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skipindex.errors import PlanError, PredicateError
-from skipindex.expressions import Predicate, to_sql
+from skipindex.expressions import Predicate, Unsupported, to_sql
 from skipindex.indexes import index_types, parse_spec
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.binding.binder import Binder
@@ -32,6 +32,7 @@ from skipindex.planner.reports.verify import VerifyReport, verify_plan
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.moment import Moment, MomentConstant, at_moment
 from skipindex.planner.sql.parser import parse
+from skipindex.planner.stages.cost import too_many_conditions
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.lazy_list import LazyList
 from skipindex.planner.stages.limit import (
@@ -353,6 +354,16 @@ class Plan:
         return column if len(parts) == 1 else None
 
 
+def worth_judging(text: str, table: TableState) -> Predicate:
+    """The tree of a condition; one that keeps all files where reading them is quicker.
+
+    Raises:
+        PredicateError: as ``parse``, of a text that is parsed.
+    """
+    reason = too_many_conditions(text, table)
+    return Unsupported(text, reason) if reason else parse(text)
+
+
 def check_stored(plan: Plan) -> None:
     """Refuse to filter files by a column that is not stored in them.
 
@@ -427,7 +438,7 @@ def plan_files(
             )
         if moment is not None:
             condition = None  # the text is of the moment, and says all of it
-        tree = parse(where)
+        tree = parse(where) if kinds else worth_judging(where, opened)
 
     bound = simplify(Binder(resolve, timezone).bind(tree))
     evaluation = Evaluation(

@@ -10,6 +10,7 @@ import pytest
 from skipindex import Table
 from skipindex.errors import UnknownIndexError
 from skipindex.planner.bound_predicate import leaves
+from skipindex.planner.stages import cost
 from skipindex.planner.stages.cost import in_order
 from tests.tables import build, put, put_all
 
@@ -102,3 +103,29 @@ def test_the_condition_that_makes_all_cheapest_is_asked_first(
         costs=costs,
     )
     assert "".join(leaf.column for leaf in leaves(ordered)) == order
+
+
+def alternatives(n: int) -> str:
+    return " OR ".join(f"(a = {1000 + i} AND b = {i})" for i in range(n))
+
+
+def test_thousands_of_conditions_are_not_judged_for_small_files(table: Table) -> None:
+    """To read the files takes a fraction of what it takes to parse the text."""
+    plan = table.plan(alternatives(400))
+    assert plan.paths == ["0.parquet", "1.parquet"]
+    (found,) = plan.conditions
+    assert found.reason == (
+        "to judge 800 conditions takes longer than to read all 2 files"
+    )
+    assert found.reason in plan.explain()
+    assert table.plan(alternatives(400), kinds=["minmax", "bitmap"]).paths == []
+    assert table.plan(alternatives(100)).paths == []
+    listed = ", ".join(map(str, range(1000, 9000)))
+    assert table.plan(f"a IN ({listed})").paths == [], "a list is one condition"
+
+
+def test_thousands_of_conditions_are_judged_for_large_files(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "SECONDS_PER_FILE", 1.0)
+    assert table.plan(alternatives(400)).paths == []

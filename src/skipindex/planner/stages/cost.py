@@ -14,6 +14,7 @@ spread evenly between a file's bounds.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, assert_never
 
@@ -39,6 +40,11 @@ SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 5e-5}
 """Probing one index of one file; the key is whether the index knows rows."""
 SECONDS_PER_LISTED: Final = 1e-7
 """In addition, for every value of a list, or of the column if it has fewer."""
+_SECONDS_PER_CONDITION: Final = 3e-4
+"""To read a condition of a text, to bind it and to ask the statistics and maps."""
+_ALWAYS_JUDGED: Final = 256
+"""So many conditions of a text are judged, however small the files are."""
+_CONNECTIVE: Final = re.compile(r"\b(?:AND|OR)\b", re.IGNORECASE)
 SECONDS_PER_STEP: Final = 2e-6
 """To combine the rows of a condition that was asked before with those of others."""
 _PURSE_SHARE: Final = 0.5
@@ -83,6 +89,20 @@ def reading_seconds(table: TableState) -> np.ndarray:
     """About how long one core reads each file."""
     seconds: np.ndarray = SECONDS_PER_FILE + table.sizes / BYTES_PER_SECOND
     return seconds
+
+
+def too_many_conditions(text: str, table: TableState) -> str:
+    """Why to judge a text would take longer than to read all files; empty if not.
+
+    A word of a string may be counted as a connective, too.
+    """
+    n = 1 + sum(1 for _ in _CONNECTIVE.finditer(text))
+    seconds = float(reading_seconds(table).sum())
+    if n <= _ALWAYS_JUDGED or n * _SECONDS_PER_CONDITION < seconds:
+        return ""
+    return (
+        f"to judge {n:,} conditions takes longer than to read all {len(table):,} files"
+    )
 
 
 def purse_seconds(reading: float) -> float:

@@ -13,8 +13,7 @@ import pyarrow as pa
 from skipindex.errors import PlanError, SkipIndexError
 from skipindex.expressions import In, Predicate, Reference, conjunction
 from skipindex.expressions.atoms import IntegerSet
-from skipindex.planner.plan import Plan, plan_files
-from skipindex.planner.sql.parser import parse
+from skipindex.planner.plan import Plan, plan_files, worth_judging
 from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.pruning.answers import answer
 from skipindex.spark.pruning.dimensions import JoinedConditions, joined_conditions
@@ -188,7 +187,7 @@ def _plan(
     zones = [asked.zone, *(one.zone for one in joined), settings[ZONE]]
     others = (one.predicate for one in joined)
     return plan_files(
-        conjunction([parse(asked.text), *others, *keys, *more]),
+        conjunction([worth_judging(asked.text, table.state), *others, *keys, *more]),
         table=table.typed(question["data"]),
         timezone=next(filter(None, zones), None),
         case_sensitive=_is_case_sensitive(question),
