@@ -113,8 +113,11 @@ class DataFile:
         self._plain = self._encoded = pq.ParquetFile(source, **_OPTIONS)
         self._buffered: pq.ParquetFile | None = None
         self.metadata = self._plain.metadata
+        self._is_signed = _is_signed(source, self.metadata)
         self.schema = self._plain.schema
         self.schema_arrow = self._plain.schema_arrow
+        if self._is_signed:
+            return
         if columns := _dictionary_columns(self.metadata, encoded):
             self._encoded = pq.ParquetFile(
                 source, metadata=self.metadata, read_dictionary=columns, **_OPTIONS
@@ -126,11 +129,14 @@ class DataFile:
         A field is NULL where a struct around it is.
 
         Raises:
-            UnsupportedTypeError: the writer asks for a dictionary array, and Arrow
-                does not read the values of this dictionary rightly.
+            UnsupportedTypeError: the column is encrypted, or the writer asks for a
+                dictionary array, and Arrow does not read the values of this
+                dictionary rightly.
         """
         for file in dict.fromkeys((self._encoded, self._plain)):
-            values = _at(file.read(columns=[".".join(path)], use_threads=False), path)
+            with self._without_key(path):
+                table = file.read(columns=[".".join(path)], use_threads=False)
+            values = _at(table, path)
             if not pa.types.is_dictionary(values.type) or self._is_right(values, path):
                 return values
         raise UnsupportedTypeError(f"column {'.'.join(path)!r}: {_WRONG_DICTIONARY}")
@@ -149,7 +155,8 @@ class DataFile:
         """
         for group in range(self.metadata.num_row_groups):
             if self.metadata.row_group(group).num_rows:
-                yield from self._group_pieces(path, group, n_rows, n_bytes)
+                with self._without_key(path):
+                    yield from self._group_pieces(path, group, n_rows, n_bytes)
 
     def _group_pieces(
         self, path: Sequence[str], group: int, n_rows: int, n_bytes: int
@@ -175,12 +182,24 @@ class DataFile:
                 return
         raise UnsupportedTypeError(f"column {name!r}: {_WRONG_DICTIONARY}")
 
+    @contextmanager
+    def _without_key(self, path: Sequence[str]) -> Iterator[None]:
+        """Say what it means that Arrow cannot decrypt a column."""
+        try:
+            yield
+        except OSError as error:
+            if self._is_signed and error.errno is None and "crypt" in str(error):
+                name = ".".join(path)
+                raise UnsupportedTypeError(f"column {name!r} is encrypted") from error
+            raise
+
     def _streamed(self, path: Sequence[str], group: int) -> pq.ParquetFile:
         """The file; large column chunks are read a few megabytes at a time."""
-        chunks = self.metadata.row_group(group)
-        columns = map(chunks.column, self.leaves(path))
-        if sum(column.total_compressed_size for column in columns) < _LARGE_CHUNK:
-            return self._plain
+        if not self._is_signed:
+            chunks = self.metadata.row_group(group)
+            columns = map(chunks.column, self.leaves(path))
+            if sum(column.total_compressed_size for column in columns) < _LARGE_CHUNK:
+                return self._plain
         if self._buffered is None:
             self._buffered = pq.ParquetFile(
                 self._source,
@@ -196,6 +215,22 @@ class DataFile:
         columns = map(self.metadata.schema.column, range(self.metadata.num_columns))
         return [i for i, column in enumerate(columns) if column.path == name]
 
+    def text_bytes(self, path: Sequence[str], least: float) -> float:
+        """The bytes of a column before compression, as far as the footer tells.
+
+        Args:
+            path: of a column of byte strings.
+            least: what is taken for a column that Arrow decodes from dictionaries.
+        """
+        groups = [*map(self.metadata.row_group, range(self.metadata.num_row_groups))]
+        if self._is_signed:
+            return max(least, float(sum(group.total_byte_size for group in groups)))
+        chunks = [group.column(i) for group in groups for i in self.leaves(path)]
+        size = float(sum(chunk.total_uncompressed_size for chunk in chunks))
+        if self.has_small_entries(path):
+            return size
+        return max(size, least) if any(c.has_dictionary_page for c in chunks) else size
+
     def has_small_entries(self, path: Sequence[str]) -> bool:
         """Whether a column is read as dictionaries, if these are read rightly."""
         return _has_dictionary(self._encoded.schema_arrow, path)
@@ -204,7 +239,7 @@ class DataFile:
         self, values: pa.ChunkedArray, path: Sequence[str], group: int | None = None
     ) -> bool:
         leaves = self.leaves(path)
-        if len(leaves) != 1:
+        if self._is_signed or len(leaves) != 1:
             return False
         groups = range(self.metadata.num_row_groups) if group is None else (group,)
         return is_as_written(values, leaves[0], self.metadata, self._source, groups)
@@ -255,6 +290,17 @@ def column_reader(
     """
     with location.open_input(path, known) as source:
         yield DataFile(source, encoded)
+
+
+def _is_signed(source: pa.NativeFile, metadata: pq.FileMetaData) -> bool:
+    """Whether more than a footer is at the end of a file: the signature of one.
+
+    Columns of such a file may be encrypted.  Arrow ends the process if it is asked for
+    the metadata of one of their chunks, so it is asked for none; a column that cannot
+    be decrypted is an error once it is read.
+    """
+    tail = source.read_at(8, source.size() - 8)
+    return int.from_bytes(tail[:4], "little") != metadata.serialized_size
 
 
 def _dictionary_columns(metadata: pq.FileMetaData, names: Collection[str]) -> list[str]:

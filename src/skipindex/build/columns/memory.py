@@ -155,12 +155,7 @@ def whole_bytes(file: DataFile, request: ColumnRequest) -> float:
     rows = n_rows * row_bytes(request.specs)
     if place is None or not domain.is_bytes:
         return rows + n_rows * _NUMBER_BYTES
-    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-    leaves = file.leaves(place)
-    chunks = [group.column(leaf) for group in groups for leaf in leaves]
-    text = float(sum(chunk.total_uncompressed_size for chunk in chunks))
-    if not file.has_small_entries(place) and any(c.has_dictionary_page for c in chunks):
-        text = max(text, n_rows * float(_VALUE_BYTES))
+    text = file.text_bytes(place, n_rows * float(_VALUE_BYTES))
     return rows + n_rows * _ROW_BYTES + text * _COPIES_OF_TEXT
 
 

@@ -94,6 +94,8 @@ def footer_crc(location: Location, found: FileInfo) -> int:
         tail = source.read_at(8, found.size - 8)
         if len(tail) < 8:
             raise FileNotFoundError(errno.ENOENT, "it has become shorter", found.path)
+        if tail[4:] == b"PARE":
+            raise TableError("its footer is encrypted")
         (length,) = struct.unpack("<I", tail[:4])
         if tail[4:] != b"PAR1" or length + 12 > found.size:
             raise TableError("no Parquet footer at its end")
