@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing import spawn
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from loky.backend.process import LokyProcess
 
 import skipindex as sx
 from skipindex.build import task as task_module
@@ -519,6 +523,61 @@ def test_a_worker_that_is_killed_is_our_error_and_nothing_is_left(
         LocalRunner(2).run([fatal, tasks[1]], None)
     assert not (tmp_path / "_skipindex" / "log").exists()
     assert sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=2).files == 4
+
+
+class Named:
+    """A task that notes which process runs it."""
+
+    done = "run"
+
+    def run(self) -> bytes:
+        return str(os.getpid()).encode()
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["none", "one and no more"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        AssertionError("daemonic processes are not allowed to have children"),
+        RuntimeError("before the current process has finished its bootstrapping"),
+        BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+        PermissionError(errno.EACCES, "no semaphores"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_one_process_builds_where_no_other_can_be_started(
+    error: Exception,
+    first: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """So it is for daemons, as workers of Celery are, and where the system refuses."""
+    started: list[Any] = []
+    start = LokyProcess.start
+
+    def refuse(process: LokyProcess) -> None:
+        if len(started) == first:
+            raise error
+        start(process)
+        started.append(process)
+
+    monkeypatch.setattr(LokyProcess, "start", refuse)
+    found = LocalRunner(2).run([Named(), Named()], None)
+    assert found == [str(os.getpid()).encode()] * 2
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert f"no workers can be started: {type(error).__name__}: " in caplog.text
+    for process in started:
+        process.join()
+
+
+def test_one_process_builds_where_workers_end_at_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setattr(spawn, "get_executable", lambda: "/bin/false")
+    found = LocalRunner(2).run([Named(), Named()], None)
+    assert found == [str(os.getpid()).encode()] * 2
+    assert "no workers can be started: TerminatedWorkerError: " in caplog.text
 
 
 class Fatal(tuple[()]):

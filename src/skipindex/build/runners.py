@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import as_completed
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final, Protocol
 
-from skipindex.errors import BuildError
+from skipindex.errors import BuildError, first_line
+
+LOG: Final = logging.getLogger("skipindex")
 
 Progress = Callable[[int, int], None]
 """Called with the number of tasks done and of all tasks."""
@@ -63,32 +68,64 @@ class LocalRunner:
     def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
         """The result of every task, in their order.
 
+        Where no process can be started, as in a worker of Celery, this one does it.
+
         Raises:
             BuildError: a worker process was killed.
         """
         report = progress or (lambda _done, _of: None)
-        if min(self.workers, len(tasks)) <= 1:
-            pieces = []
-            for task in tasks:
-                pieces.append(task.run())
-                report(len(pieces), len(tasks))
-            return pieces
-        from loky import ProcessPoolExecutor  # noqa: PLC0415 (as above)
-        from loky.process_executor import BrokenProcessPool  # noqa: PLC0415
+        with _pool(min(self.workers, len(tasks))) as pool:
+            if pool is not None:
+                return _run_all(pool, tasks, report)
+        pieces = []
+        for task in tasks:
+            pieces.append(task.run())
+            report(len(pieces), len(tasks))
+        return pieces
 
-        # Loky's workers, unlike those of multiprocessing, neither fork a process
-        # that has threads nor need an ``if __name__ == "__main__"``.
-        with ProcessPoolExecutor(min(self.workers, len(tasks))) as pool:
-            futures = [pool.submit(_run, task) for task in tasks]
-            for n_done, _ in enumerate(as_completed(futures), start=1):
-                report(n_done, len(tasks))
-            try:
-                return [future.result() for future in futures]
-            except BrokenProcessPool as error:
-                raise BuildError(
-                    f"a worker process was killed while it {tasks[0].done}; nothing "
-                    "was committed (where memory is short, pass fewer workers)"
-                ) from error
+
+@contextmanager
+def _pool(n_processes: int) -> Iterator[Executor | None]:
+    """So many processes, of which one has answered; None if there are none."""
+    if n_processes <= 1:
+        yield None
+        return
+    from loky import ProcessPoolExecutor  # noqa: PLC0415 (as above)
+
+    # Loky's workers, unlike those of multiprocessing, neither fork a process
+    # that has threads nor need an ``if __name__ == "__main__"``.
+    pool: Any = None
+    try:
+        pool = ProcessPoolExecutor(n_processes)
+        pool.submit(os.getpid).result()
+    except Exception as error:  # noqa: BLE001 (daemons, limits of the system, sandboxes)
+        LOG.warning(
+            "one process builds, because no workers can be started: %s: %s",
+            type(error).__name__,
+            first_line(error),
+        )
+        if pool is not None:  # some may have been started before the error
+            for process in list(pool._processes.values()):  # noqa: SLF001
+                process.terminate()
+        yield None
+    else:
+        with pool:
+            yield pool
+
+
+def _run_all(pool: Executor, tasks: Sequence[Task], report: Progress) -> list[bytes]:
+    from loky.process_executor import BrokenProcessPool  # noqa: PLC0415 (as above)
+
+    futures = [pool.submit(_run, task) for task in tasks]
+    for n_done, _ in enumerate(as_completed(futures), start=1):
+        report(n_done, len(tasks))
+    try:
+        return [future.result() for future in futures]
+    except BrokenProcessPool as error:
+        raise BuildError(
+            f"a worker process was killed while it {tasks[0].done}; nothing "
+            "was committed (where memory is short, pass fewer workers)"
+        ) from error
 
 
 def _run(task: Task) -> bytes:
