@@ -23,7 +23,8 @@ HEAD = """\
 same.
 
 The exit code is 0 if the command did what it says, 1 if `verify` found something that
-is damaged or stale, and 2 if the arguments are wrong.
+is damaged or stale, or `build` or `refresh` could not read a file, and 2 if the
+arguments are wrong.
 
 This page is written by `python -m tests.cli_page`.
 """

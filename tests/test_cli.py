@@ -95,6 +95,22 @@ def test_refresh_builds_what_the_table_has(
     assert main(["verify", str(folder)]) == 0
 
 
+def test_a_file_that_cannot_be_read_is_exit_code_1(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "3.parquet").write_bytes(b"no Parquet file")
+    build = ["build", str(folder), "--index", "a=bitmap", "--workers", "1"]
+    assert main(build) == 1
+    assert "indexed 3 files (0 had it already, 1 not readable)" in (
+        capsys.readouterr().out
+    )
+    assert main(["refresh", str(folder), "--workers", "1", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["files"], found["unchanged"], found["unread"]) == (0, 3, 1)
+    (folder / "3.parquet").unlink()
+    assert main(["refresh", str(folder), "--workers", "1"]) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

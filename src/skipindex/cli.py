@@ -1,7 +1,8 @@
 """``skipindex COMMAND PATH …``: indexes and plans from a shell.
 
 The exit code is 0 if the command did what it says, 1 if ``verify`` found something that
-is damaged or stale, and 2 if the question was wrong.
+is damaged or stale, or ``build`` or ``refresh`` could not read a file, and 2 if the
+question was wrong.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def _work(parsed: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _build(parsed: argparse.Namespace) -> str:
+def _build(parsed: argparse.Namespace) -> Answer:
     indexes: dict[str, list[str]] = {}
     for one in parsed.index:
         column, equals, kind = one.rpartition("=")
@@ -163,23 +164,21 @@ def _build(parsed: argparse.Namespace) -> str:
     return _report(report, parsed)
 
 
-def _refresh(parsed: argparse.Namespace) -> str:
+def _refresh(parsed: argparse.Namespace) -> Answer:
     table = open_table(parsed.path, plain=parsed.plain)
     return _report(table.refresh_indexes(**_work(parsed)), parsed)
 
 
-def _report(report: BuildReport[Table], parsed: argparse.Namespace) -> str:
-    if not parsed.json:
-        return str(report)
-    return _json(
-        {
-            "files": report.files,
-            "unchanged": report.unchanged,
-            "bytes": report.n_bytes,
-            "seconds": report.seconds,
-            "notes": list(report.notes),
-        }
-    )
+def _report(report: BuildReport[Table], parsed: argparse.Namespace) -> Answer:
+    told = {
+        "files": report.files,
+        "unchanged": report.unchanged,
+        "unread": report.unread,
+        "bytes": report.n_bytes,
+        "seconds": report.seconds,
+        "notes": list(report.notes),
+    }
+    return _json(told) if parsed.json else str(report), 1 if report.unread else 0
 
 
 def _progress(done: int, of: int) -> None:

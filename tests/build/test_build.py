@@ -257,7 +257,9 @@ def test_the_report_reads_well(folder: Path) -> None:
     (folder / "x.parquet").write_bytes(b"no parquet at all")
     report = sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
     first, note = str(report).splitlines()
-    assert first.startswith("indexed 5 files (0 had it already), 0.0 MB of packs, ")
+    assert first.startswith(
+        "indexed 4 files (0 had it already, 1 not readable), 0.0 MB of packs, "
+    )
     assert note.startswith("1 files: not readable: ")
     assert note.endswith("(first: x.parquet)")
     assert report.n_bytes == sum(p.stat().st_size for p in packs(folder))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +17,12 @@ from skipindex.advice import sample as sample_module
 from skipindex.api.types import BuildReport
 from skipindex.build import task
 from skipindex.build.builder import build
+from skipindex.build.columns.memory import Memory
 from skipindex.build.runners import LocalRunner
+from skipindex.errors import StorageError, TableError
 from skipindex.indexes import EncodedColumn
 from skipindex.indexes.file_map import ValueSpans
+from skipindex.storage.file_system.local import LocalFiles
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import UNREADABLE, DataFile, column_reader
 from skipindex.table.summaries import summarize
@@ -249,6 +254,57 @@ def test_a_file_that_could_not_be_read_for_a_while(
     assert (plan.paths, plan.count_bounds) == (["2.parquet"], (1, 1))
 
 
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO], ids=errno.errorcode.get)
+def test_a_file_that_the_system_refuses(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Builds and refreshes note it and are not done; the rest is built."""
+    before = LocalFiles.open_input
+    refusing = True
+
+    def refuse(files: LocalFiles, path: str, known: Any = None) -> Any:
+        if refusing and path == "2.parquet":
+            raise OSError(code, os.strerror(code), path)
+        return before(files, path, known)
+
+    monkeypatch.setattr(LocalFiles, "open_input", refuse)
+    why = f"not readable: cannot open '{folder}/2.parquet': {os.strerror(code)}"
+    report = sx.build_indexes(folder, WANTED, workers=1)
+    assert (report.files, report.unread) == (N - 1, 1)
+    check(report, why, bad=2, whole=True)
+    report = report.table.refresh_indexes(workers=1)
+    assert (report.files, report.unread) == (0, 1)
+    check(report, why, bad=2, whole=True)
+    refusing = False
+    report = report.table.refresh_indexes(workers=1)
+    assert (report.files, report.unread, report.notes) == (1, 0, ())
+
+
+def test_a_pack_that_cannot_be_written_fails_the_build(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it is written while a file is read: it would have no index for good."""
+
+    def refuse(files: LocalFiles, path: str, _: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    monkeypatch.setattr(LocalFiles, "write", refuse)
+    for pack_bytes in (1 << 20, 1):
+        monkeypatch.setattr(Memory, "pack_bytes", pack_bytes)
+        with pytest.raises(StorageError, match="cannot write"):
+            sx.build_indexes(folder, WANTED, workers=1)
+
+
+def test_the_first_file_gives_the_columns(folder: Path) -> None:
+    """Without it Spark reads nothing either, unless it is given a schema."""
+    (folder / "0.parquet").write_bytes(b"no Parquet file")
+    with pytest.raises(TableError, match=r"0\.parquet' is no.*; accepted: a schema"):
+        sx.build_indexes(folder, WANTED, workers=1)
+    table = sx.open_table(folder, schema=pq.read_schema(folder / "1.parquet"))
+    report = sx.build_indexes(table, WANTED, workers=1)
+    assert (report.files, report.unread) == (N - 1, 1)
+
+
 @pytest.mark.parametrize("when", ["before", "while"])
 def test_a_file_that_vanishes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, when: str
@@ -270,7 +326,7 @@ def test_a_file_that_vanishes(
     assert ("deleted since" if when == "before" else "not readable") in note
     assert report.table.paths == [f"{i}.parquet" for i in range(N) if i != 2]
     assert sx.Table(report.table).plan("b = 91").paths == ["1.parquet"]
-    assert report.unchanged == 0
+    assert (report.unchanged, report.unread) == (0, 1)
 
 
 def test_a_file_that_cannot_be_looked_at(

@@ -30,6 +30,7 @@ from skipindex.build.missing import deal, missing_of
 from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.repair import Repair, to_repair, without_packs
 from skipindex.build.runners import Progress, Runner
+from skipindex.build.task import NOT_READABLE
 from skipindex.build.tiers import files_of_packs
 from skipindex.build.wanted import SpecKey, wanted_of, without_asked
 from skipindex.errors import PredicateError, SkipIndexError
@@ -58,6 +59,8 @@ class BuildReport(Generic[TableT_co]):
         table: the table with the new indexes.
         files: data files that were read and indexed.
         unchanged: data files that had all of it already.
+        unread: data files that could not be read, or not all of their columns, or that
+            changed or were deleted meanwhile.
         n_bytes: size of the packs that were written.
         seconds: wall time.
         notes: data files, or columns of them, that have no index, and why.
@@ -66,13 +69,15 @@ class BuildReport(Generic[TableT_co]):
     table: TableT_co
     files: int
     unchanged: int
+    unread: int
     n_bytes: int
     seconds: float
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
+        unread = f", {self.unread} not readable" if self.unread else ""
         text = (
-            f"indexed {self.files} files ({self.unchanged} had it already), "
+            f"indexed {self.files} files ({self.unchanged} had it already{unread}), "
             f"{self.n_bytes / 1e6:.1f} MB of packs, {self.seconds:.1f} s"
         )
         return "\n".join([text, *self.notes])
@@ -145,18 +150,21 @@ def build(
         table = table.refresh()
     table, unmerged = _merged(table, shrunk)
     notes: dict[str, list[str]] = {}
-    for path, note in zip(fresh.paths, fresh.files["note"].to_pylist(), strict=True):
-        if note:
-            notes.setdefault(note, []).append(path)
+    rows = fresh.files.select(["path", "note", "n_rows"]).to_pylist()
+    for row in rows:
+        if row["note"]:
+            notes.setdefault(row["note"], []).append(row["path"])
     if len(unnamed := table.listing.unnamed):
         shown = (p.encode(errors="backslashreplace") for p in table.paths_at(unnamed))
         notes["no index, as the path is no UTF-8"] = [path.decode() for path in shown]
     if gone := asked.difference(fresh.paths):
         notes["deleted since they were listed"] = list(gone)
+    unread = [r for r in rows if r["n_rows"] < 0 or NOT_READABLE in (r["note"] or "")]
     return BuildReport(
         table=table,
-        files=len(fresh),
+        files=sum(row["n_rows"] >= 0 for row in rows),
         unchanged=unchanged,
+        unread=len(unread) + len(gone),
         n_bytes=sum(pack.size for pack in fresh.packs),
         seconds=time.perf_counter() - began,
         notes=(

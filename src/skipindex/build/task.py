@@ -7,6 +7,7 @@ a note in the manifest, and plans read it; it never fails the build.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,7 +20,12 @@ from skipindex.build.columns.memory import (
 )
 from skipindex.build.columns.pieced import PiecedColumn
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
-from skipindex.errors import StorageError, UnsupportedTypeError, first_line
+from skipindex.errors import (
+    StorageError,
+    TableError,
+    UnsupportedTypeError,
+    first_line,
+)
 from skipindex.expressions import stored_name
 from skipindex.indexes import EncodedColumn, spec_to_json
 from skipindex.indexes.file_map import ValueSpans
@@ -36,6 +42,9 @@ from skipindex.table.summaries import UNKNOWN, Summary, summaries_to_arrow, summ
 PACK_BYTES: Final = 128 << 20
 PACK_FILES: Final = 256
 """A task closes its pack when it holds this many bytes, or data files."""
+
+NOT_READABLE: Final = "not readable: "
+"""In the note on a file, what a later build may be able to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +132,8 @@ def _index_file(
     found = FileInfo(path, 0, 0)
     note = None
     try:
-        now = location.stat(path)
+        with _noted():
+            now = location.stat(path)
         if now is None:
             return None
         found = now
@@ -131,14 +141,24 @@ def _index_file(
             note = "modified too recently: a change would leave its time as it is"
             return IndexedFile(_row(now, note=note))
         indexed = _read_and_index(location, found, task.columns, dimensions, memory)
-        if found.is_same(location.stat(path)):
-            return indexed
+        with _noted():
+            if found.is_same(location.stat(path)):
+                return indexed
         note = "changed while it was indexed"
     except StorageError:
         raise
     except Exception as error:  # noqa: BLE001 (one file never takes the build with it)
-        note = f"not readable: {reason(error)}"
+        note = NOT_READABLE + reason(error)
     return IndexedFile(_row(found, note=note))
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    """Look at a data file: of all that is refused, only writing fails the build."""
+    try:
+        yield
+    except StorageError as error:
+        raise TableError(str(error)) from error
 
 
 def _row(
@@ -163,9 +183,12 @@ def _read_and_index(
     dimensions: Dimensions,
     memory: Memory,
 ) -> IndexedFile:
-    crc = footer_crc(location, found)
     names = {stored_name(request.stored_path) for request in columns}
-    with column_reader(location, found.path, encoded=names, known=found) as file:
+    with ExitStack() as stack:
+        with _noted():
+            crc = footer_crc(location, found)
+            opened = column_reader(location, found.path, encoded=names, known=found)
+            file = stack.enter_context(opened)
         n_rows = int(file.metadata.num_rows)
         indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
         notes: list[str] = []
@@ -230,7 +253,7 @@ def _index_column(
         yield str(error)
         return
     except Exception as error:  # noqa: BLE001 (nor does one column)
-        yield f"column {name!r}: not readable: {reason(error)}"
+        yield f"column {name!r}: {NOT_READABLE}{reason(error)}"
         return
     if column.name != name:
         indexed.summaries[name] = UNKNOWN

@@ -300,7 +300,7 @@ def _is_signed(source: pa.NativeFile, metadata: pq.FileMetaData) -> bool:
     be decrypted is an error once it is read.
     """
     tail = source.read_at(8, source.size() - 8)
-    return int.from_bytes(tail[:4], "little") != metadata.serialized_size
+    return bool(int.from_bytes(tail[:4], "little") != metadata.serialized_size)
 
 
 def _dictionary_columns(metadata: pq.FileMetaData, names: Collection[str]) -> list[str]:
