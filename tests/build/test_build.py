@@ -19,9 +19,10 @@ import pytest
 from loky.backend.process import LokyProcess
 
 import skipindex as sx
+from skipindex.build import runners
 from skipindex.build import task as task_module
 from skipindex.build.pending_pack import ColumnRequest
-from skipindex.build.runners import LocalRunner
+from skipindex.build.runners import ALONE_BYTES, LocalRunner
 from skipindex.build.task import BuildTask
 from skipindex.errors import (
     BuildError,
@@ -525,6 +526,34 @@ def test_a_worker_that_is_killed_is_our_error_and_nothing_is_left(
         LocalRunner(2).run([fatal, tasks[1]], None)
     assert not (tmp_path / "_skipindex" / "log").exists()
     assert sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=2).files == 4
+
+
+@pytest.mark.parametrize(
+    ("n_files", "size", "alone"),
+    [(31, 0, True), (32, 0, False), (2, 15 << 20, True), (2, 16 << 20, False)],
+)
+def test_few_bytes_are_indexed_by_one_process(
+    n_files: int, size: int, alone: bool
+) -> None:
+    """Workers take a second to start; those that are asked for start all the same."""
+    default = LocalRunner(8, ALONE_BYTES)
+    sizes = [size] * n_files
+    assert default.sized(sizes).slots == (1 if alone else 8)
+    assert LocalRunner(8).sized(sizes).slots == 8
+    assert LocalRunner.default().alone_bytes == ALONE_BYTES
+
+
+def test_a_default_build_of_few_files_starts_no_worker(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: LokyProcess) -> None:
+        raise AssertionError("a worker was started")
+
+    monkeypatch.setattr(LokyProcess, "start", refuse)
+    monkeypatch.setattr(runners, "LOG", None)
+    assert sx.build_indexes(folder, {"a": "bitmap"}).files == 4
+    put(folder / "new.parquet", numbers(9))
+    assert sx.open_table(folder).refresh_indexes().files == 1
 
 
 class Named:

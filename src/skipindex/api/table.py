@@ -349,7 +349,8 @@ class Table:
                 table together, as a part of the data's bytes.
             timezone: the time zone of the session that asks the queries.
             spark: a session whose executors do the work; None is a process pool here.
-            workers: how many processes, without Spark; by default one a core.
+            workers: how many processes, without Spark; by default one a core, and this
+                one alone for less than 32 MB of files.
             progress: called with the number of tasks done and of all tasks.
             repair: whether present indexes are checked, and built again where they
                 are damaged.  None checks what is cheap to know: whether packs are there

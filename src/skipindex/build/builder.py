@@ -29,7 +29,7 @@ from skipindex.build.merge import merge_crowded
 from skipindex.build.missing import deal, missing_of
 from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.repair import Repair, to_repair, without_packs
-from skipindex.build.runners import Progress, Runner
+from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.build.task import NOT_READABLE
 from skipindex.build.tiers import files_of_packs
 from skipindex.build.wanted import SpecKey, wanted_of, without_asked
@@ -234,6 +234,9 @@ def _indexed(
     Indexes hold values, so only users who may read the data may read them.
     """
     missing = missing_of(table, requests, repairs, memory)
+    if isinstance(runner, LocalRunner):
+        asked_for = {i for files in missing.values() for i in files}
+        runner = runner.sized(table.sizes[list(asked_for)].tolist())
     tasks = deal(table, missing, runner.slots * TASKS_PER_SLOT, memory)
     asked = {path for task in tasks for path in task.paths}
     if not tasks:

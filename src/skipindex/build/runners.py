@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +13,14 @@ from typing import Any, Final, Protocol
 from skipindex.errors import BuildError, first_line
 
 LOG: Final = logging.getLogger("skipindex")
+
+ALONE_BYTES: Final = 32 << 20
+"""Data files of fewer bytes in all are indexed by one process, unless workers are asked
+for: those take a second to start.  By ``benchmarks.small_builds`` two workers are as
+fast at 38 MB with two kinds on every column, and at 150 MB with three indexes."""
+
+_LEAST_BYTES: Final = 1 << 20
+"""What a data file counts as: opening it takes some requests, however small it is."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of tasks done and of all tasks."""
@@ -49,16 +57,23 @@ class LocalRunner:
 
     Args:
         workers: processes; 1 runs the tasks in this one.
+        alone_bytes: data files of fewer bytes are indexed in this one all the same.
     """
 
     workers: int
+    alone_bytes: int = 0
 
     @classmethod
     def default(cls) -> LocalRunner:
-        """One process for every core that this process may use."""
+        """One for every core that this process may use, where that pays."""
         from loky import cpu_count  # noqa: PLC0415 (plans are made without it)
 
-        return cls(cpu_count())
+        return cls(cpu_count(), ALONE_BYTES)
+
+    def sized(self, sizes: Iterable[int]) -> LocalRunner:
+        """The runner for data files of so many bytes each: this process for few."""
+        n_bytes = sum(max(size, _LEAST_BYTES) for size in sizes)
+        return LocalRunner(1) if n_bytes < self.alone_bytes else self
 
     @property
     def slots(self) -> int:
