@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -82,12 +83,47 @@ def spark_schema(schema: pa.Schema) -> types.StructType:
     """
     text = (schema.metadata or {}).get(ROW_METADATA)
     if text is not None:
-        return types.StructType.fromJson(json.loads(text))
+        return _read_schema(text)
     try:
         return from_arrow_schema(schema)
     except PySparkException as error:
         reason = first_line(error)
         raise TableError(f"Spark has no such schema: {reason}") from error
+
+
+def schema_of(df: DataFrame) -> types.StructType:
+    """The schema of a DataFrame, also with types that the driver alone knows."""
+    try:
+        return df.schema
+    except PySparkException:
+        return _read_schema(df._jdf.schema().json())  # noqa: SLF001 (no public name)
+
+
+class _DriversType(types.DataType):
+    """A type that PySpark cannot read, as the driver's JSON has it."""
+
+    def __init__(self, spelled: Any) -> None:
+        self.spelled = spelled
+
+    def simpleString(self) -> str:  # noqa: N802 (PySpark's name)
+        return json.dumps(self.spelled)
+
+    def jsonValue(self) -> Any:  # noqa: N802
+        return self.spelled
+
+
+def _read_schema(text: str | bytes) -> types.StructType:
+    """The schema of Spark's JSON, which it has again as its own JSON."""
+    return types.StructType(list(map(_read_field, json.loads(text)["fields"])))
+
+
+def _read_field(field: dict[str, Any]) -> types.StructField:
+    try:
+        return types.StructField.fromJson(copy.deepcopy(field))
+    except (PySparkException, ArithmeticError, LookupError, TypeError, ValueError):
+        dtype = _DriversType(field["type"])
+        notes = field.get("metadata")
+        return types.StructField(field["name"], dtype, field["nullable"], notes)
 
 
 def row_size(schema: types.StructType) -> Column:

@@ -21,7 +21,7 @@ from skipindex.planner.binding.binder import Binder
 from skipindex.planner.bound_predicate import unknowns
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import conditions
-from skipindex.spark.pruning.tables import scanned_location, types_of
+from skipindex.spark.pruning.tables import scanned_location
 from skipindex.spark.settings import check_reading
 from skipindex.storage.associated import fingerprint_of
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -67,7 +67,7 @@ def joined_conditions(
     names = dict(_known(fact, column, asked))
     if not names:
         return None
-    kinds = types_of(asked["data"])
+    kinds = asked["data_types"]
     judged = {stored: kinds[attribute] for attribute, stored in names.items()}
     written = _renamed(json.loads(asked["conjuncts"]), names)
     found = conditions(json.dumps(written), judged, zone)
@@ -142,7 +142,7 @@ def _typed(asked: Mapping[str, Any]) -> Columns | None:
     if found is None:
         return None
     schema, refused = found
-    taken = {name.lower() for name in types_of(asked["partitions"])}
+    taken = {name.lower() for name in asked["partitions_types"]}
     own = pa.schema([field for field in schema if field.name.lower() not in taken])
     return Columns(columns_of(own, refused, []), asked["root"])
 

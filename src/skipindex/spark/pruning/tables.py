@@ -7,19 +7,16 @@ the files themselves.
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator
 from itertools import count
 from typing import Final
 from urllib.parse import quote
 
 import numpy as np
-from pyspark.sql.types import StructType
 
 from skipindex.errors import TableError
 from skipindex.storage.file_system.file_info import mark_of
@@ -183,17 +180,6 @@ def _is_current(known: ScannedTable) -> bool:
     if not location.is_local or not known.is_current:
         return False
     return latest_version(location) == known.state.snapshot.newest
-
-
-@lru_cache(maxsize=64)
-def types_of(schema: str) -> Mapping[str, str]:
-    """The types of a schema's columns, as Catalyst spells them.
-
-    Args:
-        schema: in Spark's JSON.
-    """
-    fields = StructType.fromJson(json.loads(schema)).fields
-    return {field.name: field.dataType.simpleString() for field in fields}
 
 
 def scanned_location(scheme: str | None, authority: str | None, path: str) -> Location:

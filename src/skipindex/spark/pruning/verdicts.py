@@ -18,7 +18,7 @@ from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.pruning.answers import answer
 from skipindex.spark.pruning.dimensions import JoinedConditions, joined_conditions
 from skipindex.spark.pruning.first_rows import FirstRows, needed_files
-from skipindex.spark.pruning.tables import ScannedTable, types_of
+from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.settings import CASE
 from skipindex.table import TableState
 
@@ -86,7 +86,7 @@ def _judged_columns(
     A partition column counts if Spark takes its values from the folders' names, as
     the table does: a catalog may say otherwise.
     """
-    data, partitions = types_of(question["data"]), types_of(question["partitions"])
+    data, partitions = question["data_types"], question["partitions_types"]
     is_exact = _is_case_sensitive(question)
     taken = {*partitions, *(n for p in table.state.partitions for n in p.names)}
     if not is_exact:

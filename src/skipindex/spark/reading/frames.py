@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 
 from skipindex.errors import PlanError, first_line
-from skipindex.spark.columns import column
+from skipindex.spark.columns import column, schema_of
 from skipindex.spark.janino import new_object, source_of
 from skipindex.spark.settings import is_case_sensitive, session_settings
 from skipindex.spark.ship import has_driver
@@ -58,7 +58,7 @@ def read_files(
         rows = _listed(spark, table, paths, schema)
     # Given a schema, Spark puts the partition columns last, also those that have
     # the place of a column of the files.  The names of many columns take 40 ms.
-    same = not table.partitions or rows.columns == schema.names
+    same = not table.partitions or schema_of(rows).names == schema.names
     return rows if same else rows.select(*map(column, schema.names))
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import NullType, StructField, StructType
 
 from skipindex.errors import PlanError
-from skipindex.spark.columns import declared, spark_schema
+from skipindex.spark.columns import declared, schema_of, spark_schema
 from skipindex.spark.reading.frames import read_paths
 from skipindex.spark.settings import is_case_sensitive, is_true, setting
 from skipindex.spark.ship import has_driver
@@ -109,7 +109,8 @@ def _read_schema(
 ) -> StructType:
     place = [table.location.spark_path(path)]
     plain = reader.option("__globPaths__", "false")
-    return read_paths(spark, plain, table, place, [path] if path else []).schema
+    rows = read_paths(spark, plain, table, place, [path] if path else [])
+    return schema_of(rows)
 
 
 def _check_merged(spark: SparkSession, table: TableState) -> None:

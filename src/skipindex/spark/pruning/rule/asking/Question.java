@@ -2,6 +2,7 @@ package skipindex;
 
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** The JSON of what the planner is asked. */
@@ -54,11 +55,29 @@ public class Question {
 
     /** The members of a question that tell the columns of files and of folders. */
     static String schemas(StructType data, StructType partitions) {
-        StringBuilder text = new StringBuilder(",\"data\":");
-        quote(text, data.json());
-        text.append(",\"partitions\":");
-        quote(text, partitions.json());
+        StringBuilder text = new StringBuilder();
+        addSchema(text, "data", data);
+        addSchema(text, "partitions", partitions);
         return text.toString();
+    }
+
+    /**
+     * A schema in JSON, and by column the type that expressions have for it.
+     *
+     * The second is written here, as no parser in Python knows all types of the driver.
+     */
+    static void addSchema(StringBuilder text, String member, StructType schema) {
+        text.append(",\"").append(member).append("\":");
+        quote(text, schema.json());
+        text.append(",\"").append(member).append("_types\":{");
+        StructField[] fields = schema.fields();
+        for (int i = 0; i < fields.length; i++) {
+            if (i > 0) text.append(',');
+            quote(text, fields[i].name());
+            text.append(':');
+            quote(text, fields[i].dataType().catalogString());
+        }
+        text.append('}');
     }
 
     /** The settings of the session that defined a relation, where it has others. */

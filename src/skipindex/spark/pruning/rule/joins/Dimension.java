@@ -54,10 +54,7 @@ class Dimension {
         if (!addFiles(text, location, root)) return null;
         text.append(",\"key\":");
         Question.quote(text, column);
-        text.append(",\"data\":");
-        Question.quote(text, relation.dataSchema().json());
-        text.append(",\"partitions\":");
-        Question.quote(text, relation.partitionSchema().json());
+        text.append(Question.schemas(relation.dataSchema(), relation.partitionSchema()));
         text.append(",\"reader\":{");
         Question.addOthers(text, planner.settings, relation.sparkSession().sessionState().conf());
         text.append('}');
