@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,7 +63,8 @@ class IndexedFile:
     What is built on a column goes by the name that the file has for it, as it holds
     for no other name where names are told apart by their capitals.
 
-    ``spilled`` has packs of this file alone, with payloads that were too many to hold.
+    ``n_bytes`` are those of the payloads.  ``spilled`` has packs of this file alone,
+    with payloads that were too many to hold.
     """
 
     row: dict[str, Any]
@@ -71,11 +73,18 @@ class IndexedFile:
     payloads: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
     spans: dict[str, ValueSpans] = field(default_factory=dict)
     spilled: list[PackInfo] = field(default_factory=list)
+    n_bytes: int = 0
 
-    @property
-    def n_bytes(self) -> int:
-        """The size of the payloads."""
-        return sum(len(part) for parts in self.payloads.values() for part in parts)
+    def hold(self, column: str, spec: str, parts: list[bytes]) -> None:
+        """Add the payload of an index that the column does not have yet."""
+        self.payloads[column, spec] = parts
+        self.n_bytes += sum(map(len, parts))
+
+    def forget(self) -> None:
+        """Give up the payloads, which are written."""
+        self.payloads.clear()
+        self.spans.clear()
+        self.n_bytes = 0
 
 
 def request_of(
@@ -152,17 +161,16 @@ class PendingPack:
 
     def _maps(self) -> Iterator[BlobBuilder]:
         """The file maps that are worth their bytes."""
+        n_bytes: Counter[str] = Counter()
+        for (name, _), builder in self._builders.items():
+            n_bytes[name] += builder.n_bytes
         for column in self._open.values():
             if column.name not in self._spans:
                 continue
             parts = build_file_map(
                 self._spans[column.name],
                 column.domain,
-                n_index_bytes=sum(
-                    builder.n_bytes
-                    for (name, _), builder in self._builders.items()
-                    if name == column.name
-                ),
+                n_index_bytes=n_bytes[column.name],
             )
             if parts is not None:
                 yield map_blob(column.name, column.domain.tag, parts, self._files)

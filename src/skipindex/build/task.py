@@ -218,8 +218,7 @@ def _spill(
     info = pack.write(location)
     if info is not None:
         indexed.spilled.append(info)
-    indexed.payloads.clear()
-    indexed.spans.clear()
+    indexed.forget()
 
 
 def _read(
@@ -273,7 +272,7 @@ def _index_column(
         except Exception as error:  # noqa: BLE001 (nor one kind, which may be foreign)
             yield f"column {name!r}: no {spec.kind} index: {reason(error)}"
         else:
-            indexed.payloads[name, spec_key(spec_to_json(spec))] = parts
+            indexed.hold(name, spec_key(spec_to_json(spec)), parts)
     if request.has_map:  # after the indexes, which may have ranked the values
         try:
             indexed.spans[name] = _spans(column)

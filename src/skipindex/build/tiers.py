@@ -93,9 +93,9 @@ def worn(
     """
     found = set()
     files = files_of_packs(manifest).tolist()
+    used = [sum(blob.length for blob in pack.blobs) for pack in manifest.packs]
     for use in manifest.blobs():
-        used = sum(blob.length for blob in use.pack.blobs)
-        if used * 2 < use.pack.size - len(use.pack.blobs) * _FOOTER:
+        if used[use.number] * 2 < use.pack.size - len(use.pack.blobs) * _FOOTER:
             found.add(use.number)
         elif use.entry is use.pack.blobs[0] and (
             among is None or use.pack.name in among

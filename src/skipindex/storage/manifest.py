@@ -313,12 +313,13 @@ class Manifest:
         table = self.files
         if table["tag"].null_count == len(table):
             table = table.drop_columns("tag")
+        fields, columns = list(table.schema), list(table.columns)
         for i, (name, column) in enumerate(self.stats.items()):
             metadata = {"column": name, "domain": column.domain}
-            fresh = pa.field(f"s{i}", column.kind, metadata=metadata)
-            table = table.append_column(fresh, column.plain)
+            fields.append(pa.field(f"s{i}", column.kind, metadata=metadata))
+            columns.append(column.plain)
         packs = json.dumps([pack.to_json() for pack in self.packs])
-        table = table.replace_schema_metadata({"packs": packs})
+        table = pa.table(columns, schema=pa.schema(fields, {"packs": packs}))
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with pa.ipc.new_file(sink, table.schema, options=options) as writer:
@@ -352,9 +353,10 @@ class Manifest:
         files = pa.table(table.columns[:n_fields], schema=_FILE_FIELDS)
         check_files(files, len(packs))
         stats = {}
-        for i in range(n_fields, len(table.schema)):
-            metadata = table.schema.field(i).metadata
-            values = whole(table.column(i))
+        rest = slice(n_fields, None)
+        fields, columns = list(table.schema)[rest], table.columns[rest]
+        for field_, column in zip(fields, columns, strict=True):
+            metadata, values = field_.metadata, whole(column)
             check_stats(values, len(files))
             name = metadata[b"column"].decode()
             stats[name] = StatsColumn(metadata[b"domain"].decode(), values)

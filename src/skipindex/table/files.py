@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -110,18 +111,20 @@ class DataFile:
 
     def __init__(self, source: pa.NativeFile, encoded: Collection[str] = ()) -> None:
         self._source = source
-        self._plain = self._encoded = pq.ParquetFile(source, **_OPTIONS)
+        self._plain = pq.ParquetFile(source, **_OPTIONS)
         self._buffered: pq.ParquetFile | None = None
         self.metadata = self._plain.metadata
         self._is_signed = _is_signed(source, self.metadata)
         self.schema = self._plain.schema
         self.schema_arrow = self._plain.schema_arrow
+        self._readers = [(self._plain, self.schema_arrow)]
         if self._is_signed:
             return
         if columns := _dictionary_columns(self.metadata, encoded):
-            self._encoded = pq.ParquetFile(
+            first = pq.ParquetFile(
                 source, metadata=self.metadata, read_dictionary=columns, **_OPTIONS
             )
+            self._readers.insert(0, (first, first.schema_arrow))
 
     def read(self, path: Sequence[str]) -> pa.ChunkedArray:
         """All rows of a column, or of a field of structs, as the file has them.
@@ -133,7 +136,7 @@ class DataFile:
                 dictionary array, and Arrow does not read the values of this
                 dictionary rightly.
         """
-        for file in dict.fromkeys((self._encoded, self._plain)):
+        for file, _ in self._readers:
             with self._without_key(path):
                 table = file.read(columns=[".".join(path)], use_threads=False)
             values = _at(table, path)
@@ -162,8 +165,8 @@ class DataFile:
         self, path: Sequence[str], group: int, n_rows: int, n_bytes: int
     ) -> Iterator[pa.ChunkedArray]:
         name = ".".join(path)
-        for file in dict.fromkeys((self._encoded, self._plain)):
-            if not _has_dictionary(file.schema_arrow, path):
+        for file, schema in self._readers:
+            if not _has_dictionary(schema, path):
                 batches = self._streamed(path, group).iter_batches(
                     min(n_rows, _BATCH_ROWS),
                     row_groups=[group],
@@ -211,9 +214,15 @@ class DataFile:
 
     def leaves(self, path: Sequence[str]) -> list[int]:
         """The places of a column among the columns of Parquet."""
-        name = ".".join(path)
-        columns = map(self.metadata.schema.column, range(self.metadata.num_columns))
-        return [i for i, column in enumerate(columns) if column.path == name]
+        return self._leaves.get(".".join(path), [])
+
+    @cached_property
+    def _leaves(self) -> dict[str, list[int]]:
+        """The places of all columns, by their paths."""
+        found: dict[str, list[int]] = {}
+        for i in range(self.metadata.num_columns):
+            found.setdefault(self.schema.column(i).path, []).append(i)
+        return found
 
     def text_bytes(self, path: Sequence[str], least: float) -> float:
         """The bytes of a column before compression, as far as the footer tells.
@@ -233,7 +242,7 @@ class DataFile:
 
     def has_small_entries(self, path: Sequence[str]) -> bool:
         """Whether a column is read as dictionaries, if these are read rightly."""
-        return _has_dictionary(self._encoded.schema_arrow, path)
+        return _has_dictionary(self._readers[0][1], path)
 
     def _is_right(
         self, values: pa.ChunkedArray, path: Sequence[str], group: int | None = None
@@ -270,8 +279,8 @@ def _joined(
 
 def _has_dictionary(schema: pa.Schema, path: Sequence[str]) -> bool:
     """Whether Arrow reads a column as dictionaries."""
-    dtype = pa.struct(list(schema))
-    for name in path:
+    dtype = schema.field(path[0]).type
+    for name in path[1:]:
         dtype = dtype.field(name).type
     return bool(pa.types.is_dictionary(dtype))
 

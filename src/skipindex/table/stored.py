@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -72,6 +72,10 @@ _UNSIGNED: Final = {
 }
 _KNOWN: Final[WeakKeyDictionary[Any, Typed]] = WeakKeyDictionary()
 """Of open files: each of their columns asks for the types of all."""
+
+_Fields: TypeAlias = dict[tuple[str, ...], dict[str, list[pa.Field]]]
+_FIELDS: Final[WeakKeyDictionary[Any, _Fields]] = WeakKeyDictionary()
+"""Of open files: their columns, and the fields of structs, by name in small letters."""
 
 
 def footer_schema(file: DataFile) -> Typed:
@@ -187,12 +191,11 @@ def check_stored(
         UnsupportedTypeError: there is no such column, or Spark may read other values
             than the file stores.
     """
-    schema, refused = stored_schema(file)
-    name, dtype = stored_name(path), pa.struct(list(schema))
-    spelled = []
+    _, refused = stored_schema(file)
+    name = stored_name(path)
+    spelled: list[str] = []
     for part in path:
-        fields = list(dtype) if pa.types.is_struct(dtype) else []
-        alike = [f for f in fields if f.name.lower() == part.lower()]
+        alike = _alike(file, tuple(spelled), part)
         named = [f for f in alike if f.name == part] or alike
         if len(named) != 1:
             what = "columns" if len(path) == 1 else "fields"
@@ -219,15 +222,29 @@ def lacks(file: DataFile, path: tuple[str, ...]) -> bool:
 
     Spark then reads NULL in every row.
     """
-    fields = list(stored_schema(file)[0])
+    spelled: tuple[str, ...] = ()
     for name in path:
-        alike = [field for field in fields if field.name.lower() == name.lower()]
+        alike = _alike(file, spelled, name)
         if not alike:
             return True
         if len(alike) > 1 or not pa.types.is_struct(alike[0].type):
             return False
-        fields = list(alike[0].type)
+        spelled += (alike[0].name,)
     return False
+
+
+def _alike(file: DataFile, parent: tuple[str, ...], name: str) -> list[pa.Field]:
+    """The columns, or fields of the struct at ``parent``, of a name in any capitals."""
+    known = _FIELDS.setdefault(file, {})
+    if parent not in known:
+        fields = list(stored_schema(file)[0])
+        for part in parent:
+            dtype = next(field.type for field in fields if field.name == part)
+            fields = list(dtype) if pa.types.is_struct(dtype) else []
+        known[parent] = {}
+        for field in fields:
+            known[parent].setdefault(field.name.lower(), []).append(field)
+    return known[parent].get(name.lower(), [])
 
 
 def read_column(file: DataFile, path: tuple[str, ...], domain: Domain) -> EncodedColumn:
