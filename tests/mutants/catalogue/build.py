@@ -46,7 +46,7 @@ BUILD: Final = (
     Mutant(
         "respelled-key",
         "build.associated.dimension.read",
-        "column.name != name",
+        "column.name != stored_name((name,))",
         "False",
         "keys are looked up that Spark reads as NULL where capitals count",
         _PLANS,

@@ -48,8 +48,8 @@ PRUNING: Final = (
     Mutant(
         "file-column-is-partition",
         "spark.pruning.verdicts._judged_columns",
-        "name.lower() not in taken",
-        "name.lower() not in ()",
+        "(name if is_exact else name.lower()) not in taken",
+        "name not in ()",
         "a column of the files is judged by the names of folders",
         _TESTS,
     ),
@@ -144,7 +144,7 @@ PRUNING: Final = (
     Mutant(
         "other-key-of-a-fact",
         "spark.pruning.dimensions._is_of",
-        "one.key == fact.resolve(column).name",
+        "one.key == fact.resolve(column).own_name",
         "True",
         "rows are joined by another column than the one that was looked up",
         _DIMENSIONS,
