@@ -42,7 +42,7 @@ SECONDS_PER_LISTED: Final = 1e-7
 """In addition, for every value of a list, or of the column if it has fewer."""
 _SECONDS_PER_CONDITION: Final = 3e-4
 """To read a condition of a text, to bind it and to ask the statistics and maps."""
-_ALWAYS_JUDGED: Final = 256
+_ALWAYS_JUDGED: Final = 512
 """So many conditions of a text are judged, however small the files are."""
 _CONNECTIVE: Final = re.compile(r"\b(?:AND|OR)\b", re.IGNORECASE)
 SECONDS_PER_STEP: Final = 2e-6
