@@ -97,8 +97,9 @@ def too_many_conditions(text: str, table: TableState) -> str:
     A word of a string may be counted as a connective, too.
     """
     n = 1 + sum(1 for _ in _CONNECTIVE.finditer(text))
-    seconds = float(reading_seconds(table).sum())
-    if n <= _ALWAYS_JUDGED or n * _SECONDS_PER_CONDITION < seconds:
+    if n <= _ALWAYS_JUDGED:
+        return ""
+    if n * _SECONDS_PER_CONDITION < reading_seconds(table).sum():
         return ""
     return (
         f"to judge {n:,} conditions takes longer than to read all {len(table):,} files"
