@@ -35,6 +35,7 @@ class Cost:
             its exchanges and files are not counted.
         built: the side that each broadcast join broadcasts, in the plan's order; None
             if it was another one in another run.
+        with_keys: scans that leave out files by what they are joined with.
     """
 
     jobs: int
@@ -45,6 +46,7 @@ class Cost:
     reused: int = 0
     is_cut: bool = False
     built: tuple[str, ...] | None = ()
+    with_keys: int = 0
 
     def least(self, other: Cost) -> Cost:
         """The lower of each of the two figures."""
@@ -57,6 +59,7 @@ class Cost:
             max(self.reused, other.reused),
             self.is_cut and other.is_cut,
             self.built if self.built == other.built else None,
+            max(self.with_keys, other.with_keys),
         )
 
     def most(self, other: Cost) -> Cost:
@@ -70,6 +73,7 @@ class Cost:
             min(self.reused, other.reused),
             self.is_cut or other.is_cut,
             self.built if self.built == other.built else None,
+            min(self.with_keys, other.with_keys),
         )
 
 
@@ -128,7 +132,7 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         df: the query.
         jobs: that it began.
     """
-    exchanges = broadcasts = reused = files = 0
+    exchanges = broadcasts = reused = files = with_keys = 0
     is_cut = False
     built: list[str] = []
     for node in nodes(df):
@@ -140,6 +144,9 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
             reused += 1
         elif kind == "FileSourceScanExec":
             files += node.metrics().apply("numFiles").value()
+            location = node.relation().location()
+            if location.getClass().getSimpleName() == "SkippingFileIndex":
+                with_keys += location.hasKeys()
         elif kind == "LocalTableScanExec":
             is_cut |= node.rows().isEmpty()
         elif kind == "EmptyRelationExec":
@@ -147,8 +154,17 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         elif kind in _BROADCAST_JOINS:
             built.append(node.buildSide().toString())
     joins = n_joins(df._jdf.queryExecution().optimizedPlan())
-    sides = tuple(built)
-    return Cost(jobs, exchanges, files, joins, broadcasts, reused, is_cut, sides)
+    return Cost(
+        jobs,
+        exchanges,
+        files,
+        joins,
+        broadcasts,
+        reused,
+        is_cut,
+        tuple(built),
+        with_keys,
+    )
 
 
 def n_joins(plan: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from skipindex.spark.pruning.query_planner import QueryPlanner
 from tests.spark.pruning.costs import check_costs
 from tests.spark.pruning.scans import files_read
 from tests.spark.versions import since
@@ -193,6 +195,52 @@ def test_a_scan_with_keys_runs_once_where_it_is_used_twice(
     skipping, plain = check_costs(pruned, lambda: pruned.sql(query))
     assert skipping.exchanges == plain.exchanges
     assert skipping.files < plain.files
+
+
+@pytest.mark.usefixtures("both")
+def test_plans_share_an_exchange_though_one_of_them_has_no_join(
+    pruned: SparkSession,
+) -> None:
+    """Spark asks for the size of a scan in the plan with the join alone."""
+    part = "(SELECT id % 7 AS r, sum(id) AS total FROM one WHERE g < 3 GROUP BY 1)"
+    query = (
+        f"SELECT x.r, x.total, name FROM {part} x LEFT JOIN small ON x.r = k "
+        f"WHERE x.total >= (SELECT max(total) / 2 FROM {part})"
+    )
+    skipping, plain = check_costs(pruned, lambda: pruned.sql(query))
+    assert plain.reused == 1
+    assert (skipping.reused, skipping.exchanges) == (1, plain.exchanges)
+    assert skipping.files < plain.files
+
+
+def test_files_of_a_size_are_left_out_under_its_condition_alone(
+    both: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark may put a scan where an equal one was, under another condition."""
+
+    def scan_of(condition: str) -> Any:
+        text = f"SELECT one.id FROM one JOIN two ON one.id = oid WHERE {condition}"
+        node = both.sql(text)._jdf.queryExecution().sparkPlan()
+        while node.children().size():
+            node = node.children().apply(0)
+        return node
+
+    def listed(conditions: Any) -> int:
+        folders = location.listFiles(conditions.take(0), conditions)
+        return sum(folders.apply(i).files().size() for i in range(folders.size()))
+
+    def failed(*_: object) -> None:
+        raise ValueError("no answer")
+
+    both.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        scan, other = scan_of("one.id < 15"), scan_of("one.id < 35")
+    finally:
+        both.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    location, conditions = scan.relation().location(), scan.dataFilters()
+    assert (listed(conditions), listed(other.dataFilters())) == (2, 4)
+    monkeypatch.setattr(QueryPlanner, "_answer", failed)
+    assert (listed(conditions), listed(other.dataFilters())) == (2, 12)
 
 
 def dataset_of(spark: SparkSession, plan: object) -> DataFrame:

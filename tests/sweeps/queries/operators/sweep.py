@@ -200,7 +200,8 @@ def _too_much(
         if case.form == "recursion":  # each step is planned with keys of its own
             off = replace(off, jobs=max(on.jobs, off.jobs))  # noqa: PLW2901
         # Equal scans with other keys are run each, over its own files.
-        if case.form == "overwrite" or off.reused > on.reused:
+        has_others = off.reused > on.reused and on.with_keys
+        if case.form == "overwrite" or has_others:
             off = replace(off, is_cut=True)  # noqa: PLW2901
         if problem := excess(on, off):
             told.append(f"step {i}: {problem}")

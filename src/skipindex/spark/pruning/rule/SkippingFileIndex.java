@@ -1,6 +1,7 @@
 package skipindex;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.types.StructType;
@@ -89,10 +90,12 @@ public class SkippingFileIndex implements FileIndex {
 
     /** Whether the other has the same condition too, beside what decides how Spark reads. */
     boolean isSame(SkippingFileIndex other) {
-        return equals(other) && condition.equals(other.condition);
+        return equals(other) && condition.equals(other.condition)
+            && sizeInBytes() == other.sizeInBytes();
     }
 
-    boolean hasKeys() {
+    /** Whether files are left out by what the scan is joined with. */
+    public boolean hasKeys() {
         return !keys.isEmpty();
     }
 
@@ -121,16 +124,36 @@ public class SkippingFileIndex implements FileIndex {
         }
         // Spark may have chosen to broadcast what remained when the query was optimized. Without
         // the rule, the scan may be a part of another plan now, under other conditions.
-        boolean isKnown = size != null && size.answer != null && planner.isOn;
+        boolean isKnown = size != null && size.answer != null && planner.isOn
+            && hasCondition(asked(partitionFilters, dataFilters));
         return isKnown ? size.answer.rest(all).directories : all;
     }
 
-    private SEQ withMatches(SEQ all, SEQ partitionFilters, SEQ dataFilters) {
+    /** The conjuncts for which files are listed. */
+    private ArrayList asked(SEQ partitionFilters, SEQ dataFilters) {
         ArrayList conjuncts = new ArrayList();
         // No index is read for files of other folders, and the plan shows the whole condition.
         add(conjuncts, partitionFilters);
         add(conjuncts, dataFilters);
         add(conjuncts, mixed);
+        return conjuncts;
+    }
+
+    /** Whether all of the condition is among these conjuncts, so that rows need to match it. */
+    private boolean hasCondition(ArrayList conjuncts) {
+        HashSet known = new HashSet();
+        for (int i = 0; i < conjuncts.size(); i++) {
+            known.add(((Expression) conjuncts.get(i)).canonicalized());
+        }
+        scala.collection.Iterator each = condition.iterator();
+        while (each.hasNext()) {
+            if (!known.contains(((Expression) each.next()).canonicalized())) return false;
+        }
+        return true;
+    }
+
+    private SEQ withMatches(SEQ all, SEQ partitionFilters, SEQ dataFilters) {
+        ArrayList conjuncts = asked(partitionFilters, dataFilters);
         String asked = question(keysJson(), TO_SEQ(conjuncts));
         PlannerCalls.Ahead ahead = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
         boolean isAhead = ahead != null
@@ -209,7 +232,11 @@ public class SkippingFileIndex implements FileIndex {
         return scanned.base.metadataOpsTimeNs();
     }
 
-    /** Spark finds scans that it can run once by this, so it says all that decides what is read. */
+    /**
+     * Spark finds scans that it can run once by this, so it says all that decides what is read.
+     *
+     * The size is not of it: files are left out by it only under conditions that Spark compares.
+     */
     public boolean equals(Object other) {
         if (this == other) return true;
         if (!(other instanceof SkippingFileIndex)) return false;
@@ -218,7 +245,6 @@ public class SkippingFileIndex implements FileIndex {
             && scanned.base.equals(index.scanned.base)
             && scanned.planner == index.scanned.planner
             && mixedJson.equals(index.mixedJson)
-            && sizeInBytes() == index.sizeInBytes()
             && keys.equals(index.keys)
             && covered == index.covered
             && (first == null ? index.first == null : first.equals(index.first));
