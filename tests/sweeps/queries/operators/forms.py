@@ -181,6 +181,12 @@ def common(d: Drawer) -> None:
     if d.rng.random() < 0.4:
         body = star
         asked = ["SELECT count(*), sum(m.v) FROM x m JOIN x n ON m.x = n.x"]
+    elif d.rng.random() < 0.3:  # in a plan with a join, and in one without
+        body = f"SELECT g, count(*) AS n FROM {d.filtered('a')} GROUP BY g"
+        asked = [
+            "SELECT x.g, x.n, y.v FROM x LEFT JOIN t1 y ON x.g = y.id "
+            "WHERE x.n >= (SELECT max(n) / 9 FROM x)"
+        ]
     d.ask(f"WITH x AS ({body}) {d.rng.choice(asked)}")
 
 
@@ -451,6 +457,66 @@ def grown(d: Drawer) -> None:
     d.ask("SELECT count(*), sum(id) FROM asked")
 
 
+def asof(d: Drawer) -> None:
+    """The row of another table with the next smaller or larger key."""
+    rng = d.rng
+    keyed = rng.random() < 0.7
+    if VERSION >= (4, 3) and rng.random() < 0.7:
+        d.settings["spark.sql.join.asofJoin.enabled"] = "true"
+        a, b, sign = d.filtered("a", odds=0.7), d.filtered("b", odds=0.7), ">= > <= <"
+        condition = f"a.id {rng.choice(sign.split())} b.id"
+        on = " ON a.k = b.k" if keyed else ""
+        kind = rng.choice(["", "LEFT "])
+        where = rng.choice(["", " WHERE b.id < 90", " WHERE a.g = 3"])
+        d.ask(
+            f"SELECT a.id, b.id y FROM {a} {kind}ASOF JOIN {b} "
+            f"MATCH_CONDITION ({condition}){on}{where}"
+        )
+        return
+    d.add("frame", f"SELECT id, k, g FROM {d.filtered('a', odds=0.7)}", "x")
+    d.add("frame", f"SELECT id y, k z FROM {d.filtered('b', odds=0.7)}", "older")
+    how = rng.choice(["inner", "left"])
+    direction = rng.choice(["backward", "forward", "nearest"])
+    on = "k z" if keyed else ""
+    d.steps.append(Step("asof", f"{how} {direction} {on}", name="asked"))
+    where = rng.choice(["", " WHERE y < 90", " WHERE g = 3"])
+    # Of two rows that are as near, any is taken.
+    what = "abs(id - y)" if direction == "nearest" else "y"
+    d.ask(f"SELECT id, {what} AS n FROM asked{where}")
+
+
+def nearest(d: Drawer) -> None:
+    """The rows of another table that are nearest by a figure of both."""
+    rng = d.rng
+    a, b = d.filtered("a", odds=0.7), d.filtered("b", odds=0.7)
+    # No two keys of the other table are as near.
+    by = rng.choice(
+        ["DISTANCE 2 * abs(a.id - b.id) + int(b.id > a.id)", "SIMILARITY b.id + a.k"]
+    )
+    kind, mode = rng.choice(["", "LEFT "]), rng.choice(["EXACT", "APPROX"])
+    where = rng.choice(["", " WHERE b.id < 90", " WHERE a.g = 3"])
+    d.ask(
+        f"SELECT a.id, b.id y FROM {a} {kind}JOIN {b} {mode} NEAREST "
+        f"{rng.choice([1, 2, 5])} BY {by}{where}"
+    )
+
+
+def bins(d: Drawer) -> None:
+    """Rows with a range that are split at the borders of bins."""
+    rng = d.rng
+    d.settings["spark.sql.binByRelationOperator.enabled"] = "true"
+    rows = (
+        "(SELECT id, g, timestamp_seconds(id) AS b, timestamp_seconds(id + pmod(v, 50))"
+        f" AS e, double(v) AS w FROM {d.filtered('a', odds=0.7)}) BIN BY (RANGE b TO e "
+        f"BIN WIDTH INTERVAL '{rng.choice([7, 30, 90])}' SECOND DISTRIBUTE UNIFORM (w))"
+    )
+    where = rng.choice(
+        ["", " WHERE g = 3", " WHERE id < 60", " WHERE bin_start < '1970-01-01 00:01'",
+         " WHERE w > 9"]
+    )  # fmt: skip
+    d.ask(f"SELECT * FROM {rows} x{where}")
+
+
 FORMS: Final[Mapping[str, tuple[Version, Callable[[Drawer], None], int]]] = {
     "recursion": ((4, 1), recursion, 3),
     "chain": ((3, 5), chain, 8),
@@ -474,6 +540,9 @@ FORMS: Final[Mapping[str, tuple[Version, Callable[[Drawer], None], int]]] = {
     "stream": ((3, 5), stream, 1),
     "overwrite": ((3, 5), overwrite, 1),
     "grown": ((3, 5), grown, 2),
+    "asof": ((3, 5), asof, 1),
+    "nearest": ((4, 3), nearest, 1),
+    "bins": ((4, 3), bins, 1),
 }
 """By name: the first version of Spark that has it, how it is drawn, and its weight."""
 

@@ -109,7 +109,7 @@ class Player:
         if (
             step.kind in ("again", "cache", "replan", "where")
             and step.name not in self.frames
-        ):
+        ) or (step.kind == "asof" and not {"x", "older"} <= set(self.frames)):
             return Seen(Outcome(error="no such frame"))
         with at_most(self.spark, self.seconds) as watch:
             try:
@@ -141,6 +141,8 @@ class Player:
                 self.spark.sql(step.sql())
             case "frame":
                 self._frame(step.name, self.spark.sql(step.sql()))
+            case "asof":
+                self._frame(step.name, self._as_of(*step.text.split()))
             case "where" if step.text:
                 self._frame(step.name, self.frames[step.name].where(step.text))
             case "cache":
@@ -182,6 +184,14 @@ class Player:
     def _frame(self, name: str, df: DataFrame) -> None:
         self.frames[name] = df
         df.createOrReplaceTempView(name)
+
+    def _as_of(self, how: str, direction: str, *on: str) -> DataFrame:
+        """What pandas on Spark makes of ``merge_asof``."""
+        left, right = self.frames["x"], self.frames["older"]
+        condition = left[on[0]] == right[on[1]] if on else None
+        return left._joinAsOf(
+            right, left["id"], right["y"], on=condition, how=how, direction=direction
+        )
 
     def _of_optimized(self, df: DataFrame) -> DataFrame:
         """A DataFrame of the plan that the optimizer has made of another one."""
