@@ -184,8 +184,10 @@ def common(d: Drawer) -> None:
     elif d.rng.random() < 0.3:  # in a plan with a join, and in one without
         body = f"SELECT g, count(*) AS n FROM {d.filtered('a')} GROUP BY g"
         asked = [
-            "SELECT x.g, x.n, y.v FROM x LEFT JOIN t1 y ON x.g = y.id "
-            "WHERE x.n >= (SELECT max(n) / 9 FROM x)"
+            (
+                "SELECT x.g, x.n, y.v FROM x LEFT JOIN t1 y ON x.g = y.id "
+                "WHERE x.n >= (SELECT max(n) / 9 FROM x)"
+            )
         ]
     d.ask(f"WITH x AS ({body}) {d.rng.choice(asked)}")
 
