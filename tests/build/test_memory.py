@@ -18,7 +18,9 @@ from skipindex.build import task
 from skipindex.build.columns.memory import Memory, left_out, memory_bytes
 from skipindex.build.columns.pieced import PiecedColumn
 from skipindex.errors import BuildError
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import FOLDER, PACKS
+from skipindex.table import column_reader
 from tests.tables import packs
 
 N = 700
@@ -80,8 +82,9 @@ def pack_names(folder: Path) -> list[str]:
 
 
 def in_pieces(patch: pytest.MonkeyPatch, n_rows: int) -> None:
-    """No column is read whole."""
+    """No column is read whole, but so many rows at once, of any length."""
     patch.setattr(task, "whole_bytes", lambda *_: float("inf"))
+    patch.setattr(Memory, "piece_bytes", property(lambda _: 1 << 20))
     patch.setattr(Memory, "piece_rows", property(lambda _: n_rows))
 
 
@@ -245,6 +248,48 @@ def test_the_memory_of_a_worker_is_within_the_limit(
         check=True,
     )
     assert int(done.stdout) < megabytes * 10**6
+
+
+def test_the_memory_of_a_worker_is_within_the_limit_where_values_are_long(
+    tmp_path: Path,
+) -> None:
+    """Decoded at once, as 8,192 short ones are, they take 250 MB twice."""
+    long_values(tmp_path / "f.parquet", n_rows=250, n_bytes=10**6)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(tmp_path), "text", "minmax", "300MB"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 300 * 10**6
+
+
+@pytest.mark.parametrize("inside", [(), ("s",)])
+def test_pieces_have_few_bytes_where_values_are_long(
+    tmp_path: Path, inside: tuple[str, ...]
+) -> None:
+    """Arrow decodes no more at once than a piece may have, by the size of the mean."""
+    long_values(tmp_path / "f.parquet", n_rows=100, n_bytes=10**4, inside=inside)
+    with column_reader(location_of(tmp_path), "f.parquet") as file:
+        pieces = [*file.read_pieces([*inside, "text"], 10**6, 50_000)]
+    assert max(piece.nbytes for piece in pieces) <= 60_000
+    assert sum(map(len, pieces)) == 100
+
+
+def long_values(
+    path: Path, *, n_rows: int, n_bytes: int, inside: tuple[str, ...] = ()
+) -> None:
+    """Texts that are long, and take next to nothing when they are compressed."""
+    schema = pa.schema([("text", pa.string())])
+    options = {"compression": "zstd", "use_dictionary": False}
+    body = "x" * n_bytes
+    texts = pa.chunked_array(
+        [pa.array([f"{i:09}{body}"], pa.string()) for i in range(n_rows)]
+    )
+    values = pa.table([texts], schema)
+    if inside:
+        values = pa.table({inside[0]: values.to_struct_array()})
+    pq.write_table(values, path, row_group_size=n_rows, **options)
 
 
 def large(path: Path, n_rows: int) -> None:

@@ -30,7 +30,7 @@ _LARGE_CHUNK: Final = 32 << 20
 """Compressed bytes of a column chunk that is not read in one piece."""
 
 _BATCH_ROWS: Final = 1 << 13
-"""Rows that Arrow decodes at once, where a column is read in pieces."""
+"""Rows that Arrow decodes at once at most, where a column is read in pieces."""
 
 _WRONG_DICTIONARY: Final = "its dictionary cannot be read rightly"
 
@@ -150,8 +150,8 @@ class DataFile:
         """The same rows as ``read``, in pieces of so many rows and bytes at most.
 
         Not more than a piece is in memory; of a column that is read as dictionaries,
-        the numbers of a row group.  A piece has at least 8,192 rows all the same, if
-        the row group has.
+        the numbers of a row group.  How many rows have so many bytes is told by the
+        footer for a whole row group, so that a piece of longer values has more.
 
         Raises:
             UnsupportedTypeError: as ``read``.
@@ -168,7 +168,7 @@ class DataFile:
         for file, schema in self._readers:
             if not _has_dictionary(schema, path):
                 batches = self._streamed(path, group).iter_batches(
-                    min(n_rows, _BATCH_ROWS),
+                    min(n_rows, self._batch_rows(path, group, n_bytes)),
                     row_groups=[group],
                     columns=[name],
                     use_threads=False,
@@ -184,6 +184,15 @@ class DataFile:
                     yield values.slice(at, n_rows)
                 return
         raise UnsupportedTypeError(f"column {name!r}: {_WRONG_DICTIONARY}")
+
+    def _batch_rows(self, path: Sequence[str], group: int, n_bytes: int) -> int:
+        """The rows that Arrow decodes at once: of so many bytes, by the footer."""
+        if self._is_signed:
+            return _BATCH_ROWS
+        chunks = self.metadata.row_group(group)
+        sizes = [chunks.column(i).total_uncompressed_size for i in self.leaves(path)]
+        rows = n_bytes * int(chunks.num_rows) // max(1, sum(map(int, sizes)))
+        return max(1, min(rows, _BATCH_ROWS))
 
     @contextmanager
     def _without_key(self, path: Sequence[str]) -> Iterator[None]:

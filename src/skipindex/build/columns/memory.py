@@ -10,9 +10,10 @@ anything is read (``whole_bytes``).  Else it is read in pieces, and what is held
 is counted, not estimated (``pieced``).  A kind that would take more than is free is not
 built: the report says so, and plans read the file.
 
-The footer does not tell how long the values of a dictionary page are, where Arrow
-decodes them one by one; they are taken for 64 bytes.  Pieces begin with 8,192 rows, so
-a single such batch is the most that is read unmeasured.
+The footer tells how long the values of a row group are in the mean, and Arrow decodes
+as many of them at once as fit into a piece, 8,192 at most.  How long the values of a
+dictionary page are, where Arrow decodes them one by one, it does not tell: they are
+taken for 64 bytes, and one batch of them is the most that is read unmeasured.
 """
 
 from __future__ import annotations

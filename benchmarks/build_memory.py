@@ -1,0 +1,137 @@
+"""What a build takes of the memory that it may: ``python -m benchmarks.build_memory``.
+
+Each build runs in a process of its own, whose peak is that of the system for it.
+Tables have what takes memory: texts of a megabyte, near-unique texts and integers, and
+so many columns that statistics alone are a load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import skipindex as sx
+from benchmarks._report import Measure, show
+
+LIMITS: Final = ("300MB", "400MB", "1GB")
+
+
+def long_texts(path: Path) -> None:
+    """900 texts of a megabyte in one row group, in a file of some kilobytes."""
+    schema = pa.schema([("text", pa.large_string())])
+    body = "x" * 10**6
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=False
+    ) as file:
+        chunks = [
+            pa.array([f"{i + j:09}{body}" for j in range(50)], pa.large_string())
+            for i in range(0, 900, 50)
+        ]
+        file.write_table(pa.table([pa.chunked_array(chunks)], schema))
+
+
+def near_unique(path: Path) -> None:
+    """Four million texts of 24 bytes, and as many integers."""
+    rng = np.random.default_rng(1)
+    n = 1_000_000
+    schema = pa.schema([("number", pa.int64()), ("text", pa.string())])
+    with pq.ParquetWriter(path, schema, use_dictionary=False) as file:
+        for _ in range(4):
+            raw = pa.py_buffer(rng.bytes(12 * n).hex().encode())
+            ends = pa.py_buffer(np.arange(n + 1, dtype=np.int32) * 24)
+            text = pa.Array.from_buffers(pa.string(), n, [None, ends, raw])
+            numbers = pa.array(rng.integers(0, 1 << 60, n))
+            file.write_table(pa.table([numbers, text], schema))
+
+
+def wide(path: Path) -> None:
+    """Two thousand columns of a thousand rows."""
+    rng = np.random.default_rng(1)
+    columns = {f"c{i:04}": rng.integers(0, 10**6, 1000) for i in range(2000)}
+    pq.write_table(pa.table(columns), path)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A table, and what is built on it."""
+
+    what: str
+    write: Callable[[Path], None]
+    request: Mapping[str, Sequence[str] | None]
+
+
+JOBS: Final = (
+    Job("statistics of long texts", long_texts, {"text": ["minmax"]}),
+    Job("filters on long texts", long_texts, {"text": ["bloom"]}),
+    Job("bitmaps on long texts", long_texts, {"text": ["bitmap"]}),
+    Job("filters on near-unique texts", near_unique, {"text": ["bloom"]}),
+    Job("bitmaps on near-unique texts", near_unique, {"text": ["bitmap"]}),
+    Job("cells on near-unique integers", near_unique, {"number": ["cells"]}),
+    Job("bitmaps on 2,000 columns", wide, {"*": ["bitmap"]}),
+)
+
+
+def build(folder: str, request: str, memory: str) -> None:
+    """Build, and print the peak in bytes and how many notes the report has."""
+    report = sx.build_indexes(folder, json.loads(request), workers=1, memory=memory)
+    status = Path("/proc/self/status").read_text()
+    peak = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert peak is not None
+    print(int(peak[1]) * 1024, len(report.notes))
+
+
+def alone(*arguments: str) -> str:
+    """What this module prints in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.build_memory", *arguments]
+    done = subprocess.run(  # noqa: S603 (ours)
+        command, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def measured(job: Job, limits: Sequence[str]) -> list[Measure]:
+    """The peaks of a build under each limit."""
+    found = []
+    for limit in limits:
+        with tempfile.TemporaryDirectory() as name:
+            job.write(Path(name) / "0.parquet")
+            told = alone("--build", name, json.dumps(job.request), limit)
+        peak, notes = map(int, told.split())
+        found.append(
+            Measure(
+                what=f"{job.what}, memory={limit!r}",
+                figure=peak / 10**6,
+                unit="MB",
+                limit=1000.0 if limit == "1GB" else float(limit[:-2]),
+                note="an index is left out, as the report says" if notes else "",
+            )
+        )
+    return found
+
+
+def main(limits: Sequence[str] = LIMITS) -> None:
+    """Measure, and print the table."""
+    show("memory of a build", [m for job in JOBS for m in measured(job, limits)])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limits", nargs="+", default=LIMITS)
+    parser.add_argument("--build", nargs=3, metavar=("FOLDER", "REQUEST", "MEMORY"))
+    given = parser.parse_args()
+    if given.build:
+        build(*given.build)
+    else:
+        main(given.limits)
