@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
 import zipfile
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+import skipindex as sx
 from skipindex.errors import EngineError
 from skipindex.spark import ship
+from skipindex.spark.runner import _reason
 from skipindex.spark.ship import ship_package
+from tests.spark.pruning.costs import n_jobs
 
 
 def run(script: str, *arguments: str) -> str:
@@ -72,6 +77,72 @@ def test_nothing_is_sent_to_local_workers(spark: SparkSession) -> None:
     before = list(spark.sparkContext._python_includes)
     ship_package(spark)
     assert spark.sparkContext._python_includes == before
+
+
+NO_PACKAGE = f'exec {sys.executable} -I -S "$@"'
+OLDER = "echo 3 6; exit 1"
+SAME = f'exec {sys.executable} "$@"'
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (NO_PACKAGE, "cannot import skipindex: ModuleNotFoundError: No module named"),
+        (OLDER, "is Python 3.6, and this is 3."),
+        ("exit 7", "cannot import skipindex: exit code 7"),
+        ("", "is not there"),
+        (SAME, None),
+    ],
+)
+def test_workers_on_this_machine_need_the_package(
+    tmp_path: Path, body: str, told: str | None
+) -> None:
+    python = tmp_path / "python"
+    if body:
+        python.write_text(f"#!/bin/sh\n{body}\n")
+        python.chmod(0o755)
+
+    class Context:
+        master = "local[2]"
+        pythonExec = str(python)
+        _python_includes = ("a.zip",)
+
+    class Session:
+        _jsparkSession = None
+        sparkContext = Context()
+
+    if told is None:
+        ship_package(Session())  # type: ignore[arg-type]
+        return
+    with pytest.raises(EngineError, match=f"{re.escape(told)}.*PYSPARK_PYTHON=/"):
+        ship_package(Session())  # type: ignore[arg-type]
+
+
+@pytest.mark.spark
+def test_no_job_starts_where_workers_lack_the_package(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.range(3).write.parquet(str(tmp_path / "t"))
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(tmp_path / "none"))
+    before = n_jobs(spark)
+    with pytest.raises(EngineError, match="PYSPARK_PYTHON"):
+        sx.build_indexes(tmp_path / "t", {"id": "bitmap"}, spark=spark)
+    with pytest.raises(EngineError, match="PYSPARK_PYTHON"):
+        sx.write_table(spark.range(9), tmp_path / "u", layout=sx.Clustering(by=["id"]))
+    assert n_jobs(spark) == before
+    assert not (tmp_path / "u").exists()
+
+
+def test_a_worker_without_a_module_is_one_line() -> None:
+    trace = (
+        "An exception was thrown from the Python worker:\nTraceback (most recent call "
+        'last):\n  File "worker.py", line 1\nModuleNotFoundError: No module named '
+        "'pyroaring'\n"
+    )
+    told = _reason(RuntimeError(trace))
+    assert "No module named 'pyroaring'" in told
+    assert "PYSPARK_PYTHON" in told
+    assert "\n" not in told
 
 
 @pytest.mark.spark

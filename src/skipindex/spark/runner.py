@@ -29,9 +29,14 @@ _MANY: Final = 1 << 16
 
 
 class SparkRunner:
-    """Runs tasks on the executors of a session, also one of Spark Connect."""
+    """Runs tasks on the executors of a session, also one of Spark Connect.
+
+    Raises:
+        EngineError: they cannot import this package.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
+        ship_package(spark)
         self._spark = spark
 
     @cached_property
@@ -49,7 +54,6 @@ class SparkRunner:
         Raises:
             BuildError: Spark gave a task up.
         """
-        ship_package(self._spark)
         pickled = [pickle.dumps(task) for task in tasks]
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -166,4 +170,12 @@ def _reason(error: Exception) -> str:
     """One line of it: the error of ours that a worker raised, if it is one."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     ours = [line for line in lines if line.startswith(SkipIndexError.__module__)]
-    return ours[-1].partition(": ")[2] if ours else lines[0]
+    if ours:
+        return ours[-1].partition(": ")[2]
+    missing = [line for line in lines if line.startswith(ModuleNotFoundError.__name__)]
+    if missing:
+        return (
+            f"{missing[-1]} in the Python of the workers (install skipindex there, or "
+            "set PYSPARK_PYTHON to a Python that has it before the session starts)"
+        )
+    return lines[0]

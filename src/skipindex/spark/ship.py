@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 import zipfile
@@ -15,6 +18,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark import SparkContext, SparkFiles
 from pyspark.sql import SparkSession
 
 from skipindex.errors import EngineError
@@ -24,6 +28,11 @@ PACKAGE: Final = "skipindex"
 _LOCAL_MASTER = re.compile(r"local(\[.*\])?")
 _lock = threading.Lock()
 _shipped: set[str] = set()
+
+_PROBE: Final = f"import sys; print(*sys.version_info[:2]); import {PACKAGE}"
+_PROBE_SECONDS: Final = 60.0
+_checked: set[tuple[str, str]] = set()
+"""Interpreters that can import the package, and the paths that they look in."""
 
 
 def has_driver(spark: SparkSession) -> bool:
@@ -36,12 +45,13 @@ def ship_package(spark: SparkSession) -> None:
 
     The files go out once for each Spark application, or session of Spark Connect.
     They come first on the executors' path, so another version installed there is not
-    used.  In ``local[...]`` mode nothing is sent: the workers are children of this
-    process.  What the package itself imports (numpy, pyarrow, pyroaring and so on)
-    must be installed on the executors, because compiled code cannot be sent like this.
+    used.  In ``local[...]`` mode nothing is sent: the workers run on this machine.
+    What the package itself imports (numpy, pyarrow, pyroaring and so on) must be
+    installed on the executors, because compiled code cannot be sent like this.
 
     Raises:
-        EngineError: the session is one of Spark Connect before 4.0.
+        EngineError: the session is one of Spark Connect before 4.0, or its workers on
+            this machine run a Python that cannot import the package.
     """
     if not has_driver(spark):
         remote: Any = spark
@@ -55,8 +65,62 @@ def ship_package(spark: SparkSession) -> None:
         return
     context = spark.sparkContext
     if _LOCAL_MASTER.fullmatch(context.master or ""):
+        _check_workers(context)
         return
     _ship_once(context.applicationId, context.addPyFile)
+
+
+def _check_workers(context: SparkContext) -> None:
+    """Raise ``EngineError`` if workers on this machine cannot import the package.
+
+    PySpark runs ``python3`` of the path where ``PYSPARK_PYTHON`` is not set, whatever
+    Python the driver runs in; Spark would tell so in a traceback for each task.
+    """
+    python = context.pythonExec
+    found = shutil.which(python)
+    if found is not None and _is_this(found):
+        return
+    root = SparkFiles.getRootDirectory()
+    paths = [f"{root}/{name}" for name in context._python_includes or ()]  # noqa: SLF001 (no public name)
+    path = os.pathsep.join([*paths, root, os.environ.get("PYTHONPATH", "")])
+    if (python, path) in _checked:
+        return
+    problem = "is not there" if found is None else _problem_of(found, path)
+    if problem:
+        raise EngineError(
+            f"Spark's Python workers run {python!r}, which {problem} (set "
+            f"PYSPARK_PYTHON={sys.executable} before the session starts)"
+        )
+    _checked.add((python, path))
+
+
+def _is_this(python: str) -> bool:
+    """Whether it is the interpreter of this process, in the same environment."""
+    ours, other = Path(sys.executable).absolute(), Path(python).absolute()
+    return ours.parent == other.parent and ours.resolve() == other.resolve()
+
+
+def _problem_of(python: str, path: str) -> str:
+    """Why workers of an interpreter would fail; empty if nothing tells that."""
+    try:
+        done = subprocess.run(  # noqa: S603 (what Spark would run)
+            [python, "-c", _PROBE],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    ours = sys.version_info[:2]
+    if done.stdout.split() and done.stdout.split() != [*map(str, ours)]:
+        version = ".".join(done.stdout.split())
+        return f"is Python {version}, and this is {ours[0]}.{ours[1]}"
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return f"cannot import {PACKAGE}: {lines[-1]}"
+    return ""
 
 
 def _ship_once(receiver: str, send: Callable[[str], None]) -> None:

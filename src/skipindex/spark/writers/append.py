@@ -47,12 +47,12 @@ def append(
     rows = conformed(
         df, _schema(df.sparkSession, opened), {p.name for p in opened.partitions}
     )
+    runner = SparkRunner(df.sparkSession)
     laid_out = lay_out(
         rows, layout, location, rows_per_file=_rows_per_file(opened, layout)
     )
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
-        runner = SparkRunner(df.sparkSession)
         new = opened.over(files)
         manifest = index_files(new, request, runner=runner, progress=progress)
         return manifest, NO_PROPERTIES

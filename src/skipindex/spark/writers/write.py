@@ -62,12 +62,12 @@ def write_table(
     _check_empty(location, overwrite=overwrite, plain=plain)
     if indexes is not None:  # what cannot be built is refused at once
         column_requests(_planned(df, location, partition_by), indexes)
+    runner = SparkRunner(df.sparkSession)
     laid_out = request.lay_out(df, location)
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)
         wanted = to_build(new, indexes, AdviceRequest())
-        runner = SparkRunner(df.sparkSession)
         manifest = index_files(new, wanted.request, runner=runner, progress=progress)
         cubes = cubes_of_write(
             new.paths, new.sizes.tolist(), target_of(laid_out.layout)
