@@ -78,6 +78,14 @@ PRUNING: Final = (
         _TESTS,
     ),
     Mutant(
+        "listing-before-the-question",
+        "spark.pruning.tables._Looks._is_known",
+        "self._start <= moment",
+        "self._found is None",
+        "a query has a listing that began before it asked, without what changed since",
+        _TESTS,
+    ),
+    Mutant(
         "old-listing",
         "spark.pruning.tables._is_current",
         "latest_version(location) == known.state.snapshot.newest",

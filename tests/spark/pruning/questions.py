@@ -91,6 +91,7 @@ def asked(
     unlisted: Sequence[str] = (),
     number: int = 1,
     seconds: float = 60.0,
+    age: float = 0.0,
 ) -> Reply | None:
     """What the planner replies to a question about a scan.
 
@@ -110,6 +111,7 @@ def asked(
         unlisted: files that it does not list.
         number: of the question.
         seconds: that the planner has for the answer.
+        age: for which the question waited to be asked.
     """
     question = {
         "root": str(table),
@@ -126,14 +128,17 @@ def asked(
         "keys": list(keys),
     }
     if more is not None:
-        told = planner.answer(f"read 0 60\n{json.dumps(question | {'listing': 0})}\n[]")
+        told = planner.answer(
+            f"read 0 60 0\n{json.dumps(question | {'listing': 0})}\n[]"
+        )
         assert told
         (listed_as,) = struct.unpack("<q", told)
         paths, *_ = listing(planner, listed_as)
         listed = "".join("01"[path not in unlisted] for path in paths)
         question |= {"listing": listed_as, "listed": listed, **more}
     text = (
-        f"{purpose} {number} {seconds}\n{json.dumps(question)}\n{json.dumps(conjuncts)}"
+        f"{purpose} {number} {seconds} {age}\n{json.dumps(question)}\n"
+        f"{json.dumps(conjuncts)}"
     )
     answer = planner.answer(text)
     if not answer:

@@ -11,7 +11,8 @@ import pytest
 
 import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
-from skipindex.spark.pruning.tables import scanned_location
+from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
+from skipindex.storage.file_system.location import Location
 from tests.spark.pruning.questions import (
     CLASSES,
     attribute,
@@ -48,6 +49,22 @@ def test_a_commit_counts_at_once(planner: QueryPlanner, table: Path) -> None:
     assert skipped(planner, table, equal("id", 15)) == OTHERS_OF_15
     sx.build_indexes(table, {"id": "bitmap"}, workers=1)
     assert "month=1/4.parquet" in skipped(planner, table, equal("id", 15))
+
+
+def test_a_listing_that_began_while_a_question_waited_to_be_asked_is_its_own(
+    planner: QueryPlanner, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[None] = []
+    current = Tables.current
+
+    def counted(tables: Tables, location: Location) -> ScannedTable:
+        looked.append(None)
+        return current(tables, location)
+
+    monkeypatch.setattr(Tables, "current", counted)
+    for age, n_looks in ((0, 1), (0, 2), (30, 2), (0, 3)):
+        assert len(skipped(planner, table, equal("id", 15), age=age)) == 3
+        assert len(looked) == n_looks
 
 
 def test_a_partition_column_of_the_folders_counts(
@@ -130,7 +147,7 @@ def test_keys_are_used_where_rows_are_indexed(
     place = {"root": str(table), "scheme": None, "authority": None}
     for column, is_used in (("id", True), ("month", False), ("unknown", False)):
         asked = json.dumps({**place, "column": column, "dimension": None})
-        answer = planner.uses_of(f"60\n{asked}")
+        answer = planner.uses_of(f"60 0\n{asked}")
         assert (answer is not None) == is_used
 
 
@@ -171,7 +188,7 @@ def test_rows_of_a_replaced_file_do_not_count(
 ) -> None:
     skipped(planner, table)
     put(table / "month=2/3.parquet", 0)
-    state = planner.tables.remembered(scanned_location("file", None, str(table))).state
+    state = planner.tables.current(scanned_location("file", None, str(table))).state
     assert state.paths[-1] == "month=2/3.parquet"
     found = skipped(planner, table, more=first_rows(10))
     assert found == ["month=1/0.parquet", "month=2/1.parquet"]

@@ -1,17 +1,20 @@
-"""A table whose store hangs takes nothing from the queries of other tables."""
+"""Neither a table that hangs nor many queries of one keep others from their answers."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from py4j.java_gateway import set_field
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.session import _pruned
 from skipindex.spark.pruning.tables import ScannedTable, Tables
 from skipindex.storage.file_system.location import Location
@@ -40,22 +43,36 @@ def session(pruned: SparkSession) -> Iterator[SparkSession]:
     pruned.conf.unset("skipindex.timeLimit")
 
 
+class Store:
+    """That of the tables ``slow…``, about which no question returns before the end.
+
+    Attributes:
+        asked: an item for each question that has begun.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[None] = []
+        self._is_over = threading.Event()
+        answer: Callable[..., bytes | None] = QueryPlanner._answer
+
+        def hang(planner: QueryPlanner, *question: Any) -> bytes | None:
+            if "/slow" in str(question):
+                self.asked.append(None)
+                self._is_over.wait(120)
+            return answer(planner, *question)
+
+        monkeypatch.setattr(QueryPlanner, "_answer", hang)
+
+    def end(self) -> None:
+        """It answers from now on."""
+        self._is_over.set()
+
+
 @pytest.fixture
-def hanging(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[None]]:
-    """The store of the table ``slow`` hangs; an item for each question that it has."""
-    asked: list[None] = []
-    is_over = threading.Event()
-    current = Tables.current
-
-    def hang(tables: Tables, location: Location) -> ScannedTable:
-        if str(tmp_path / "slow") in location.full(""):
-            asked.append(None)
-            is_over.wait(120)
-        return current(tables, location)
-
-    monkeypatch.setattr(Tables, "current", hang)
-    yield asked
-    is_over.set()
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    made = Store(monkeypatch)
+    yield made
+    made.end()
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -69,38 +86,85 @@ def optimize(df: DataFrame) -> None:
     df._jdf.queryExecution().optimizedPlan()
 
 
-def problems(session: SparkSession) -> list[str]:
-    return [plan.problem for plan in sx.last_plans(session) if plan.problem]
+def at_once(calls: Iterable[Callable[[], object]]) -> list[threading.Thread]:
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    return threads
 
 
-def test_questions_ahead_of_one_table_do_not_stop_those_of_another(
-    session: SparkSession, tmp_path: Path, hanging: list[None]
+def list_files(df: DataFrame) -> None:
+    """Let Spark list the files of a query, and run no job."""
+    df._jdf.queryExecution().toRdd().getNumPartitions()
+
+
+def test_three_tables_that_hang_keep_no_query_of_another_waiting(
+    session: SparkSession, tmp_path: Path, store: Store
 ) -> None:
-    slow = session.read.parquet(str(make(tmp_path / "slow")))
+    """Those of tables with partitions are asked while a query waits."""
     fast = session.read.parquet(str(make(tmp_path / "fast")))
-    for i in range(4):  # they take all threads for such questions
-        optimize(slow.where(f"id = {i}"))
-    until(lambda: len(hanging) == 4)
-    session.conf.set("skipindex.timeLimit", "5")
+    folders = [make(tmp_path / f"slow{i}", partitioned=True) for i in range(3)]
+    slow = [session.read.parquet(str(folder)) for folder in folders]
+    session.conf.set("skipindex.timeLimit", "60")
+    queries = [frame.where(f"id = {i}") for frame in slow for i in range(3)]
+    threads = at_once(partial(list_files, query) for query in queries)
+    until(lambda: len(store.asked) >= 8)
+    session.conf.set("skipindex.timeLimit", "2")
     before = len(sx.last_plans(session))
     assert files_read(fast.where("id = 15")) == 1
     (told,) = sx.last_plans(session)[before:]
     assert not told.problem
+    store.end()
+    for thread in threads:
+        thread.join()
 
 
-def test_questions_of_one_table_do_not_take_all_threads(
-    session: SparkSession, tmp_path: Path, hanging: list[None]
+def test_queries_wait_for_a_table_that_hangs_until_one_has_done_so_in_vain(
+    session: SparkSession, tmp_path: Path, store: Store
 ) -> None:
-    """Those of a table with partitions are not asked ahead."""
-    slow = session.read.parquet(str(make(tmp_path / "slow", partitioned=True)))
+    slow = session.read.parquet(str(make(tmp_path / "slow")))
     fast = session.read.parquet(str(make(tmp_path / "fast")))
-    session.conf.set("skipindex.timeLimit", "0.3")
-    for i in range(9):
-        assert files_read(slow.where(f"id = {i}")) == 4
-    assert len(hanging) == 3
-    assert all("skipindex.timeLimit" in problem for problem in problems(session))
+    for i in range(9):  # they are asked ahead, for which no query waits yet
+        optimize(slow.where(f"id = {i}"))
+    until(lambda: len(store.asked) == 8)
+
+    def problem_within(seconds: str) -> str:
+        session.conf.set("skipindex.timeLimit", seconds)
+        before = len(sx.last_plans(session))
+        assert files_read(slow.where("id = 15")) == 4
+        (told,) = sx.last_plans(session)[before:]
+        return told.problem
+
+    assert "was busy with other questions about the table" in problem_within("0.3")
+    assert "in vain" in problem_within("0.3")
+    assert "in vain" in problem_within("0.2")
+    assert "all that was left of 0.6 s" in problem_within("0.6")
+    assert "in vain" in problem_within("0.6")
     session.conf.set("skipindex.timeLimit", "5")
     assert files_read(fast.where("id = 15")) == 1
+    assert len(store.asked) == 8
+    store.end()
+    until(lambda: files_read(slow.where("id = 15")) == 1)
+
+
+def test_many_queries_of_a_table_that_is_listed_slowly_have_their_answers(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = session.read.parquet(str(make(tmp_path / "t", partitioned=True)))
+    list_files(frame.where("id = 0"))
+    current = Tables.current
+
+    def slow(tables: Tables, location: Location) -> ScannedTable:
+        time.sleep(0.5)
+        return current(tables, location)
+
+    monkeypatch.setattr(Tables, "current", slow)
+    session.conf.set("skipindex.timeLimit", "3")
+    queries = [frame.where(f"id = {i}") for i in range(24)]
+    for thread in at_once(partial(list_files, query) for query in queries):
+        thread.join()
+    told = sx.last_plans(session)[-24:]
+    assert [plan.n_read for plan in told] == [1] * 24
 
 
 def test_an_answer_that_comes_too_late_is_not_told(

@@ -116,7 +116,7 @@ def test_only_columns_of_unknown_types_are_not_judged(
     }
     for name in (*NAMES, *FIELDS):
         asked = json.dumps([equal(drawn.column(name))])
-        planner.answer(f"read 1 60\n{json.dumps(question)}\n{asked}")
+        planner.answer(f"read 1 60 0\n{json.dumps(question)}\n{asked}")
         record = planner.records[-1]
         assert record.problem == ""
         assert record.n_skipped == (0 if name in drawn.invented else 3), name

@@ -9,8 +9,9 @@ from typing import Final
 
 from skipindex.errors import EngineError
 
-MAX_TEXTS: Final = 64
-"""Texts that have begun and not ended; each thread of ``Asking.java`` sends one."""
+MAX_TEXTS: Final = 256
+"""Texts that have begun and not ended; each thread of ``Asking.java`` sends one, of
+which there are as many as calls have run at once."""
 
 
 class JavaFunction:

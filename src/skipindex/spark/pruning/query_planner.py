@@ -68,12 +68,15 @@ class QueryPlanner:
             text: the question as ``PlannerCalls`` writes it.
         """
         line, asked = text.split("\n", 1)
-        purpose, number, seconds = line.split(" ")
+        purpose, number, *times = line.split(" ")
         header, _, conjuncts = asked.partition("\n")
         question = json.loads(header)
+        moment, deadline = _times(*times)
         try:
-            with running_until(Deadline(float(seconds) + _GRACE)):
-                return self._answer(purpose, int(number), asked, question, conjuncts)
+            with running_until(deadline):
+                return self._answer(
+                    purpose, int(number), moment, asked, question, conjuncts
+                )
         except PlanCancelledError:
             pass  # the driver has gone on without the answer, and told why
         except Exception as error:  # noqa: BLE001 (a query never fails by its plan)
@@ -99,17 +102,18 @@ class QueryPlanner:
             text: the folder, the column and the other side, as ``PlannerCalls`` writes
                 them; without a side, what any could do.
         """
-        seconds, asked = text.split("\n", 1)
+        line, asked = text.split("\n", 1)
+        moment, deadline = _times(*line.split(" "))
         try:
-            with running_until(Deadline(float(seconds) + _GRACE)):
-                return self._uses_of(json.loads(asked))
+            with running_until(deadline):
+                return self._uses_of(moment, json.loads(asked))
         except PlanCancelledError:
             return None
 
-    def _uses_of(self, asked: Mapping[str, Any]) -> bytes | None:
+    def _uses_of(self, moment: float, asked: Mapping[str, Any]) -> bytes | None:
         side = asked["dimension"]
         try:
-            state = self.tables.remembered(_location(asked)).state
+            state = self.tables.remembered(_location(asked), moment).state
             column = state.resolve(asked["column"])
             is_indexed = bool(state.blobs(column) or state.maps(column))
         except (SkipIndexError, OSError):
@@ -207,6 +211,7 @@ class QueryPlanner:
         self,
         purpose: str,
         number: int,
+        moment: float,
         asked: str,
         question: Mapping[str, Any],
         conjuncts: str,
@@ -216,7 +221,9 @@ class QueryPlanner:
         location = _location(question)
         listing = question.get("listing")
         table = (
-            self.tables.numbered(listing) if listing else self.tables.current(location)
+            self.tables.numbered(listing)
+            if listing
+            else self.tables.since(location, moment)
         )
         if listing == 0:
             return struct.pack("<q", table.number)
@@ -271,6 +278,17 @@ def _put(remembered: OrderedDict[_K, _V], key: _K, value: _V) -> None:
     remembered.move_to_end(key)
     while len(remembered) > MAX_RECORDS:
         remembered.popitem(last=False)
+
+
+def _times(seconds: str, age: str) -> tuple[float, Deadline]:
+    """When a question was asked, by the monotonic clock, and when its plan stops.
+
+    Args:
+        seconds: for which the driver waits, from then on.
+        age: the seconds since then that it waited to ask.
+    """
+    waited = float(age)
+    return time.monotonic() - waited, Deadline(float(seconds) - waited + _GRACE)
 
 
 def _location(asked: Mapping[str, Any]) -> Location:

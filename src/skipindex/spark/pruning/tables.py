@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 import struct
 import threading
+import time
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Final
 from urllib.parse import quote
 
 import numpy as np
 
-from skipindex.errors import TableError
+from skipindex.errors import TableError, first_line
+from skipindex.storage.deadline import Deadline, seconds_left
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.log import latest_version
@@ -105,11 +107,78 @@ def _marks(paths: list[str]) -> Iterator[tuple[int, int]]:
             yield there.st_size, mark_of(there.st_mtime_ns)
 
 
+class _Looks:
+    """The looks at one table, each for all that asked for the table before it began."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running: Deadline | None = None
+        """Of the newest look, while it has not ended."""
+        self._start = float("-inf")
+        """Of the newest look that has ended, by the monotonic clock."""
+        self._found: ScannedTable | None = None
+        self._problem = ""
+
+    def since(self, moment: float, current: Callable[[], ScannedTable]) -> ScannedTable:
+        """What a look that began after a moment finds; this thread looks if none does.
+
+        Raises:
+            TableError: the look of another thread failed.
+            PlanCancelledError: no look ends before the deadline of this thread.
+            Exception: whatever ``current`` raises.
+        """
+        own = Deadline(seconds_left())
+        with self._changed:
+            if self._is_known(moment, own):
+                if self._found is None:
+                    raise TableError(self._problem)
+                return self._found
+            self._running = own
+        start = time.monotonic()
+        found, problem = None, ""
+        try:
+            found = current()
+        except Exception as error:
+            problem = f"{type(error).__name__}: {first_line(error)}"
+            raise
+        finally:
+            with self._changed:
+                if self._running is own:
+                    self._running = None
+                is_ended = found is not None or problem  # else it was cancelled
+                if is_ended and start > self._start:
+                    self._start, self._found, self._problem = start, found, problem
+                self._changed.notify_all()
+        return found
+
+    def _is_known(self, moment: float, own: Deadline) -> bool:
+        """Wait for a look that began after a moment; False if this thread is to look.
+
+        Raises:
+            PlanCancelledError: neither is so before the deadline of this thread.
+        """
+        while self._start <= moment:  # one tick of the clock may be both
+            own.check()
+            running = self._running
+            if running is None or running.is_over:
+                return False
+            self._changed.wait(_shorter(own, running))
+        return True
+
+
+def _shorter(one: Deadline, other: Deadline) -> float | None:
+    """The seconds until the first of two deadlines; None if there is no end."""
+    left = (one.seconds_left, other.seconds_left)
+    found = min((seconds for seconds in left if seconds is not None), default=None)
+    return None if found is None else min(found, threading.TIMEOUT_MAX)
+
+
 class Tables:
     """The tables of this process by their folders, as they are now."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._looks: OrderedDict[Location, _Looks] = OrderedDict()
         self._known: OrderedDict[Location, ScannedTable] = OrderedDict()
         self._given: dict[Location, TableState] = {}
         # The driver asks for the files of a listing after the answer that named it.
@@ -121,19 +190,43 @@ class Tables:
             self._given[state.location] = state
             self._known.pop(state.location, None)
 
-    def remembered(self, location: Location) -> ScannedTable:
-        """The table as it is now; of a store as it was when it was last looked at.
+    def since(self, location: Location, moment: float) -> ScannedTable:
+        """The table as it was found by a look that began after a moment.
+
+        Threads that ask at once share a look, and its failure.  One that began before
+        they asked is of no use to them, as a file may have changed after it was listed.
+        So a thread waits for two looks at most.  A look that outlives the deadline of
+        its thread, as one at a store that hangs, keeps no other thread from its own.
+
+        Args:
+            location: of the table.
+            moment: of the monotonic clock.
+
+        Raises:
+            TableError: there is no such table, or the look of another thread failed.
+            PlanCancelledError: no look ends before the deadline of this thread.
+        """
+        with self._lock:
+            looks = self._looks.setdefault(location, _Looks())
+            self._looks.move_to_end(location)
+            while len(self._looks) > MAX_TABLES:
+                self._looks.popitem(last=False)
+        return looks.since(moment, lambda: self.current(location))
+
+    def remembered(self, location: Location, moment: float) -> ScannedTable:
+        """As ``since``; of a store as it was when it was last looked at.
 
         So a store is not listed again for what decides about no file.
 
         Raises:
-            TableError: there is no such table.
+            TableError: as for ``since``.
+            PlanCancelledError: as for ``since``.
         """
         with self._lock:
             known = self._known.get(location)
         if known is not None and not location.is_local:
             return known
-        return self.current(location)
+        return self.since(location, moment)
 
     def current(self, location: Location) -> ScannedTable:
         """The table as it is now, as far as the log and the files seen tell.

@@ -186,7 +186,7 @@ public class SkippingFileIndex implements FileIndex {
         String asked = question("", condition);
         PlannerCalls.Ahead known = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
         if (known != null && !known.isOver()) return;
-        query.put("ahead\n" + asked, scanned.planner.askAhead(asked, query));
+        query.put("ahead\n" + asked, scanned.planner.askAhead(asked, query, scanned.root));
     }
 
     private String question(String keysJson, SEQ conjuncts) {

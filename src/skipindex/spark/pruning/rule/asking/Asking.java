@@ -1,110 +1,200 @@
 package skipindex;
 
+import java.net.URI;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 import org.apache.hadoop.fs.Path;
 
 /**
- * The threads that call Python: Py4J has a socket for each thread, also when it has ended.
+ * The threads that call Python.
  *
- * A table whose store hangs takes some of the threads, and leaves the others to other tables.
+ * No call waits for a thread. What limits calls are the gate of their table and that of its
+ * store, so those about a table or a store that hangs leave room for others.
  */
 class Asking {
-    /** Calls for one table that have not returned, also those that no query waits for. */
-    static final int MAX_OF_TABLE = 3;
-    private static final ExecutorService NOW = threads(8, "skipindex");
-    private static final ExecutorService AHEAD = threads(4, "skipindex-ahead");
-    private static final ExecutorService TELLING = threads(1, "skipindex-telling");
-    /** By table, what lets a call begin. */
+    /** Calls about one table that have not returned, also those that no query waits for. */
+    static final int MAX_OF_TABLE = 8;
+    /** Three tables that hang do not close the gate of their store. */
+    static final int MAX_OF_STORE = 32;
+    private static final ThreadFactory FACTORY = new ThreadFactory() {
+        public Thread newThread(Runnable work) {
+            Thread thread = new Thread(work, "skipindex");
+            thread.setDaemon(true);
+            return thread;
+        }
+    };
+    /** Threads do not end: Py4J has a socket for each, also when it has ended. */
+    private static final ExecutorService CALLING = new ThreadPoolExecutor(
+        0, Integer.MAX_VALUE, Long.MAX_VALUE, TimeUnit.NANOSECONDS, new SynchronousQueue(),
+        FACTORY);
+    private static final ExecutorService TELLING = Executors.newFixedThreadPool(1, FACTORY);
+    /** By the path of a table, and by the name of a store. */
     private static final ConcurrentHashMap GATES = new ConcurrentHashMap();
 
-    private static ExecutorService threads(int n, final String name) {
-        return Executors.newFixedThreadPool(n, new ThreadFactory() {
-            public Thread newThread(Runnable work) {
-                Thread thread = new Thread(work, name);
-                thread.setDaemon(true);
-                return thread;
+    /** What lets a limited number of calls begin. */
+    static class Gate {
+        private final Semaphore permits;
+        private final String of;
+        /** The longest limit in seconds of a query that waited here in vain, since a call ended. */
+        private volatile double inVain;
+
+        Gate(int permits, String of) {
+            this.permits = new Semaphore(permits, true);
+            this.of = of;
+        }
+
+        /**
+         * Lets a call begin.
+         *
+         * A query waits for that, unless another with no shorter limit did so in vain.
+         *
+         * query: null if none waits.
+         */
+        void enter(Query query) throws InterruptedException, Busy {
+            if (permits.tryAcquire(0L, TimeUnit.NANOSECONDS)) return; // after those that wait
+            if (query == null || query.seconds <= inVain) {
+                throw new Busy("the planner is busy with other questions about " + of
+                    + ", and a query waited for it in vain");
             }
-        });
+            long nanos = query.left();
+            if (permits.tryAcquire(Math.max(nanos, 0L), TimeUnit.NANOSECONDS)) return;
+            // A query that had little time left says nothing of others.
+            if (nanos * 2.0 >= query.seconds * 1e9) inVain = Math.max(inVain, query.seconds);
+            throw new Busy("the planner was busy with other questions about " + of
+                + " for all that was left of " + query.seconds + " s (" + Query.TIME_LIMIT + ")");
+        }
+
+        void leave() {
+            permits.release();
+            inVain = 0.0;
+        }
     }
 
-    /** A call that waits for a thread, has begun, or never will. */
-    static class Call implements Callable {
-        private static final int WAITS = 0;
-        private static final int RUNS = 1;
-        private static final int NEVER = 2;
+    /** A call cannot begin: its table or its store has too many others. */
+    static class Busy extends Exception {
+        Busy(String why) {
+            super(why);
+        }
+    }
 
-        Future result;
-        private final Function function;
-        private final String argument;
-        private final Semaphore gate;
-        private final AtomicInteger state = new AtomicInteger(WAITS);
+    /** A call that begins at once; it leaves its gates when it has ended. */
+    static class Call implements Runnable {
+        final FutureTask result;
+        private final Gate table;
+        private final Gate store;
         private volatile long start;
 
-        Call(Function function, String argument, Semaphore gate) {
-            this.function = function;
-            this.argument = argument;
-            this.gate = gate;
+        Call(final Function function, final Text text, Gate table, Gate store) {
+            this.result = new FutureTask(new Callable() {
+                public Object call() {
+                    return Pieces.call(function, text.now());
+                }
+            });
+            this.table = table;
+            this.store = store;
         }
 
-        public Object call() {
+        public void run() {
             start = System.nanoTime();
-            if (!state.compareAndSet(WAITS, RUNS)) return null;
             try {
-                return Pieces.call(function, argument);
+                result.run(); // nothing, if it was cancelled before
             } finally {
-                if (gate != null) gate.release();
+                leave();
             }
-        }
-
-        /** Whether the call never begins, now that nobody waits for it. */
-        boolean isGivenUp() {
-            if (state.compareAndSet(WAITS, NEVER) && gate != null) gate.release();
-            return state.get() == NEVER;
         }
 
         /** Nanoseconds since it began; 0 if it did not. */
         long age() {
-            return state.get() == RUNS ? System.nanoTime() - start : 0L;
+            return start == 0L ? 0L : System.nanoTime() - start;
+        }
+
+        private void leave() {
+            store.leave();
+            table.leave();
         }
     }
 
-    /** A call for which a query waits; null if the table has too many others for so long. */
-    static Call now(Function function, String argument, Path root, long nanos)
-            throws InterruptedException {
-        Semaphore gate = gate(root);
-        if (!gate.tryAcquire(Math.max(nanos, 0L), TimeUnit.NANOSECONDS)) return null;
-        return submitted(NOW, new Call(function, argument, gate));
+    /** What a call tells Python. */
+    static class Text {
+        private final String line;
+        private final String argument;
+        private final long start = System.nanoTime();
+
+        /**
+         * line: to which the seconds are added that the call waits to begin; null is no line.
+         */
+        Text(String line, String argument) {
+            this.line = line;
+            this.argument = argument;
+        }
+
+        String now() {
+            if (line == null) return argument;
+            return line + " " + (System.nanoTime() - start) / 1e9 + "\n" + argument;
+        }
     }
 
-    /** A call for which a query waits only if it has begun by then. */
-    static Call ahead(Function function, String argument) {
-        return submitted(AHEAD, new Call(function, argument, null));
-    }
-
-    /** Tells Python something; no query waits for it. */
-    static void tell(Function function, String argument) {
-        submitted(TELLING, new Call(function, argument, null));
-    }
-
-    private static Call submitted(ExecutorService threads, Call call) {
-        call.result = threads.submit(call);
+    /** A call for which a query waits; null is none, which waits for nothing. */
+    static Call now(Function function, Text text, Path root, Query query)
+            throws InterruptedException, Busy {
+        Gate table = gate(root, MAX_OF_TABLE, "the table");
+        Gate store = gate(Roots.store(root.toUri()), MAX_OF_STORE, "tables of its store");
+        table.enter(query);
+        boolean isIn = false;
+        try {
+            store.enter(query);
+            isIn = true;
+        } finally {
+            if (!isIn) table.leave();
+        }
+        Call call = new Call(function, text, table, store);
+        boolean begins = false;
+        try {
+            CALLING.execute(call);
+            begins = true;
+        } finally {
+            if (!begins) call.leave(); // the process may have no more threads
+        }
         return call;
     }
 
-    private static Semaphore gate(Path root) {
+    /** A call for which no query waits yet; null if it cannot begin at once. */
+    static Call ahead(Function function, Text text, Path root) {
+        try {
+            return now(function, text, root, null);
+        } catch (Busy busy) {
+            return null;
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt(); // Spark looks at it
+            return null;
+        }
+    }
+
+    private static Gate gate(Object key, int permits, String of) {
+        Gate known = (Gate) GATES.get(key);
+        if (known != null) return known;
         if (GATES.size() >= Roots.MAX_REMEMBERED) GATES.clear();
-        GATES.putIfAbsent(root, new Semaphore(MAX_OF_TABLE, true));
-        Semaphore gate = (Semaphore) GATES.get(root);
-        return gate == null ? new Semaphore(MAX_OF_TABLE) : gate; // just cleared
+        Gate gate = new Gate(permits, of);
+        Gate other = (Gate) GATES.putIfAbsent(key, gate);
+        return other == null ? gate : other;
+    }
+
+    /** Tells Python something; no query waits for it. */
+    static void tell(final Function function, final String argument) {
+        TELLING.submit(new Callable() {
+            public Object call() {
+                return Pieces.call(function, argument);
+            }
+        });
     }
 
     /** Waits until Python is told of all that happened before; not for long. */

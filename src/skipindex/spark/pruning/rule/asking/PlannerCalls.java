@@ -40,14 +40,15 @@ public class PlannerCalls {
     public volatile long restMillis = REST_MS;
 
     /**
-     * plan: a question, after a line that says what it is for, its number, and how many
-     *     seconds it has, to the number of a listing (8 bytes) and one bit for each of its
-     *     files, set if the file is ruled out; or to null, where none is; or to no byte, where
-     *     it has no answer. Asked for listing 0, it gives the number alone.
+     * plan: a question, after a line that says what it is for, its number, how many seconds
+     *     it has, and for how many it waited to be asked, to the number of a listing (8 bytes)
+     *     and one bit for each of its files, set if the file is ruled out; or to null, where
+     *     none is; or to no byte, where it has no answer. Asked for listing 0, it gives the
+     *     number alone.
      * files: the number of a listing, as text, to its files.
      * usesOf: a folder, a column and the side that it is joined with, as JSON, after a line
-     *     with the seconds that it has, to letters that say what leaves out files; or to null,
-     *     if nothing does.
+     *     with the seconds that it has and those for which it waited, to letters that say what
+     *     leaves out files; or to null, if nothing does.
      * told: what a scan reads, or why a question has no answer, as JSON.
      * indexFolder: the name of the folder that makes a folder a table.
      * settings: names of the settings that each question tells the planner, by lines.
@@ -103,6 +104,7 @@ public class PlannerCalls {
         private final Asking.Call call;
         private final long end;
 
+        /** call: null if there was no room for it. */
         Ahead(long number, Asking.Call call, long millis) {
             this.number = number;
             this.call = call;
@@ -116,11 +118,10 @@ public class PlannerCalls {
         /**
          * Whether the answer is that no file is ruled out.
          *
-         * Any other answer is asked for again, as files may have changed since. So is a
-         * question that still waits for a thread, as those before it may take long.
+         * Any other answer is asked for again, as files may have changed since.
          */
         boolean rulesOutNothing(PlannerCalls planner, Query query, Path root) {
-            if (isOver() || call.isGivenUp()) return false;
+            if (call == null || isOver()) return false;
             try {
                 return planner.result(call, query, root, number) == null;
             } catch (IllegalStateException problem) {
@@ -129,18 +130,20 @@ public class PlannerCalls {
         }
     }
 
-    Ahead askAhead(String question, Query query) {
+    Ahead askAhead(String question, Query query, Path root) {
         long number = QUESTIONS.incrementAndGet();
-        String asked = line("ahead", number, query.seconds) + question;
-        return new Ahead(number, Asking.ahead(plan, asked), aheadMillis);
+        Asking.Text text = text("ahead", number, query.seconds, question);
+        return new Ahead(number, Asking.ahead(plan, text, root), aheadMillis);
     }
 
-    private static String line(String purpose, long number, double seconds) {
-        return purpose + " " + number + " " + seconds + "\n";
+    private static Asking.Text text(
+            String purpose, long number, double seconds, String question) {
+        return new Asking.Text(purpose + " " + number + " " + seconds, question);
     }
 
     /** number: of the question that the call is for; 0 if it has none. */
-    private byte[] call(Function function, String argument, Query query, Path root, long number) {
+    private byte[] call(
+            Function function, Asking.Text text, Query query, Path root, long number) {
         if (query.left() <= 0L) {
             throw noAnswer(root, number, "the query has no time left for a plan ("
                 + Query.TIME_LIMIT + " is " + query.seconds + " s)");
@@ -148,37 +151,30 @@ public class PlannerCalls {
         Asking.Call call;
         query.startWaiting();
         try {
-            call = Asking.now(function, argument, root, query.left());
+            call = Asking.now(function, text, root, query);
         } catch (InterruptedException stopped) {
             throw stopped(stopped);
+        } catch (Asking.Busy busy) {
+            throw noAnswer(root, number, busy.getMessage());
         } finally {
             query.stopWaiting();
-        }
-        if (call == null) {
-            throw noAnswer(root, number, "other queries wait for the table, for more than "
-                + query.seconds + " s (" + Query.TIME_LIMIT + ")");
         }
         return result(call, query, root, number);
     }
 
     private byte[] result(Asking.Call call, Query query, Path root, long number) {
-        boolean isDone = false;
         try {
-            byte[] found = (byte[]) waitFor(call.result, query, query.left());
-            isDone = true;
-            return found;
+            return (byte[]) waitFor(call.result, query, query.left());
         } catch (TimeoutException late) {
             long age = call.age();
-            String why = (age > 0L ? "planning took" : "the planner was busy for")
-                + " more than " + query.seconds + " s (" + Query.TIME_LIMIT + ")";
-            // A question that waited for a thread says nothing of its own table.
+            String why = "planning took more than " + query.seconds + " s ("
+                + Query.TIME_LIMIT + ")";
+            // A question that waited for its gates says nothing of its own table.
             if (age * 2L >= query.seconds * 1e9) {
                 rest(root, query);
                 why += ", so the table is left alone for " + restMillis / 1000L + " s";
             }
             throw noAnswer(root, number, why);
-        } finally {
-            if (!isDone) call.isGivenUp();
         }
     }
 
@@ -258,8 +254,8 @@ public class PlannerCalls {
     Numbered ask(String purpose, String question, Query query, Path root) {
         if (isResting(root, query, !purpose.equals("estimate"))) throw new NoAnswer("left alone");
         long number = QUESTIONS.incrementAndGet();
-        String line = line(purpose, number, query.left() / 1e9);
-        byte[] bits = call(plan, line + question, query, root, number);
+        Asking.Text text = text(purpose, number, query.left() / 1e9, question);
+        byte[] bits = call(plan, text, query, root, number);
         if (bits == null) return new Numbered(number, null);
         if (bits.length == 0) throw new NoAnswer("the planner has none");
         Listing listing = listing(number(bits), query, root, number);
@@ -290,8 +286,8 @@ public class PlannerCalls {
      */
     String listed(String question, SEQ directories, Query query, Path root) {
         if (isResting(root, query, true)) throw new NoAnswer("left alone");
-        String line = line("read", 0L, query.left() / 1e9);
-        byte[] told = call(plan, line + question, query, root, 0L);
+        Asking.Text asked = text("read", 0L, query.left() / 1e9, question);
+        byte[] told = call(plan, asked, query, root, 0L);
         if (told == null || told.length == 0) throw new NoAnswer("the planner has no listing");
         byte[] seen = listing(number(told), query, root, 0L).seen(root, directories);
         StringBuilder text = new StringBuilder(",\"listing\":").append(number(told));
@@ -304,8 +300,8 @@ public class PlannerCalls {
     private Listing listing(long number, Query query, Path root, long asked) {
         Object[] known = (Object[]) listings.get(root);
         if (known != null && ((Long) known[0]).longValue() == number) return (Listing) known[1];
-        Listing listing = new Listing(
-            call(files, Long.toString(number), query, root, asked));
+        Asking.Text text = new Asking.Text(null, Long.toString(number));
+        Listing listing = new Listing(call(files, text, query, root, asked));
         if (listings.size() >= Roots.MAX_REMEMBERED) listings.clear();
         listings.put(root, new Object[] {Long.valueOf(number), listing});
         return listing;
@@ -349,7 +345,8 @@ public class PlannerCalls {
         String known = (String) query.get(asked);
         if (known != null) return known;
         if (isResting(root, query, false)) return "";
-        byte[] uses = call(usesOf, query.left() / 1e9 + "\n" + asked, query, root, 0L);
+        Asking.Text line = new Asking.Text(Double.toString(query.left() / 1e9), asked);
+        byte[] uses = call(usesOf, line, query, root, 0L);
         String found = uses == null ? "" : new String(uses, StandardCharsets.US_ASCII);
         query.put(asked, found);
         return found;

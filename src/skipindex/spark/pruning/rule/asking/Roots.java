@@ -169,7 +169,12 @@ class Roots {
     }
 
     private static String name(Path path) {
-        return scheme(path.toUri()) + "://" + authority(path.toUri()) + prefix(path);
+        return store(path.toUri()) + prefix(path);
+    }
+
+    /** The name of the file system that a path is in. */
+    static String store(URI uri) {
+        return scheme(uri) + "://" + authority(uri);
     }
 
     /** What the paths of all files in a folder begin with. */
