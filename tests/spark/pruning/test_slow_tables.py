@@ -147,6 +147,21 @@ def test_queries_wait_for_a_table_that_hangs_until_one_has_done_so_in_vain(
     until(lambda: files_read(slow.where("id = 15")) == 1)
 
 
+@pytest.mark.parametrize("seconds", ["0.3", "0.001"])
+def test_questions_that_were_given_up_leave_room_when_they_end(
+    session: SparkSession, tmp_path: Path, store: Store, seconds: str
+) -> None:
+    """The shorter limit may be over before a question has begun."""
+    slow = session.read.parquet(str(make(tmp_path / "slow", partitioned=True)))
+    session.conf.set("skipindex.timeLimit", seconds)
+    queries = [slow.where(f"id = {i}") for i in range(10)]
+    for thread in at_once(partial(list_files, query) for query in queries):
+        thread.join()
+    store.end()
+    session.conf.set("skipindex.timeLimit", "5")
+    until(lambda: files_read(slow.where("id = 15")) == 1)
+
+
 def test_many_queries_of_a_table_that_is_listed_slowly_have_their_answers(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
