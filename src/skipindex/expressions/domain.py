@@ -12,6 +12,7 @@ boolean                int      0, 1
 date                   int      days since 1970-01-01
 timestamp              int      microseconds since the epoch, UTC
 timestamp_ntz          int      microseconds of the wall clock
+timestamp in ns        int      the nanoseconds: a bigint to Spark, a time to others
 decimal(p <= 18, s)    int      the unscaled number
 decimal(p > 18, s)     bytes    16 bytes, big-endian, sign bit flipped
 float, double          int      the bits of the double, made monotone; -0.0 is 0.0,
@@ -26,7 +27,7 @@ column's type changed) answers nothing.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -39,8 +40,8 @@ from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions.atoms import Value
 
 ACCEPTED: Final = (
-    "integers, float, double, decimal, date, timestamp in ms or us, string, binary, "
-    "boolean"
+    "integers, float, double, decimal, date, timestamp in ms, us or ns, string, "
+    "binary, boolean"
 )
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
@@ -85,12 +86,21 @@ class Domain:
         bits: width of the type that Spark gives the column, for ``int`` (twice
             that of an unsigned one) and ``float``; otherwise 0.
         digits: precision of the column's own type, for decimals; otherwise 0.
+        nanoseconds: of an ``int`` that readers other than Spark take for a time,
+            ``timestamp`` or ``timestamp_ntz``; otherwise empty.  What is stored is
+            the same as of any ``int``.
     """
 
     name: str
     scale: int = 0
     bits: int = 0
     digits: int = 0
+    nanoseconds: str = ""
+
+    @property
+    def number(self) -> Domain:
+        """The same domain where the numbers are no times to any reader."""
+        return replace(self, nanoseconds="") if self.nanoseconds else self
 
     @property
     def is_bytes(self) -> bool:
@@ -171,6 +181,8 @@ class Domain:
                     return str(EPOCH_UTC + timedelta(microseconds=value))
                 case "timestamp_ntz":
                     return str(_EPOCH_WALL + timedelta(microseconds=value))
+                case "int" if self.nanoseconds:
+                    return _nanoseconds_text(value, self.nanoseconds)
         except OverflowError:  # Spark's years go beyond Python's 9999
             pass
         return str(value)
@@ -203,6 +215,10 @@ def domain_of(dtype: pa.DataType, column: str = "?") -> Domain:
         return Domain("date")
     if types.is_timestamp(dtype) and dtype.unit in {"ms", "us"}:
         return Domain("timestamp" if dtype.tz else "timestamp_ntz")
+    if types.is_timestamp(dtype) and dtype.unit == "ns":
+        return Domain(
+            "int", bits=64, nanoseconds="timestamp" if dtype.tz else "timestamp_ntz"
+        )
     if any(is_kind(dtype) for is_kind in _TEXTS):
         return Domain("string")
     if any(is_kind(dtype) for is_kind in _BYTES):
@@ -236,6 +252,13 @@ def big_decimal_key(unscaled: int) -> bytes:
 def big_decimal_from_key(key: bytes) -> int:
     """The inverse of ``big_decimal_key``."""
     return int.from_bytes(key, "big") - _SIGN_128
+
+
+def _nanoseconds_text(value: int, name: str) -> str:
+    seconds, fraction = divmod(value, 1_000_000_000)
+    moment = _EPOCH_WALL + timedelta(seconds=seconds)
+    tail = f".{fraction:09}".rstrip("0") if fraction else ""
+    return f"{moment}{tail}{'+00:00' if name == 'timestamp' else ''}"
 
 
 def _decimal_text(unscaled: int, scale: int) -> str:

@@ -181,7 +181,7 @@ class Columns:
         reason = ""
         if key is None or key.is_partition or not self.is_alone(key):
             reason = f"the table has no column {one.key!r} to join by"
-        elif key.domain != one.key_domain:
+        elif key.domain is None or key.domain.number != one.key_domain:
             reason = f"column {one.key!r}, which is joined by, has another type now"
         domain = None if reason else one.domain
         return ColumnInfo(one.stored, domain, reason, association=one)

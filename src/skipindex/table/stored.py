@@ -12,6 +12,7 @@ type in the table       Parquet type in the file               condition
 tinyint ... bigint      INT32, INT64: plain, or INT of any     every value fits the
                         width and sign below unsigned 64       table's type
 bigint                  INT64 TIMESTAMP(NANOS), as a number    the same
+timestamp in ns         INT64 TIMESTAMP(NANOS), plain INT64    the same
 decimal(p, s)           DECIMAL(q, s) of any physical type;    every value fits p
                         unsigned INT64 where s is 0            digits
 float, double           FLOAT, DOUBLE                          none
@@ -28,6 +29,10 @@ The table's types are those of the row metadata that Spark leaves in a footer, e
 those that Spark infers from the Parquet types: ``footer_schema``.  What a file stores
 comes from its Parquet types alone: ``stored_schema``.  Whether values fit is asked of
 the statistics when a plan is made, because the table's types may change under an index.
+
+Nanoseconds are the one type that Spark and other readers do not share: Spark fails, or
+reads a bigint, and others read a time.  Without row metadata the table has the time,
+which is compared with numbers as a bigint is.  A session types it as it reads it.
 """
 
 from __future__ import annotations
@@ -159,7 +164,7 @@ def _of_leaf(leaf: Any) -> pa.DataType | None:
             return pa.date32()
         case "INT64", "Timestamp" if note["timeUnit"] == "nanoseconds":
             # Spark fails, or takes the number: spark.sql.legacy.parquet.nanosAsLong.
-            return pa.int64()
+            return pa.timestamp("ns", "UTC" if note["isAdjustedToUTC"] else None)
         case "INT64", "Timestamp":
             return INSTANT if note["isAdjustedToUTC"] else pa.timestamp("us")
         case "BYTE_ARRAY", "String" | "Enum" | "JSON":
@@ -205,12 +210,14 @@ def check_stored(
     reason = refused.get(stored_name(spelled))
     if reason is not None:
         raise UnsupportedTypeError(f"column {name!r}: {reason}")
-    if _family(domain_of(dtype, name)) != _family(domain):
+    stored = domain_of(dtype, name)
+    clocks = {stored.nanoseconds, domain.nanoseconds} - {""}
+    if _family(stored) != _family(domain) or len(clocks) > 1:
         raise UnsupportedTypeError(
             f"column {name!r} has type {dtype} here, and another in the table"
         )
     metadata = file.metadata.metadata or {}
-    if pa.types.is_temporal(dtype) and _is_hybrid(metadata):
+    if pa.types.is_temporal(dtype) and stored.name != "int" and _is_hybrid(metadata):
         raise UnsupportedTypeError(
             f"column {name!r}: the file holds dates of the old hybrid calendar"
         )

@@ -14,6 +14,7 @@ _BIND: Final = (
     "tests/planner/binding/test_binder.py",
     "tests/planner/test_soundness.py",
 )
+_NANOSECONDS: Final = ("tests/planner/test_nanoseconds.py",)
 _SIMPLIFY: Final = ("tests/planner/test_simplify.py",)
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
 
@@ -195,6 +196,46 @@ PLANNER: Final = (
         "floor = int(value.scaleb(scale))",
         "Python's decimals round a long constant of a sum",
         ("tests/planner/functions/test_functions.py",),
+    ),
+    Mutant(
+        "nanoseconds-before-1970",
+        "planner.binding.nanoseconds.time_cut",
+        "least = low - 999 if low <= 0 else low",
+        "least = low",
+        "a reader cuts nanoseconds before 1970 towards zero",
+        _NANOSECONDS,
+    ),
+    Mutant(
+        "nanoseconds-exact",
+        "planner.binding.nanoseconds.time_cut",
+        "return TimeCut((least, high), (low + 1, high + 1000), doubt)",
+        "return TimeCut((least, high), (low + 1, high + 1), doubt)",
+        "Polars compares whole microseconds",
+        _NANOSECONDS,
+    ),
+    Mutant(
+        "nanoseconds-without-an-end",
+        "planner.binding.nanoseconds.NanosecondBinding._possible",
+        "return self._range(min(at.gt[0], INT64_MAX), None)",
+        "return self._range(at.gt[0], None)",
+        "the greatest nanoseconds are an infinite time to DuckDB",
+        _NANOSECONDS,
+    ),
+    Mutant(
+        "nanoseconds-rounded-down",
+        "planner.functions.dates.microseconds",
+        "return -(-nanoseconds // 1000) if up else nanoseconds // 1000",
+        "return nanoseconds // 1000",
+        "DuckDB rounds nanoseconds for a cast, up too",
+        _NANOSECONDS,
+    ),
+    Mutant(
+        "nanoseconds-one-function",
+        "planner.binding.nanoseconds.either_reading",
+        "up = with_leaves(up, _rounded_up)",
+        "pass",
+        "a function of what is rounded up is taken for that of what is rounded down",
+        _NANOSECONDS,
     ),
     Mutant(
         "zone-as-utc",

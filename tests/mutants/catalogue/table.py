@@ -345,7 +345,7 @@ TABLE: Final = (
     Mutant(
         "key-of-another-type",
         "table.schema.Columns._associated",
-        "key.domain != one.key_domain",
+        "key.domain.number != one.key_domain",
         "False",
         "other keys are read than those that were looked up",
         _PLANS,

@@ -179,12 +179,12 @@ def associated(
     found = Association(
         name,
         key.own_name,
-        key.domain,
+        key.domain.number,
         path_from(table.location, dimension.location),
         table_key.own_name,
-        table_key.domain,
+        table_key.domain.number,
         attribute.own_name,
-        attribute.domain,
+        attribute.domain.number,
         fingerprint_of(dimension.listing),
         tuple(indexes),
     )

@@ -18,6 +18,7 @@ from skipindex.expressions.not_judged import SESSION_VALUES, NotJudgedError
 from skipindex.planner.binding.budget import STEPS_PER_NODE, budget
 from skipindex.planner.binding.comparison import ColumnBinding
 from skipindex.planner.binding.compiler import Compiler
+from skipindex.planner.binding.nanoseconds import NanosecondBinding, either_reading
 from skipindex.planner.binding.terms import BoundColumn, BoundTerm, preimage_of
 from skipindex.planner.bound_predicate import (
     NEVER,
@@ -93,7 +94,7 @@ class Binder:
         self, node: ex.Comparison | ex.In | ex.IsNull | ex.Like
     ) -> BoundPredicate:
         text = ex.to_sql(node)
-        operand, problem = self._bound_term(node.column)
+        readings, problem = self._readings(node.column)
         match node:
             case ex.Comparison(_, operator, None) if operator in ex.NULL_SAFE:
                 negated = operator is ex.Operator.NULL_SAFE_NE
@@ -104,38 +105,66 @@ class Binder:
                 return TruthValue(negated)
             case ex.In(_, values, negated) if negated and _has_null(values):
                 return NEVER
-        if operand is None or operand.domain is None:
+        if not readings:
             return Unknown(text, problem)
+        down, *up = [self._answered(node, term, problem, text) for term in readings]
+        return either_reading(node, down, up[0], text) if up else down
+
+    def _answered(
+        self,
+        node: ex.Comparison | ex.In | ex.IsNull | ex.Like,
+        operand: BoundTerm,
+        problem: str,
+        text: str,
+    ) -> BoundPredicate:
+        """The condition on a term, over the columns of the term."""
+        domain = operand.domain
+        if domain is None:
+            return Unknown(text, problem)
+        kind = NanosecondBinding if domain.nanoseconds else ColumnBinding
         if isinstance(operand, BoundColumn):
-            binding = ColumnBinding(operand.name, operand.domain, self.zone, text)
-            return binding.bind(node)
+            return kind(operand.name, domain, self.zone, text).bind(node)
         if _beyond_bigint(node):
             return Unknown(text, "a function is compared with a number beyond bigint")
-        binding = ColumnBinding("", operand.domain, self.zone, text)
-        return preimage_of(binding.bind(node), operand)
+        return preimage_of(kind("", domain, self.zone, text).bind(node), operand)
 
-    def _bound_term(self, term: ex.Term) -> tuple[BoundTerm | None, str]:
-        """What ``term`` is, or None and why it cannot be judged."""
-        if isinstance(term, ex.Reference):
-            column, problem = self._column(term)
-            if column is None or column.domain is None:
-                return None, problem
-            operand = BoundColumn(column.name, column.domain, str(term))
-            self.seen[column.name] = operand
-            return operand, ""
-        self._check_names(term)
+    def _readings(self, term: ex.Term) -> tuple[Sequence[BoundTerm], str]:
+        """What ``term`` is; two where readers may round nanoseconds down or up in it.
+
+        Nothing, and why, if it cannot be judged.
+        """
         try:
-            compiler = Compiler(
-                self._bound_column, self._bind, self.zone, self.seen.__getitem__
-            )
-            return compiler.compile(term), ""
+            if isinstance(term, ex.Reference):
+                return [self._bound_column(term)], ""
+            self._check_names(term)
+            down = self._compiler()
+            operand = down.compile(term)
+            if not down.rounded:
+                return [operand], ""
+            return [operand, self._compiler(rounds_up=True).compile(term)], ""
         except NotJudgedError as refused:
-            return None, str(refused)
+            return [], str(refused)
+
+    def _compiler(self, *, rounds_up: bool = False) -> Compiler:
+        return Compiler(
+            self._bound_column,
+            self._bind,
+            self.zone,
+            self.seen.__getitem__,
+            rounds_up=rounds_up,
+        )
 
     def _bound_column(self, reference: ex.Reference) -> BoundColumn:
-        operand, problem = self._bound_term(reference)
-        if not isinstance(operand, BoundColumn):
+        """The bound term of a column.
+
+        Raises:
+            NotJudgedError: it has no order.
+        """
+        column, problem = self._column(reference)
+        if column is None or column.domain is None:
             raise NotJudgedError(problem)
+        operand = BoundColumn(column.name, column.domain, str(reference))
+        self.seen[column.name] = operand
         return operand
 
     def _check_names(self, term: ex.Term | ex.Literal) -> None:

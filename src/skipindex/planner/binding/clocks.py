@@ -85,6 +85,8 @@ def moved(
     number, unit = interval.arguments
     if not isinstance(number, int) or operand.domain is None:
         raise NotJudgedError("an interval")
+    if operand.domain.nanoseconds:
+        raise NotJudgedError("nanoseconds and an interval: they may overflow")
     number = number if sign == "+" else -number
     months = MONTHS.get(str(unit))
     name = operand.domain.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
@@ -46,6 +46,9 @@ from skipindex.planner.functions.casts import INTEGER_BITS
 from skipindex.planner.functions.registry import UNSURE, Coercion, Function, integer
 
 _CLOCK_TARGETS: Final = {"DATE", "STRING", "TIMESTAMP_NTZ"}
+_TIME_TARGETS: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
+_OF_TIMES: Final = {Coercion.CLOCK, Coercion.DATE, Coercion.INSTANT}
+_SEVERAL_TYPES: Final = "a number to Spark, and a time to other readers"
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
 
 
@@ -62,12 +65,17 @@ class Compiler:
         column_named: the bound term of a column, by the name that a bound leaf has.
         bind: the bound tree of a predicate without NOT.
         zone: the session's time zone, if it is known.
+        column_named: the bound term of a column, by the name that a bound leaf has.
+        rounds_up: whether nanoseconds count as the microsecond that is not before them.
+        rounded: the terms of nanoseconds that were rounded.
     """
 
     column: Callable[[Reference], BoundColumn]
     bind: Callable[[Predicate], BoundPredicate]
     zone: str | None = None
     column_named: Callable[[str], BoundColumn] = _no_column_named
+    rounds_up: bool = False
+    rounded: list[BoundTerm] = field(default_factory=list)
 
     def compile(self, term: Term | Literal) -> BoundTerm:
         """The bound term of ``term``.
@@ -120,17 +128,40 @@ class Compiler:
             if sum_ is not None:
                 return sum_
         coercion = builtin(name).coercion
+        if coercion not in _OF_TIMES and any(map(_is_nanoseconds, operands)):
+            raise NotJudgedError(f"{name} of nanoseconds: {_SEVERAL_TYPES}")
+        operands = [self._time(operand) for operand in operands]
         operands = [coerced(operand, coercion, self.zone) for operand in operands]
         found = applied(name, operands, text)
         if name == "date_trunc":  # the wall clock of an instant
             return through(dates.instant(self.zone), found, text)
         return found
 
+    def _time(self, operand: BoundTerm) -> BoundTerm:
+        """The operand, nanoseconds as the microseconds that a reader may make of them.
+
+        Raises:
+            NotJudgedError: readers may round them in more than one place.
+        """
+        if not _is_nanoseconds(operand):
+            return operand
+        assert operand.domain is not None
+        if self.rounded:
+            raise NotJudgedError("nanoseconds that readers may round in two ways")
+        self.rounded.append(operand)
+        rounding = dates.microseconds(operand.domain, up=self.rounds_up)
+        return through(rounding, operand, operand.expression)
+
     def _cast(self, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
         operand, target = operands[0], operands[1].value(None)
         domain = operand.domain
         if domain is None:
             raise NotJudgedError("a cast of NULL")
+        if domain.nanoseconds:
+            if target not in _TIME_TARGETS:
+                raise NotJudgedError(f"a cast of nanoseconds: {_SEVERAL_TYPES}")
+            operand = self._time(operand)
+            domain = Domain(domain.nanoseconds)
         if target in {"TIMESTAMP", "TIMESTAMP_LTZ"}:
             if domain.name == "timestamp":
                 return operand
@@ -190,6 +221,10 @@ class Compiler:
         return BoundCoalesce(domain, tuple(some), merged_columns(some), text)
 
 
+def _is_nanoseconds(operand: BoundTerm) -> bool:
+    return operand.domain is not None and bool(operand.domain.nanoseconds)
+
+
 def fold(term: Term) -> tuple[Literal, str] | None:
     """The one value of a term without columns, and its type where that is not plain.
 
@@ -234,6 +269,8 @@ def _common_domain(operands: Sequence[BoundTerm]) -> Domain:
     if not domains:
         raise NotJudgedError("a CASE of NULLs")
     names = {domain.name for domain in domains}
+    if len({domain.nanoseconds for domain in domains}) > 1:
+        raise NotJudgedError(f"nanoseconds beside others: {_SEVERAL_TYPES}")
     if names in ({"int"}, {"float"}):
         return max(domains, key=lambda domain: domain.bits)
     if names == {"float", "int"}:

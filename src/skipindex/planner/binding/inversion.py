@@ -44,6 +44,7 @@ from skipindex.planner.functions.registry import (
 
 MANY: Final = 64
 """More listed values than this are not inverted one by one."""
+_OVERFLOW: Final = "the function may overflow"
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,10 @@ class BoundCall:
         def chained(plain: Plain) -> Plain:
             return apply(*before, first(plain), *after)
 
-        function = Function(self.domain, chained, direction if span else 0, span)
+        reason = self.function.reason or inner.function.reason
+        function = Function(
+            self.domain, chained, direction if span else 0, span, reason=reason
+        )
         return BoundCall(function, (column,), self.expression)
 
     def reaching(self, wanted: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -178,7 +182,7 @@ class BoundCall:
             ]
             if not beyond:
                 return known
-            unknown = Unknown(text, "the function may overflow")
+            unknown = Unknown(text, self.function.reason or _OVERFLOW)
             if isinstance(question, atoms.NullAtom):
                 return AnyOf((known, AllOf((AnyOf(tuple(beyond)), unknown))))
             inside = child.preimage(atoms.Range("", *self._sure), text)
@@ -204,7 +208,7 @@ class BoundCall:
         intervals = [self._interval_of(interval) for interval in wanted]
         pieces = list(_question_of([i for i in intervals if i is not None]))
         parts = [child.preimage(piece, text) for piece in pieces]
-        unknown = Unknown(text, "the function may overflow")
+        unknown = Unknown(text, self.function.reason or _OVERFLOW)
         for interval in self._beyond:
             beyond = child.preimage(atoms.Range("", *interval), text)
             parts.append(AllOf((beyond, unknown)))

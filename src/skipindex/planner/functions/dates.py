@@ -31,6 +31,12 @@ DATE: Final = Domain("date")
 WALL_CLOCK: Final = Domain("timestamp_ntz")
 INSTANT: Final = Domain("timestamp")
 _INT: Final = integer(32)
+SURE_NANOSECONDS: Final = (
+    INT64_MIN + 400 * DAY * 1000,
+    INT64_MAX - 400 * DAY * 1000,
+)
+"""Between these, truncating to a year is no overflow.  The ends themselves are infinite
+times to some readers."""
 UNITS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     "QUARTER": "QUARTER",
@@ -81,6 +87,32 @@ def _moved(domain: Domain, zone: str | None, sign: int) -> Function:
 
 def _nearly(_: int) -> int:
     raise UnsureError
+
+
+def microseconds(domain: Domain, *, up: bool) -> Function:
+    """From nanoseconds to microseconds, at the upper or the lower end of what is read.
+
+    Some readers round down, some towards zero and some to the nearest.
+
+    Args:
+        domain: of the nanoseconds.
+        up: the microsecond that is not before them, else the one that is not after.
+    """
+    low, high = SURE_NANOSECONDS
+
+    def rounded(nanoseconds: int) -> int:
+        if not low <= nanoseconds <= high:
+            raise UnsureError
+        return -(-nanoseconds // 1000) if up else nanoseconds // 1000
+
+    return Function(
+        Domain(domain.nanoseconds),
+        rounded,
+        1,
+        SURE_NANOSECONDS,
+        reason="nanoseconds near the ends of 64 bits: they overflow, or are infinite",
+        key=("microseconds", domain, up),
+    )
 
 
 def to_date() -> Function:

@@ -100,7 +100,7 @@ class Function:
             whether their value is at least the given one.
         slack: the true value lies within this distance of ``apply``'s; where it is
             not 0, ``apply`` serves for bounds alone.
-        reason: why there is a ``slack``.
+        reason: why there is a ``slack``, or a ``span`` that is no overflow.
         key: two functions of one key, which is not None, are the same function.
         is_identity: every value stays what it is in its domain, whatever it is.
     """

@@ -83,7 +83,8 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
         info = table.resolve(name, case_sensitive=table.has_exact_names)
         if len(reference.parts) > 1 or info.domain is None or info.is_partition:
             raise NotJudgedError(f"the column {str(reference)!r}")
-        return BoundColumn(info.name, info.domain, str(Reference(info.path)))
+        # Who wrote the folders may have rounded nanoseconds, up or down.
+        return BoundColumn(info.name, info.domain.number, str(Reference(info.path)))
 
     def condition(_: Predicate) -> BoundPredicate:
         raise NotJudgedError("a condition")

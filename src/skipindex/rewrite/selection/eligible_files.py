@@ -219,13 +219,19 @@ def _holds_alike(one: pa.DataType, other: pa.DataType) -> bool:
     if pa.types.is_null(one):
         return True
     if one.num_fields != other.num_fields or one.id != other.id or not one.num_fields:
-        return bool(one == other)
+        return bool(_as_number(one) == _as_number(other))
     fields = [(one.field(i), other.field(i)) for i in range(one.num_fields)]
     named = pa.types.is_struct(one)
     return all(
         (a.name == b.name or not named) and _holds_alike(a.type, b.type)
         for a, b in fields
     )
+
+
+def _as_number(dtype: pa.DataType) -> pa.DataType:
+    """Nanoseconds as the bigint that they are to Spark, which writes the rows."""
+    is_nanos = pa.types.is_timestamp(dtype) and dtype.unit == "ns"
+    return pa.int64() if is_nanos else dtype
 
 
 def clustering_columns(
