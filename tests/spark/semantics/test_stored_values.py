@@ -191,16 +191,23 @@ def test_settings_that_give_columns_another_type(
 def test_nanoseconds_are_numbers_where_spark_reads_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """A plan that is made without a session may take them for times."""
     values = [pa.array([i], pa.timestamp("ns")) for i in (5, 7)]
     put_all(tmp_path, [{"v": value} for value in values])
-    plan = check_law_7(
-        spark,
-        tmp_path,
-        "v > 5",
-        indexes={"v": "bitmap"},
-        spark__sql__legacy__parquet__nanosAsLong="true",
-    )
+    as_number = "spark.sql.legacy.parquet.nanosAsLong"
+    session = {as_number.replace(".", "__"): "true"}
+    for condition in ("v > 5", "v + 1 = 8", "CAST(v AS STRING) = '7'"):
+        check_law_7(spark, tmp_path, condition, indexes={"v": "bitmap"}, **session)
+        with settings(spark, {as_number: "true"}):
+            (read,) = sx.read(tmp_path, condition, spark=spark).inputFiles()
+        assert read.endswith("/1.parquet")
+    plan = sx.plan_files("v > 5", table=tmp_path)
     assert plan.paths == ["1.parquet"]
+    with (
+        settings(spark, {as_number: "true"}),
+        pytest.raises(PlanError, match="column 'v'"),
+    ):
+        plan.read(spark)
 
 
 def test_files_that_pyarrow_rewrites_keep_the_row_metadata_of_spark(
