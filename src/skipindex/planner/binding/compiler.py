@@ -65,7 +65,6 @@ class Compiler:
         column_named: the bound term of a column, by the name that a bound leaf has.
         bind: the bound tree of a predicate without NOT.
         zone: the session's time zone, if it is known.
-        column_named: the bound term of a column, by the name that a bound leaf has.
         rounds_up: whether nanoseconds count as the microsecond that is not before them.
         rounded: the terms of nanoseconds that were rounded.
     """
