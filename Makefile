@@ -7,8 +7,10 @@ FORM ?= flat
 LAYOUT ?= hilbert
 OUT ?= data/ssb
 SEED ?= 1
-ROUNDS ?= 200
-COUNT ?= 2000
+# How long the sweeps run, which of them, and the page that gets the table of totals.
+MINUTES ?= 15
+ONLY ?=
+PAGE ?=
 # Processes that share the tests; one of them has all those with Spark.
 JOBS ?= 2
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
@@ -28,7 +30,7 @@ WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 .PHONY: help setup ssb benchmark benchmark-latency test test-all test-matrix
 .PHONY: bench bench-build bench-layout bench-scale bench-segments
 .PHONY: bench-spark bench-price
-.PHONY: soundness model months hostile concurrent queries mutants lint
+.PHONY: sweep soundness model months hostile concurrent queries mutants lint
 .PHONY: types format docs
 .PHONY: check clean dist release
 .DEFAULT_GOAL := help
@@ -95,24 +97,27 @@ soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.m
 	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) \
 		--out docs/soundness.md --matrix build/soundness-matrix.md
 
-model: $(STAMP)  ## search the model of the protocol 40 steps deep (minutes)
-	@$(BIN)/python -m tests.model.search 40
+sweep: $(STAMP)  ## go round all long sweeps from where the last run ended (MINUTES=15 ONLY="kills")
+	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps --minutes $(MINUTES) --only $(ONLY) \
+		$(if $(filter file,$(origin SEED)),,--seed $(SEED)) $(if $(PAGE),--page $(PAGE))
 
-months: $(STAMP)  ## a build after each of 1,000 appends, with 256 descriptors (minutes)
-	@$(BIN)/python -m tests.sweeps.months
-hostile: $(STAMP)  ## plan and vacuum hostile tables; kill writers and damage logs (long)
-	@$(BIN)/python -m tests.sweeps.hostile --seed $(SEED) --count 2000
-	@$(BIN)/python -m tests.rewrite.kill_and_damage
-concurrent: $(STAMP)  ## let writers write at once, and count the rows of each (ROUNDS=200)
-	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.writers --seed $(SEED) --rounds $(ROUNDS)
+queries:  ## compare random queries with skipping on and off (MINUTES=15)
+	@$(MAKE) sweep ONLY="queries operators"
 
-queries: $(STAMP)  ## compare random queries with skipping on and off (COUNT=2000; long)
-	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.queries --seed $(SEED) --count $(COUNT)
-	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps.queries.operators --seed $(SEED) \
-		--count $(COUNT)
+hostile:  ## plan and vacuum hostile tables; kill writers and damage logs (MINUTES=15)
+	@$(MAKE) sweep ONLY="hostile kills"
+
+concurrent:  ## let writers write at once, and count the rows of each (MINUTES=15)
+	@$(MAKE) sweep ONLY=concurrent
+
+model:  ## search the model of the protocol of publication (MINUTES=15)
+	@$(MAKE) sweep ONLY=model
+
+months:  ## a build after each append, with 256 descriptors (MINUTES=15)
+	@$(MAKE) sweep ONLY=months
 
 mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
-	@$(WITH_JAVA) $(BIN)/python -m tests.mutants
+	@$(WITH_JAVA) $(BIN)/python -m tests.mutants --jobs $(JOBS)
 
 lint: $(STAMP)  ## check style and format
 	$(BIN)/ruff check

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.mutants.catalogue import MUTANTS
+from tests.mutants.mutant import Mutant
 from tests.mutants.run import survives
 
 
-def main(names: list[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the mutants of these names, or all; 0 if all were caught."""
-    chosen = [m for m in MUTANTS if not names or m.name in names]
-    alive = []
-    for mutant in chosen:
-        began = time.perf_counter()
-        trouble = survives(mutant)
-        seconds = time.perf_counter() - began
-        print(
-            f"{'SURVIVES' if trouble else 'caught':<9}{seconds:5.1f} s  "
-            f"{mutant.name}: {mutant.why}",
-            flush=True,
-        )
-        if trouble:
-            alive.append(mutant)
-            print(trouble, file=sys.stderr)
-    print(f"{len(chosen) - len(alive)} of {len(chosen)} mutants were caught")
-    return int(bool(alive))
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants")
+    parser.add_argument("names", nargs="*", help="of mutants; all if there are none")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
+    given = parser.parse_args(arguments)
+    known = {mutant.name: mutant for mutant in MUTANTS}
+    if missing := sorted({*given.names} - set(known)):
+        parser.error(f"no mutants are named {', '.join(missing)}")
+    chosen = [known[name] for name in given.names] or MUTANTS
+    with ThreadPoolExecutor(given.jobs) as pool:
+        n_caught = sum(pool.map(_is_caught, chosen))
+    print(f"{n_caught} of {len(chosen)} mutants were caught")
+    return int(n_caught < len(chosen))
+
+
+def _is_caught(mutant: Mutant) -> bool:
+    began = time.perf_counter()
+    trouble = survives(mutant)
+    seconds = time.perf_counter() - began
+    verdict = "SURVIVES" if trouble else "caught"
+    print(f"{verdict:<9}{seconds:5.1f} s  {mutant.name}: {mutant.why}", flush=True)
+    if trouble:
+        print(trouble, file=sys.stderr, flush=True)
+    return not trouble
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

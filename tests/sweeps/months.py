@@ -150,12 +150,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, hard))
     folder = Path(tempfile.mkdtemp(prefix="skipindex-months-"))
     try:
-        _live(folder, parsed.builds, parsed.seed)
+        live(folder, parsed.builds, parsed.seed)
     finally:
         shutil.rmtree(folder)
 
 
-def _live(folder: Path, n_builds: int, seed: int) -> None:
+def live(folder: Path, n_builds: int, seed: int) -> None:
+    """Live in a folder for so many builds, and print what it was like."""
     life = Life(folder / "t", random.Random(seed))
     began = time.perf_counter()
     for i in range(n_builds):

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from itertools import count, islice
 from pathlib import Path
+from random import Random
 
 from tests.sweeps.writers.player import Turn
 from tests.sweeps.writers.rounds import ROUNDS_OF_A_TABLE, Judge, begin, run
@@ -51,47 +52,66 @@ class Player:
         return self._process.stdout.readline().strip()
 
 
+def tables(seed: int, first: int, *, n_players: int = 3) -> Generator[Judge]:
+    """What became of one table after the other, without an end.
+
+    Args:
+        seed: of all that is drawn.
+        first: the number of the table to begin with.
+        n_players: processes that write.
+    """
+    players = [Player() for _ in range(n_players)]
+    try:
+        for number in count(first):
+            with tempfile.TemporaryDirectory() as folder:
+                # Every other table is written by threads of one process alone.
+                crew = players[: 1 if number % 2 else None]
+                yield _written(Path(folder, "t"), crew, Random(f"{seed} {number}"))
+    finally:
+        for player in players:
+            player.stop()
+
+
+def _written(path: Path, crew: list[Player], rng: Random) -> Judge:
+    """Let a crew write one table."""
+
+    def play(turns: Sequence[Turn]) -> list[str]:
+        shares = [turns[i :: len(crew)] for i in range(len(crew))]
+        for player, share in zip(crew, shares, strict=True):
+            player.tell(path, share)
+        heard = [player.hear() for player in crew]
+        return [heard[i % len(crew)][i // len(crew)] for i in range(len(turns))]
+
+    judge = Judge(path, {})
+    by = begin(judge, play, rng)
+    run(judge, play, n_rounds=ROUNDS_OF_A_TABLE, rng=rng, by=by)
+    return judge
+
+
 def main() -> int:
     """Play, and tell what became of the writers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="one table, by its number")
     parser.add_argument("--players", type=int, default=3)
     options = parser.parse_args()
-    rng = random.Random(options.seed)
-    players = [Player() for _ in range(options.players)]
     total: Counter[str] = Counter()
-    played, began = 0, time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        while played < options.rounds:
-            path = Path(folder, str(played))
-            # Every other table is written by threads of one process alone.
-            crew = players[: 1 if played // ROUNDS_OF_A_TABLE % 2 else None]
-
-            def play(
-                turns: Sequence[Turn], crew: list[Player] = crew, path: Path = path
-            ) -> list[str]:
-                shares = [turns[i :: len(crew)] for i in range(len(crew))]
-                for player, share in zip(crew, shares, strict=True):
-                    player.tell(path, share)
-                heard = [player.hear() for player in crew]
-                return [heard[i % len(crew)][i // len(crew)] for i in range(len(turns))]
-
-            judge = Judge(path, {})
-            n_rounds = min(ROUNDS_OF_A_TABLE, options.rounds - played)
-            by = begin(judge, play, rng)
-            run(judge, play, n_rounds=n_rounds, rng=rng, by=by)
-            played += n_rounds
-            total += judge.outcomes
-            if judge.failures:
-                print(*judge.failures, sep="\n")
-                return 1
-            print(f"{played} rounds, {time.perf_counter() - began:.0f} s", flush=True)
-    for player in players:
-        player.stop()
+    began, found = time.perf_counter(), 0
+    n_tables = -(-options.rounds // ROUNDS_OF_A_TABLE)
+    first = 0 if options.only is None else options.only
+    judges = tables(options.seed, first, n_players=options.players)
+    for judge in islice(judges, n_tables if options.only is None else 1):
+        total += judge.outcomes
+        if judge.failures:
+            print(*judge.failures, sep="\n")
+            found = 1
+            break
+        print(f"{time.perf_counter() - began:.0f} s", flush=True)
+    judges.close()
     for name, n in sorted(total.items()):
         print(f"{n:5} {name}")
-    return 0
+    return found
 
 
 if __name__ == "__main__":

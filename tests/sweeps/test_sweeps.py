@@ -1,0 +1,102 @@
+"""Sweeps in slices: what is run next, and what is counted."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.sweeps import totals
+from tests.sweeps.catalogue import SWEEPS, Told, rounds
+from tests.sweeps.slices import Slice, run_slice
+from tests.sweeps.totals import Totals
+
+PAGE = Path(__file__).parents[2] / "docs/testing.md"
+
+
+def test_every_sweep_has_its_cases() -> None:
+    for sweep in SWEEPS.values():
+        assert callable(sweep.cases)
+
+
+def test_the_parts_of_a_sweep_come_again_with_another_seed() -> None:
+    found = rounds("ab", 7, 3)
+    assert [next(found) for _ in range(3)] == [("b", 8), ("a", 9), ("b", 9)]
+
+
+def test_a_slice_runs_cases_until_its_time_is_over() -> None:
+    done = run_slice("model", seed=1, first=4, until=time.monotonic() + 2)
+    assert done.cases > 0
+    assert done.n > done.cases
+    assert not done.failures
+
+
+def test_a_process_that_dies_is_a_failure_of_its_case() -> None:
+    done = run_slice("no such sweep", seed=1, first=4, until=time.monotonic() + 60)
+    assert done.cases == 1
+    (told,) = done.failures
+    assert "invalid choice" in told.failure
+    assert told.again.endswith("tests.sweeps.worker no such sweep --seed 1 --only 4")
+
+
+def test_a_slice_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
+    path = tmp_path / "build" / "state.json"
+    state = Totals.read(path, seed=5)
+    assert state.next_case("kills") == (5, 0)
+    state.add("kills", Slice(3, 30, 1.5, [Told(1, "lost", "python again")]))
+    state.write(path)
+    state = Totals.read(path)
+    assert state.next_case("kills") == (5, 3)
+    assert state.in_turn(["mutants", "kills", "hostile"]) == [
+        "hostile",
+        "mutants",
+        "kills",
+    ]
+    state.add("kills", Slice(1, 10, 1))
+    assert (state.of["kills"].n, state.of["kills"].since) == (40, 40)
+    assert state.of["kills"].failures == ["python again"]
+    assert "10 tables in 1 cases, 0 failed, 600 a minute" in state.line(
+        "kills", Slice(1, 10, 1)
+    )
+
+
+def test_what_ran_on_another_package_does_not_count_for_this(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = Totals(1)
+    state.add("kills", Slice(1, 10, 1))
+    monkeypatch.setattr(totals, "content_of", lambda _: "another")
+    state.add("kills", Slice(1, 5, 1))
+    assert (state.of["kills"].n, state.of["kills"].since) == (15, 5)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"seed": 1, "last": "", "of": {"a": 1}}'])
+def test_a_state_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "s.json").write_text(text)
+    with pytest.raises(SystemExit, match="delete it to begin anew"):
+        Totals.read(tmp_path / "s.json")
+
+
+def test_a_state_has_one_seed(tmp_path: Path) -> None:
+    Totals(3).write(tmp_path / "s.json")
+    assert Totals.read(tmp_path / "s.json", seed=3).seed == 3
+    with pytest.raises(SystemExit, match="goes on with seed 3, and 4"):
+        Totals.read(tmp_path / "s.json", seed=4)
+
+
+def test_the_page_gets_the_table(tmp_path: Path) -> None:
+    page = tmp_path / "testing.md"
+    page.write_text(PAGE.read_text())
+    state = Totals(1)
+    state.add("kills", Slice(2, 1234, 1))
+    for _ in range(2):
+        state.write_page(page)
+    assert page.read_text().count("| `kills` | 1,234 tables | 2 | 0 | 1,234 |") == 1
+    (tmp_path / "other.md").write_text("no marks")
+    with pytest.raises(SystemExit, match="has no line"):
+        state.write_page(tmp_path / "other.md")
+
+
+def test_the_page_names_every_sweep() -> None:
+    assert all(f"`{name}`" in PAGE.read_text() for name in SWEEPS)
