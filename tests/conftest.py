@@ -42,7 +42,7 @@ REBASE = {
 
 
 NEED_PYSPARK = {
-    *("spark", "ssb", "benchmarks", "sweeps/queries"),
+    *("spark", "ssb", "benchmarks", "sweeps/queries", "sweeps/test_sweeps.py"),
     *("soundness/test_by_spark.py", "soundness/test_foreign.py"),
 }
 """What is left out where PySpark is not installed: it imports it."""
@@ -75,6 +75,14 @@ def _is_random(item: pytest.Item) -> bool:
     values = () if case is None else case.params.values()
     sets = [one for one in values if isinstance(one, (set, frozenset)) and len(one) > 1]
     return " at 0x" in item.name or any(str(one) in item.name for one in sets)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """No test outlives a power cut, and each file that is written waits for its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -49,6 +49,9 @@ from skipindex.storage.checks import (
 )
 from skipindex.storage.pack import BlobEntry
 
+_MANY_BYTES: Final = 1 << 20
+"""Threads that pack or unpack fewer take longer to begin than their work."""
+
 _FILE_FIELDS: Final = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),
@@ -321,7 +324,9 @@ class Manifest:
         packs = json.dumps([pack.to_json() for pack in self.packs])
         table = pa.table(columns, schema=pa.schema(fields, {"packs": packs}))
         sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        options = pa.ipc.IpcWriteOptions(
+            compression="zstd", use_threads=table.nbytes >= _MANY_BYTES
+        )
         with pa.ipc.new_file(sink, table.schema, options=options) as writer:
             writer.write_table(table.combine_chunks())
         data: bytes = sink.getvalue().to_pybytes()
@@ -340,7 +345,8 @@ class Manifest:
     @classmethod
     def _checked(cls, data: bytes) -> Manifest:
         check_unpacked(data)
-        table = pa.ipc.open_stream(stream_of(data)).read_all()
+        options = pa.ipc.IpcReadOptions(use_threads=len(data) >= _MANY_BYTES)
+        table = pa.ipc.open_stream(stream_of(data), options=options).read_all()
         packs = parsed(table.schema.metadata[b"packs"])
         check_packs(packs)
         n_fields = len(_FILE_FIELDS)

@@ -23,6 +23,7 @@ _SHARES: Final = 12
 """What can befall the table of a killed writer is so many cases."""
 _TABLES: Final = 10**6
 """Hostile tables of one seed."""
+_ROUNDS: Final = 5
 _LIVES: Final = 3
 _BUILDS: Final = 100
 
@@ -50,8 +51,11 @@ def hostile(seed: int, first: int) -> Iterator[Told]:
 
 def concurrent(seed: int, first: int) -> Iterator[Told]:
     """A table that several write at once."""
-    for case, judge in enumerate(tables(seed, first), first):
-        again = f"python -m tests.sweeps.writers --seed {seed} --only {case}"
+    command = f"python -m tests.sweeps.writers --of-table {_ROUNDS} --players 2"
+    command += f" --seed {seed}"
+    judges = tables(seed, first, n_players=2, n_rounds=_ROUNDS)
+    for case, judge in enumerate(judges, first):
+        again = f"{command} --only {case}"
         n = sum(judge.outcomes.values())
         yield Told(n, "\n".join(judge.failures), again)
 

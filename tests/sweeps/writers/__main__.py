@@ -52,13 +52,16 @@ class Player:
         return self._process.stdout.readline().strip()
 
 
-def tables(seed: int, first: int, *, n_players: int = 3) -> Generator[Judge]:
+def tables(
+    seed: int, first: int, *, n_players: int = 3, n_rounds: int = ROUNDS_OF_A_TABLE
+) -> Generator[Judge]:
     """What became of one table after the other, without an end.
 
     Args:
         seed: of all that is drawn.
         first: the number of the table to begin with.
         n_players: processes that write.
+        n_rounds: of each table.
     """
     players = [Player() for _ in range(n_players)]
     try:
@@ -66,13 +69,14 @@ def tables(seed: int, first: int, *, n_players: int = 3) -> Generator[Judge]:
             with tempfile.TemporaryDirectory() as folder:
                 # Every other table is written by threads of one process alone.
                 crew = players[: 1 if number % 2 else None]
-                yield _written(Path(folder, "t"), crew, Random(f"{seed} {number}"))
+                path, rng = Path(folder, "t"), Random(f"{seed} {number}")
+                yield _written(path, crew, n_rounds, rng)
     finally:
         for player in players:
             player.stop()
 
 
-def _written(path: Path, crew: list[Player], rng: Random) -> Judge:
+def _written(path: Path, crew: list[Player], n_rounds: int, rng: Random) -> Judge:
     """Let a crew write one table."""
 
     def play(turns: Sequence[Turn]) -> list[str]:
@@ -84,23 +88,28 @@ def _written(path: Path, crew: list[Player], rng: Random) -> Judge:
 
     judge = Judge(path, {})
     by = begin(judge, play, rng)
-    run(judge, play, n_rounds=ROUNDS_OF_A_TABLE, rng=rng, by=by)
+    run(judge, play, n_rounds=n_rounds, rng=rng, by=by)
     return judge
 
 
 def main() -> int:
     """Play, and tell what became of the writers."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=200, help="of all tables")
+    parser.add_argument("--of-table", type=int, default=ROUNDS_OF_A_TABLE)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="one table, by its number")
     parser.add_argument("--players", type=int, default=3)
     options = parser.parse_args()
     total: Counter[str] = Counter()
     began, found = time.perf_counter(), 0
-    n_tables = -(-options.rounds // ROUNDS_OF_A_TABLE)
-    first = 0 if options.only is None else options.only
-    judges = tables(options.seed, first, n_players=options.players)
+    n_tables = -(-options.rounds // options.of_table)
+    judges = tables(
+        options.seed,
+        options.only or 0,
+        n_players=options.players,
+        n_rounds=options.of_table,
+    )
     for judge in islice(judges, n_tables if options.only is None else 1):
         total += judge.outcomes
         if judge.failures:
