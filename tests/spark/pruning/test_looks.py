@@ -83,15 +83,40 @@ def ask(looks: Looks, table: Path) -> Iterator[Ask]:
         yield asked
 
 
-def test_all_that_ask_during_a_look_share_the_next(looks: Looks, ask: Ask) -> None:
+def test_all_that_ask_at_once_share_a_look(looks: Looks, ask: Ask) -> None:
     first = ask()
     looks.wait_for(0)
-    others = [ask() for _ in range(8)]
-    looks.end(0)
+    moment = time.monotonic()
+    others = [ask(moment=moment) for _ in range(8)]
     looks.end(1)
+    looks.end(0)
     assert first.result(TIMEOUT) is looks.found[0]
     assert [one.result(TIMEOUT) for one in others] == [looks.found[1]] * 8
     assert len(looks.ends) == 2
+
+
+def test_three_look_at_a_time_and_the_next_wait_for_one_of_them(
+    looks: Looks, ask: Ask
+) -> None:
+    """A store that takes half of the limit for a listing answers all the time."""
+    running = []
+    for i in range(3):
+        running.append(ask())
+        looks.wait_for(i)
+    moment = time.monotonic()
+    others = [ask(moment=moment) for _ in range(4)]
+    with pytest.raises(PlanCancelledError):
+        ask(seconds=0.05).result(TIMEOUT)
+    assert len(looks.ends) == 3
+    looks.end(1)
+    assert running[1].result(TIMEOUT) is looks.found[1]
+    looks.end(3)
+    assert [one.result(TIMEOUT) for one in others] == [looks.found[3]] * 4
+    for i in (0, 2):  # what began earlier does not become the newest
+        looks.end(i)
+        assert running[i].result(TIMEOUT) is looks.found[i]
+    assert ask(moment=moment).result(TIMEOUT) is looks.found[3]
+    assert len(looks.ends) == 4
 
 
 def test_no_table_is_older_than_its_question(looks: Looks, ask: Ask) -> None:
@@ -106,9 +131,10 @@ def test_a_failure_is_shared_by_those_that_waited_for_it_alone(
 ) -> None:
     first = ask()
     looks.wait_for(0)
-    others = [ask() for _ in range(4)]
-    looks.end(0)
+    moment = time.monotonic()
+    others = [ask(moment=moment) for _ in range(4)]
     looks.end(1, OSError("the store is gone"))
+    looks.end(0)
     assert first.result(TIMEOUT) is looks.found[0]
     problems = [one.exception(TIMEOUT) for one in others]
     assert sum(isinstance(problem, OSError) for problem in problems) == 1
@@ -134,10 +160,11 @@ def test_a_look_that_is_cancelled_counts_for_nobody_else(
 def test_a_thread_waits_for_the_look_of_another_until_its_own_deadline(
     looks: Looks, ask: Ask
 ) -> None:
+    moment = time.monotonic()
     first = ask()
     looks.wait_for(0)
     with pytest.raises(PlanCancelledError):
-        ask(seconds=0.05).result(TIMEOUT)
+        ask(seconds=0.05, moment=moment).result(TIMEOUT)
     looks.end(0)
     assert first.result(TIMEOUT) is looks.found[0]
     assert len(looks.ends) == 1

@@ -12,7 +12,8 @@ import struct
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import count
 from typing import Final
 from urllib.parse import quote
@@ -107,13 +108,24 @@ def _marks(paths: list[str]) -> Iterator[tuple[int, int]]:
             yield there.st_size, mark_of(there.st_mtime_ns)
 
 
+_MOST_LOOKS: Final = 3
+"""Threads that look at one table at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """One look: when it began, by the monotonic clock, and when it is given up."""
+
+    start: float
+    deadline: Deadline
+
+
 class _Looks:
     """The looks at one table, each for all that asked for the table before it began."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._running: Deadline | None = None
-        """Of the newest look, while it has not ended."""
+        self._running: list[_Look] = []
         self._start = float("-inf")
         """Of the newest look that has ended, by the monotonic clock."""
         self._found: ScannedTable | None = None
@@ -133,8 +145,8 @@ class _Looks:
                 if self._found is None:
                     raise TableError(self._problem)
                 return self._found
-            self._running = own
-        start = time.monotonic()
+            look = _Look(time.monotonic(), own)
+            self._running.append(look)
         found, problem = None, ""
         try:
             found = current()
@@ -143,11 +155,11 @@ class _Looks:
             raise
         finally:
             with self._changed:
-                if self._running is own:
-                    self._running = None
+                if look in self._running:
+                    self._running.remove(look)
                 is_ended = found is not None or problem  # else it was cancelled
-                if is_ended and start > self._start:
-                    self._start, self._found, self._problem = start, found, problem
+                if is_ended and look.start > self._start:
+                    self._start, self._found, self._problem = look.start, found, problem
                 self._changed.notify_all()
         return found
 
@@ -159,16 +171,19 @@ class _Looks:
         """
         while self._start <= moment:  # one tick of the clock may be both
             own.check()
-            running = self._running
-            if running is None or running.is_over:
+            self._running = [one for one in self._running if not one.deadline.is_over]
+            is_awaited = any(one.start > moment for one in self._running)
+            if not is_awaited and len(self._running) < _MOST_LOOKS:
                 return False
-            self._changed.wait(_shorter(own, running))
+            self._changed.wait(
+                _shortest([own, *(one.deadline for one in self._running)])
+            )
         return True
 
 
-def _shorter(one: Deadline, other: Deadline) -> float | None:
-    """The seconds until the first of two deadlines; None if there is no end."""
-    left = (one.seconds_left, other.seconds_left)
+def _shortest(deadlines: Iterable[Deadline]) -> float | None:
+    """The seconds until the first of some deadlines; None if there is no end."""
+    left = [deadline.seconds_left for deadline in deadlines]
     found = min((seconds for seconds in left if seconds is not None), default=None)
     return None if found is None else min(found, threading.TIMEOUT_MAX)
 
@@ -195,8 +210,9 @@ class Tables:
 
         Threads that ask at once share a look, and its failure.  One that began before
         they asked is of no use to them, as a file may have changed after it was listed.
-        So a thread waits for two looks at most.  A look that outlives the deadline of
-        its thread, as one at a store that hangs, keeps no other thread from its own.
+        So it begins one of its own, up to three at a time, and then waits for the first
+        of them to end.  A look that outlives the deadline of its thread, as one at a
+        store that hangs, keeps no other thread from its own.
 
         Args:
             location: of the table.
