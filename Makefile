@@ -85,7 +85,8 @@ bench-segments: $(STAMP)  ## plan over 10,000,000 files by segment, and by Spark
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.by_segment --spark
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
-	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal
+	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal \
+		--durations=25
 
 test-all: $(STAMP)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.quick_run import QuickRun
+
 if TYPE_CHECKING:  # nothing but the tests that are marked so needs Spark
     from pyspark.sql import SparkSession
 
@@ -46,6 +48,12 @@ NEED_PYSPARK = {
     *("soundness/test_by_spark.py", "soundness/test_foreign.py"),
 }
 """What is left out where PySpark is not installed: it imports it."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_quick = config.getoption("markexpr") == "not slow"
+    if is_quick and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(QuickRun(config))
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

@@ -1,0 +1,58 @@
+"""The quick run stays quick: a test that is slow twice in a row fails the run.
+
+Once may be the machine.  Which tests were slow is kept in pytest's cache, so a fresh
+clone does not fail.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+MOST_SECONDS: Final = 5.0
+_KEY: Final = "skipindex/slow"
+
+
+class QuickRun:
+    """Watches how long the tests of a quick run take.
+
+    Args:
+        config: of the run, in the process that gathers the reports.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Begin with what was slow in the last run."""
+        self._cache = config.cache
+        self._before = set(self._cache.get(_KEY, []) if self._cache else ())
+        self._slow: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take note of a test; what it shares with others is made in its setup."""
+        if report.when == "call" and report.duration > MOST_SECONDS:
+            self._slow[report.nodeid] = report.duration
+
+    @property
+    def again(self) -> list[str]:
+        """The tests that were slow in the last run, and in this one."""
+        return sorted(self._before & self._slow.keys())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail a run that would have passed."""
+        if self._cache is not None:
+            self._cache.set(_KEY, sorted(self._slow))
+        if self.again and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Name the tests that were slow twice."""
+        for name in self.again:
+            terminalreporter.line(
+                f"SLOW {name}: {self._slow[name]:.1f} s, and more than "
+                f"{MOST_SECONDS:g} s in the run before (make it quicker, or mark it "
+                "slow and leave a quick one)",
+                red=True,
+            )

@@ -1,0 +1,51 @@
+"""A test that is slow twice in a row fails the quick run."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.quick_run import MOST_SECONDS, QuickRun
+
+
+class Cache(dict[str, Any]):
+    """That of pytest."""
+
+    def set(self, name: str, value: object) -> None:
+        """Keep a value."""
+        self[name] = value
+
+
+def run(cache: Cache, seconds: dict[str, float], status: int = 0) -> tuple[int, str]:
+    """The exit status of a run whose tests take so long, and what it prints."""
+    watch = QuickRun(SimpleNamespace(cache=cache))  # type: ignore[arg-type]
+    for name, duration in seconds.items():
+        for when in ("setup", "call"):
+            report = SimpleNamespace(when=when, duration=duration, nodeid=name)
+            watch.pytest_runtest_logreport(report)  # type: ignore[arg-type]
+    session = SimpleNamespace(exitstatus=status)
+    watch.pytest_sessionfinish(session)  # type: ignore[arg-type]
+    lines: list[str] = []
+    terminal = SimpleNamespace(line=lambda text, **_: lines.append(text))
+    watch.pytest_terminal_summary(terminal)  # type: ignore[arg-type]
+    return int(session.exitstatus), "\n".join(lines)
+
+
+def test_once_may_be_the_machine_and_twice_fails() -> None:
+    cache = Cache()
+    slow = {"a": MOST_SECONDS + 1, "b": 0.1}
+    assert run(cache, slow) == (pytest.ExitCode.OK, "")
+    status, told = run(cache, slow)
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert told.startswith("SLOW a: 6.0 s, and more than 5 s in the run before")
+    assert run(cache, {"b": MOST_SECONDS + 1}) == (pytest.ExitCode.OK, "")
+    assert run(cache, slow) == (pytest.ExitCode.OK, "")
+
+
+def test_a_run_that_fails_otherwise_keeps_its_status() -> None:
+    cache = Cache()
+    run(cache, {"a": 9})
+    status, _ = run(cache, {"a": 9}, status=pytest.ExitCode.INTERRUPTED)
+    assert status == pytest.ExitCode.INTERRUPTED
