@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 USER_CODE = ROOT / "tests" / "typing" / "api.py"
+CACHE = ROOT / ".mypy_cache" / "user_code"
 WRONG = """
 import skipindex as sx
 sx.open_table("t").plan("a = 1", colour="red")
@@ -22,7 +23,10 @@ sx.vacuum("t")
 
 
 def test_user_code_is_well_typed_and_wrong_code_is_told(tmp_path: Path) -> None:
-    """Strict mypy, where no settings of ours are; it needs the types of PySpark."""
+    """Strict mypy, where no settings of ours are; it needs the types of PySpark.
+
+    What it finds of the packages is kept for the next run, as they seldom change.
+    """
     pytest.importorskip("pyspark")
     pytest.importorskip("mypy")
     wrong = tmp_path / "wrong.py"
@@ -30,7 +34,7 @@ def test_user_code_is_well_typed_and_wrong_code_is_told(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull]
     untyped = ["--disable-error-code", "import-untyped"]  # pyarrow has no types
     done = subprocess.run(
-        [*command, *untyped, "--cache-dir", tmp_path, USER_CODE, wrong],
+        [*command, *untyped, "--cache-dir", CACHE, USER_CODE, wrong],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,6 +36,23 @@ def opened(parts: list[bytes], domain: Domain, n_files: int) -> FileMap:
     return FileMap.open(MemoryParts(parts), domain, n_files)
 
 
+def unlike(values: Sequence[Value | None], atoms: Sequence[Atom]) -> list[Value | None]:
+    """Of values that no comparison of the atoms tells apart, one each."""
+    points: set[Value] = set()
+    for atom in atoms:
+        if isinstance(atom, Range):
+            points |= {end for end in (atom.low, atom.high) if end is not None}
+        else:
+            assert isinstance(atom, OneOf)
+            points.update(atom.values)
+    ordered = sorted(points)
+    found: dict[object, Value | None] = {}
+    for value in values:
+        place = None if value is None else bisect_left(ordered, value)
+        found[place, value in points] = value
+    return list(found.values())
+
+
 def check(files: Files, dtype: pa.DataType, atoms: Sequence[Atom]) -> FileMap | None:
     """What the map says against the values themselves."""
     parts = parts_of(files, dtype)
@@ -42,11 +60,12 @@ def check(files: Files, dtype: pa.DataType, atoms: Sequence[Atom]) -> FileMap | 
         return None
     found = opened(parts, domain_of(dtype), len(files))
     assert found.covered.tolist() == [values is not None for values in files]
+    spread = [unlike(values or (), atoms) for values in files]
     for atom in atoms:
         answer = found.ask(atom)
         assert answer is not None
         for slot, values in enumerate(files):
-            truth = any(holds(atom, value) for value in values or ())
+            truth = any(holds(atom, value) for value in spread[slot])
             possible, sure = bool(answer[0][slot]), bool(answer[1][slot])
             if values is not None:
                 assert sure <= truth <= possible, (atom, slot)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -50,10 +50,7 @@ def write(folder: Path, columns: pa.Table, n_files: int) -> Path:
     return folder
 
 
-@given(st.data())
-def test_plans_over_associated_columns_agree_with_the_oracle(
-    data: st.DataObject,
-) -> None:
+def check_joined(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(KEYS)))
     dtype, values = KEYS[kind]
     attributes = data.draw(tables(max_columns=2, min_rows=1, max_rows=5))
@@ -105,6 +102,22 @@ def test_plans_over_associated_columns_agree_with_the_oracle(
             assert not 0 <= counts.upper[i] < found
             if exact and not list(unknowns(plan.tree)):
                 assert counts.lower[i] == counts.upper[i] == found
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_plans_over_associated_columns_agree_with_the_oracle(
+    data: st.DataObject,
+) -> None:
+    check_joined(data)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_many_plans_over_associated_columns_agree_with_the_oracle(
+    data: st.DataObject,
+) -> None:
+    check_joined(data)
 
 
 def _matches(

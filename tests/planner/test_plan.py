@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -343,8 +343,7 @@ def rows_of(path: Path, columns: Mapping[str, Sequence[Any]], start: int) -> Any
     return {name: values[start : start + n] for name, values in columns.items()}, n
 
 
-@given(st.data())
-def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> None:
+def check_residuals(data: st.DataObject) -> None:
     """What is certain of a file is left out of its residual, and nothing else."""
     columns = data.draw(tables())
     tree = data.draw(predicates(columns))
@@ -366,6 +365,18 @@ def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> No
                     residual = parse(task.residual)
                     found = oracle.matching(residual, rows, integers=integers)
                     assert found == expected, task.residual
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> None:
+    check_residuals(data)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_the_residual_keeps_the_same_rows_of_many_files(data: st.DataObject) -> None:
+    check_residuals(data)
 
 
 def test_an_or_is_certain_where_one_of_its_sides_is(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -125,8 +125,7 @@ def plan_of(
     return plan
 
 
-@given(st.data())
-def test_no_file_with_a_true_row_is_skipped(data: st.DataObject) -> None:
+def check_any_kinds(data: st.DataObject) -> None:
     """Any combination of kinds, exact or not, on some of the columns or none."""
     columns = data.draw(tables())
     tree = data.draw(predicates(columns, unsupported=OPAQUE))
@@ -151,9 +150,19 @@ def test_no_file_with_a_true_row_is_skipped(data: st.DataObject) -> None:
         check_sound(folder, plan, matches_per_file(folder, tree, columns, opaque))
 
 
-@pytest.mark.parametrize("spec", EXACT, ids=str)
+@settings(max_examples=40)
 @given(st.data())
-def test_exact_kinds_answer_exactly(spec: Any, data: st.DataObject) -> None:
+def test_no_file_with_a_true_row_is_skipped(data: st.DataObject) -> None:
+    check_any_kinds(data)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_no_file_with_a_true_row_is_skipped_of_many_tables(data: st.DataObject) -> None:
+    check_any_kinds(data)
+
+
+def check_exact_kind(spec: Any, data: st.DataObject) -> None:
     """With one exact kind on every column, a plan knows the very count of rows."""
     columns = data.draw(tables())
     tree = data.draw(predicates(columns))
@@ -170,8 +179,23 @@ def test_exact_kinds_answer_exactly(spec: Any, data: st.DataObject) -> None:
         assert plan.count_bounds == (sum(truth), sum(truth))
 
 
+@pytest.mark.parametrize("spec", EXACT, ids=str)
+@settings(max_examples=25)
 @given(st.data())
-def test_the_statistics_alone_are_sound(data: st.DataObject) -> None:
+def test_exact_kinds_answer_exactly(spec: Any, data: st.DataObject) -> None:
+    check_exact_kind(spec, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", EXACT, ids=str)
+@given(st.data())
+def test_exact_kinds_answer_exactly_in_many_tables(
+    spec: Any, data: st.DataObject
+) -> None:
+    check_exact_kind(spec, data)
+
+
+def check_statistics_alone(data: st.DataObject) -> None:
     columns = data.draw(tables())
     tree = data.draw(predicates(columns, unsupported=OPAQUE))
     with tempfile.TemporaryDirectory() as name:
@@ -179,3 +203,15 @@ def test_the_statistics_alone_are_sound(data: st.DataObject) -> None:
         write_files(folder, to_arrow(columns), [10, 20])
         plan = plan_of(folder, tree, {name: [] for name in columns})
         check_sound(folder, plan, matches_per_file(folder, tree, columns, opaque=True))
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_the_statistics_alone_are_sound(data: st.DataObject) -> None:
+    check_statistics_alone(data)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_the_statistics_alone_are_sound_of_many_tables(data: st.DataObject) -> None:
+    check_statistics_alone(data)

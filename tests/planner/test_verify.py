@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skipindex.api.types import Violation
@@ -36,8 +36,7 @@ def test_a_true_plan_has_no_violation(folder: Path) -> None:
         assert (report.checked, report.unchecked) == (4, {})
 
 
-@given(st.data())
-def test_true_plans_are_found_true(data: st.DataObject) -> None:
+def check_true_plan(data: st.DataObject) -> None:
     columns = data.draw(tables(min_rows=1))
     tree = data.draw(predicates(columns, unsupported=["opaque()"]))
     with tempfile.TemporaryDirectory() as name:
@@ -49,6 +48,18 @@ def test_true_plans_are_found_true(data: st.DataObject) -> None:
         report = table.plan(tree, timezone="UTC").verify()
         assert report.is_right, report.violations
         assert report.checked == len(table)
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_true_plans_are_found_true(data: st.DataObject) -> None:
+    check_true_plan(data)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_many_true_plans_are_found_true(data: st.DataObject) -> None:
+    check_true_plan(data)
 
 
 def secretly_replaced(path: Path, columns: Any) -> None:

@@ -253,14 +253,27 @@ DAMAGES: Final[dict[str, Damage]] = {
 }
 
 
-def states(name: str, work: Path, *, after: bool) -> Iterator[tuple[int, Path, Rows]]:
-    """Tables whose writer was killed, by step, and the rows from before."""
+def states(
+    name: str,
+    work: Path,
+    *,
+    after: bool,
+    is_wanted: Callable[[int], Any] = lambda step: True,
+) -> Iterator[tuple[int, Path, Rows]]:
+    """Tables whose writer was killed, by step, and the rows from before.
+
+    Args:
+        name: of the writer.
+        work: a folder for the tables.
+        after: kill it after the change of a step, and not before.
+        is_wanted: by step, of which one in some must be; the others are not made.
+    """
     writer = WRITERS[name]
     begun = work / "begun"
     begun.mkdir(parents=True)
     writer.prepare(begun)
     before = seen(begun)
-    for step in range(_MAX_STEPS):
+    for step in filter(is_wanted, range(_MAX_STEPS)):
         folder = work / "killed"
         copy(begun, folder)
         try:
@@ -335,18 +348,22 @@ def sweep(
 ) -> Iterator[tuple[str, str | None]]:
     """Every case of one writer: what it is, and what is wrong, if anything is."""
     writer = WRITERS[name]
-    number = start
+
+    def chosen(after: bool, step: int) -> list[str]:
+        first = start + (after * _MAX_STEPS + step) * len(DAMAGES) + 1
+        return [what for i, what in enumerate(DAMAGES, first) if i % stride == 0]
+
     for after in (False, True):
-        for step, killed, before in states(name, work / str(after), after=after):
+        is_wanted = partial(chosen, after)
+        for step, killed, before in states(
+            name, work / str(after), after=after, is_wanted=is_wanted
+        ):
             allowed = [before, writer.then(before)]
-            for what, damage in DAMAGES.items():
-                number += 1
-                if number % stride:
-                    continue
+            for what in chosen(after, step):
                 for checked in (check, check_at_once):
                     folder = work / "case"
                     copy(killed, folder)
-                    damage(folder)
+                    DAMAGES[what](folder)
                     case = f"{name}, {'after' if after else 'before'} step {step}: "
                     case += f"{what}, {checked.__name__}"
                     with warnings.catch_warnings():

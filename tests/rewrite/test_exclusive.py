@@ -30,7 +30,7 @@ from skipindex.storage.properties import TableProperties
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import optimized, rows_of
 from tests.rewrite.killing import Killed, killed_at
-from tests.rewrite.test_killed import fill
+from tests.rewrite.test_killed import EACH_STEP, copied, fill
 from tests.tables import build, newest_commit, newest_manifest, put, rewrite_commit
 
 NOW = timedelta(0)
@@ -439,18 +439,17 @@ WORK: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("after", [False, True])
+@EACH_STEP
 @pytest.mark.parametrize("name", WORK)
 def test_a_writer_that_dies_leaves_what_both_see_alike(
-    tmp_path: Path, name: str, *, after: bool
+    tmp_path: Path, name: str, *, after: bool, stride: int
 ) -> None:
     base = tmp_path / "base"
     declared(base, 2)
     optimized(base, cluster_by=["x"], where="day = 1", rows_per_file=10)
     arrived(base, SaveMode.APPEND)
-    for step in range(200):
-        folder = tmp_path / str(step)
-        shutil.copytree(base, folder, copy_function=shutil.copy2)
+    for step in range(0, 200, stride):
+        folder = copied(base, tmp_path / str(step))
         died = False
         try:
             with killed_at(step, after=after), warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -29,6 +30,20 @@ NOW = timedelta(0)
 WISH: dict[str, Any] = {"cluster_by": ["x"], "rows_per_file": 40, "cube_size": 2000}
 
 
+EACH_STEP = pytest.mark.parametrize(
+    ("after", "stride"),
+    [
+        pytest.param(False, 3, id="some"),
+        pytest.param(False, 1, id="before", marks=pytest.mark.slow),
+        pytest.param(True, 1, id="after", marks=pytest.mark.slow),
+    ],
+)
+"""Where a writer is killed: before or after each change, or before one in three.
+
+Of those, a killed optimize has one that comes after its commit.
+"""
+
+
 def fill(folder: Path, n_files: int, *, first: int = 0) -> Path:
     for i in range(first, first + n_files):
         for day in (1, 2):
@@ -36,6 +51,11 @@ def fill(folder: Path, n_files: int, *, first: int = 0) -> Path:
             x = source.integers(0, 100, 20)
             put(folder / f"day={day}" / f"{i}.parquet", {"x": x, "i": [i] * 20})
     return folder
+
+
+def copied(folder: Path, target: Path) -> Path:
+    """A copy with the times of its files: a table that is the same to its log."""
+    return Path(shutil.copytree(folder, target, copy_function=shutil.copy2))
 
 
 def steps(run: Callable[[], Any], *, after: bool) -> Iterator[int]:
@@ -52,16 +72,17 @@ def steps(run: Callable[[], Any], *, after: bool) -> Iterator[int]:
     raise AssertionError("it does not end")
 
 
-@pytest.mark.parametrize("after", [False, True])
+@EACH_STEP
 def test_a_killed_optimize_reads_as_before_or_as_after(
-    tmp_path: Path, after: bool
+    tmp_path: Path, after: bool, stride: int
 ) -> None:
     n_seen = set()
-    for step in range(200):
-        folder = fill(tmp_path / str(step), 3)
-        build(folder, {"x": "bitmap"})
-        before = rows_of(folder, listed(folder))
-        old = open_table(folder).paths
+    begun = fill(tmp_path / "begun", 3)
+    build(begun, {"x": "bitmap"})
+    before = rows_of(begun, listed(begun))
+    old = open_table(begun).paths
+    for step in range(stride // 2, 200, stride):
+        folder = copied(begun, tmp_path / str(step))
         try:
             with killed_at(step, after=after):
                 optimized(folder, **WISH)
@@ -86,14 +107,15 @@ def test_a_killed_optimize_reads_as_before_or_as_after(
     assert len(n_seen) == 2, "some died after the commit"
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_a_killed_second_optimize_too(tmp_path: Path, after: bool) -> None:
+@EACH_STEP
+def test_a_killed_second_optimize_too(tmp_path: Path, after: bool, stride: int) -> None:
     """Its files are hidden already, and some of them go."""
-    for step in range(200):
-        folder = fill(tmp_path / str(step), 2)
-        optimized(folder, **WISH)
-        fill(folder, 1, first=2)
-        before = rows_of(folder, listed(folder))
+    begun = fill(tmp_path / "begun", 2)
+    optimized(begun, **WISH)
+    fill(begun, 1, first=2)
+    before = rows_of(begun, listed(begun))
+    for step in range(stride // 2, 200, stride):
+        folder = copied(begun, tmp_path / str(step))
         try:
             with killed_at(step, after=after):
                 optimized(folder, **{**WISH, "mode": "full"})
@@ -107,14 +129,17 @@ def test_a_killed_second_optimize_too(tmp_path: Path, after: bool) -> None:
         check_swept(folder)
 
 
-@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_killed_vacuum_is_finished_by_the_next(tmp_path: Path, after: bool) -> None:
-    for step in range(200):
-        folder = fill(tmp_path / str(step), 2)
-        build(folder, {"x": "bitmap"})
-        before = rows_of(folder, listed(folder))
-        optimized(folder, **WISH)
-        optimized(folder, cluster_by=["i"], indexes={"i": []}, where="day = 1")
+@EACH_STEP
+def test_a_killed_vacuum_is_finished_by_the_next(
+    tmp_path: Path, after: bool, stride: int
+) -> None:
+    begun = fill(tmp_path / "begun", 2)
+    build(begun, {"x": "bitmap"})
+    before = rows_of(begun, listed(begun))
+    optimized(begun, **WISH)
+    optimized(begun, cluster_by=["i"], indexes={"i": []}, where="day = 1")
+    for step in range(stride // 2, 200, stride):
+        folder = copied(begun, tmp_path / str(step))
         try:
             with killed_at(step, after=after):
                 vacuum(folder, retention=NOW)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -147,8 +147,7 @@ def sorted_rows(
     return sorted(rows, key=cmp_to_key(order))
 
 
-@given(st.data())
-def test_a_plan_with_an_order_has_the_first_rows(data: st.DataObject) -> None:
+def check_first_rows(data: st.DataObject) -> None:
     """By brute force: the keys of the first rows are those of the files read."""
     drawn = data.draw(tables(max_columns=2, min_rows=1))
     tree = data.draw(predicates(drawn, max_leaves=2))
@@ -183,6 +182,20 @@ def test_a_plan_with_an_order_has_the_first_rows(data: st.DataObject) -> None:
         keys = [[_key(row["a"]) for row in rows[:limit]] for rows in (found, wanted)]
         assert keys[0] == keys[1]
         assert len(matching(unordered.paths)) >= min(limit, len(wanted))
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_a_plan_with_an_order_has_the_first_rows(data: st.DataObject) -> None:
+    check_first_rows(data)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_a_plan_with_an_order_has_the_first_rows_of_many_tables(
+    data: st.DataObject,
+) -> None:
+    check_first_rows(data)
 
 
 def _key(value: Any) -> Any:
