@@ -379,6 +379,24 @@ def test_the_residual_keeps_the_same_rows_of_many_files(data: st.DataObject) -> 
     check_residuals(data)
 
 
+@pytest.mark.parametrize("condition", ["x IN (0, 4, 8, 12)", "x NOT IN (1, 5, 9, 13)"])
+@pytest.mark.parametrize(
+    "spec",
+    [sx.BitSliced(max_slices=2), sx.RangeBitmap(max_bitmaps=2), sx.Cells(max_slices=2)],
+    ids=str,
+)
+def test_where_all_rows_may_match_none_is_counted(
+    tmp_path: Path, spec: Any, condition: str
+) -> None:
+    """Values are known up to bins, in each of which some match and some do not."""
+    table = build(put_all(tmp_path, [{"x": [*range(16)]}]), {"x": spec})
+    plan = table.plan(condition)
+    assert plan.count_bounds == (0, 16)
+    (task,) = plan.tasks
+    assert task.verdict is Verdict.READ
+    assert task.matching == (0, 16)
+
+
 def test_an_or_is_certain_where_one_of_its_sides_is(tmp_path: Path) -> None:
     """By the statistics alone: no bitmap makes up for what they lose."""
     put_all(tmp_path, [{"a": [5, 9], "b": [1, 2]}, {"a": [1, 2], "b": [1, 2]}])

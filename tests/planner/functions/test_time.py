@@ -136,11 +136,18 @@ def condition(name: str, n: int) -> str:
     return text + (" = 2" if plain else _COMPARED.get(name, ""))
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [(4, 16, 64), pytest.param((8, 32, 128), marks=pytest.mark.slow)],
+    ids=["to 64", "to 128"],
+)
 @pytest.mark.parametrize("name", GROWING)
-def test_steps_grow_with_the_predicate(table: sx.Table, name: str) -> None:
+def test_steps_grow_with_the_predicate(
+    table: sx.Table, name: str, sizes: tuple[int, ...]
+) -> None:
     """Up to a budget: no step of growth takes more than a few thousand a character."""
     whole_plan(table, condition(name, 1))
-    for n in (4, 8, 16, 32, 64, 128):
+    for n in sizes:
         text = condition(name, n)
         taken = steps(lambda text=text: whole_plan(table, text))  # type: ignore[misc]
         assert taken < 20_000 + 4_000 * len(text), (name, n)
@@ -174,7 +181,10 @@ def test_drawn_functions_of_functions_take_bounded_steps(
     assert taken < 60_000 + 4_000 * len(text), text
 
 
-def test_any_depth_is_planned(table: sx.Table) -> None:
+@pytest.mark.parametrize(
+    "n", [1000, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 300, 3000))]
+)
+def test_any_depth_is_planned(table: sx.Table, n: int) -> None:
     def builder(n: int, *, negated: bool) -> Predicate:
         found: Any = col("v") == 1
         for k in range(n):
@@ -182,19 +192,16 @@ def test_any_depth_is_planned(table: sx.Table) -> None:
             found = ~found if negated else found
         return found
 
-    for n in (50, 300, 1000, 3000):
-        for negated in (False, True):
-            tree = builder(n, negated=negated)
-            whole_plan(table, tree)
-            assert to_sql(tree).count("w < ") == n // 2
-            assert to_sql(parse(to_sql(tree))).count("w < ") == n // 2
-        for name in ("parentheses", "not", "alternating", "is null", "sum", "coalesce"):
-            whole_plan(table, condition(name, n))
-        whole_plan(table, "(" * n + "v" + ")" * n + " = 1")
-        whole_plan(table, "abs(" * n + "v" + ")" * n + " = 1")
-        whole_plan(
-            table, "CASE WHEN v = 1 THEN 1 ELSE " * n + "2" + " END" * n + " = 1"
-        )
+    for negated in (False, True):
+        tree = builder(n, negated=negated)
+        whole_plan(table, tree)
+        assert to_sql(tree).count("w < ") == n // 2
+        assert to_sql(parse(to_sql(tree))).count("w < ") == n // 2
+    for name in ("parentheses", "not", "alternating", "is null", "sum", "coalesce"):
+        whole_plan(table, condition(name, n))
+    whole_plan(table, "(" * n + "v" + ")" * n + " = 1")
+    whole_plan(table, "abs(" * n + "v" + ")" * n + " = 1")
+    whole_plan(table, "CASE WHEN v = 1 THEN 1 ELSE " * n + "2" + " END" * n + " = 1")
 
 
 def test_what_is_shallow_is_judged_as_it_is() -> None:
