@@ -37,7 +37,7 @@ def slow(s3: S3) -> Iterator[Proxy]:
         yield server
 
 
-@pytest.fixture(scope="module", params=[6, 60])
+@pytest.fixture(scope="module", params=[pytest.param(6, marks=pytest.mark.slow), 60])
 def place(request: pytest.FixtureRequest, s3: S3, slow: Proxy) -> Location:
     """A table with indexes, seen through the proxy."""
     uri = f"s3://{s3.new_bucket()}/t"

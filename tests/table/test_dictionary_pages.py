@@ -233,10 +233,13 @@ def put_repeated(path: Path, rng: random.Random) -> bool:
     return repeated
 
 
-def test_repeated_entries_are_found_wherever_plain_values_begin(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n", [50, pytest.param(150, marks=pytest.mark.slow)])
+def test_repeated_entries_are_found_wherever_plain_values_begin(
+    tmp_path: Path, n: int
+) -> None:
     rng = random.Random(5)
     seen = set()
-    for i in range(150):
+    for i in range(n):
         path = tmp_path / f"{i}.parquet"
         repeated = put_repeated(path, rng)
         values = read_by_us(path, "v")
