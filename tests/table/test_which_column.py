@@ -47,7 +47,9 @@ def of_reader(folder: Path) -> sx.Table:
 
 
 @pytest.mark.parametrize("kinds", ["minmax", "bitmap", "bloom"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 8))]
+)
 def test_a_name_is_the_column_that_spark_reads(
     tmp_path: Path, seed: int, kinds: str
 ) -> None:
