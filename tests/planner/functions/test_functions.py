@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -84,11 +84,7 @@ def binder(dtype: pa.DataType, zone: str | None = "UTC") -> Binder:
     return Binder(lambda name: ColumnInfo("c", domain_of(dtype)), zone)
 
 
-@pytest.mark.parametrize(("dtype", "text"), PAIRS, ids=str)
-@given(st.data())
-def test_an_inverse_holds_where_the_function_says_so(
-    dtype: pa.DataType, text: str, data: st.DataObject
-) -> None:
+def check_inverse(dtype: pa.DataType, text: str, data: st.DataObject) -> None:
     """For values of the type, and thresholds at and around the function's values."""
     domain = domain_of(dtype)
     tree = parse(f"({text}) = 0")
@@ -130,6 +126,24 @@ def test_an_inverse_holds_where_the_function_says_so(
             else:
                 expected = answer(question, image.domain, plain)
                 assert judged(pulled, key) is expected, (text, question, key, pulled)
+
+
+@pytest.mark.parametrize(("dtype", "text"), PAIRS, ids=str)
+@settings(max_examples=40)
+@given(st.data())
+def test_an_inverse_holds_where_the_function_says_so(
+    dtype: pa.DataType, text: str, data: st.DataObject
+) -> None:
+    check_inverse(dtype, text, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "text"), PAIRS, ids=str)
+@given(st.data())
+def test_an_inverse_holds_for_many_values(
+    dtype: pa.DataType, text: str, data: st.DataObject
+) -> None:
+    check_inverse(dtype, text, data)
 
 
 def test_the_calendar_is_pythons() -> None:
