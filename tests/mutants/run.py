@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -16,14 +18,25 @@ _TESTS_FAILED: Final = 1
 """The exit code of pytest; others mean that no test was run to its end."""
 
 
+@cache
+def _compile() -> None:
+    """Compile the package, so that no mutant compiles more than its own module."""
+    compileall.compile_dir(PACKAGE, quiet=2)
+
+
 def survives(mutant: Mutant) -> str:
     """Empty if a test fails with the mutant, else what pytest said."""
     text = mutated(mutant)
+    _compile()
     with tempfile.TemporaryDirectory() as name:
         source = Path(name, "src")
-        hidden = shutil.ignore_patterns("*.pyc")
-        shutil.copytree(PACKAGE, source / PACKAGE.name, ignore=hidden)
-        (source / PACKAGE.name / mutant.module).write_text(text)
+        package = source / PACKAGE.name
+        # What is compiled stays right: copies have the times of the originals.
+        shutil.copytree(PACKAGE, package)
+        broken = package / mutant.module
+        for old in (broken.parent / "__pycache__").glob(f"{broken.stem}.*.pyc"):
+            old.unlink()
+        broken.write_text(text)
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header"),
@@ -34,7 +47,7 @@ def survives(mutant: Mutant) -> str:
             env={
                 **os.environ,
                 "HYPOTHESIS_PROFILE": "mutants",
-                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONDONTWRITEBYTECODE": "",  # tests are compiled once for all
                 "PYTHONPATH": f"{source}{os.pathsep}{ROOT}",
             },
             capture_output=True,
