@@ -17,6 +17,7 @@ from ssb.data import generate
 from ssb.data.generate import DEFAULT_SEED, TABLES, Dataset
 from ssb.data.lineorder import lineorder
 from ssb.data.scale import Sizes
+from tests.spark.reading.whole import settings
 
 DIMENSIONS = {
     "customer": ("lo_custkey", "c_custkey"),
@@ -135,23 +136,32 @@ def test_files_are_even_and_in_the_order_of_generation(ssb_dataset: Dataset) -> 
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    ("orders", "n_slices"), [(8_000, 2), pytest.param(4_000, 4, marks=pytest.mark.slow)]
+)
 def test_slices_give_the_same_files_as_the_whole(
     ssb_dataset: Dataset,
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    orders: int,
+    n_slices: int,
 ) -> None:
-    """Whatever the number of files that a slice has, or of orders that a file has."""
-    monkeypatch.setattr(generate, "_SLICE_ORDERS", 4_000)
+    """Whatever the number of files that a slice has, or of orders that a file has.
+
+    Nor do the partitions that Spark sorts in change anything.
+    """
+    monkeypatch.setattr(generate, "_SLICE_ORDERS", orders)
     sizes = Sizes.of(ssb_dataset.scale)
     n_files = ssb_dataset.n_files
     slices = generate.slices(sizes, n_files)
-    assert len(slices) == 4
+    assert len(slices) == n_slices
     assert [f for files in slices for f in files] == list(range(n_files))
 
-    sliced = generate.generate(
-        tmp_path / "data", scale=ssb_dataset.scale, files=n_files, spark=spark
-    )
+    with settings(spark, {"spark.sql.shuffle.partitions": "7"}):
+        sliced = generate.generate(
+            tmp_path / "data", scale=ssb_dataset.scale, files=n_files, spark=spark
+        )
     for table in ("lineorder", "lineorder_flat"):
         whole = data_files(ssb_dataset, table)
         for one, other in zip(whole, data_files(sliced, table), strict=True):
@@ -244,7 +254,10 @@ def check_money(facts: dict[str, np.ndarray]) -> None:
 
 @pytest.mark.spark
 def test_above_scale_1_orders_name_fewer_parts_than_tpch(
-    ssb_dataset: Dataset, tpch: dict[str, pa.Table], spark: SparkSession
+    ssb_dataset: Dataset,
+    tpch: dict[str, pa.Table],
+    spark: SparkSession,
+    tmp_path: Path,
 ) -> None:
     # As at scale 2, where the range has half as many parts as TPC-H.
     folder = ssb_dataset.path.parent / "tpch"
@@ -264,8 +277,9 @@ def test_above_scale_1_orders_name_fewer_parts_than_tpch(
         n_files=2,
         spark=spark,
     ).drop("lo_orderpriority", "lo_shipmode")
-    rows = np.array(frame.collect(), dtype=np.int64)
-    facts = dict(zip(frame.columns, rows.T, strict=False))
+    frame.write.parquet(str(tmp_path / "facts"))
+    written = pq.read_table(tmp_path / "facts")
+    facts = {name: ints(written[name]) for name in written.column_names}
     check_money(facts)
     expected = (ints(tpch["lineitem"]["l_partkey"]) - 1) // 2 + 1
     np.testing.assert_array_equal(facts["lo_partkey"], expected)
@@ -374,6 +388,7 @@ def test_draws_are_an_xxhash_chain_of_purpose_seed_and_key(
 # ---------------------------------------------------------------- determinism
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_neither_files_nor_partitions_change_the_rows(
     spark: SparkSession,
@@ -381,18 +396,13 @@ def test_neither_files_nor_partitions_change_the_rows(
     tables: dict[str, pa.Table],
     tmp_path: Path,
 ) -> None:
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    assert before is not None
-    spark.conf.set("spark.sql.shuffle.partitions", "7")
-    try:
+    with settings(spark, {"spark.sql.shuffle.partitions": "7"}):
         again = generate.generate(
             tmp_path / "a", scale=ssb_dataset.scale, files=3, spark=spark
         )
         other = generate.generate(
             tmp_path / "b", scale=ssb_dataset.scale, files=1, seed=5, spark=spark
         )
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
     assert len(data_files(again, "lineorder_flat")) == 3
     changed = set[str]()
     for table in TABLES:
