@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -85,46 +85,98 @@ def swept(
     return wrong, less
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
-def test_texts_that_a_plan_judges(
-    spark: SparkSession, frame: DataFrame, table: sx.Table, ansi: str
+def judged() -> list[str]:
+    return JUDGED.read_text().splitlines()
+
+
+def check_texts(
+    spark: SparkSession,
+    frame: DataFrame,
+    table: sx.Table,
+    texts: Sequence[str],
+    ansi: str = "false",
 ) -> None:
-    texts = JUDGED.read_text().splitlines()
     with settings(spark, {**LAX, "spark.sql.ansi.enabled": ansi}):
         wrong, less = swept(frame, table, texts)
     assert not wrong, "\n".join(wrong)
     assert not less, "\n".join(less)
 
 
+@pytest.mark.parametrize(("ansi", "first"), [("true", 0), ("false", 3)])
+def test_some_texts_that_a_plan_judges(
+    spark: SparkSession, frame: DataFrame, table: sx.Table, ansi: str, first: int
+) -> None:
+    check_texts(spark, frame, table, judged()[first::7], ansi)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_texts_that_a_plan_judges(
+    spark: SparkSession, frame: DataFrame, table: sx.Table, ansi: str
+) -> None:
+    check_texts(spark, frame, table, judged(), ansi)
+
+
+def test_some_texts_of_every_kind(
+    spark: SparkSession, frame: DataFrame, table: sx.Table
+) -> None:
+    check_texts(spark, frame, table, TEXTS[::7])
+
+
+@pytest.mark.slow
 def test_texts_of_every_kind(
     spark: SparkSession, frame: DataFrame, table: sx.Table
 ) -> None:
-    with settings(spark, LAX):
-        wrong, less = swept(frame, table, TEXTS)
-    assert not wrong, "\n".join(wrong)
-    assert not less, "\n".join(less)
+    check_texts(spark, frame, table, TEXTS)
 
 
-@pytest.mark.parametrize(("zone", "ansi"), [("UTC", "true"), ("+05:30", "false")])
+SESSIONS = [("UTC", "true"), ("+05:30", "false")]
+
+
+@pytest.mark.parametrize(("zone", "ansi"), SESSIONS)
+def test_a_few_drawn_conditions(
+    spark: SparkSession, tmp_path: Path, zone: str, ansi: str
+) -> None:
+    check_drawn(spark, tmp_path, zone, ansi, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("zone", "ansi"), SESSIONS)
 def test_drawn_conditions(
     spark: SparkSession, tmp_path: Path, zone: str, ansi: str
+) -> None:
+    check_drawn(spark, tmp_path, zone, ansi, 150)
+
+
+def check_drawn(
+    spark: SparkSession, tmp_path: Path, zone: str, ansi: str, n: int
 ) -> None:
     folder = drawn.write(tmp_path / "table", seed=11)
     table = sx.build_indexes(folder, {"*": "bitmap"}, workers=1).table
     wanted = {**UTC, "spark.sql.session.timeZone": zone, "spark.sql.ansi.enabled": ansi}
     with settings(spark, wanted):
         frame = spark.read.parquet(table.state.location.spark_path())
-        texts = islice(drawn.Conditions(seed=12), 150)
+        texts = islice(drawn.Conditions(seed=12), n)
         wrong, less = swept(frame, table, texts, zone=zone)
     assert not wrong, "\n".join(wrong)
     assert not less, "\n".join(less)
 
 
+def test_some_columns_of_texts_are_planned_as_the_texts(
+    frame: DataFrame, table: sx.Table
+) -> None:
+    check_columns(frame, table, judged()[5::7])
+
+
+@pytest.mark.slow
 def test_a_column_of_a_text_is_planned_as_the_text(
     frame: DataFrame, table: sx.Table
 ) -> None:
+    check_columns(frame, table, judged())
+
+
+def check_columns(frame: DataFrame, table: sx.Table, texts: Sequence[str]) -> None:
     less = []
-    texts = JUDGED.read_text().splitlines()
     for text in (text for text in texts if accepted(frame, text)):
         kept = table.plan(sf.expr(text), timezone="UTC").paths
         more = set(kept) - set(table.plan(text, timezone="UTC").paths)

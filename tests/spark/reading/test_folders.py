@@ -23,11 +23,11 @@ def check(spark: SparkSession, root: Path, seeds: range) -> None:
 def test_random_trees_are_read_as_spark_reads_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    check(spark, tmp_path / "tree", range(20))
+    check(spark, tmp_path / "tree", range(7))
 
 
 @pytest.mark.slow
 def test_many_random_trees_are_read_as_spark_reads_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    check(spark, tmp_path / "tree", range(20, 1220))
+    check(spark, tmp_path / "tree", range(7, 1220))

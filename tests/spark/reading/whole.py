@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
@@ -37,6 +37,20 @@ def settings(spark: SparkSession, changes: Mapping[str, str]) -> Iterator[None]:
 def rows(df: DataFrame) -> list[str]:
     """The rows in an order of their own, NaN equal to itself."""
     return sorted(map(repr, df.collect()))
+
+
+def rows_of_each(df: DataFrame, conditions: Sequence[str | Column]) -> list[list[str]]:
+    """The rows that each condition keeps, as ``rows`` has them, by one query.
+
+    It filters nothing: every condition is a column of it.
+    """
+    some = [sf.expr(x) if isinstance(x, str) else x for x in conditions]
+    tests = [condition.alias(f"c{i}") for i, condition in enumerate(some)]
+    judged = df.select(sf.struct("*").alias("row"), *tests).collect()
+    return [
+        sorted(repr(row["row"]) for row in judged if row[f"c{i}"])
+        for i in range(len(some))
+    ]
 
 
 def columns(df: DataFrame) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ import skipindex as sx
 from skipindex.expressions import to_sql
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.reading.condition import condition_text
-from tests.spark.reading.whole import NO_PUSHDOWN, rows, settings
+from tests.spark.reading.whole import NO_PUSHDOWN, rows, rows_of_each, settings
 from tests.tables import build, put_all
 
 pytestmark = pytest.mark.spark
@@ -151,9 +151,9 @@ def test_what_is_more_than_its_operands_loses_no_row(
 ) -> None:
     with settings(spark, NO_PUSHDOWN):
         whole = spark.read.parquet(table.state.location.spark_path())
-        for name, make in SPARKS_OWN.items():
-            column = make()
-            expected = rows(whole.where(column))
+        made = {name: make() for name, make in SPARKS_OWN.items()}
+        wanted = rows_of_each(whole, [*made.values()])
+        for (name, column), expected in zip(made.items(), wanted, strict=True):
             assert rows(sx.read(table, column, spark=spark)) == expected, name
 
 
@@ -179,10 +179,10 @@ def table(tmp_path: Path) -> sx.Table:
 def test_columns_are_read_as_their_text(spark: SparkSession, table: sx.Table) -> None:
     with settings(spark, NO_PUSHDOWN):
         whole = spark.read.parquet(table.state.location.spark_path())
-        for text, make in CASES.items():
-            column = make()
+        made = {text: make() for text, make in CASES.items()}
+        wanted = rows_of_each(whole, [*made.values()])
+        for (text, column), expected in zip(made.items(), wanted, strict=True):
             assert _read(condition_text(column)) == _read(text)
-            expected = rows(whole.where(column))
             assert rows(sx.read(table, column, spark=spark)) == expected, text
             plan = table.plan(column, timezone=spark.conf.get(_ZONE))
             same = table.plan(text, timezone=spark.conf.get(_ZONE))

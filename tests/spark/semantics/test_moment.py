@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import skipindex as sx
 from skipindex.errors import PlanError
 from skipindex.planner.functions.clock import Clock
 from skipindex.planner.sql.moment import at_moment
-from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, rows, settings
+from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, rows, rows_of_each, settings
 from tests.spark.versions import SPARK
 from tests.tables import build, put_all
 
@@ -97,11 +97,21 @@ def expressions(random_: random.Random, number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
+def test_some_constants_are_those_of_spark(spark: SparkSession, ansi: str) -> None:
+    check_constants(spark, ansi, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ansi", ["true", "false"])
 def test_constants_are_those_of_spark(spark: SparkSession, ansi: str) -> None:
+    check_constants(spark, ansi, 12)
+
+
+def check_constants(spark: SparkSession, ansi: str, n: int) -> None:
     """Value and type; what Spark does not take is not computed either."""
     random_ = random.Random(len(ansi))
     judged = tried = 0
-    pairs = random_.sample([*itertools.product(ZONES, MOMENTS)], 12)
+    pairs = random_.sample([*itertools.product(ZONES, MOMENTS)], n)
     for zone, stamp in pairs:
         now = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
         constants = {}
@@ -208,24 +218,38 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     return build(put_all(folder, files), {"*": "bitmap"})
 
 
+@pytest.mark.parametrize(("zone", "first"), [("Europe/Berlin", 0), (None, 1)])
+def test_some_rows_are_those_of_the_moment(
+    spark: SparkSession, table: sx.Table, zone: str | None, first: int
+) -> None:
+    check_rows(spark, table, zone, TEXTS[first::2])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["Europe/Berlin", None])
 def test_rows_are_those_of_the_moment(
     spark: SparkSession, table: sx.Table, zone: str | None
+) -> None:
+    check_rows(spark, table, zone, TEXTS)
+
+
+def check_rows(
+    spark: SparkSession, table: sx.Table, zone: str | None, texts: Sequence[str]
 ) -> None:
     """Law 7, where the filter is what Spark makes of the functions at that moment."""
     skipped = 0
     with settings(spark, {ZONE: zone or "Asia/Tokyo", **NO_PUSHDOWN}):
         whole = spark.read.parquet(table.state.location.spark_path())
-        for text in TEXTS:
+        then = [at_moment(text, NOW, None)[0] for text in texts]
+        for text, wanted in zip(texts, rows_of_each(whole, then), strict=True):
             plan = table.plan(text, timezone=zone, now=NOW)
-            wanted = rows(whole.where(at_moment(text, NOW, None)[0]))
             assert rows(plan.read(spark)) == wanted, text
             assert plan.count(spark) == len(wanted), text
             low, high = plan.count_bounds
             assert low <= len(wanted), text
             assert high is None or len(wanted) <= high, text
             skipped += len(plan.skipped)
-    assert skipped > 12 * len(TEXTS) / (4 if zone else 20)
+    assert skipped > 12 * len(texts) / (4 if zone else 20)
 
 
 COLUMNS: dict[str, Callable[[], Column]] = {
