@@ -55,13 +55,16 @@ def test_edges_of_texts_are_swept_without_their_trees() -> None:
     assert set(result.along(1)) == set(FORMS)
 
 
-def test_no_breach_in_files_of_many_rows() -> None:
+@pytest.mark.parametrize("n_files", [3, pytest.param(8, marks=pytest.mark.slow)])
+def test_no_breach_in_files_of_many_rows(n_files: int) -> None:
     result = Result()
     labels = ("bit_sliced", "filters", "mixed 1", "mixed 4", "mixed 7")
-    sweep_large(n=40, seed=7, result=result, labels=labels, n_files=8, n_rows=66_000)
+    sweep_large(
+        n=40, seed=7, result=result, labels=labels, n_files=n_files, n_rows=66_000
+    )
     assert not result.failures, "\n".join(result.failures[:20])
     tally = result.along(2)["bit_sliced"]
-    assert tally.skipped == tally.skippable > 20
+    assert tally.skipped == tally.skippable > 20 * n_files // 8
     assert tally.exact == tally.indexed
 
 

@@ -181,7 +181,9 @@ def run(
     )
     layouts = [grid_layouts()[name] for name in ("generated", "hilbert")]
     sets = {one.name: [INDEX_SETS[NONE], INDEX_SETS[FULL]] for one in layouts}
-    run_all(run, layouts, sets, studies=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ssb.grid.layouts.SMALLER", 3)  # 70 files take long
+        run_all(run, layouts, sets, studies=False)
     return run
 
 
@@ -206,7 +208,7 @@ def test_a_small_grid_loses_nothing_and_is_tight(run: GridRun) -> None:
         assert [f.kept for f in none.figures] == [layout.files] * n_queries
         assert none.index_bytes == 0 < full.index_bytes
         assert {f.query: f.kept for f in full.figures} == layout.oracle
-    assert results.layouts["generated"].files > 5 * results.layouts["hilbert"].files
+    assert results.layouts["generated"].files > 2 * results.layouts["hilbert"].files
 
 
 @pytest.mark.spark

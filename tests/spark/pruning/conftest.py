@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,9 @@ import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import Tables
 from tests.spark.pruning.questions import make
+
+QUICK: Final = 3
+"""The seed of the quick tests, which draw less."""
 
 
 @pytest.fixture
@@ -35,9 +39,15 @@ def planner() -> QueryPlanner:
 
 
 @pytest.fixture(
-    params=[0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+    params=[QUICK, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 2))]
 )
 def seed(request: pytest.FixtureRequest) -> int:
     """Of what a test draws."""
     found: int = request.param
     return found
+
+
+@pytest.fixture
+def share(seed: int) -> int:
+    """A test draws this part of what it draws of a seed of the slow tests."""
+    return 4 if seed == QUICK else 1

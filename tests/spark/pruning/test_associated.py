@@ -241,10 +241,14 @@ def swapped_in_place(folder: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 5_000_000))
 
 
-CHANGES = [everyone_in_city_3, another_file, renamed_file, swapped_in_place]
+QUICK = [another_file, swapped_in_place]
+SLOW = [everyone_in_city_3, renamed_file]
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "change",
+    [*QUICK, *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)],
+)
 def test_a_dimension_that_changed_is_not_judged(
     pruned: SparkSession, tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
@@ -353,7 +357,7 @@ def test_a_column_of_the_fact_has_its_own_name(
 
 
 def test_random_conditions_have_the_same_rows(
-    star: SparkSession, folder: Path, seed: int
+    star: SparkSession, seed: int, share: int
 ) -> None:
     draw = np.random.default_rng(seed)
 
@@ -389,7 +393,7 @@ def test_random_conditions_have_the_same_rows(
         return f"({tree(depth - 1)} {kind.upper()} {tree(depth - 1)})"
 
     n_skipped = 0
-    for _ in range(25):
+    for _ in range(25 // min(share, 2)):
         where = " AND ".join(tree(2) for _ in range(int(draw.integers(1, 4))))
         join = draw.choice(["JOIN", "LEFT SEMI JOIN", "LEFT JOIN", "RIGHT JOIN"])
         text = (
