@@ -11,7 +11,7 @@ SEED ?= 1
 MINUTES ?= 15
 ONLY ?=
 PAGE ?=
-# Processes that share the tests; one of them has all those with Spark.
+# Processes that share the tests.
 JOBS ?= 2
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
