@@ -85,7 +85,9 @@ def test_a_state_has_one_seed(tmp_path: Path) -> None:
         Totals.read(tmp_path / "s.json", seed=4)
 
 
-def test_the_page_gets_the_table(tmp_path: Path) -> None:
+def test_the_page_gets_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = tmp_path / "testing.md"
     page.write_text(PAGE.read_text())
     state = Totals(1)
@@ -93,6 +95,9 @@ def test_the_page_gets_the_table(tmp_path: Path) -> None:
     for _ in range(2):
         state.write_page(page)
     assert page.read_text().count("| `kills` | 1,234 tables | 2 | 0 | 1,234 |") == 1
+    monkeypatch.setattr(totals, "content_of", lambda _: "another")
+    state.write_page(page)
+    assert "| `kills` | 1,234 tables | 2 | 0 | 0 |" in page.read_text()
     (tmp_path / "other.md").write_text("no marks")
     with pytest.raises(SystemExit, match="has no line"):
         state.write_page(tmp_path / "other.md")

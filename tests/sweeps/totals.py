@@ -130,9 +130,11 @@ class Totals:
         Raises:
             SystemExit: the page has no marks.
         """
+        package = content_of(_PACKAGE)
         rows = [
             f"| `{name}` | {total.n:,} {SWEEPS[name].what} | {total.next:,} | "
-            f"{len(total.failures)} | {total.since:,} | {total.commit}, Spark "
+            f"{len(total.failures)} | {total.since if total.package == package else 0:,} | "
+            f"{total.commit}, Spark "
             f"{total.spark} |"
             for name in SWEEPS
             if (total := self.of.get(name)) is not None
