@@ -23,8 +23,10 @@ class QuickRun:
 
     def __init__(self, config: pytest.Config) -> None:
         """Begin with what was slow in the last run."""
-        self._cache = config.cache
-        self._before = set(self._cache.get(_KEY, []) if self._cache else ())
+        # It is not there with ``-p no:cacheprovider``.
+        self._cache: pytest.Cache | None = getattr(config, "cache", None)
+        before = [] if self._cache is None else self._cache.get(_KEY, [])
+        self._before = set(before)
         self._slow: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -133,9 +133,9 @@ class Totals:
         package = content_of(_PACKAGE)
         rows = [
             f"| `{name}` | {total.n:,} {SWEEPS[name].what} | {total.next:,} | "
-            f"{len(total.failures)} | {total.since if total.package == package else 0:,} | "
-            f"{total.commit}, Spark "
-            f"{total.spark} |"
+            f"{len(total.failures)} | "
+            f"{total.since if total.package == package else 0:,} | "
+            f"{total.commit}, Spark {total.spark} |"
             for name in SWEEPS
             if (total := self.of.get(name)) is not None
         ]
