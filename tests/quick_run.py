@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 MOST_SECONDS: Final = 30.0
-"""The slowest take up to 15 s on a quiet machine of two cores, and others are slower."""
+"""The slowest take 15 s on a quiet machine of two cores, and some machines are slow."""
 _KEY: Final = "skipindex/slow"
 
 
