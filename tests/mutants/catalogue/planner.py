@@ -216,8 +216,8 @@ PLANNER: Final = (
     Mutant(
         "nanoseconds-without-an-end",
         "planner.binding.nanoseconds.NanosecondBinding._possible",
-        "return self._range(min(at.gt[0], INT64_MAX), None)",
-        "return self._range(at.gt[0], None)",
+        "return self._within(min(at.gt[0], INT64_MAX), None)",
+        "return self._within(at.gt[0], None)",
         "the greatest nanoseconds are an infinite time to DuckDB",
         _NANOSECONDS,
     ),

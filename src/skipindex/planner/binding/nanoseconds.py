@@ -76,21 +76,10 @@ def time_cut(domain: Domain, value: Literal, zone: str | None) -> TimeCut | Refu
     return TimeCut((least, high), (low + 1, high + 1000), doubt)
 
 
-@dataclass(frozen=True, slots=True)
-class NanosecondBinding:
-    """A condition on nanoseconds, and the words of the condition.
+class NanosecondBinding(ColumnBinding):
+    """A condition on a column of nanoseconds, or on a function with such values."""
 
-    Args:
-        name: the column's; empty for the value of a function.
-        domain: of its values, nanoseconds.
-        zone: the session's time zone, if it is known.
-        text: the condition in SQL.
-    """
-
-    name: str
-    domain: Domain
-    zone: str | None
-    text: str
+    __slots__ = ()
 
     def bind(self, node: Comparison | In | IsNull | Like) -> BoundPredicate:
         """The condition over atoms; it compares with no NULL."""
@@ -149,7 +138,7 @@ class NanosecondBinding:
         doubt = next((at.doubt for at in known if at.doubt), "")
         if len(known) > MANY:
             least, most = min(at.ge[0] for at in known), max(at.gt[1] for at in known)
-            hull = self._range(None if negated else least, None if negated else most)
+            hull = self._within(None if negated else least, None if negated else most)
             return self._read(hull, NEVER, "a long list of times")
         kind = AllOf if negated else AnyOf
         return self._read(
@@ -173,15 +162,15 @@ class NanosecondBinding:
         """
         match operator:
             case Operator.LT:
-                return self._range(None, max(at.ge[1], 1 - INT64_MAX))
+                return self._within(None, max(at.ge[1], 1 - INT64_MAX))
             case Operator.LE:
-                return self._range(None, max(at.gt[1], 1 - INT64_MAX))
+                return self._within(None, max(at.gt[1], 1 - INT64_MAX))
             case Operator.GE:
-                return self._range(min(at.ge[0], INT64_MAX), None)
+                return self._within(min(at.ge[0], INT64_MAX), None)
             case Operator.GT:
-                return self._range(min(at.gt[0], INT64_MAX), None)
+                return self._within(min(at.gt[0], INT64_MAX), None)
             case Operator.EQ | Operator.NULL_SAFE_EQ:
-                return self._range(at.ge[0], at.gt[1])
+                return self._within(at.ge[0], at.gt[1])
             case Operator.NE | Operator.NULL_SAFE_NE:
                 return self._outside(at.ge[1], at.gt[0])
             case _:
@@ -191,15 +180,15 @@ class NanosecondBinding:
         """Where all readers find it TRUE; without a doubt."""
         match operator:
             case Operator.LT:
-                return self._range(None, at.ge[0])
+                return self._within(None, at.ge[0])
             case Operator.LE:
-                return self._range(None, at.gt[0])
+                return self._within(None, at.gt[0])
             case Operator.GE:
-                return self._range(at.ge[1], None)
+                return self._within(at.ge[1], None)
             case Operator.GT:
-                return self._range(at.gt[1], None)
+                return self._within(at.gt[1], None)
             case Operator.EQ | Operator.NULL_SAFE_EQ:
-                return self._range(at.ge[1], at.gt[0])
+                return self._within(at.ge[1], at.gt[0])
             case Operator.NE | Operator.NULL_SAFE_NE:
                 return self._outside(at.ge[0], at.gt[1])
             case _:
@@ -211,9 +200,9 @@ class NanosecondBinding:
             return Leaf(atoms.NotNullAtom(self.name), self.text)
         if high == low + 1 and low >= INT64_MIN:
             return Leaf(atoms.NoneOf(self.name, (low,)), self.text)
-        return AnyOf((self._range(None, low), self._range(high, None)))
+        return AnyOf((self._within(None, low), self._within(high, None)))
 
-    def _range(self, low: int | None, high: int | None) -> BoundPredicate:
+    def _within(self, low: int | None, high: int | None) -> BoundPredicate:
         """``low <= value < high``, of bounds that may be beyond 64 bits."""
         if low is not None and low <= INT64_MIN:
             low = None
