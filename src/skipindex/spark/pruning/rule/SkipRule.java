@@ -121,7 +121,7 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             if (plan instanceof Subquery) {
                 return (LogicalPlan) plan.transformDownWithSubqueries(new Bare());
             }
-            LogicalPlan skipping = skipping(plan, hasJoin(plan));
+            LogicalPlan skipping = skipping(plan);
             if (!isEnabled) return skipping;
             compareListings(plan);
             LogicalPlan result = answered(withKeys(skipping));
@@ -130,8 +130,8 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         }
 
         /** The plan in which files are skipped; its scans do not know the plan around them. */
-        LogicalPlan skipping(LogicalPlan plan, boolean withSizes) {
-            return (LogicalPlan) plan.transformDown(new Scans(this, withSizes));
+        LogicalPlan skipping(LogicalPlan plan) {
+            return (LogicalPlan) plan.transformDown(new Scans(this, hasJoin(plan)));
         }
 
         LogicalPlan withKeys(LogicalPlan plan) {
@@ -241,10 +241,8 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         /** Spark compares a plan that makes a filter with a side of a join: both are alike. */
         private SubqueryExpression subquery(SubqueryExpression subquery) {
             LogicalPlan plan = (LogicalPlan) subquery.plan();
-            boolean makesFilter = isFilterMaker(subquery);
-            if (makesFilter) application.share(plan);
-            boolean isSized = makesFilter ? withSizes : hasJoin(plan);
-            return (SubqueryExpression) subquery.withNewPlan(application.skipping(plan, isSized));
+            if (isFilterMaker(subquery)) application.share(plan);
+            return (SubqueryExpression) subquery.withNewPlan(application.skipping(plan));
         }
     }
 

@@ -21,7 +21,7 @@ import org.apache.hadoop.fs.Path;
  * store, so those about a table or a store that hangs leave room for others.
  */
 class Asking {
-    /** Calls about one table that have not returned, also those that no query waits for. */
+    /** Calls about one table that run at once; one that was given up counts until it returns. */
     static final int MAX_OF_TABLE = 8;
     /** Three tables that hang do not close the gate of their store. */
     static final int MAX_OF_STORE = 32;
@@ -143,7 +143,7 @@ class Asking {
         }
     }
 
-    /** A call for which a query waits; null is none, which waits for nothing. */
+    /** Begins a call for a query, which waits for room; without a query there is no waiting. */
     static Call now(Function function, Text text, Path root, Query query)
             throws InterruptedException, Busy {
         Gate table = gate(root, MAX_OF_TABLE, "the table");
