@@ -28,7 +28,7 @@ STAMP := $(VENV)/installed
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
 .PHONY: help setup ssb benchmark benchmark-latency test test-all test-matrix
-.PHONY: bench bench-build bench-layout bench-scale bench-segments
+.PHONY: bench bench-build bench-layout bench-scale
 .PHONY: bench-spark bench-price
 .PHONY: sweep soundness model months hostile concurrent queries mutants lint
 .PHONY: types format docs
@@ -80,9 +80,6 @@ bench-price: $(STAMP)  ## plan beside reading, by distinct values and length of 
 bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside peers (minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@$(BIN)/python -m benchmarks.scale
-
-bench-segments: $(STAMP)  ## plan over 10,000,000 files by segment, and by Spark (minutes)
-	@$(WITH_JAVA) $(BIN)/python -m benchmarks.by_segment --spark
 
 test: $(STAMP)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal \

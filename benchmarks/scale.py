@@ -49,17 +49,10 @@ N_APPENDS: Final = 3
 """The least and the greatest values of every file, by column."""
 
 
-def bounds_of(n_table: int, begin: int = 0, end: int | None = None) -> Bounds:
-    """Ten columns of statistics; ``id``, ``day``, ``user``, ``seen`` are clustered.
-
-    Args:
-        n_table: files of the table.
-        begin: the first of those that are asked for.
-        end: behind the last of them; None is all.
-    """
-    rng = np.random.default_rng(1 + begin)
-    place = np.arange(begin, n_table if end is None else end)
-    n_files = len(place)
+def bounds_of(n_files: int) -> Bounds:
+    """Ten columns of statistics; ``id``, ``day``, ``user``, ``seen`` are clustered."""
+    rng = np.random.default_rng(1)
+    place = np.arange(n_files)
     spread = rng.integers(0, 1 << 20, n_files)
     city = rng.integers(0, 240, n_files)
     key = np.sort(rng.integers(0, 1 << 62, (2, n_files)), axis=0)
@@ -72,7 +65,7 @@ def bounds_of(n_table: int, begin: int = 0, end: int | None = None) -> Bounds:
     def texts(form: str, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Any:
         return tuple(pa.array([form % n for n in end.tolist()]) for end in (low, high))
 
-    day = 10_000 + place * 5_000 // max(1, n_table)
+    day = 10_000 + place * 5_000 // max(1, n_files)
     return {
         "id": numbers(pa.int64(), place * 1_000, 1_200),
         "n": numbers(pa.int64(), spread, 10_000),

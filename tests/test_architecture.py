@@ -38,7 +38,7 @@ PLANNER = (
     {"file_tasks"},
     {"reports"},
     {"plan"},
-    {"answers", "by_segment"},
+    {"answers"},
 )
 """The same for the entries of ``planner/``."""
 MOST_ENTRIES = 13

@@ -11,7 +11,6 @@ from skipindex.api.clustering import Clustering as Clustering
 from skipindex.api.functions import append as append
 from skipindex.api.functions import build_indexes as build_indexes
 from skipindex.api.functions import open_table as open_table
-from skipindex.api.functions import plan_by_segment as plan_by_segment
 from skipindex.api.functions import plan_files as plan_files
 from skipindex.api.functions import read as read
 from skipindex.api.functions import run_statement as run_statement

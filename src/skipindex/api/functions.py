@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
-from skipindex.api.calls import log_action, needs_spark, runner_of
+from skipindex.api.calls import log_action, needs_spark
 from skipindex.api.clustering import Clustering
 from skipindex.api.table import AnyPredicate, Table, built, changed, optimized
 from skipindex.build.associated.request import AssociatedRequest
@@ -20,10 +20,7 @@ from skipindex.build.column_requests import Request
 from skipindex.build.columns.memory import DEFAULT_MEMORY, MemoryLike
 from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError, TableError
-from skipindex.expressions import Predicate
 from skipindex.layout.workload.workload import Workload
-from skipindex.planner import by_segment
-from skipindex.planner.by_segment import KeptFiles
 from skipindex.planner.engine import engine_type
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import CacheSession
@@ -281,60 +278,6 @@ def plan_files(
         )
     state = open_state(place_of(table, storage_options), plain=plain)
     return Table(state).plan(predicate, **options)
-
-
-def plan_by_segment(
-    predicate: str | Predicate,
-    *,
-    table: str | os.PathLike[str],
-    spark: SparkSession | None = None,
-    workers: int = 1,
-    timezone: str | None = None,
-    case_sensitive: bool = False,
-    kinds: Collection[str] | str | None = None,
-    without: Collection[str] | str = (),
-    storage_options: StorageOptions | None = None,
-    now: datetime | None = None,
-) -> KeptFiles:
-    """The files that ``open_table(table, trust="log").plan(predicate)`` keeps.
-
-    For tables of so many files that their statistics should not be in one process: each
-    task plans over one segment of the log, a million files at most.  Where the log is
-    damaged or does not name all files, it is that plan itself, made in this process.
-
-    Args:
-        predicate: as for ``plan_files``, but no PySpark ``Column``.
-        table: a path or URI, of a table whose files change only through skipindex.
-        spark: a session, whose executors then run the tasks.
-        workers: processes that run them, without ``spark``; 1 is this one.
-        timezone: as for ``plan_files``.
-        case_sensitive: as for ``plan_files``.
-        kinds: as for ``plan_files``.
-        without: as for ``plan_files``.
-        storage_options: as for ``open_table``.
-        now: as for ``plan_files``.
-
-    Raises:
-        PredicateError: as for ``plan_files``.
-        TableError: as for ``open_table`` with ``trust="log"``.
-        BuildError: a worker process was killed, or Spark gave a task up.
-        EngineError: Spark is not installed.
-
-    >>> from skipindex.api import plan_by_segment
-    >>> declared = table.declare_exclusive()
-    >>> list(plan_by_segment("price < 4", table=path))
-    ['part-0.parquet']
-    """
-    return by_segment.plan_by_segment(
-        predicate,
-        location=location_of(table, storage_options),
-        runner=runner_of(spark, workers),
-        timezone=timezone,
-        case_sensitive=case_sensitive,
-        kinds=kinds,
-        without=without,
-        now=now,
-    )
 
 
 def read(

@@ -352,20 +352,4 @@ PLANNER: Final = (
         "the last string of a list is left out: its files are skipped",
         ("tests/planner/sql/test_lists.py",),
     ),
-    Mutant(
-        "folders-of-one-segment",
-        "planner.by_segment._by_tasks",
-        "tuple(sorted(folders))",
-        "()",
-        "a segment types the partition columns by its own folders alone",
-        ("tests/planner/test_by_segment.py",),
-    ),
-    Mutant(
-        "segments-that-others-add-to",
-        "planner.by_segment._doubt",
-        "not head.is_exclusive",
-        "False",
-        "a file that the log does not name is not read",
-        ("tests/planner/test_by_segment.py",),
-    ),
 )

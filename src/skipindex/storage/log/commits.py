@@ -188,23 +188,6 @@ def read_snapshot(
     )
 
 
-def newest_head(location: Location) -> Snapshot:
-    """The newest commit, of which no segment is read: ``manifest`` is empty.
-
-    Raises:
-        CorruptIndexError: it is missing, fails its crc32c, or is not ours.
-        IndexVersionError: a newer library wrote it.
-    """
-    version = latest_version(location)
-    if version < 0:
-        raise CorruptIndexError("there is no commit")
-    segments = segments_of(location, version)
-    properties, notes = TableProperties.from_json(
-        _body(location, version)["properties"]
-    )
-    return Snapshot(version, Manifest.empty(), properties, segments, notes=notes)
-
-
 def segments_of(location: Location, version: int) -> tuple[Segment, ...]:
     """The segments that a commit names, which may be missing or damaged.
 

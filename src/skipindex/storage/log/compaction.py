@@ -8,7 +8,7 @@ Acta Informatica 1996; the tiers are those of Apache Cassandra's size-tiered
 compaction.)
 
 A segment of a million rows is full and stays as it is, and no segment is larger, so
-that each can be read where memory is short, and planned over by a worker of its own.
+that each can be read where memory is short.
 
 A segment is worn if more than a quarter of its rows count no more.  It is written
 again, so that three rows at most are written for one that went.

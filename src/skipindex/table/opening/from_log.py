@@ -124,7 +124,7 @@ def _observed(
     location: Location, snapshot: Snapshot, schema: pa.Schema | None
 ) -> Observed | str:
     """What the log says; the path of the file with the schema if it has gone."""
-    listing = files_of(snapshot.manifest)
+    listing = _files_of(snapshot.manifest)
     path, info = _schema_file(location, snapshot, listing)
     refused: Mapping[str, str]
     try:
@@ -141,7 +141,7 @@ def _observed(
     return Observed(listing, columns, refused, path, snapshot, notes=snapshot.notes)
 
 
-def files_of(manifest: Manifest) -> FileList:
+def _files_of(manifest: Manifest) -> FileList:
     """The files of a manifest, by path."""
     names = whole(manifest.files["path"]).cast(pa.binary())
     order = np.asarray(pc.sort_indices(names))
