@@ -2,8 +2,7 @@
 
 Tables of 100, 1,000 and 10,000 small files with real packs, 1,000,000 files of
 synthetic statistics, and the row-level AND of a range and an equality over files of
-60,000 rows, by one process and by two.  All of it is warm; each figure is the best of
-a few calls.
+60,000 rows.  All of it is warm; each figure is the best of a few calls.
 """
 
 from __future__ import annotations
@@ -14,19 +13,16 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from loky import get_reusable_executor
 from pyroaring import BitMap
 
 import skipindex as sx
 from benchmarks._manifests import manifest_of
 from benchmarks._report import Measure, best_seconds, show
 from skipindex.api import set_cache_bytes
-from skipindex.planner.stages import pool as pool_module
 from skipindex.planner.stages.pack_cache import MIN_CACHE_BYTES
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.log import Snapshot
@@ -177,27 +173,6 @@ def rows(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
     yield Measure(what=what, figure=micros, unit="us")
 
 
-def pool(folder: Path, n_files: int) -> Iterator[Measure]:
-    """Rows of small files that nothing else decides, by one process and by two."""
-    make_small_files(folder, n_files)
-    sx.build_indexes(folder, {"key": "bit_sliced", "city": "bitmap", "day": "bitmap"})
-    table = sx.open_table(folder).compact_indexes()
-    condition = "day >= 0 AND key BETWEEN 1000 AND 99000 AND city > 'CITY 100'"
-    kinds = ["minmax", "bit_sliced", "bitmap"]
-    for workers in (1, 2):
-
-        def plan(workers: int = workers) -> tuple[int, int | None]:
-            made = table.plan(condition, kinds=kinds, workers=workers)
-            assert not made.notes, made.notes
-            return made.count_bounds
-
-        with mock.patch.object(pool_module, "POOL_SECONDS", 0.0):
-            ms = best_seconds(plan, rounds=2) * 1e3
-        what = f"rows of {n_files:,} small files, {workers} workers"
-        yield Measure(what=what, figure=ms, unit="ms")
-    get_reusable_executor().shutdown(wait=True)
-
-
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -214,7 +189,6 @@ def main(arguments: Sequence[str] = ()) -> None:
             measures += small_files(folder / f"small{n_files}", n, rounds)
         measures.append(statistics(1_000_000 // scale, rounds))
         measures += rows(folder / "large", 1_000 // scale, rounds)
-        measures += pool(folder / "pool", 20_000 // scale)
     show("planning: warm, best of a few", measures)
 
 

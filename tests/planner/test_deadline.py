@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,6 @@ import pytest
 
 import skipindex as sx
 from skipindex.indexes.kinds.bitmap import BitmapIndex
-from skipindex.planner.stages import pool as pool_module
 from skipindex.storage.deadline import (
     Deadline,
     PlanCancelledError,
@@ -197,35 +195,7 @@ def test_a_stopped_read_is_no_damage(
     assert not issubclass(PlanCancelledError, Exception)
 
 
-def test_worker_processes_are_not_waited_for(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor does this process look at the rows instead of them."""
-    monkeypatch.setattr(pool_module, "POOL_SECONDS", 0.0)
-    condition = "a % 7 = 3 AND s = 'v3'"
-    expected = sx.plan_files(condition, table=folder, workers=1).paths
-    n = 1
-    while True:
-        forget_open_packs()
-        stopped = Counted(over_at=n)
-        with running_until(stopped):
-            try:
-                found = sx.plan_files(condition, table=folder, workers=2)
-            except PlanCancelledError:
-                n += 20
-                continue
-        assert found.paths == expected
-        break
-    assert n > 20
-    found = sx.plan_files(condition, table=folder, workers=2)
-    assert found.paths == expected
-    assert not any("workers failed" in note for note in found.notes)
-
-
-def test_a_worker_stops_by_itself() -> None:
-    """It is told the time that is left."""
-    error = pickle.loads(pickle.dumps(PlanCancelledError("it was")))
-    assert isinstance(error, PlanCancelledError)
+def test_the_time_that_is_left_is_that_of_the_first_deadline() -> None:
     assert seconds_left() is None
     with running_until(Deadline(seconds=100)), running_until(Deadline(seconds=1000)):
         assert 0 < (seconds_left() or 0) <= 100

@@ -58,7 +58,7 @@ def planned(table: sx.Table, spark: SparkSession) -> int:
     plans = [
         sx.plan_files("city = 7", table="/data/t", timezone="UTC", limit=3),
         table.plan(condition, kinds=["bitmap"], order_by=["price DESC"], limit=1),
-        table.plan(sf.col("city") == 7, without="bloom", workers=1),
+        table.plan(sf.col("city") == 7, without="bloom"),
     ]
     for plan in plans:
         paths: list[str] = plan.paths

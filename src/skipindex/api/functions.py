@@ -204,7 +204,6 @@ class PlanOptions(TypedDict, total=False):
     without: Collection[str] | str
     limit: int | None
     order_by: str | Sequence[str] | None
-    workers: int | None
     plain: bool
     session: CacheSession | None
     storage_options: StorageOptions | None
@@ -254,7 +253,7 @@ def plan_files(
         plain: as for ``open_table``.
         storage_options: as for ``open_table``.
         options: ``timezone``, ``case_sensitive``, ``kinds``, ``without``, ``limit``,
-            ``order_by``, ``workers``, ``session`` and ``now``, as for ``Table.plan``.
+            ``order_by``, ``session`` and ``now``, as for ``Table.plan``.
 
     Raises:
         TypeError: the table or the predicate is missing, or one is there twice.

@@ -144,7 +144,6 @@ class Table:
         without: Collection[str] | str = (),
         limit: int | None = None,
         order_by: str | Sequence[str] | None = None,
-        workers: int | None = None,
         session: CacheSession | None = None,
         now: datetime | None = None,
     ) -> Plan:
@@ -167,8 +166,6 @@ class Table:
             order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
                 or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are left out by
                 the statistics of the first column.
-            workers: processes that look at rows, where that takes one of them seconds;
-                1 is this one alone, None is one for every core.
             session: a ``skipindex.api.CacheSession``, which holds index bytes that were
                 read for later plans; None is that of the process (``set_cache_bytes``).
             now: what ``now()`` stands for in SQL text and in a ``Column``, with a time
@@ -179,8 +176,8 @@ class Table:
 
         Raises:
             PredicateError: it cannot be parsed, or names a column that is not there.
-            PlanError: ``limit`` is negative, ``order_by`` is no order, there are no
-                ``workers``, or ``now`` has no time zone.
+            PlanError: ``limit`` is negative, ``order_by`` is no order, or ``now`` has
+                no time zone.
             UnknownIndexError: ``kinds`` or ``without`` names a kind that there is not.
 
         >>> table.plan("price < 4").paths
@@ -195,7 +192,6 @@ class Table:
             without=without,
             limit=limit,
             order_by=order_by,
-            workers=workers,
             session=session,
             now=now,
         )

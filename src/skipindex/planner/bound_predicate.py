@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import Any, Final, TypeAlias, TypeVar, assert_never
+from typing import Final, TypeAlias, TypeVar, assert_never
 
 from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds, SetLike
@@ -41,9 +41,6 @@ class _Inner:
             found = hash((type(self), self.children))
             object.__setattr__(self, "_hash", found)
             return found
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.children,)  # texts have other hashes in a worker
 
 
 @dataclass(frozen=True, slots=True)

@@ -391,7 +391,6 @@ def plan_files(
     without: Collection[str] | str = (),
     limit: int | None = None,
     order_by: str | Sequence[str] | None = None,
-    workers: int | None = None,
     plain: bool = False,
     session: CacheSession | None = None,
     now: datetime | None = None,
@@ -419,8 +418,6 @@ def plan_files(
                 "stored in the files (accepted: a column of the files)"
             )
     usable = _usable(kinds, without)
-    if workers is not None and workers < 1:
-        raise PlanError(f"no plan is made by {workers!r} workers (accepted: 1 or more)")
     condition, moment = None, None
     if isinstance(predicate, Predicate):
         tree, where = predicate, to_sql(predicate)
@@ -446,7 +443,6 @@ def plan_files(
         bound,
         kinds=usable,
         forced=kinds and usable,
-        workers=workers,
         session=session or DEFAULT_SESSION,
     ).run(STAGES)
     return Plan(

@@ -69,7 +69,7 @@ def reads_so_far() -> ReadCount:
 
 
 def add_reads(count: ReadCount) -> None:
-    """Count what another process has read for this thread."""
+    """Count what another thread has read for this one."""
     for name in ReadCount.__slots__:
         setattr(READS, name, getattr(READS, name) + getattr(count, name))
 

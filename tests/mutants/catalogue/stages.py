@@ -65,14 +65,6 @@ STAGES: Final = (
         ("tests/planner/stages/test_row_counts.py",),
     ),
     Mutant(
-        "workers-other-files",
-        "planner.stages.pool._joined",
-        "mine = files[len(joined.verdicts) :].tolist()",
-        "mine = files.tolist()",
-        "what a worker found is said of other files",
-        ("tests/planner/stages/test_pool.py",),
-    ),
-    Mutant(
         "rows-full-by-upper",
         "planner.stages.planning_stages._look_at_rows",
         "verdict.lower == found.table.n_rows[file]",

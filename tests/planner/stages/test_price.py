@@ -26,7 +26,7 @@ from skipindex.indexes.file_map import FileMap
 from skipindex.indexes.positional import PositionalIndex
 from skipindex.planner.binding.terms import Remembered
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves
-from skipindex.planner.stages import computed, cost, pool
+from skipindex.planner.stages import computed, cost
 from skipindex.planner.stages.computed import (
     SECONDS_PER_TEST,
     SECONDS_PER_VALUE,
@@ -99,17 +99,6 @@ def test_values_of_all_files_are_tested_once(table: sx.Table) -> None:
     assert plan.paths == []
     assert n_tests(plan) <= N_CITIES + 1
     assert not any("tested" in note for note in plan.notes)
-
-
-def test_workers_share_what_a_plan_may_test(
-    table: sx.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool, "POOL_SECONDS", 0.0)
-    plan = table.plan("lower(s) = 'name x'", workers=2)
-    (note,) = (note for note in plan.notes if "tested" in note)
-    assert not any("workers failed" in note for note in plan.notes)
-    n_files = int(note.split()[3])
-    assert len(plan.paths) == n_files > N_FILES / 2
 
 
 def test_a_function_is_not_asked_once_its_price_is_known() -> None:

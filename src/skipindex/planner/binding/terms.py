@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from skipindex.expressions.atoms import (
     Atom,
@@ -162,7 +162,7 @@ def computed(operand: BoundTerm, question: Atom, text: str) -> BoundPredicate:
 
 
 class Remembered:
-    """A test of a value that remembers its answers, and is pickled without them.
+    """A test of a value that remembers its answers.
 
     Attributes:
         n_tests: how many values were tested.
@@ -188,9 +188,6 @@ class Remembered:
         """How many of the values would have to be tested."""
         known = self._known
         return sum(value not in known for value in values)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Remembered, (self._test,)
 
 
 def preimage_of(tree: BoundPredicate, operand: BoundTerm) -> BoundPredicate:

@@ -104,9 +104,9 @@ class Purse:
     def _of(self, leaf: Computed) -> _Looks:
         return self._looks.setdefault(leaf, _Looks())
 
-    def refuse(self, leaf: Computed, n_files: int = 1) -> None:
-        """Note files whose values were not tested."""
-        self._of(leaf).refused += n_files
+    def refuse(self, leaf: Computed) -> None:
+        """Note a file whose values were not tested."""
+        self._of(leaf).refused += 1
 
     @property
     def refused(self) -> dict[Computed, int]:

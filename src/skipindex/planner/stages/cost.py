@@ -51,8 +51,6 @@ _PURSE_SHARE: Final = 0.5
 _LEAST_PURSE: Final = 0.01
 _MOST_PURSE: Final = 1.5
 """Tests of values may take half of the time of reading the files, and these seconds."""
-SECONDS_PER_ROW: Final = 2e-10
-"""In addition, for every row of a file: its bitmaps are as long."""
 _LOOKED_AT: Final = 64
 _LEAST_STEP: Final = 4
 """At least so many files have their rows looked at first, of so many times as many."""
@@ -71,18 +69,6 @@ _RARE: Final = 0.01
 """The share of one value among byte strings, or of NULL."""
 _BETWEEN: Final = 0.1
 _ONE_SIDED: Final = 0.4
-
-
-def row_seconds(n_rows: np.ndarray, n_questions: int) -> float:
-    """About how long one process asks indexes that know rows.
-
-    Args:
-        n_rows: the row counts of the files.
-        n_questions: how many conditions are asked of each.
-    """
-    n_files = len(n_rows)
-    once = n_files * SECONDS_PER_QUESTION[True] + n_rows.sum() * SECONDS_PER_ROW
-    return float(n_questions * once)
 
 
 def reading_seconds(table: TableState) -> np.ndarray:

@@ -59,7 +59,6 @@ class Evaluation:
         tree: the predicate.
         kinds: names of the index kinds that may be used; None is all.
         forced: names of kinds that are always asked; None if there are none.
-        workers: processes that look at rows; None is one for every core.
         session: holds what is read, for later plans.
 
     Attributes:
@@ -82,7 +81,6 @@ class Evaluation:
         *,
         kinds: Collection[str] | None,
         forced: Collection[str] | None = None,
-        workers: int | None = None,
         session: CacheSession = DEFAULT_SESSION,
     ) -> None:
         n = len(table)
@@ -90,7 +88,6 @@ class Evaluation:
         self.tree = tree
         self.kinds = kinds
         self.forced = forced
-        self.workers = workers
         self.session = session
         self.reader = IndexReader(table, kinds, session.packs)
         self.no_file, self.every_file = np.zeros(n, bool), np.ones(n, bool)

@@ -47,19 +47,28 @@ class UsableBlob:
     kind: IndexType
 
 
-class IndexOpener:
-    """Opens indexes, and notes those that cannot be used.
+class IndexReader:
+    """The indexes of one table, for one plan; those that cannot be used are noted.
 
     Args:
-        n_rows: the row count of every file.
+        table: the table.
+        kinds: names of the kinds that may be used; None is all.
         cache: holds what is opened.
     """
 
-    def __init__(self, n_rows: np.ndarray, cache: PackCache) -> None:
+    def __init__(
+        self, table: TableState, kinds: Collection[str] | None, cache: PackCache
+    ) -> None:
         self.notes: dict[str, int] = {}
         self._lock = threading.Lock()
         self.cache = cache
-        self._n_rows = n_rows
+        self._table = table
+        self._kinds = kinds
+        self._packs: dict[str, PackReader | None] = {}
+        self._blobs: dict[tuple[str, int], Blob | None] = {}
+        self._ahead: set[tuple[str, int]] = set()
+        self._sources: dict[str, list[UsableBlob]] = {}
+        self._footers = table.snapshot.manifest.files["footer_crc"].to_numpy()
 
     def open(
         self, location: IndexLocation, file: int, column: ColumnInfo
@@ -75,7 +84,7 @@ class IndexOpener:
             parts = blob.payload(slot, READS)
             if parts is None:
                 return None
-            index = kind.open(parts, column.domain, int(self._n_rows[file]))
+            index = kind.open(parts, column.domain, int(self._table.n_rows[file]))
         except UNUSABLE as error:
             self.refuse(error, blob)
             return None
@@ -91,28 +100,6 @@ class IndexOpener:
         """Count one more reason why an index was not used."""
         with self._lock:
             self.notes[reason] = self.notes.get(reason, 0) + 1
-
-
-class IndexReader(IndexOpener):
-    """The indexes of one table, for one plan.
-
-    Args:
-        table: the table.
-        kinds: names of the kinds that may be used; None is all.
-        cache: holds what is opened.
-    """
-
-    def __init__(
-        self, table: TableState, kinds: Collection[str] | None, cache: PackCache
-    ) -> None:
-        super().__init__(table.n_rows, cache)
-        self._table = table
-        self._kinds = kinds
-        self._packs: dict[str, PackReader | None] = {}
-        self._blobs: dict[tuple[str, int], Blob | None] = {}
-        self._ahead: set[tuple[str, int]] = set()
-        self._sources: dict[str, list[UsableBlob]] = {}
-        self._footers = table.snapshot.manifest.files["footer_crc"].to_numpy()
 
     def open_ahead(self, columns: Iterable[ColumnInfo]) -> None:
         """Read what opens the blobs of these columns, all at once from a store."""
@@ -325,11 +312,6 @@ class IndexReader(IndexOpener):
                     self.cache.forget(pack)
             self._blobs[key] = blob
         return self._blobs[key]
-
-    def pack_names(self) -> dict[Blob, str]:
-        """The packs of the blobs that were opened."""
-        blobs = self._blobs.items()
-        return {blob: name for (name, _), blob in blobs if blob is not None}
 
     def _pack(self, name: str) -> PackReader | None:
         if name not in self._packs:

@@ -35,7 +35,6 @@ from skipindex.planner.stages.cost import (
 )
 from skipindex.planner.stages.derived_partitions import DerivedPartitions
 from skipindex.planner.stages.evaluation import Evaluation, PlanningStage
-from skipindex.planner.stages.pool import look_at_rows
 from skipindex.planner.stages.records import (
     DERIVED,
     MAPS,
@@ -45,6 +44,7 @@ from skipindex.planner.stages.records import (
     VALUES,
     LeafRecord,
 )
+from skipindex.planner.stages.rows import RowEvaluator
 from skipindex.storage.deadline import checked
 from skipindex.storage.parts import reads_so_far
 
@@ -285,8 +285,7 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
     found.reader.payloads_ahead(
         locations for by_file in located.values() for locations in by_file.values()
     )
-    looked = look_at_rows(
-        files,
+    evaluator = RowEvaluator(
         in_order(
             found.tree,
             found.table,
@@ -297,20 +296,20 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
         found.leaves,
         found.reader,
         locations=located,
-        table=found.table,
-        workers=found.workers,
+        n_rows=found.table.n_rows,
         purse=found.purse,
         reading=found.reading,
     )
+    verdicts = [evaluator.verdict(file) for file in checked(files.tolist())]
     empty, certain = found.no_file.copy(), found.certain.copy()
-    for file, verdict in zip(files.tolist(), looked.verdicts, strict=True):
+    for file, verdict in zip(files.tolist(), verdicts, strict=True):
         found.rows[file] = verdict
         if not verdict.upper:
             empty[file] = True
         elif verdict.lower == found.table.n_rows[file]:
             certain[file] = True
     found.certain = certain
-    for leaf, nowhere in looked.empty_leaves.items():
+    for leaf, nowhere in evaluator.empty_leaves.items():
         removed = found.leaves[leaf].removed_by.setdefault(ROWS, found.no_file.copy())
         removed[nowhere] = True
     return empty

@@ -1,4 +1,4 @@
-"""Records of planning: stages, bounds of leaves, and where their indexes are."""
+"""Records of planning: stages, what is known of leaves, and where their indexes are."""
 
 from __future__ import annotations
 
@@ -55,20 +55,7 @@ class StageRun:
 
 
 @dataclass(slots=True)
-class LeafBounds:
-    """What is known of one leaf, file by file.
-
-    Args:
-        column: the column that it asks about.
-        bounds: the files whose every row makes it TRUE, and where some row may.
-    """
-
-    column: ColumnInfo
-    bounds: Bounds[Mask]
-
-
-@dataclass(slots=True)
-class LeafRecord(LeafBounds):
+class LeafRecord:
     """What the stages found out about one leaf.
 
     Args:
@@ -77,6 +64,8 @@ class LeafRecord(LeafBounds):
         holds: files where some row surely makes it TRUE.
     """
 
+    column: ColumnInfo
+    bounds: Bounds[Mask]
     holds: Mask
     _removed: dict[str, Mask] = field(default_factory=dict, init=False)
     _refined: list[tuple[str, Mask, Mask]] = field(default_factory=list, init=False)

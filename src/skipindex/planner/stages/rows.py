@@ -27,8 +27,8 @@ from skipindex.planner.bound_predicate import (
 )
 from skipindex.planner.stages.computed import Purse, probe_index
 from skipindex.planner.stages.cost import FEW
-from skipindex.planner.stages.index_reader import IndexOpener
-from skipindex.planner.stages.records import IndexLocation, LeafBounds
+from skipindex.planner.stages.index_reader import IndexReader
+from skipindex.planner.stages.records import IndexLocation, LeafRecord
 from skipindex.table import ColumnInfo
 
 Rows: TypeAlias = tuple[AbstractBitMap, AbstractBitMap]
@@ -57,8 +57,8 @@ class RowEvaluator:
 
     Args:
         tree: any bound tree; the first child of an AND is asked first.
-        known: the bounds of its leaves.
-        opener: opens their indexes.
+        known: what is known of its leaves.
+        reader: opens their indexes.
         locations: by column name and file, where the indexes are.
         n_rows: the row count of every file.
         purse: what tests of values are paid from; None is any price.
@@ -68,8 +68,8 @@ class RowEvaluator:
     def __init__(
         self,
         tree: BoundPredicate,
-        known: Mapping[Leaf | Computed, LeafBounds],
-        opener: IndexOpener,
+        known: Mapping[Leaf | Computed, LeafRecord],
+        reader: IndexReader,
         *,
         locations: Mapping[str, Mapping[int, Sequence[IndexLocation]]],
         n_rows: np.ndarray,
@@ -81,7 +81,7 @@ class RowEvaluator:
         repeated = Counter(leaves(tree))
         self._repeated = {leaf for leaf, n in repeated.items() if n > 1}
         self._known = known
-        self._opener = opener
+        self._reader = reader
         self._locations = locations
         self._n_rows = n_rows.data  # plain integers, looked up one at a time
         self._used: dict[str, None] = {}
@@ -226,7 +226,7 @@ class RowEvaluator:
 
         None if it is unusable or has no opinion.
         """
-        index = self._opener.open(location, file, column)
+        index = self._reader.open(location, file, column)
         if index is None:
             return None
         try:
@@ -239,7 +239,7 @@ class RowEvaluator:
                 reading = 0.0 if self._reading is None else float(self._reading[file])
                 bounds = probe_index(index, leaf, self._purse, reading)
         except UNUSABLE as error:
-            self._opener.refuse(error, location[1])
+            self._reader.refuse(error, location[1])
             return None
         if bounds is not None:
             self._used[location[0].name] = None
@@ -257,7 +257,7 @@ class RowEvaluator:
 
         None if the index does not count without a bitmap.
         """
-        index = self._opener.open(location, file, column)
+        index = self._reader.open(location, file, column)
         if index is None:
             return 0, len(rows)
         count_within = getattr(index, "count_within", None)
@@ -266,7 +266,7 @@ class RowEvaluator:
         try:
             n: int | None = count_within(leaf.atom, rows)
         except UNUSABLE as error:
-            self._opener.refuse(error, location[1])
+            self._reader.refuse(error, location[1])
             return 0, len(rows)
         if n is None:
             return None
