@@ -128,8 +128,9 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     """Add how indexes are built."""
     parser.add_argument("--workers", type=int, metavar="N", help="processes")
     parser.add_argument(
-        "--memory", default="1GB", metavar="SIZE",
-        help="what each process may take, such as 2GB (default: 1GB)",
+        "--memory", metavar="SIZE",
+        help="what each process may take, such as 2GB (default: half of the machine's "
+        "memory divided by the processes, at most 4GB)",
     )  # fmt: skip
     parser.add_argument(
         "--repair", action="store_true", default=None,

@@ -1,4 +1,4 @@
-"""Building within the memory of a worker: in pieces, spilled, or left out."""
+"""Building within the memory of a worker: spilled, or left out."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
-from skipindex.build import task
-from skipindex.build.columns.memory import Memory, left_out, memory_bytes
-from skipindex.build.columns.pieced import PiecedColumn
+from skipindex.build import memory as memory_module
+from skipindex.build.memory import (
+    LEAST_MEMORY,
+    MOST_MEMORY,
+    Memory,
+    default_memory,
+    left_out,
+    memory_bytes,
+)
 from skipindex.errors import BuildError
-from skipindex.storage.file_system.location import location_of
-from skipindex.storage.file_system.names import FOLDER, PACKS
-from skipindex.table import column_reader
+from skipindex.storage.file_system.names import FOLDER
 from tests.tables import packs
 
 N = 700
@@ -76,99 +80,93 @@ REQUEST = {
 }
 
 
-def pack_names(folder: Path) -> list[str]:
-    """Names say what is in a pack, byte by byte."""
-    return sorted(path.name for path in (folder / PACKS).iterdir())
-
-
-def in_pieces(patch: pytest.MonkeyPatch, n_rows: int) -> None:
-    """No column is read whole, but so many rows at once, of any length."""
-    patch.setattr(task, "whole_bytes", lambda *_: float("inf"))
-    patch.setattr(Memory, "piece_bytes", property(lambda _: 1 << 20))
-    patch.setattr(Memory, "piece_rows", property(lambda _: n_rows))
-
-
 def forget(folder: Path) -> None:
     for path in sorted((folder / FOLDER).rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize(
-    "n_rows", [pytest.param(1, marks=pytest.mark.slow), 61, 250, 600]
-)
-def test_a_build_in_pieces_writes_the_same_packs(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, n_rows: int
-) -> None:
-    whole = sx.build_indexes(folder, REQUEST, workers=1)
-    names, stats = pack_names(folder), whole.table.state.snapshot.manifest.stats
-    forget(folder)
-    in_pieces(monkeypatch, n_rows)
-    pieces = sx.build_indexes(folder, REQUEST, workers=1)
-    assert pack_names(folder) == names
-    assert pieces.notes == whole.notes
-    assert not pieces.notes
-    found = pieces.table.state.snapshot.manifest.stats
-    assert {name: one.values.to_pylist() for name, one in found.items()} == {
-        name: one.values.to_pylist() for name, one in stats.items()
-    }
-
-
-def test_a_file_is_read_in_pieces_where_it_would_not_fit(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request = {"own": ["bitmap", "bloom"], "k": "bitmap"}
-    sx.build_indexes(folder, request, workers=1)
-    names = pack_names(folder)
-    forget(folder)
-    monkeypatch.setattr(Memory, "free", property(lambda _: 90_000))
-    read: list[int] = []
-    pieces = PiecedColumn.read
-
-    def seen(*args: Any) -> Any:
-        read.append(1)
-        return pieces(*args)
-
-    monkeypatch.setattr(PiecedColumn, "read", seen)
-    monkeypatch.setattr("skipindex.indexes.encoding.pieces._BLOCK_BYTES", 64)
-    assert not sx.build_indexes(folder, request, workers=1).notes
-    assert read
-    assert pack_names(folder) == names
-
-
 def test_what_does_not_fit_is_left_out_and_told(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = {"own": ["bitmap", "bloom"]}
+    request = {"own": ["run_length", "bloom"]}
     with monkeypatch.context() as patch:
-        in_pieces(patch, 100)
-        patch.setattr(Memory, "free", property(lambda _: 25_000))
-        report = sx.build_indexes(folder, request, workers=1)
+        patch.setattr(Memory, "free", property(lambda _: N * 250))
+        report = sx.build_indexes(folder, request, workers=1, memory="1GB")
     (note,) = report.notes
-    assert "2 files: column 'own': no bitmap index: it takes about" in note
+    assert "2 files: column 'own': no run_length index: it takes about" in note
     assert "a worker has 1000 MB (pass more memory, or write smaller files)" in note
     value = pq.read_table(folder / "0.parquet")["own"][5].as_py()
     where = f"own = '{value}'"
     assert report.table.plan(where).paths == ["0.parquet"], "the filter was built"
-    plan = report.table.plan(where, kinds=["minmax", "bitmap"])
-    assert plan.paths == ["0.parquet", "1.parquet"], "no bitmap rules anything out"
+    plan = report.table.plan(where, kinds=["minmax", "run_length"])
+    assert plan.paths == ["0.parquet", "1.parquet"], "no runs rule anything out"
     # The same memory leaves it out again, without a look at the files.
-    again = sx.build_indexes(folder, request, workers=1)
+    again = sx.build_indexes(folder, request, workers=1, memory="1GB")
     assert (again.files, again.unchanged) == (0, 2)
     more = sx.build_indexes(folder, request, workers=1, memory="4GB")
     assert (more.files, more.notes) == (2, ())
-    assert more.table.plan(where).count() == 1, "by the bitmap"
+    assert more.table.plan(where).count() == 1, "by the runs"
 
 
-def test_everything_may_be_too_much(
+def test_a_column_that_is_too_large_is_not_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_pieces(monkeypatch, 100)
-    monkeypatch.setattr(Memory, "free", property(lambda _: 1))
-    report = sx.build_indexes(folder, {"own": ["bitmap", "bloom"]}, workers=1)
-    assert "no bitmap index" in report.notes[0]
-    assert "no bloom index" in report.notes[0]
-    assert report.table.plan("own = ''").paths == []
-    assert len(report.table.plan("own > 'a'").paths) == 2
+    request = {"own": ["bitmap", "bloom"]}
+    with monkeypatch.context() as patch:
+        patch.setattr(Memory, "free", property(lambda _: 1))
+        patch.setattr("skipindex.build.task.read_column", None)
+        report = sx.build_indexes(folder, request, workers=1, memory="1GB")
+    for kind in ("minmax", "bitmap", "bloom"):
+        assert f"column 'own': no {kind} index: it takes about" in report.notes[0]
+    for where in ("own = ''", "own > 'a'", "own IS NULL"):
+        plan = report.table.plan(where)
+        assert plan.paths == ["0.parquet", "1.parquet"], "nothing is known of it"
+        assert any("no minmax index" in note for note in plan.notes)
+    again = sx.build_indexes(folder, request, workers=1, memory="1GB")
+    assert (again.files, again.unchanged) == (0, 2)
+    more = sx.build_indexes(folder, request, workers=1, memory="4GB")
+    assert (more.files, more.notes) == (2, ())
+    assert more.table.plan("own = ''").paths == []
+
+
+def test_statistics_that_were_too_large_are_taken_with_more_memory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Memory, "free", property(lambda _: 1))
+        sx.build_indexes(folder, {"own": "minmax"}, workers=1, memory="1GB")
+    report = sx.open_table(folder).refresh_indexes(workers=1, memory="4GB")
+    assert (report.files, report.notes) == (2, ())
+    assert report.table.plan("own < ''").paths == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "n_workers", "expected"),
+    [
+        (64 * 10**9, 1, MOST_MEMORY),
+        (64 * 10**9, 8, 4 * 10**9),
+        (16 * 10**9, 8, 10**9),
+        (16 * 10**9, 1, MOST_MEMORY),
+        (2 * 10**9, 8, LEAST_MEMORY),
+    ],
+)
+def test_workers_have_half_of_the_machine_together(
+    monkeypatch: pytest.MonkeyPatch, machine: int, n_workers: int, expected: int
+) -> None:
+    monkeypatch.setattr(memory_module, "_machine_bytes", lambda: machine)
+    assert default_memory(n_workers) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("5000\n", 5000), ("max\n", 96000)])
+def test_a_container_has_less_memory_than_its_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: int
+) -> None:
+    limit = tmp_path / "memory.max"
+    limit.write_text(text)
+    monkeypatch.setattr(memory_module, "_CONTAINER", (str(limit), "/no/such/file"))
+    sizes = {"SC_PHYS_PAGES": 24, "SC_PAGE_SIZE": 4000}
+    monkeypatch.setattr("os.sysconf", sizes.__getitem__)
+    assert memory_module._machine_bytes() == expected
 
 
 def test_many_payloads_of_one_file_are_packs_of_their_own(
@@ -195,7 +193,7 @@ def test_many_payloads_of_one_file_are_packs_of_their_own(
     assert [(p.paths, p.count()) for p in map(merged.plan, conditions)] == before
 
 
-@pytest.mark.parametrize("memory", ["1 hog", "", "-1GB", "100MB", 10**6, True, None])
+@pytest.mark.parametrize("memory", ["1 hog", "", "-1GB", "100MB", 10**6, True])
 def test_no_amount_of_memory(folder: Path, memory: Any) -> None:
     with pytest.raises(BuildError, match=r"of memory \(accepted: bytes, or a text"):
         sx.build_indexes(folder, {"k": "bloom"}, workers=1, memory=memory)
@@ -208,6 +206,8 @@ def test_amounts_of_memory() -> None:
     note = "column 'a': no bitmap index: it takes about 1500 MB, and so on; column 'b'"
     assert left_out(note, 1_500_000_000) == {("a", "bitmap")}
     assert left_out(note, 1_499_999_999) == set()
+    assert left_out(note, None) == set()
+    assert memory_bytes(None) is None
 
 
 PEAK = """
@@ -223,7 +223,7 @@ print(int(peak[1]) * 1024)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("megabytes", [300, 500])
+@pytest.mark.parametrize("megabytes", [300, 500, 1000])
 @pytest.mark.parametrize(
     ("column", "kinds"),
     [
@@ -239,7 +239,7 @@ print(int(peak[1]) * 1024)
 def test_the_memory_of_a_worker_is_within_the_limit(
     tmp_path: Path, column: str, kinds: str, megabytes: int
 ) -> None:
-    """Three million rows: unbounded, each of these takes 450 MB and more."""
+    """Three million rows: each of these takes 450 MB and more, or is left out."""
     large(tmp_path / "f.parquet", 3_000_000)
     done = subprocess.run(
         [sys.executable, "-c", PEAK, str(tmp_path), column, kinds, f"{megabytes}MB"],
@@ -264,21 +264,7 @@ def test_the_memory_of_a_worker_is_within_the_limit_where_values_are_long(
     assert int(done.stdout) < 300 * 10**6
 
 
-@pytest.mark.parametrize("inside", [(), ("s",)])
-def test_pieces_have_few_bytes_where_values_are_long(
-    tmp_path: Path, inside: tuple[str, ...]
-) -> None:
-    """Arrow decodes no more at once than a piece may have, by the size of the mean."""
-    long_values(tmp_path / "f.parquet", n_rows=100, n_bytes=10**4, inside=inside)
-    with column_reader(location_of(tmp_path), "f.parquet") as file:
-        pieces = [*file.read_pieces([*inside, "text"], 10**6, 50_000)]
-    assert max(piece.nbytes for piece in pieces) <= 60_000
-    assert sum(map(len, pieces)) == 100
-
-
-def long_values(
-    path: Path, *, n_rows: int, n_bytes: int, inside: tuple[str, ...] = ()
-) -> None:
+def long_values(path: Path, *, n_rows: int, n_bytes: int) -> None:
     """Texts that are long, and take next to nothing when they are compressed."""
     schema = pa.schema([("text", pa.string())])
     options = {"compression": "zstd", "use_dictionary": False}
@@ -286,10 +272,7 @@ def long_values(
     texts = pa.chunked_array(
         [pa.array([f"{i:09}{body}"], pa.string()) for i in range(n_rows)]
     )
-    values = pa.table([texts], schema)
-    if inside:
-        values = pa.table({inside[0]: values.to_struct_array()})
-    pq.write_table(values, path, row_group_size=n_rows, **options)
+    pq.write_table(pa.table([texts], schema), path, row_group_size=n_rows, **options)
 
 
 def large(path: Path, n_rows: int) -> None:

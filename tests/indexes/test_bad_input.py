@@ -17,7 +17,7 @@ from skipindex.advice import sample as sample_module
 from skipindex.api.types import BuildReport
 from skipindex.build import task
 from skipindex.build.builder import build
-from skipindex.build.columns.memory import Memory
+from skipindex.build.memory import Memory
 from skipindex.build.runners import LocalRunner
 from skipindex.errors import StorageError, TableError
 from skipindex.indexes import EncodedColumn

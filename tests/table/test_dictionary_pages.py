@@ -32,16 +32,9 @@ def read_as(path: Path, column: str) -> pa.DataType:
 
 
 def read_by_us(path: Path, *names: str) -> pa.ChunkedArray:
-    """The column, or the field of a struct, as index builds read it.
-
-    They read the same in pieces of some rows.
-    """
+    """The column, or the field of a struct, as index builds read it."""
     with column_reader(location_of(path.parent), path.name, encoded={names[0]}) as file:
-        whole = file.read(names)
-        pieces = list(file.read_pieces(names, 7, 100))
-    assert [v for piece in pieces for v in piece.to_pylist()] == whole.to_pylist()
-    assert max(map(len, pieces), default=0) <= 7
-    return whole
+        return file.read(names)
 
 
 def read_by_duckdb(path: Path, text: str) -> list[Any]:

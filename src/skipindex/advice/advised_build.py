@@ -16,7 +16,6 @@ from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
 from skipindex.build.associated.request import AssociatedRequest, taken_apart
 from skipindex.build.builder import BuildReport, build, refresh
 from skipindex.build.column_requests import Request
-from skipindex.build.columns.memory import DEFAULT_MEMORY
 from skipindex.build.runners import Progress, Runner
 from skipindex.build.wanted import (
     SpecKey,
@@ -90,7 +89,7 @@ def build_advised(
     progress: Progress | None = None,
     repair: bool | None = None,
     associated: AssociatedRequest | None = None,
-    memory: int = DEFAULT_MEMORY,
+    memory: int | None = None,
 ) -> BuildReport[TableState]:
     """Build ``indexes``; None is what the table has, else what the advisor chooses.
 
@@ -102,7 +101,7 @@ def build_advised(
         progress: called with the number of tasks done and of all tasks.
         repair: how deeply the present indexes are checked.
         associated: associated columns that the table gets, by name.
-        memory: bytes that a worker may take.
+        memory: bytes that a worker may take; None is by the machine that it is on.
 
     Raises:
         AdviceError: ``indexes`` are given, and something to choose them by too.

@@ -17,7 +17,7 @@ from skipindex.api.table import AnyPredicate, Table, built, changed, optimized
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
-from skipindex.build.columns.memory import DEFAULT_MEMORY, MemoryLike
+from skipindex.build.memory import MemoryLike
 from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError, TableError
 from skipindex.layout.workload.workload import Workload
@@ -143,7 +143,7 @@ def build_indexes(
     repair: bool | None = None,
     storage_options: StorageOptions | None = None,
     associated: AssociatedRequest | None = None,
-    memory: MemoryLike = DEFAULT_MEMORY,
+    memory: MemoryLike | None = None,
 ) -> BuildReport[Table]:
     """Build the indexes that are missing, beside the data, in one commit.
 

@@ -17,7 +17,7 @@ from skipindex.api.clustering import Clustering
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport, drop, refresh
 from skipindex.build.column_requests import Request
-from skipindex.build.columns.memory import DEFAULT_MEMORY, MemoryLike, memory_bytes
+from skipindex.build.memory import MemoryLike, memory_bytes
 from skipindex.build.merge import merge
 from skipindex.build.runners import Progress
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
@@ -321,7 +321,7 @@ class Table:
         progress: Progress | None = None,
         repair: bool | None = None,
         associated: AssociatedRequest | None = None,
-        memory: MemoryLike = DEFAULT_MEMORY,
+        memory: MemoryLike | None = None,
     ) -> BuildReport[Table]:
         """Build the indexes that are missing, beside the data, in one commit.
 
@@ -358,9 +358,10 @@ class Table:
                 they get a ``"bitmap"`` otherwise.  Conditions on them leave out files
                 until the joined table changes; ``refresh_indexes`` builds them anew.
             memory: what each worker may take, in bytes or as ``"2GB"``; at least 300
-                MB.  Columns that are too large for it are read in pieces.  A kind that
-                takes more is left out of such a file, and the report says so; a build
-                with the memory that it takes builds it.
+                MB.  None is half of the machine's memory divided by the workers, at
+                most 4 GB each.  What takes more, a kind or all of a column, is not
+                indexed in such a file: the report says what it takes, and a build with
+                that much builds it.
 
         Returns:
             What was built; its ``table`` has the new indexes.
@@ -398,7 +399,7 @@ class Table:
         workers: int | None = None,
         progress: Progress | None = None,
         repair: bool | None = None,
-        memory: MemoryLike = DEFAULT_MEMORY,
+        memory: MemoryLike | None = None,
     ) -> BuildReport[Table]:
         """Bring the indexes that the table has up to date with its files.
 
@@ -701,7 +702,7 @@ def built(
     progress: Progress | None,
     repair: bool | None,
     associated: AssociatedRequest | None = None,
-    memory: MemoryLike = DEFAULT_MEMORY,
+    memory: MemoryLike | None = None,
 ) -> BuildReport[Table]:
     """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
     report = build_advised(

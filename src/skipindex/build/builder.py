@@ -24,7 +24,7 @@ from skipindex.build.associated.request import (
     without_names,
 )
 from skipindex.build.column_requests import Request, column_requests
-from skipindex.build.columns.memory import DEFAULT_MEMORY
+from skipindex.build.memory import default_memory
 from skipindex.build.merge import merge_crowded
 from skipindex.build.missing import deal, missing_of
 from skipindex.build.pending_pack import ColumnRequest
@@ -93,7 +93,7 @@ def build(
     repair: bool | None = None,
     dropped: Collection[SpecKey] = (),
     associated: Sequence[Association] = (),
-    memory: int = DEFAULT_MEMORY,
+    memory: int | None = None,
 ) -> BuildReport[TableState]:
     """Build what is missing of ``indexes``, and commit it with ``properties``.
 
@@ -110,7 +110,7 @@ def build(
             True every byte, False nothing.
         dropped: columns and specs that the table no longer has.
         associated: associated columns to build, for the dimensions as they are now.
-        memory: bytes that a worker may take.
+        memory: bytes that a worker may take; None is by the machine that it is on.
 
     Raises:
         PredicateError: a column does not exist.
@@ -182,7 +182,7 @@ def refresh(
     progress: Progress | None = None,
     repair: bool | None = None,
     associated: Sequence[Association] = (),
-    memory: int = DEFAULT_MEMORY,
+    memory: int | None = None,
 ) -> BuildReport[TableState]:
     """Build what new, changed and damaged files lack, and forget files that are gone.
 
@@ -218,7 +218,7 @@ def index_files(
     changed.
     """
     requests = [*column_requests(table, indexes), *requests_of(table, current(table))]
-    return _indexed(table, requests, Repair(), runner, progress, DEFAULT_MEMORY)[0]
+    return _indexed(table, requests, Repair(), runner, progress, None)[0]
 
 
 def _indexed(
@@ -227,12 +227,14 @@ def _indexed(
     repairs: Repair,
     runner: Runner,
     progress: Progress | None,
-    memory: int,
+    memory: int | None,
 ) -> tuple[Manifest, set[str]]:
     """The manifest of what is built, and the paths of the files to read for it.
 
     Indexes hold values, so only users who may read the data may read them.
     """
+    if memory is None and isinstance(runner, LocalRunner):
+        memory = default_memory(runner.workers)
     missing = missing_of(table, requests, repairs, memory)
     if isinstance(runner, LocalRunner):
         asked_for = {i for files in missing.values() for i in files}

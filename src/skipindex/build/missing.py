@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from skipindex.build.columns.memory import left_out
+from skipindex.build.memory import left_out
 from skipindex.build.pending_pack import ColumnRequest, request_of
 from skipindex.build.repair import Repair
 from skipindex.build.task import BuildTask
-from skipindex.indexes import spec_to_json
+from skipindex.indexes import MinMax, spec_to_json
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.manifest import whole
 from skipindex.table import ColumnInfo, TableState
@@ -20,14 +20,18 @@ from skipindex.table.column_indexes import take
 
 
 def missing_of(
-    table: TableState, requests: Sequence[ColumnRequest], repairs: Repair, memory: int
+    table: TableState,
+    requests: Sequence[ColumnRequest],
+    repairs: Repair,
+    memory: int | None,
 ) -> dict[tuple[ColumnRequest, ...], list[int]]:
     """Files by what has to be built on them.
 
     If a column could not be read, all of the file is built again: the payload of that
     column is empty, and a part of the note would be lost.  So it is if a kind was left
-    out that ``memory``, the bytes of a worker, now suffices for.  A file whose path no
-    log can name has no index.
+    out that ``memory``, the bytes of a worker, now suffices for; not if it is None, as
+    it is then by the machine of each worker.  A file whose path no log can name has no
+    index.
     """
     per_file: dict[int, list[ColumnRequest]] = {}
     damaged = repairs.mask(len(table))
@@ -36,6 +40,7 @@ def missing_of(
     noted = np.asarray(notes.is_valid())
     failed = np.zeros(len(table), np.bool_)
     asked = {(one.name, spec.kind) for one in requests for spec in one.specs}
+    asked |= {(one.name, MinMax.kind) for one in requests}
     for i in np.flatnonzero(noted).tolist():
         failed[i] = not asked.isdisjoint(left_out(notes[i].as_py(), memory))
     others = [
@@ -92,11 +97,11 @@ def deal(
     table: TableState,
     groups: Mapping[tuple[ColumnRequest, ...], list[int]],
     n_tasks: int,
-    memory: int,
+    memory: int | None,
 ) -> list[BuildTask]:
     """Tasks of nearly equal size: the largest file goes to the lightest task.
 
-    ``memory`` is the bytes that a worker may take.
+    ``memory`` is the bytes that a worker may take, as for ``BuildTask``.
     """
     tasks = []
     n_files = sum(map(len, groups.values()))

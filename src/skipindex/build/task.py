@@ -12,13 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from skipindex.build.associated.dimension import Dimensions
-from skipindex.build.columns.memory import (
-    DEFAULT_MEMORY,
-    Memory,
-    MemoryLimitError,
-    whole_bytes,
-)
-from skipindex.build.columns.pieced import PiecedColumn
+from skipindex.build.memory import Memory, default_memory, size_of
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
 from skipindex.errors import (
     StorageError,
@@ -27,9 +21,8 @@ from skipindex.errors import (
     first_line,
 )
 from skipindex.expressions import stored_name
-from skipindex.indexes import EncodedColumn, spec_to_json
+from skipindex.indexes import EncodedColumn, MinMax, spec_to_json
 from skipindex.indexes.file_map import ValueSpans
-from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -55,13 +48,13 @@ class BuildTask:
         location: of the table.
         paths: of the files.
         columns: what to build on each of them.
-        memory: bytes that the worker may take.
+        memory: bytes that the worker may take; None is by the machine that it is on.
     """
 
     location: Location
     paths: tuple[str, ...]
     columns: tuple[ColumnRequest, ...]
-    memory: int = DEFAULT_MEMORY
+    memory: int | None = None
 
     @property
     def done(self) -> str:
@@ -75,6 +68,8 @@ class BuildTask:
 
 def run_task(task: BuildTask) -> bytes:
     """Index the files of ``task``; the piece of a manifest, as bytes."""
+    from loky import cpu_count  # noqa: PLC0415 (plans are made without it)
+
     pack = PendingPack(task.columns)
     rows: list[dict[str, Any]] = []
     summaries: list[dict[str, Summary]] = []
@@ -82,7 +77,7 @@ def run_task(task: BuildTask) -> bytes:
     packs: list[PackInfo] = []
     dimensions = Dimensions()
     clock = Clock(task.location.now)
-    memory = Memory(task.memory)
+    memory = Memory(task.memory or default_memory(cpu_count()))
     full = min(PACK_BYTES, 2 * memory.pack_bytes)
 
     def close_pack() -> None:
@@ -221,19 +216,6 @@ def _spill(
     indexed.forget()
 
 
-def _read(
-    file: DataFile, request: ColumnRequest, dimensions: Dimensions, memory: Memory
-) -> EncodedColumn | PiecedColumn:
-    """The column, whole if that fits into the memory."""
-    takes = whole_bytes(file, request)
-    if request.source is not None:
-        memory.check(takes, f"column {request.name!r}: not looked up")
-        return dimensions.column(file, request.source)
-    if takes > memory.free:
-        return PiecedColumn.read(file, request, memory)
-    return read_column(file, request.path, request.domain)
-
-
 def _index_column(
     file: DataFile,
     request: ColumnRequest,
@@ -244,9 +226,16 @@ def _index_column(
     """Add what is built on one column; notes on what cannot be built, and why."""
     name = request.name
     try:
-        column = _read(file, request, dimensions, memory)
+        size = size_of(file, request)
+        if note := memory.why_not(size.read, name, MinMax.kind):
+            indexed.summaries[name] = UNKNOWN
+            yield note
+            for spec in request.specs:
+                yield memory.why_not(size.with_index(spec), name, spec.kind)
+            return
+        column = _read(file, request, dimensions)
         summary = summarize(column)
-    except (UnsupportedTypeError, MemoryLimitError) as error:
+    except UnsupportedTypeError as error:
         # Said once for all: a second build finds that nothing is missing.
         indexed.summaries[name] = UNKNOWN
         yield str(error)
@@ -266,30 +255,35 @@ def _index_column(
         yield note
     for spec in request.specs:
         try:
-            parts = _built(spec, column)
-        except (UnsupportedTypeError, MemoryLimitError) as error:
+            needs = size.with_index(spec)
+            if note := memory.why_not(needs, request.name, spec.kind):
+                yield note
+                continue
+            parts = spec.build(column)
+        except UnsupportedTypeError as error:
             yield str(error)
         except Exception as error:  # noqa: BLE001 (nor one kind, which may be foreign)
             yield f"column {name!r}: no {spec.kind} index: {reason(error)}"
         else:
             indexed.hold(name, spec_key(spec_to_json(spec)), parts)
-    if request.has_map:  # after the indexes, which may have ranked the values
+            memory.held += sum(map(len, parts))
+    # After the indexes, which may have ranked the values.
+    if request.has_map and size.ranked <= memory.free:
         try:
-            indexed.spans[name] = _spans(column)
-        except MemoryLimitError:
-            return  # it was said of the indexes
+            spans = ValueSpans.of(column)
         except Exception as error:  # noqa: BLE001 (the file is then in no map)
             yield f"column {name!r}: no file map: {reason(error)}"
+        else:
+            if spans is not None:
+                indexed.spans[name] = spans
 
 
-def _built(spec: IndexSpec, column: EncodedColumn | PiecedColumn) -> list[bytes]:
-    if isinstance(column, PiecedColumn):
-        return column.build(spec)
-    return spec.build(column)
-
-
-def _spans(column: EncodedColumn | PiecedColumn) -> ValueSpans:
-    return column.spans() if isinstance(column, PiecedColumn) else ValueSpans.of(column)
+def _read(
+    file: DataFile, request: ColumnRequest, dimensions: Dimensions
+) -> EncodedColumn:
+    if request.source is not None:
+        return dimensions.column(file, request.source)
+    return read_column(file, request.path, request.domain)
 
 
 def reason(error: Exception) -> str:

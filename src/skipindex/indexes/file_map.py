@@ -80,6 +80,9 @@ _BINS: Final = 4
 _FAN_BITS: Final = 4
 _MAX_PER_FILE: Final = 4096
 """More values of a file than this are stored as this number of intervals."""
+_MAX_BYTES: Final = 1 << 20
+"""Values of a file of more bytes than this are in no map, as they are in memory until
+the pack is written."""
 _MAX_BINS: Final = 1024
 _FULL: Final = 0.8
 """If bins hold this share of the files on average, no map is written."""
@@ -98,12 +101,12 @@ class ValueSpans:
     highs: Distinct
 
     @classmethod
-    def of(cls, column: EncodedColumn) -> ValueSpans:
-        """The values of a column: one by one, if they are few."""
+    def of(cls, column: EncodedColumn) -> ValueSpans | None:
+        """The values of a column: one by one, if they are few; None if too long."""
         distinct = column.distinct
         n = len(distinct)
         if n <= _MAX_PER_FILE:
-            return cls(distinct, distinct)
+            return cls(distinct, distinct) if distinct.nbytes <= _MAX_BYTES else None
         if isinstance(distinct, np.ndarray):
             # Cut at the widest gaps.  As unsigned numbers: they may exceed int64.
             gaps = distinct[1:].view(np.uint64) - distinct[:-1].view(np.uint64)
@@ -112,7 +115,9 @@ class ValueSpans:
         else:
             begins = np.arange(0, n, -(-n // _MAX_PER_FILE))
         ends = np.append(begins[1:], n) - 1
-        return cls(taken(distinct, begins), taken(distinct, ends))
+        lows, highs = taken(distinct, begins), taken(distinct, ends)
+        is_short = lows.nbytes + highs.nbytes <= _MAX_BYTES
+        return cls(lows, highs) if is_short else None
 
     def __len__(self) -> int:
         return len(self.lows)

@@ -94,38 +94,10 @@ class IndexSpec(Protocol):
         """
 
 
-class Gathering(Protocol):
-    """What a spec needs of a column that comes piece by piece."""
-
-    def add(self, piece: EncodedColumn) -> None:
-        """Take the next rows.
-
-        Raises:
-            UnsupportedTypeError: this kind cannot hold the column.
-        """
-
-    @property
-    def n_bytes(self) -> int:
-        """The memory that it takes by now, and that ``build`` takes besides."""
-
-    def build(self) -> list[bytes]:
-        """The very parts that the spec builds of the whole column; called once."""
-
-
-@runtime_checkable
-class PiecewiseSpec(Protocol):
-    """A spec that can build from pieces of a column, without the ranks of its rows.
-
-    Any other spec gets the ranked column, of which ``MEMORY_PER_ROW`` tells the cost.
-    """
-
-    def gathering(self, domain: Domain) -> Gathering | None:
-        """An empty one; None if this spec needs the whole column."""
-
-
 MEMORY_PER_ROW: Final = 64
-"""Bytes a row that a spec may take to build, besides the ranked column and the
-payload, unless its attribute ``memory_per_row`` says another number."""
+"""Bytes a row that a spec may take to build, besides the payload and the column, ranked
+if the kind knows rows, unless its attribute ``memory_per_row`` says another number.
+``memory_per_byte`` is of each byte of a text, and 0 unless it is said."""
 
 
 PROBE_COST: Final = 1.0

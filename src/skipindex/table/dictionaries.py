@@ -10,7 +10,6 @@ the dictionary come after its entries and do not matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -34,18 +33,16 @@ def is_as_written(
     leaf: int,
     metadata: pq.FileMetaData,
     source: pa.NativeFile,
-    row_groups: Iterable[int],
 ) -> bool:
     """Whether ``values``, read as dictionaries, are certainly those of the file.
 
     Args:
-        values: the rows of one column that is not repeated.
+        values: all rows of one column that is not repeated.
         leaf: the column's place among the columns of Parquet.
         metadata: of the file.
         source: the file.
-        row_groups: that have these rows.
     """
-    groups = [metadata.row_group(i) for i in row_groups]
+    groups = [*map(metadata.row_group, range(metadata.num_row_groups))]
     groups = [group for group in groups if group.num_rows]
     if [len(part) for part in values.chunks] != [group.num_rows for group in groups]:
         return False

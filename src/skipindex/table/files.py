@@ -26,12 +26,6 @@ from skipindex.table.partitions.hive import partition_folders
 _SMALL_DICTIONARY: Final = 1 << 16
 """Compressed bytes; writers give up at 1 MB before compression."""
 
-_LARGE_CHUNK: Final = 32 << 20
-"""Compressed bytes of a column chunk that is not read in one piece."""
-
-_BATCH_ROWS: Final = 1 << 13
-"""Rows that Arrow decodes at once at most, where a column is read in pieces."""
-
 _WRONG_DICTIONARY: Final = "its dictionary cannot be read rightly"
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
@@ -112,7 +106,6 @@ class DataFile:
     def __init__(self, source: pa.NativeFile, encoded: Collection[str] = ()) -> None:
         self._source = source
         self._plain = pq.ParquetFile(source, **_OPTIONS)
-        self._buffered: pq.ParquetFile | None = None
         self.metadata = self._plain.metadata
         self._is_signed = _is_signed(source, self.metadata)
         self.schema = self._plain.schema
@@ -144,56 +137,6 @@ class DataFile:
                 return values
         raise UnsupportedTypeError(f"column {'.'.join(path)!r}: {_WRONG_DICTIONARY}")
 
-    def read_pieces(
-        self, path: Sequence[str], n_rows: int, n_bytes: int
-    ) -> Iterator[pa.ChunkedArray]:
-        """The same rows as ``read``, in pieces of so many rows and bytes at most.
-
-        Not more than a piece is in memory; of a column that is read as dictionaries,
-        the numbers of a row group.  How many rows have so many bytes is told by the
-        footer for a whole row group, so that a piece of longer values has more.
-
-        Raises:
-            UnsupportedTypeError: as ``read``.
-        """
-        for group in range(self.metadata.num_row_groups):
-            if self.metadata.row_group(group).num_rows:
-                with self._without_key(path):
-                    yield from self._group_pieces(path, group, n_rows, n_bytes)
-
-    def _group_pieces(
-        self, path: Sequence[str], group: int, n_rows: int, n_bytes: int
-    ) -> Iterator[pa.ChunkedArray]:
-        name = ".".join(path)
-        for file, schema in self._readers:
-            if not _has_dictionary(schema, path):
-                batches = self._streamed(path, group).iter_batches(
-                    min(n_rows, self._batch_rows(path, group, n_bytes)),
-                    row_groups=[group],
-                    columns=[name],
-                    use_threads=False,
-                )
-                for table in _joined(batches, n_rows, n_bytes):
-                    yield _at(table, path)
-                return
-            values = _at(
-                file.read_row_group(group, columns=[name], use_threads=False), path
-            )
-            if self._is_right(values, path, group):
-                for at in range(0, len(values), n_rows):
-                    yield values.slice(at, n_rows)
-                return
-        raise UnsupportedTypeError(f"column {name!r}: {_WRONG_DICTIONARY}")
-
-    def _batch_rows(self, path: Sequence[str], group: int, n_bytes: int) -> int:
-        """The rows that Arrow decodes at once: of so many bytes, by the footer."""
-        if self._is_signed:
-            return _BATCH_ROWS
-        chunks = self.metadata.row_group(group)
-        sizes = [chunks.column(i).total_uncompressed_size for i in self.leaves(path)]
-        rows = n_bytes * int(chunks.num_rows) // max(1, sum(map(int, sizes)))
-        return max(1, min(rows, _BATCH_ROWS))
-
     @contextmanager
     def _without_key(self, path: Sequence[str]) -> Iterator[None]:
         """Say what it means that Arrow cannot decrypt a column."""
@@ -204,22 +147,6 @@ class DataFile:
                 name = ".".join(path)
                 raise UnsupportedTypeError(f"column {name!r} is encrypted") from error
             raise
-
-    def _streamed(self, path: Sequence[str], group: int) -> pq.ParquetFile:
-        """The file; large column chunks are read a few megabytes at a time."""
-        if not self._is_signed:
-            chunks = self.metadata.row_group(group)
-            columns = map(chunks.column, self.leaves(path))
-            if sum(column.total_compressed_size for column in columns) < _LARGE_CHUNK:
-                return self._plain
-        if self._buffered is None:
-            self._buffered = pq.ParquetFile(
-                self._source,
-                metadata=self.metadata,
-                buffer_size=_LARGE_CHUNK // 4,
-                **_OPTIONS,
-            )
-        return self._buffered
 
     def leaves(self, path: Sequence[str]) -> list[int]:
         """The places of a column among the columns of Parquet."""
@@ -253,37 +180,17 @@ class DataFile:
         """Whether a column is read as dictionaries, if these are read rightly."""
         return _has_dictionary(self._readers[0][1], path)
 
-    def _is_right(
-        self, values: pa.ChunkedArray, path: Sequence[str], group: int | None = None
-    ) -> bool:
+    def _is_right(self, values: pa.ChunkedArray, path: Sequence[str]) -> bool:
         leaves = self.leaves(path)
         if self._is_signed or len(leaves) != 1:
             return False
-        groups = range(self.metadata.num_row_groups) if group is None else (group,)
-        return is_as_written(values, leaves[0], self.metadata, self._source, groups)
+        return is_as_written(values, leaves[0], self.metadata, self._source)
 
 
 def _at(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
     """The column, or the field of structs, of a table that has no other."""
     values = table.column(path[0])
     return values if len(path) == 1 else pc.struct_field(values, path[1:])
-
-
-def _joined(
-    batches: Iterable[pa.RecordBatch], n_rows: int, n_bytes: int
-) -> Iterator[pa.Table]:
-    """Tables of so many rows and bytes at most, or of one batch."""
-    some: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        more = batch.nbytes
-        if some and (rows + len(batch) > n_rows or size + more > n_bytes):
-            yield pa.Table.from_batches(some)
-            some, rows, size = [], 0, 0
-        some.append(batch)
-        rows, size = rows + len(batch), size + more
-    if some:
-        yield pa.Table.from_batches(some)
 
 
 def _has_dictionary(schema: pa.Schema, path: Sequence[str]) -> bool:

@@ -51,7 +51,6 @@ from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.table.files import DataFile
 from skipindex.table.partitions.inference import INSTANT
 from skipindex.table.spark_json import ROW_METADATA, Typed, declared_schema
-from skipindex.table.summaries import Measured
 
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _HYBRID: Final = frozenset(
@@ -268,36 +267,12 @@ def read_column(file: DataFile, path: tuple[str, ...], domain: Domain) -> Encode
         nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
         return EncodedColumn(stored_name(path), pa.chunked_array([nothing]), domain)
     values = file.read(found)
-    _check_length(len(values), file, path)
+    if len(values) != file.metadata.num_rows:
+        raise UnsupportedTypeError(
+            f"column {stored_name(path)!r} has {len(values)} rows of "
+            f"{file.metadata.num_rows}"
+        )
     return EncodedColumn(stored_name(found), values, domain)
-
-
-def read_pieces(
-    file: DataFile,
-    path: tuple[str, ...],
-    domain: Domain,
-    *,
-    n_rows: int,
-    n_bytes: int,
-) -> Iterator[EncodedColumn]:
-    """The rows of ``read_column``, in columns of so many rows and bytes at most.
-
-    Raises:
-        UnsupportedTypeError: as ``read_column``, also behind the last row.
-    """
-    found = place_of(file, path, domain)
-    spelled = stored_name(path if found is None else found)
-    n = 0
-    if found is None:
-        for at in range(0, file.metadata.num_rows, n_rows):
-            nothing = pa.nulls(min(n_rows, file.metadata.num_rows - at), domain.dtype)
-            n += len(nothing)
-            yield EncodedColumn(spelled, nothing, domain)
-    else:
-        for values in file.read_pieces(found, n_rows, n_bytes):
-            n += len(values)
-            yield EncodedColumn(spelled, values, domain)
-    _check_length(n, file, path)
 
 
 def place_of(
@@ -311,15 +286,7 @@ def place_of(
     return None if lacks(file, path) else check_stored(file, path, domain)
 
 
-def _check_length(n_values: int, file: DataFile, path: tuple[str, ...]) -> None:
-    if n_values != file.metadata.num_rows:
-        raise UnsupportedTypeError(
-            f"column {stored_name(path)!r} has {n_values} rows of "
-            f"{file.metadata.num_rows}"
-        )
-
-
-def beyond(column: Measured) -> str:
+def beyond(column: EncodedColumn) -> str:
     """What to note where a value does not fit the table's type; else empty.
 
     The index is built all the same: the table may get a wider type, and until then

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import Domain
+from skipindex.indexes import EncodedColumn
 
 MAX_BYTES: Final = 64
 """Longer byte strings are cut: the low bound down, the high bound up."""
@@ -44,29 +45,7 @@ UNKNOWN: Final = Summary(None, None, None, None)
 """Of a column that a file lacks, or has with another type."""
 
 
-class Measured(Protocol):
-    """A column as its statistics see it; ``EncodedColumn`` says what they are."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def domain(self) -> Domain: ...
-
-    @property
-    def null_count(self) -> int: ...
-
-    @property
-    def nan_count(self) -> int: ...
-
-    @property
-    def minimum(self) -> Value | None: ...
-
-    @property
-    def maximum(self) -> Value | None: ...
-
-
-def summarize(column: Measured) -> Summary:
+def summarize(column: EncodedColumn) -> Summary:
     """The statistics of ``column``; long byte strings are cut, and marked so."""
     low, high = column.minimum, column.maximum
     nan_count = column.nan_count if column.domain.name == "float" else None

@@ -76,22 +76,6 @@ BUILD: Final = (
         _ASSOCIATED,
     ),
     Mutant(
-        "greatest-of-first-piece",
-        "build.columns.pieced.PiecedColumn.add",
-        "high > self.maximum",
-        "False",
-        "the statistics of a large file are those of its first rows",
-        _MEMORY,
-    ),
-    Mutant(
-        "null-of-first-piece",
-        "build.columns.pieced.PiecedColumn.add",
-        "self.null_count += piece.null_count",
-        "self.null_count = piece.null_count",
-        "a file has NULL in fewer rows than it has",
-        _MEMORY,
-    ),
-    Mutant(
         "spilled-twice",
         "build.task._read_and_index",
         "indexed.spilled and rest",

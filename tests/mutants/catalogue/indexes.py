@@ -15,7 +15,7 @@ _BOOKS: Final = (
     "tests/indexes/encoding/test_dictionary.py",
     "tests/indexes/test_contract.py",
 )
-_PIECES: Final = ("tests/indexes/encoding/test_pieces.py",)
+_BLOCKS: Final = ("tests/indexes/encoding/test_blocks.py",)
 
 INDEXES: Final = (
     Mutant(
@@ -226,36 +226,12 @@ INDEXES: Final = (
         ("tests/indexes/kinds/test_within.py",),
     ),
     Mutant(
-        "codes-of-a-piece",
-        "indexes.encoding.pieces.ColumnPieces.merged",
-        "rank[piece.codes]",
-        "piece.codes",
-        "the rank within a piece is taken for the rank within the file",
-        _PIECES,
-    ),
-    Mutant(
-        "block-ranked-alone",
-        "indexes.encoding.pieces._merge_texts",
-        "np.uint32(written)",
-        "np.uint32(0)",
-        "the rank within a block is taken for the rank within the file",
-        _PIECES,
-    ),
-    Mutant(
-        "hashes-of-last-piece",
-        "indexes.filters.filter_type.GatheredHashes._unite",
-        "[np.empty(0, np.uint64), *self._pieces]",
-        "[np.empty(0, np.uint64), *self._pieces[-1:]]",
-        "a filter of a large file has the keys of its last rows",
-        _PIECES,
-    ),
-    Mutant(
         "entries-of-a-block",
         "indexes.encoding.entry_packing._parts_by_block",
         "[code + one for one in first]",
         "first",
         "parts of later blocks are looked for at the codes of the first one",
-        _PIECES,
+        _BLOCKS,
     ),
     Mutant(
         "rows-of-the-part-before",
@@ -263,7 +239,7 @@ INDEXES: Final = (
         "stop = code + first.pop()",
         "first.pop()",
         "values of the part that a block breaks off have no rows",
-        _PIECES,
+        _BLOCKS,
     ),
     Mutant(
         "cells-touched",

@@ -392,11 +392,11 @@ TABLE: Final = (
         ("tests/storage/test_object_stores.py",),
     ),
     Mutant(
-        "dictionary-of-a-piece",
-        "table.files.DataFile._group_pieces",
-        "self._is_right(values, path, group)",
+        "dictionary-as-arrow-reads-it",
+        "table.files.DataFile.read",
+        "self._is_right(values, path)",
         "True",
-        "numbers of repeated entries are taken for other entries, in pieces",
+        "numbers of repeated entries are taken for other entries",
         ("tests/table/test_dictionary_pages.py",),
     ),
 )

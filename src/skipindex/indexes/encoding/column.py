@@ -68,32 +68,6 @@ class EncodedColumn:
         column._take(indices, entries)  # noqa: SLF001
         return column
 
-    @classmethod
-    def of_ranks(
-        cls,
-        name: str,
-        domain: Domain,
-        codes: Codes,
-        distinct: Distinct,
-        validity: Mask | None,
-    ) -> EncodedColumn:
-        """A column whose values are ranked already.
-
-        Args:
-            name: the column, for messages.
-            domain: of the column.
-            codes: the ranks of the values that are not NULL, in row order.
-            distinct: the sorted distinct values, each of which some row has.
-            validity: which rows have a value; None if all have one.
-        """
-        column = cls.__new__(cls)
-        column.name, column.domain, column.validity = name, domain, validity
-        column.n_rows = len(codes) if validity is None else len(validity)
-        column.null_count = column.n_rows - len(codes)
-        column._encoded = None  # noqa: SLF001 (of this very class)
-        column._ranked = codes, distinct  # noqa: SLF001
-        return column
-
     def _take(self, indices: pa.Array, entries: pa.Array) -> None:
         self.null_count = indices.null_count
         self.validity = _validity(indices)

@@ -136,11 +136,7 @@ def _stream(seed: int, k: int) -> list[int]:
 
 def distinct_hashes(keys: Keys) -> Words:
     """The hashes of some keys, which may repeat, ascending."""
-    return distinct_words(hashes_of(keys))
-
-
-def distinct_words(words: Words) -> Words:
-    """The distinct ones of some words, ascending; they may be sorted in their place."""
+    words = hashes_of(keys)
     words.sort()
     fresh = starts(words)
     return words if fresh.all() else words[fresh]

@@ -13,16 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Words
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.indexes.filters.blocked import distinct_hashes, distinct_words
 from skipindex.indexes.filters.payload import (
     VERSION,
     FilterHead,
@@ -32,7 +29,6 @@ from skipindex.indexes.filters.payload import (
     check_scheme,
     may_hold,
     pack_filter,
-    pack_hashes,
     saturates,
     split_bits,
 )
@@ -48,8 +44,6 @@ ROWS: Final = struct.Struct("<Q")
 """The rows of the file, at the end of a header."""
 _HASH_BYTES: Final = 24
 _OBJECT_BYTES: Final = 160
-_FEW_HASHES: Final = 1 << 20
-"""So many are held before they are looked through for repeated ones."""
 
 
 class FilterSpec(ABC):
@@ -119,51 +113,6 @@ class FilterSpec(ABC):
             own=self.own(column.n_rows),
             hashing=self.hashing,
         )
-
-    def gathering(self, domain: Domain) -> GatheredHashes | None:
-        """What a column is gathered in that comes piece by piece.
-
-        None for pybloom-live, whose bits need all keys at once.
-        """
-        return None if self.hashing else GatheredHashes(self, domain)
-
-
-class GatheredHashes:
-    """The keys of a column that comes piece by piece: of each its hash, once."""
-
-    def __init__(self, spec: FilterSpec, domain: Domain) -> None:
-        self._spec = spec
-        self._domain = domain
-        self._n_rows = 0
-        self._pieces: list[Words] = []
-        self._n_known = 0
-
-    def add(self, piece: EncodedColumn) -> None:
-        """Take the keys of the next rows."""
-        self._n_rows += piece.n_rows
-        self._pieces.append(distinct_hashes(self._spec.keys(piece)))
-        if sum(map(len, self._pieces)) > 2 * self._n_known + _FEW_HASHES:
-            self._unite()
-
-    @property
-    def n_bytes(self) -> int:
-        """What the hashes take, and building takes besides."""
-        return 2 * sum(piece.nbytes for piece in self._pieces)
-
-    def build(self) -> list[bytes]:
-        """The parts of the payload; the hashes are given up."""
-        self._unite()
-        (hashes,) = self._pieces
-        self._pieces = []
-        own = self._spec.own(self._n_rows)
-        return pack_hashes(hashes, self._spec.error_rate, self._domain, own=own)
-
-    def _unite(self) -> None:
-        """Keep each hash once."""
-        every = np.concatenate([np.empty(0, np.uint64), *self._pieces])
-        self._pieces = []
-        self._pieces.append(distinct_words(every))
-        self._n_known = len(self._pieces[0])
 
 
 @dataclass(frozen=True, slots=True)

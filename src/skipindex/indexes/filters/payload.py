@@ -42,7 +42,6 @@ from typing import Final, TypeAlias
 from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
-from skipindex.expressions.arrays import Words
 from skipindex.expressions.atoms import Atom, OneOf, Value
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.header import Cursor, check_tag, check_version
@@ -117,20 +116,14 @@ def pack_filter(
         hashing: ``PYBLOOM``, or None for blocks.
     """
     if hashing != PYBLOOM:
-        return pack_hashes(distinct_hashes(keys), error_rate, domain, own=own)
+        hashes = distinct_hashes(keys)
+        n_keys, capacity = len(hashes), capacity_for(len(hashes))
+        blocks = Blocks.for_keys(capacity, error_rate)
+        bits = blocks.filled(hashes)
+        return _parts(blocks, bits, n_keys, capacity, error_rate, domain, own)
     texts = texts_of(keys)
     n_keys, capacity = len(texts), capacity_for(len(texts))
     shape, bits = filled(texts, capacity, error_rate)
-    return _parts(shape, bits, n_keys, capacity, error_rate, domain, own)
-
-
-def pack_hashes(
-    hashes: Words, error_rate: float, domain: Domain, *, own: bytes = b""
-) -> list[bytes]:
-    """The parts of a filter of the keys with these hashes, which ascend."""
-    n_keys, capacity = len(hashes), capacity_for(len(hashes))
-    shape = Blocks.for_keys(capacity, error_rate)
-    bits = shape.filled(hashes)
     return _parts(shape, bits, n_keys, capacity, error_rate, domain, own)
 
 

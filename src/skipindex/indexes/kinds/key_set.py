@@ -70,7 +70,7 @@ class KeySet:
     """
 
     kind: ClassVar[str] = _KIND
-    memory_per_row: ClassVar[int] = 144
+    memory_per_row: ClassVar[int] = 224
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload.

@@ -86,6 +86,15 @@ class NGramBloom(TextFilterSpec):
 
         return keys_of
 
+    @property
+    def memory_per_byte(self) -> int:
+        """See ``interface``; a piece may begin with each byte."""
+        if self.hashing:
+            return 160
+        if self.n <= _TABLE_LENGTH:
+            return 0
+        return 12 if self.n <= 4 else 24
+
     def pieces(self, values: pa.LargeBinaryArray) -> Words:
         """The distinct pieces, as numbers."""
         return _pieces(values, self.n).astype(np.uint64, copy=False)

@@ -53,6 +53,11 @@ class TokenBloom(TextFilterSpec):
         """The words that are surely whole in every value with a fragment."""
         return _keys
 
+    @property
+    def memory_per_byte(self) -> int:
+        """See ``interface``; half of the bytes may be words."""
+        return 80 if self.hashing else 12
+
     def pieces(self, values: pa.LargeBinaryArray) -> Pieces:
         """The words, as often as they are there."""
         ends, data = text_layout(values)
