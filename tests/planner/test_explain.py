@@ -140,6 +140,14 @@ def test_conditions_that_rule_out_files_at_row_level_are_named(table: Table) -> 
     assert "s = 'v0x': bitmaps ruled out 3 files" in found
 
 
+def test_a_column_without_an_index_is_told_in_words(tmp_path: Path) -> None:
+    put_all(tmp_path, [{"a": [1]}, {"a": [5]}])
+    plan = build(tmp_path, {"a": "minmax"}).plan("a = 1")
+    reason = "the column has no index but the statistics"
+    assert f"\n    other kinds: {reason}" in plan.explain()
+    assert plan.conditions[0].unused == {"other kinds": reason}
+
+
 def test_conditions_that_a_file_map_rules_out_are_named(table: Table) -> None:
     assert "s = 'v0x': file_map ruled out 3 files" in lines(table, "s = 'v0x'")
 

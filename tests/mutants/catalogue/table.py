@@ -136,19 +136,19 @@ TABLE: Final = (
     ),
     Mutant(
         "tied-from-behind",
-        "indexes.encoding.words.WordKeys.n_equal",
+        "table.statistics.words.WordKeys.n_equal",
         "self._skip if self._shift else self._skip + 2 * WORD",
         "self._skip + 2 * WORD",
         "bytes that the keys leave out are taken for equal ones",
-        (*_ENDS, "tests/indexes/encoding/test_words.py"),
+        (*_ENDS, "tests/table/test_words.py"),
     ),
     Mutant(
         "key-without-borrow",
-        "indexes.encoding.words.WordKeys.keys",
+        "table.statistics.words.WordKeys.keys",
         "highs -= lows < low",
         "pass",
         "keys do not have the order of their strings",
-        ("tests/indexes/encoding/test_words.py",),
+        ("tests/table/test_words.py",),
     ),
     Mutant(
         "listed-value-tied",
@@ -224,11 +224,11 @@ TABLE: Final = (
     ),
     Mutant(
         "shorter-as-equal",
-        "indexes.encoding.words.compare",
+        "table.statistics.words.compare",
         "found[tied[ended]] = np.sign(lengths[0] - lengths[1])[ended]",
         "found[tied[ended]] = 0",
         "a string and the same with NUL bytes at its end are equal",
-        (*_ENDS, "tests/indexes/encoding/test_words.py"),
+        (*_ENDS, "tests/table/test_words.py"),
     ),
     Mutant(
         "path-of-another-row",

@@ -25,6 +25,8 @@ from skipindex.planner.stages.limit import LIMIT
 from skipindex.planner.stages.records import DERIVED, ROWS, VALUES, LeafRecord
 
 _STATISTICS: Final = frozenset({"minmax", "partition"})
+_OTHERS: Final = "other kinds"
+"""In place of a kind, where a reason is that of all kinds that the column lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,8 @@ class ConditionReport:
         text: the condition as the user wrote it.
         column: the column that it asks about; empty if no index can judge it.
         removed: how many files each kind ruled out by this condition alone.
-        unused: kinds that ruled out none, and why.
+        unused: kinds that ruled out none, and why; ``"other kinds"`` are those that
+            the column lacks, where it has none but the statistics.
         reason: why no index can judge it; empty if one could.
     """
 
@@ -255,7 +258,7 @@ def _unused(
         else:
             reasons[kind] = notes.get(_stage_of(kind)) or "ruled out no file"
     if not there and not record.column.is_partition:
-        reasons["any"] = "the column has no index but the statistics"
+        reasons[_OTHERS] = "the column has no index but the statistics"
     return reasons
 
 

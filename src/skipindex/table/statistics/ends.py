@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 
 from skipindex.expressions.arrays import Ints, Mask, Words
 from skipindex.expressions.atoms import Value, Values
-from skipindex.indexes.encoding.words import ByteStrings, WordKeys, compare
 from skipindex.table.statistics.sorted_search import SortedSearch
+from skipindex.table.statistics.words import ByteStrings, WordKeys, compare
 
 Keys: TypeAlias = npt.NDArray[np.integer[Any]]
 """Numbers in the order of the values that they stand for; equal values have one key."""

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skipindex.expressions.domain import big_decimal_key
-from skipindex.indexes.encoding.words import ByteStrings, WordKeys, compare
+from skipindex.table.statistics.words import ByteStrings, WordKeys, compare
 
 PIECES = st.sampled_from([b"", b"\0", b"a", b"\xff", b"abcdefgh", b"\xed\xa0\x80"])
 STRINGS = st.one_of(
