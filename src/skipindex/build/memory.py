@@ -105,12 +105,17 @@ def memory_bytes(memory: MemoryLike | None) -> int | None:
     return int(found)
 
 
-def default_memory(n_workers: int) -> int:
+def default_memory(n_workers: int | None = None) -> int:
     """What each of so many workers of this machine has if nothing is said.
 
     Together they have half of the machine, but each has what it needs.  The other half
-    is for what runs beside them, such as the JVM of an executor.
+    is for what runs beside them, such as the JVM of an executor.  Without a number
+    there is one for every core.
     """
+    if n_workers is None:
+        from loky import cpu_count  # noqa: PLC0415 (plans are made without it)
+
+        n_workers = int(cpu_count())
     share = _machine_bytes() // 2 // n_workers
     return max(LEAST_MEMORY, min(MOST_MEMORY, share))
 

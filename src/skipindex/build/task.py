@@ -68,8 +68,6 @@ class BuildTask:
 
 def run_task(task: BuildTask) -> bytes:
     """Index the files of ``task``; the piece of a manifest, as bytes."""
-    from loky import cpu_count  # noqa: PLC0415 (plans are made without it)
-
     pack = PendingPack(task.columns)
     rows: list[dict[str, Any]] = []
     summaries: list[dict[str, Summary]] = []
@@ -77,7 +75,7 @@ def run_task(task: BuildTask) -> bytes:
     packs: list[PackInfo] = []
     dimensions = Dimensions()
     clock = Clock(task.location.now)
-    memory = Memory(task.memory or default_memory(cpu_count()))
+    memory = Memory(task.memory or default_memory())
     full = min(PACK_BYTES, 2 * memory.pack_bytes)
 
     def close_pack() -> None:
