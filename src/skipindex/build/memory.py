@@ -50,11 +50,11 @@ _UNITS: Final = {
 _TEXT: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 _PROCESS: Final = 160 * 10**6
-"""Of Python with its packages."""
+"""What Python takes with its packages."""
 _SHARE_OF_PACK: Final = 10
 _COPIES_OF_TEXT: Final = 2.5
 _VALUE_BYTES: Final = 64
-"""Of a value in a dictionary page, as far as a footer tells."""
+"""A value in a dictionary page, whose length no footer tells."""
 _ROW_BYTES: Final = 30
 _NUMBER_BYTES: Final = 60
 """A row of byte strings, or of numbers, besides the text, while it is read."""
