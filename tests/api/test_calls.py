@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex.api import calls, run_statement
+from skipindex.api import calls
 from tests.tables import put
 
 CALLS: dict[str, Callable[[Path], Any]] = {
@@ -18,7 +18,6 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "append": lambda path: sx.append(None, path),
     "read": lambda path: sx.read(path, "a = 1", spark=None),
     "optimize": lambda path: sx.open_table(path).optimize(None),
-    "run_statement": lambda path: run_statement(f"VACUUM '{path}'", spark=None),
     "build_indexes": lambda path: sx.build_indexes(path, {"a": []}, spark=object()),
 }
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 import skipindex as sx
-from skipindex.api import run_statement, set_cache_bytes
+from skipindex.api import set_cache_bytes
 from skipindex.api.types import (
     Advice,
     BuildReport,
@@ -104,7 +104,6 @@ def written(df: DataFrame, spark: SparkSession) -> VacuumReport:
     report: OptimizeReport[sx.Table] = table.optimize(
         spark, layout=sx.Clustering(by=[]), predicate=sx.col("day") == 1, in_place=True
     )
-    run_statement("OPTIMIZE '/data/t'", spark=spark)
     return report.table.vacuum(retention=timedelta(days=1), dry_run=True)
 
 

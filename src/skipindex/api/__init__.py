@@ -1,8 +1,8 @@
 """All that users call: the names of ``skipindex``, and a few more.
 
-``skipindex.api.types`` has what the calls return.  ``run_statement`` runs the text of
-an OPTIMIZE or VACUUM, and ``set_cache_bytes`` bounds the memory in which plans of this
-process find indexes again; a ``CacheSession`` is such a memory of its own.
+``skipindex.api.types`` has what the calls return.  ``set_cache_bytes`` bounds the
+memory in which plans of this process find indexes again; a ``CacheSession`` is such a
+memory of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from skipindex.api.functions import build_indexes as build_indexes
 from skipindex.api.functions import open_table as open_table
 from skipindex.api.functions import plan_files as plan_files
 from skipindex.api.functions import read as read
-from skipindex.api.functions import run_statement as run_statement
 from skipindex.api.functions import via as via
 from skipindex.api.functions import write_table as write_table
 from skipindex.api.spark import disable as disable

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
-from skipindex.api.calls import log_action, needs_spark
+from skipindex.api.calls import needs_spark
 from skipindex.api.clustering import Clustering
-from skipindex.api.table import AnyPredicate, Table, built, changed, optimized
+from skipindex.api.table import AnyPredicate, Table, built, changed
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
@@ -24,8 +24,6 @@ from skipindex.layout.workload.workload import Workload
 from skipindex.planner.engine import engine_type
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import CacheSession
-from skipindex.rewrite.optimize import OptimizeReport
-from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.uris import StorageOptions
@@ -439,31 +437,3 @@ def append(
         df, place, indexes=indexes, options=options, progress=progress
     )
     return changed("append", state, f"{len(state)} files")
-
-
-def run_statement(
-    text: str, *, spark: SparkSession
-) -> OptimizeReport[Table] | VacuumReport:
-    """Run an OPTIMIZE or VACUUM statement.
-
-    ``OPTIMIZE '/path' WHERE day = 25 ZORDER BY (a, b)`` is
-    ``open_table("/path").optimize(spark, predicate="day = 25",
-    layout=Clustering(by=["a", "b"], curve="zorder"))``, and
-    ``VACUUM '/path' RETAIN 48 HOURS`` is ``vacuum(retention=…)`` of that table.
-
-    Raises:
-        PredicateError: it is neither; the message says where.
-        SkipIndexError: what ``Table.optimize`` and ``Table.vacuum`` raise.
-
-    >>> from skipindex.api import run_statement
-    >>> report = run_statement(f"VACUUM '{path}' RETAIN 48 HOURS", spark=spark)
-    >>> report.published
-    0
-    """
-    with needs_spark():
-        from skipindex.spark import run_sql  # noqa: PLC0415
-    report = run_sql.run_statement(spark, text)
-    if isinstance(report, VacuumReport):
-        log_action("statement", text, report)
-        return report
-    return optimized(report)

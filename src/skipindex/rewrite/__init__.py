@@ -2,5 +2,5 @@
 
 No part of it needs Spark: ``skipindex.spark.writers.optimize`` hands in what writes the
 rows.  ``selection`` chooses the files, ``transaction`` replaces them in one commit,
-``vacuum`` deletes what is no longer needed, ``sql_statements`` reads the SQL form.
+``vacuum`` deletes what is no longer needed.
 """

@@ -18,8 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
-from skipindex.api import run_statement
-from skipindex.api.types import OptimizeReport, VacuumReport
+from skipindex.api.types import OptimizeReport
 from skipindex.errors import LayoutError, PlanError, TableError
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.log import read_cubes
@@ -153,26 +152,24 @@ def test_partitions_keep_their_folders(
     }
 
 
-def test_the_sql_form_is_the_same_call(
+def test_a_partition_alone_is_rewritten(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
     path = foreign(df, tmp_path / "t", 3, "p")
     expected = rows(spark.read.parquet(str(path)))
+    layout = sx.Clustering(by=["a", "b"], curve="zorder")
     with pytest.raises(TableError, match="was not written by skipindex"):
-        run_statement(f"OPTIMIZE '{path}' ZORDER BY (a, b)", spark=spark)
-    report = run_statement(
-        f"OPTIMIZE '{path}' FULL WHERE p = 1 ZORDER BY (a, b) IN PLACE", spark=spark
+        sx.open_table(path).optimize(spark, layout=layout)
+    report = sx.open_table(path).optimize(
+        spark, layout=layout, predicate="p = 1", mode="full", in_place=True
     )
-    assert isinstance(report, OptimizeReport)
     assert report.files_in == 3
     cubes = read_cubes(
         report.table.state.location, report.table.state.snapshot.properties
     )
     assert [cube["shape"]["curve"] for cube in cubes] == ["zorder"]
-    told = run_statement(f"VACUUM '{path}' RETAIN 0 HOURS DRY RUN", spark=spark)
-    assert isinstance(told, VacuumReport)
-    done = run_statement(f"VACUUM '{path}' RETAIN 0 HOURS", spark=spark)
-    assert isinstance(done, VacuumReport)
+    told = vacuum(path, retention=NOW, dry_run=True)
+    done = vacuum(path, retention=NOW)
     assert told.published == done.published == report.files_out
     assert {f for f in told.deleted if f.startswith("p=")} <= set(done.deleted)
     assert both(spark, path) == (expected, expected)
