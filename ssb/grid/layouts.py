@@ -30,13 +30,11 @@ _CURVES: Final = {
 }
 _METHODS: Final = {
     "curve": "along a curve whose columns are chosen for the 13 queries",
-    "tree": "routed by a query tree of the literals of the 13 queries",
     "answers": "the answers of the 13 queries together, all other rows along a curve",
 }
 FOR_WORKLOAD: Final[Mapping[str, str]] = {
     f"workload-{method}": _METHODS.get(method, f"for the 13 queries, by {method!r}")
     for method in sorted(METHODS, key=[*_METHODS, *METHODS].index)
-    if method != "best"  # one of the others
 }
 """The layouts for a workload, one for each method of the library, and what each is."""
 

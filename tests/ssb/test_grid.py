@@ -343,8 +343,7 @@ def test_a_report_of_nothing_is_refused(
 
 
 def test_layouts_that_come_later_are_found_by_their_method() -> None:
-    others = [name for name in METHODS if name != "best"]
-    named = {f"workload-{method}" for method in others}
+    named = {f"workload-{method}" for method in METHODS}
     assert named <= set(grid_layouts())
     star = [layout.name for layout in grid_layouts().values() if layout.star]
     assert star == ["associated"]

@@ -402,10 +402,9 @@ def append(
 ) -> Table:
     """Add the rows of ``df`` as new files, laid out and indexed as the others are.
 
-    A query tree routes them as it routed the first rows; other clusterings are
-    fitted to the new rows.  No file that is there is changed.  One commit adds
-    all rows with their indexes; a call that fails adds none.  Any number of appends,
-    of ``Table.optimize`` and one plain Spark append may run at once.
+    A clustering is fitted to the new rows.  No file that is there is changed.  One
+    commit adds all rows with their indexes; a call that fails adds none.  Any number
+    of appends, of ``Table.optimize`` and one plain Spark append may run at once.
 
     Args:
         df: rows with the columns of the table, in any order; narrower types are
@@ -419,7 +418,8 @@ def append(
     Raises:
         TableError: there is no such table, its columns are not those of ``df`` or
             cannot hold their values, or it is a table of another format.
-        LayoutError: nothing says how the table is laid out.
+        LayoutError: nothing says how the table is laid out, or it is a layout that
+            this version does not know.
         PredicateError: ``indexes`` names a column that does not exist.
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.

@@ -619,7 +619,8 @@ class Table:
 
         Raises:
             TableError: the table cannot be rewritten, or not in place.
-            LayoutError: the layout is impossible.
+            LayoutError: the layout is impossible, or the table has one that this
+                version does not know.
             PredicateError: ``predicate`` asks for more than partition values.
             UnsupportedTypeError: a column cannot have an index of that kind.
             UnknownIndexError: there is no such kind.

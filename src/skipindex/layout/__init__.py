@@ -16,7 +16,6 @@ from skipindex.layout.workload.choice import (
     choose_curve,
     choose_layout,
 )
-from skipindex.layout.workload.query_tree import QueryTree
 from skipindex.layout.workload.workload import Workload
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "CurveLayout",
     "Layout",
     "LayoutChoice",
-    "QueryTree",
     "Workload",
     "choose_curve",
     "choose_layout",

@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import LayoutError
-from skipindex.expressions.domain import Domain
 from skipindex.layout.boundaries import MAX_RANGES, Boundaries
 from skipindex.layout.curves import KEY_BITS, Curve, Keys, curve_named, linear
 from skipindex.layout.cuts import FileCuts, Salt
@@ -133,11 +132,6 @@ class CurveLayout:
     def columns(self) -> tuple[str, ...]:
         """The columns that ``assign`` takes, in its order: groups before axes."""
         return tuple(a.boundaries.column for a in chain(self.groups, self.axes))
-
-    @property
-    def domains(self) -> Mapping[str, Domain]:
-        """None: it is not stored, but fitted to the rows that it places."""
-        return {}
 
     @property
     def n_files(self) -> int:

@@ -9,9 +9,8 @@ rows are distributed over several files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -101,30 +100,6 @@ class FileCuts:
             np.array([s.first_file for s in segments], np.int32),
             np.array([s.n_files for s in segments], np.int32),
             n_files,
-        )
-
-    @classmethod
-    def single(cls) -> FileCuts:
-        """The cuts of a single file: none."""
-        return cls.fit(np.zeros(0, np.int64), n_files=1)
-
-    def to_json(self) -> dict[str, Any]:
-        """The cuts as plain values."""
-        return {
-            "starts": self.starts.tolist(),
-            "first_file": self.first_file.tolist(),
-            "files": self.files.tolist(),
-            "n_files": self.n_files,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> FileCuts:
-        """The cuts that ``to_json`` wrote."""
-        return cls(
-            np.array(data["starts"], np.int64),
-            np.array(data["first_file"], np.int32),
-            np.array(data["files"], np.int32),
-            data["n_files"],
         )
 
     @property

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from skipindex.expressions.domain import Domain
 from skipindex.layout.curves import Keys
 from skipindex.layout.cuts import FileNumbers, Salt
 
@@ -29,11 +28,6 @@ class Layout(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that ``assign`` takes, in its order."""
-        ...
-
-    @property
-    def domains(self) -> Mapping[str, Domain]:
-        """What a stored layout compares columns in; no other type of them fits."""
         ...
 
     @property

@@ -27,7 +27,7 @@ from skipindex.rewrite.selection.grouping import (
     plan_clustering,
     plan_joining,
 )
-from skipindex.rewrite.selection.target import CUBE_SIZE, Target
+from skipindex.rewrite.selection.target import CUBE_SIZE, Target, require_known
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.names import published
@@ -37,7 +37,6 @@ from skipindex.table import TableState
 ROWS_PER_FILE: Final = 1_000_000
 _CURVE: Final = "hilbert"
 _CHOSEN: Final = (
-    "tree",
     "answers",
     "workload",
     "max_ranges",
@@ -213,6 +212,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
             known["via"] = layout["via"]
         order = layout.get("sort_within", ()) if order is None else order
         if curve is None:
+            require_known(layout)
             known |= {key: layout[key] for key in _CHOSEN if key in layout}
             curve = layout.get("curve")
     if curve is not None and not names:

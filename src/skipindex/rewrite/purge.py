@@ -15,9 +15,9 @@ from typing import Final
 
 from skipindex.build.merge import rewrite_packs
 from skipindex.build.repair import without_packs
-from skipindex.errors import CorruptIndexError, LayoutError
-from skipindex.layout import QueryTree
+from skipindex.errors import CorruptIndexError
 from skipindex.rewrite.selection.cubes import cubes_of, with_cubes
+from skipindex.rewrite.selection.target import QUERY_TREE
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
     PACKS,
@@ -91,7 +91,7 @@ def _commit_live(location: Location) -> None:
     def live(base: Snapshot) -> tuple[Manifest, TableProperties]:
         manifest = without_vanished(base.manifest, location)
         there = {visible_name(file.path) for file in location.list()}
-        properties = _without_values(base.properties)
+        properties = _without_tree(base.properties)
         cubes = cubes_of(location, properties)
         left = [replace(cube, paths=cube.paths & there) for cube in cubes]
         return manifest, properties if left == cubes else with_cubes(properties, left)
@@ -109,22 +109,11 @@ def _commit_live(location: Location) -> None:
         commit(location, live, operation="purge")
 
 
-def _without_values(properties: TableProperties) -> TableProperties:
-    """The properties without values that the layout took from a sample of the data.
-
-    A query tree stays as far as it follows from the queries; otherwise rows that come
-    later are laid out along its curve.
-    """
+def _without_tree(properties: TableProperties) -> TableProperties:
+    """A query tree, which 0.1.0 stored, goes: it holds values of a sample."""
     layout = dict(properties.layout or {})
-    if "tree" not in layout:
+    if layout.pop(QUERY_TREE, None) is None:
         return properties
-    try:
-        tree = QueryTree.from_json(layout.pop("tree"))
-        left = tree.without_data(layout.get("partition_by", ()))
-    except (LayoutError, IndexError):  # what it holds cannot be told
-        left = None
-    if left is not None:
-        layout["tree"] = left.to_json()
     return replace(properties, layout=layout)
 
 

@@ -22,7 +22,7 @@ from skipindex.api.types import OptimizeReport
 from skipindex.errors import LayoutError, PlanError, TableError
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.log import read_cubes
-from tests.rewrite.arrow_writer import everything, listed
+from tests.rewrite.arrow_writer import everything, listed, make_own
 from tests.spark.reading.whole import columns, rows
 from tests.spark.reading.whole import settings as session_settings
 
@@ -302,25 +302,31 @@ def test_bins_of_small_files_become_files_of_their_own(
     assert max(report.table.state.n_rows) <= 120
 
 
-def test_a_query_tree_stays_the_layout(
+def test_a_query_tree_of_before_is_named_and_the_table_goes_on(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
-    few = df.select("id", "a", "b")
-    work = sx.Workload(["a > 100", "b BETWEEN 5 AND 9", "id < 50"], method="tree")
-    table = sx.write_table(
-        few, tmp_path / "t", layout=sx.Clustering(by=work, rows_per_file=60)
-    )
-    layout = table.state.snapshot.properties.to_json()["layout"]
-    sx.append(few.limit(90), tmp_path / "t")
-    report = sx.open_table(tmp_path / "t").optimize(spark)
-    assert report.n_rows == N_ROWS + 90
-    after = report.table.state.snapshot.properties.to_json()["layout"]
-    assert after.items() >= layout.items()
-    assert "tree" in after
-    assert max(report.table.state.n_rows) <= 120
-    assert len(report.table.plan("a > 100").paths) < report.files_out
-    expected = rows(few.union(few.limit(90)))
-    assert both(spark, tmp_path / "t") == (expected, expected)
+    few, path = df.select("id", "a", "b"), tmp_path / "t"
+    sx.write_table(few, path, layout=sx.Clustering(by=["a"], rows_per_file=60))
+    layout = dict(sx.open_table(path).state.snapshot.properties.layout or {})
+    make_own(path, {**layout, "tree": {"format": 1}})
+    for call in (
+        lambda: sx.append(few, path),
+        lambda: sx.open_table(path).optimize(spark),
+        lambda: sx.open_table(path).optimize(spark, into=tmp_path / "copy"),
+    ):
+        before = everything(path)
+        with pytest.raises(LayoutError, match="query tree, which this version does"):
+            call()
+        assert everything(path) == before
+    expected = rows(few)
+    assert both(spark, path) == (expected, expected)
+    table = sx.open_table(path)
+    assert 0 < len(table.plan("a < 20").paths) < len(table)
+    assert sx.read(table, "a < 20", spark=spark).count() == few.where("a < 20").count()
+    table.optimize(spark, layout=sx.Clustering(by=["b"]))
+    assert "tree" not in (sx.open_table(path).state.snapshot.properties.layout or {})
+    sx.append(few, path)
+    assert both(spark, path)[0] == rows(few.union(few))
 
 
 def test_an_order_alone_stays_the_layout(

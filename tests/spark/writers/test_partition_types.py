@@ -6,7 +6,7 @@ without Spark, and hold the same rows in the folders that Spark's own writer mak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import product
@@ -19,11 +19,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
-from skipindex.layout import Layout
-from skipindex.spark.placement import place
-from skipindex.spark.placement.cluster import fit_workload
-from skipindex.spark.placement.partition import labels
-from skipindex.spark.placement.router import Router
 from skipindex.table.partitions.hive import partition_values
 from tests.spark.reading.whole import rows
 
@@ -59,7 +54,6 @@ class Kind:
 
 
 N_ROWS = 120
-N_FILES = 6
 DAY = date(2024, 1, 1)
 KINDS = {
     "string": Kind(
@@ -95,10 +89,10 @@ KINDS = {
     ),
 }
 CURVES = ["linear", "zorder", "hilbert", "hash"]
-METHODS = ["curve", "tree", "answers", "best"]
+METHODS = ["curve", "answers"]
 KEYS = ["string", "int", "bigint"]
 """What rows can be looked up by in another table."""
-QUICK = [("tree", "decimal"), ("hilbert", "string")]
+QUICK = [("answers", "decimal"), ("hilbert", "string")]
 """One places rows by what was asked, the other by a curve, in folders of any letter."""
 ALL = [
     *product(["none", *CURVES, *METHODS], KINDS),
@@ -198,56 +192,6 @@ def live(
     chosen = sx.read(report.table, condition, spark=spark)
     assert rows(chosen) == rows(whole.where(condition))
     return report.table, known
-
-
-@pytest.mark.parametrize(
-    "names",
-    [("string", "double", "timestamp"), pytest.param([*KINDS], marks=pytest.mark.slow)],
-    ids=["some", "all"],
-)
-def test_a_tree_sends_a_text_where_it_sends_the_value(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, names: Sequence[str]
-) -> None:
-    """Rows to rewrite have the text of the folder; what is no value goes with NULL."""
-    kinds = {name: KINDS[name] for name in names}
-    made = [
-        (i, *(kind.texts[i % len(kind.texts)] for kind in kinds.values()))
-        for i in range(300)
-    ]
-    schema = ", ".join(["id int", *(f"`{name}` string" for name in kinds)])
-    texts = spark.createDataFrame(made, schema)
-    values, wrong = texts, texts
-    trees: dict[str, Layout] = {}
-    for name, kind in kinds.items():
-        values = values.withColumn(name, sf.col(name).cast(kind.dtype))
-        queries = ["id < 100", f"{name} = {kind.asked} AND id > 50", f"{name} IS NULL"]
-        workload = sx.Workload(queries, method="tree")
-        parts = [name]
-        trees[name] = fit_workload(
-            values, workload, n_files=N_FILES, n_rows=len(made), partition_by=parts
-        ).layout
-        assert name in trees[name].columns
-        assert not trees[name].needs_salt
-        if kind.dtype != "string":
-            wrong = wrong.withColumn(name, sf.coalesce(name, sf.lit("x")))
-
-    def places(df: DataFrame) -> dict[str, list[tuple[int, Any]]]:
-        routers = {n: Router(t, labels(t.n_files)) for n, t in trees.items()}
-        placed = [
-            place.place_column(df, router, partition_by=[name]).alias(name)
-            for name, router in routers.items()
-        ]
-        found = df.select("id", *placed).collect()
-        return {n: sorted((row["id"], row[n]["label"]) for row in found) for n in trees}
-
-    expected = places(values)
-    assert all(len({n for _, n in own}) == N_FILES for own in expected.values())
-    for df in (texts, wrong):
-        found = places(df)
-        for name in kinds:
-            assert found[name] == expected[name], name
-    monkeypatch.setattr(place, "HAS_ARROW_UDF", False)  # what Spark 4.0 has
-    assert places(wrong) == places(values) == expected, "NULL is no NaN there either"
 
 
 @pytest.mark.parametrize(("layout", "kind"), QUICK)

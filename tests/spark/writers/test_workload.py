@@ -11,7 +11,6 @@ from pyspark.sql import functions as sf
 
 import skipindex as sx
 from skipindex.errors import LayoutError, TableError
-from skipindex.layout import QueryTree
 from skipindex.spark.columns import row_size
 from skipindex.spark.placement import partition, place
 from skipindex.spark.placement.cluster import (
@@ -75,14 +74,14 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
     assert len(table) == 20
     layout = table.state.snapshot.properties.to_json()["layout"]
     assert layout["workload"]["queries"] == QUERIES
-    assert layout["files_read_on_sample"]["tree"] <= 20
+    assert layout["files_read_on_sample"]["curve"] <= 20
     kept = [len(table.plan(query).paths) for query in QUERIES]
     assert sum(kept) <= 20
     for query, n in zip(QUERIES, counts(df, QUERIES), strict=True):
         assert table.plan(query).read(spark).count() == n
 
 
-def test_appended_rows_take_the_ways_of_the_tree(
+def test_appended_rows_are_laid_out_for_the_workload(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     df, more = facts(spark), facts(spark, first=10_000)
@@ -90,7 +89,7 @@ def test_appended_rows_take_the_ways_of_the_tree(
     sx.write_table(
         df,
         path,
-        layout=sx.Clustering(by=sx.Workload(QUERIES, method="tree"), rows_per_file=150),
+        layout=sx.Clustering(by=sx.Workload(QUERIES), rows_per_file=150),
         indexes={"region": "bitmap", "price": ["bit_sliced", "bloom"], "day": []},
     )
     before = {entry.path: entry for entry in sx.open_table(path).files}
@@ -166,25 +165,6 @@ def test_append_follows_other_layouts_too(
         df.union(more)
     )
     assert not table.state.index_gaps
-
-
-def test_partition_columns_come_before_the_tree(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    df = facts(spark)
-    table = sx.write_table(
-        df,
-        tmp_path / "t",
-        layout=sx.Clustering(by=sx.Workload(QUERIES, method="tree"), rows_per_file=150),
-        partition_by=["region"],
-    )
-    assert len(table) <= 24
-    tree = QueryTree.from_json(
-        table.state.snapshot.properties.to_json()["layout"]["tree"]
-    )
-    assert "region" in tree.columns
-    found = spark.read.parquet(str(tmp_path / "t")).select(*df.columns)
-    assert rows(found) == rows(df)
 
 
 def test_what_cannot_be_appended_is_refused(

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from skipindex.errors import LayoutError
 from skipindex.expressions.arrays import Ints, Mask
-from skipindex.expressions.domain import Domain
 from skipindex.layout.curve_layout import CurveLayout
 from skipindex.layout.curves import Keys
 from skipindex.layout.cuts import FileCuts, Salt
@@ -328,11 +327,6 @@ class AnswerLayout:
     def columns(self) -> tuple[str, ...]:
         """The columns that ``assign`` takes, in its order."""
         return tuple(dict.fromkeys((*self.base.columns, *self.answers.columns)))
-
-    @property
-    def domains(self) -> Mapping[str, Domain]:
-        """Those that the stored layout compares in; see ``Layout.domains``."""
-        return {own.column: own.domain for own in self.answers.steps}
 
     @property
     def n_files(self) -> int:

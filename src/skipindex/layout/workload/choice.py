@@ -16,7 +16,6 @@ from skipindex.layout.curve_layout import CurveLayout
 from skipindex.layout.interface import Layout
 from skipindex.layout.ordering import sampled_column
 from skipindex.layout.workload.answers import AnswerLayout, choose_answers
-from skipindex.layout.workload.query_tree import QueryTree
 from skipindex.layout.workload.what_if import CodeMatrix, WhatIf
 from skipindex.layout.workload.workload import ANSWERS_SHARE, BoundWorkload
 
@@ -59,26 +58,22 @@ class LayoutChoice:
 
     Args:
         layout: fitted to the sample.
-        method: ``"tree"``, ``"curve"`` or ``"answers"``.
-        curve: the best curve; the order within leaves, if a tree was chosen.
+        curve: the best curve.
         scores: files read on the sample by method; ``"all"`` is without a layout.
     """
 
     layout: Layout
-    method: str
     curve: CurveChoice
     scores: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """What a table keeps of it: the columns, the curve, the tree."""
+        """What a table keeps of it: the columns, the curve, the answers."""
         found: dict[str, Any] = {
             "cluster_by": list(self.curve.columns),
             "curve": self.curve.curve,
             "max_ranges": dict(self.curve.max_ranges),
             "files_read_on_sample": dict(self.scores),
         }
-        if isinstance(self.layout, QueryTree):
-            found |= {"curve": self.layout.curve.name, "tree": self.layout.to_json()}
         if isinstance(self.layout, AnswerLayout):
             found["answers"] = self.layout.answers.to_json()
         return found
@@ -89,22 +84,19 @@ def choose_layout(
     workload: BoundWorkload,
     *,
     n_files: int,
-    method: str = "best",
+    method: str = "curve",
     partition_by: Sequence[str] = (),
     weights: npt.ArrayLike | None = None,
     answers_share: float = ANSWERS_SHARE,
 ) -> LayoutChoice:
     """The layout that lets the queries skip most files of a sample.
 
-    Of two equally good ones it is the curve, which does not depend on literals and so
-    serves other queries on its columns as well.
-
     Args:
         sample: rows of the table.
         workload: the queries.
         n_files: to make.
-        method: ``"tree"``, ``"curve"``, ``"best"`` of both, or ``"answers"``, which
-            only row-level indexes do justice to, so it is not compared by bounds.
+        method: ``"curve"``, or ``"answers"``, which only row-level indexes do
+            justice to.
         partition_by: columns whose values share a file only where they have too
             few rows to fill one.
         weights: what each row of the sample stands for; None is 1 each.
@@ -116,10 +108,9 @@ def choose_layout(
     what_if = WhatIf(workload)
     codes = what_if.codes(sample)
     chosen = choose_curve(sample, workload, n_files=n_files, partition_by=partition_by)
-    scores = {"all": float(n_files * workload.weights.sum())}
-    fitted: dict[str, Layout] = {}
+    layout: Layout
     if method == "answers":
-        fitted["answers"] = AnswerLayout.fit(
+        layout = AnswerLayout.fit(
             sample,
             choose_answers(
                 sample,
@@ -135,8 +126,8 @@ def choose_layout(
             max_ranges=chosen.max_ranges,
             weights=weights,
         )
-    if method in ("best", "curve"):
-        fitted["curve"] = CurveLayout.fit(
+    else:
+        layout = CurveLayout.fit(
             sample,
             chosen.columns,
             n_files=n_files,
@@ -145,20 +136,11 @@ def choose_layout(
             max_ranges=chosen.max_ranges,
             weights=weights,
         )
-    if method in ("best", "tree"):
-        fitted["tree"] = QueryTree.fit(
-            sample,
-            workload,
-            n_files=n_files,
-            curve="hilbert",
-            inside=chosen.columns,
-            partition_by=partition_by,
-            weights=weights,
-        )
-    for name, layout in fitted.items():
-        scores[name] = _score(layout, sample, what_if, codes)
-    best = min(fitted, key=scores.__getitem__)
-    return LayoutChoice(fitted[best], best, chosen, scores)
+    scores = {
+        "all": float(n_files * workload.weights.sum()),
+        method: _score(layout, sample, what_if, codes),
+    }
+    return LayoutChoice(layout, chosen, scores)
 
 
 def choose_curve(

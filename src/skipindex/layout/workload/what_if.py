@@ -58,24 +58,6 @@ class Boxes:
         low = np.minimum.reduceat(codes - np.uint16(1), starts, axis=1) + np.uint16(1)
         return cls(low, high, nulls)
 
-    def growing(self, *, backwards: bool = False) -> Boxes:
-        """The extents of the first one, two, ... sets together.
-
-        With ``backwards`` those of all sets, of all but the first, and so on.
-        """
-        way = slice(None, None, -1 if backwards else 1)
-        one = np.uint16(1)
-        low = np.minimum.accumulate(self.low[:, way] - one, axis=1) + one
-        return Boxes(
-            low[:, way],
-            np.maximum.accumulate(self.high[:, way], axis=1)[:, way],
-            np.logical_or.accumulate(self.nulls[:, way], axis=1)[:, way],
-        )
-
-    def __getitem__(self, which: slice) -> Boxes:
-        """Some of the sets."""
-        return Boxes(self.low[:, which], self.high[:, which], self.nulls[:, which])
-
 
 class WhatIf:
     """The queries of a workload over codes.

@@ -21,7 +21,9 @@ from skipindex.planner.sql.parser import parse
 from skipindex.table import ColumnInfo
 from skipindex.table.schema import Columns
 
-METHODS: Final = ("best", "tree", "curve", "answers")
+METHODS: Final = ("curve", "answers")
+_METHODS_OF_BEFORE: Final = frozenset({"best", "tree"})
+"""What 0.1.0 stored besides: a query tree, and the better of a tree and a curve."""
 ANSWERS_SHARE: Final = 0.2
 
 
@@ -29,8 +31,8 @@ ANSWERS_SHARE: Final = 0.2
 class Workload:
     """The queries that a table is laid out for; pass it as ``layout``.
 
-    Layouts are compared by the files that each query would skip on a sample.  Every
-    query finds its rows in any of them.
+    Columns, bits and curves are compared by the files that each query would skip on
+    a sample.  Every query finds its rows in any layout.
 
     >>> sx.Workload(["city = 'Rome'", sx.col("price") < 4]).queries
     ("city = 'Rome'", 'price < 4')
@@ -47,7 +49,7 @@ class Workload:
         queries: Iterable[str | Predicate],
         *,
         weights: Sequence[float] | None = None,
-        method: str = "best",
+        method: str = "curve",
         timezone: str | None = None,
         answers_share: float = ANSWERS_SHARE,
     ) -> None:
@@ -56,11 +58,10 @@ class Workload:
         Args:
             queries: WHERE conditions in Spark SQL, or built with ``col``.
             weights: how often each is asked; None is equally often.
-            method: ``"tree"`` cuts rows by the queries' own literals, ``"curve"``
-                chooses columns and a curve, ``"best"`` measures both.
-                ``"answers"`` puts the rows that match queries into a few files, and
-                orders all others along that curve: for row-level indexes, because
-                min/max says little of such files.
+            method: ``"curve"`` chooses columns and a curve.  ``"answers"`` puts the
+                rows that match queries into a few files, and orders all others along
+                that curve: for row-level indexes, because min/max says little of
+                such files.
             timezone: of the session that will ask.
             answers_share: of ``"answers"``, the most rows that are put together, as
                 a share of all; queries that match more are left out.
@@ -135,11 +136,12 @@ class Workload:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Workload:
-        """The workload that ``to_json`` wrote."""
+        """The workload that ``to_json`` wrote; a method of before is the curve."""
+        method = data["method"]
         return cls(
             data["queries"],
             weights=data["weights"],
-            method=data["method"],
+            method="curve" if method in _METHODS_OF_BEFORE else method,
             timezone=data["timezone"],
             answers_share=data.get("answers_share", ANSWERS_SHARE),
         )

@@ -11,6 +11,21 @@ from skipindex.table.partitions.hive import Pairs
 
 CUBE_SIZE: Final = 150_000_000_000
 """Bytes; the larger a cube, the better its rows can be separated."""
+QUERY_TREE: Final = "tree"
+"""The key under which 0.1.0 stored a query tree in a table's layout."""
+
+
+def require_known(layout: Mapping[str, Any]) -> None:
+    """Refuse a layout that an earlier version wrote and this one does not know.
+
+    Raises:
+        LayoutError: it is a query tree.
+    """
+    if QUERY_TREE in layout:
+        raise LayoutError(
+            "the table is laid out by a query tree, which this version does not know "
+            "(accepted: another layout, by optimize(spark, layout=Clustering(by=[…])))"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +57,8 @@ class Target:
         rows_per_file: rows of a file, about.
         bytes_per_file: bytes of a file, about; instead of rows.
         cube_size: bytes from which on a cube is sealed.
-        known: the rest of the table's layout, which stays: a query tree, the most
-            ranges of columns, the workload that they were chosen for.
+        known: the rest of the table's layout, which stays: the most ranges of
+            columns, the answers, the workload that they were chosen for.
     """
 
     cluster_by: tuple[str, ...]

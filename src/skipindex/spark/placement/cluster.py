@@ -213,7 +213,7 @@ def apply_clustering(
     router = Router(layout, labels(n_files))
 
     place = _unused_name(df)
-    placed = df.withColumn(place, place_column(df, router, partition_by=first))
+    placed = df.withColumn(place, place_column(df, router))
     sent = by_number(placed, n_files, sf.col(f"{place}.label"))
     # The partition columns come first because Spark's writer wants them so.
     order = [column(name) for name in (*first, *inner)]

@@ -75,7 +75,7 @@ class LayoutRequest:
             )
 
     def lay_out(self, df: DataFrame, location: Location) -> LaidOut:
-        """The rows in the layout; a curve or a tree counts and samples them first.
+        """The rows in the layout; a clustering counts and samples them first.
 
         Args:
             df: the rows.

@@ -10,18 +10,16 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
-from skipindex.layout import Answers, QueryTree, n_files_for
+from skipindex.layout import Answers, n_files_for
 from skipindex.rewrite.selection.attributes import from_json
+from skipindex.rewrite.selection.target import require_known
 from skipindex.spark.columns import column, resolve
-from skipindex.spark.placement.cluster import apply_clustering, cluster
+from skipindex.spark.placement.cluster import cluster
 from skipindex.spark.writers.attributes import with_attributes
 from skipindex.storage.file_system.location import Location
 
 _WAIT: Final = 60.0
 """Seconds for the count of a finished job, which comes in a message of its own."""
-_TREE_FILL: Final = 2
-"""The most rows of a file of a query tree, in targets.  A leaf of a new tree has up to
-3/2 of one, and leaves grow with the table."""
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -93,13 +91,13 @@ def lay_out(
         n_rows: the number of rows of ``df``; None counts them, if a curve needs it.
         n_files: how many files a curve makes; None is as many as the target gives.
         balance: see ``Sampling``.
+
+    Raises:
+        LayoutError: the layout is none of this version.
     """
     parts: Sequence[str] = layout.get("partition_by", ())
     within: Sequence[str] = layout.get("sort_within") or ()
-    if "tree" in layout:
-        tree = QueryTree.from_json(layout["tree"])
-        rows = apply_clustering(df, tree, sort_within=within, partition_by=parts)
-        return LaidOut(rows, layout, _TREE_FILL * (rows_per_file or 0))
+    require_known(layout)
     if not (layout.get("cluster_by") and layout.get("curve")):
         rows = sorted_within(df, within, parts)
         return LaidOut(rows, layout, rows_per_file or 0)
