@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.rewrite.selection.bin_packing import pack, runs
-from skipindex.rewrite.selection.cubes import Cube, cubes_of_write
+from skipindex.rewrite.selection.cubes import (
+    Run,
+    Runs,
+    runs_of,
+    runs_of_write,
+    with_runs,
+)
 from skipindex.rewrite.selection.grouping import (
     Mode,
     plan_clustering,
@@ -19,6 +25,7 @@ from skipindex.rewrite.selection.grouping import (
     rounds,
 )
 from skipindex.rewrite.selection.target import EligibleFile, Target
+from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 
 weights = st.lists(st.integers(0, 100), max_size=40)
 
@@ -59,46 +66,65 @@ def file(path: str, size: int = 10, n_rows: int = 10) -> EligibleFile:
     return EligibleFile(path, (("day", day),) if day else (), size, n_rows)
 
 
+def written(
+    name: str, run: int = 1, number: int = 0, *sizes: int, folder: str = ""
+) -> EligibleFile:
+    """A file with the name that a round of a run gives it."""
+    path = f"{folder}part-{ord(name):05d}-{run:032x}-{number}.parquet"
+    return file(path, *sizes)
+
+
+def wrote(run: int = 1, *, sealed: int = 0, **changes: Any) -> dict[str, Run]:
+    told = {"cluster_by": ("x",), "curve": "hilbert", "rows_per_file": 100}
+    target = Target(**{**told, "cube_size": 30, **changes})
+    return {f"{run:032x}": Run.of(target, sealed=sealed)}
+
+
 TARGET = Target(("x",), "hilbert", rows_per_file=100, cube_size=30)
 
 
-def cube(*paths: str, sealed: bool = False, **changes: Any) -> Cube:
-    target = Target(
-        **{
-            "cluster_by": ("x",),
-            "curve": "hilbert",
-            "rows_per_file": 100,
-            "cube_size": 30,
-            **changes.pop("target", {}),
-        }
-    )
-    run = changes.pop("run", "1")
-    return Cube(target.shape(), target.size(), run, sealed, frozenset(paths))
-
-
-def chosen(files: list[EligibleFile], cubes: list[Cube], mode: Mode) -> list[set[str]]:
-    groups = plan_clustering(files, cubes, TARGET, mode=mode)
+def chosen(files: list[EligibleFile], known: Runs, mode: Mode) -> list[set[str]]:
+    groups = plan_clustering(files, known, TARGET, mode=mode)
     return [{f.path for f in group.files} for group in groups]
+
+
+def names(*files: EligibleFile) -> set[str]:
+    return {one.path for one in files}
 
 
 FILES = [file(name) for name in "abcdef"]
 
 
 def test_sealed_cubes_are_left_alone() -> None:
-    cubes = [cube("a", "b", "c", sealed=True), cube("d")]
-    assert chosen(FILES[:4], cubes, Mode.INCREMENTAL) == []
-    assert chosen(FILES[:5], cubes, Mode.INCREMENTAL) == [{"d", "e"}]
-    assert chosen(FILES[:5], cubes, Mode.FULL) == [{"a", "b", "c"}, {"d", "e"}]
+    sealed = [written(name) for name in "abc"]
+    unsealed, known = written("d", 1, 1), wrote(sealed=1)
+    fresh = file("e")
+    files = [*sealed, unsealed]
+    assert chosen(files, known, Mode.INCREMENTAL) == []
+    files = [*files, fresh]
+    assert chosen(files, known, Mode.INCREMENTAL) == [names(unsealed, fresh)]
+    assert chosen(files, known, Mode.FULL) == [names(*sealed), names(unsealed, fresh)]
 
 
 def test_two_unsealed_cubes_become_one() -> None:
-    cubes = [cube("a"), cube("b", run="2")]
-    assert chosen(FILES[:2], cubes, Mode.INCREMENTAL) == [{"a", "b"}]
+    files = [written("a"), written("b", 2)]
+    assert chosen(files, wrote() | wrote(2), Mode.INCREMENTAL) == [names(*files)]
 
 
 def test_a_cube_is_sealed_by_what_went_in() -> None:
-    (large, small) = plan_clustering(FILES[:4], [], TARGET, mode=Mode.INCREMENTAL)
+    (large, small) = plan_clustering(FILES[:4], {}, TARGET, mode=Mode.INCREMENTAL)
     assert (large.sealed, small.sealed) == (True, False)
+    few = [written("a", 1, 0, 1), written("b", 2, 0, 1)]
+    sealed = wrote(sealed=1) | wrote(2, sealed=1)
+    assert chosen(few, sealed, Mode.INCREMENTAL) == []
+
+
+def test_a_cube_is_sealed_by_what_came_out() -> None:
+    """As for a table that was written whole."""
+    files = [written(name) for name in "abc"]
+    assert chosen([*files, FILES[0]], wrote(), Mode.INCREMENTAL) == [names(FILES[0])]
+    few = [*files[:2], FILES[0]]
+    assert chosen(few, wrote(), Mode.INCREMENTAL) == [names(*few)]
 
 
 @pytest.mark.parametrize(
@@ -111,23 +137,48 @@ def test_a_cube_is_sealed_by_what_went_in() -> None:
     ],
 )
 def test_a_cube_of_another_shape_is_none(target: dict[str, Any]) -> None:
-    cubes = [cube("a", "b", sealed=True, target=target)]
-    assert chosen(FILES[:2], cubes, Mode.INCREMENTAL) == [{"a", "b"}]
+    files = [written("a"), written("b")]
+    known = wrote(sealed=1, **target)
+    assert chosen(files, known, Mode.INCREMENTAL) == [names(*files)]
 
 
 def test_full_does_nothing_where_one_run_has_done_it() -> None:
-    one = [cube("a", "b"), cube("c", sealed=True)]
-    assert chosen(FILES[:3], one, Mode.FULL) == []
-    assert chosen(FILES[:4], one, Mode.FULL) != []
-    assert chosen(FILES[:3], [one[0], cube("c", run="2")], Mode.FULL) != []
-    other = cube("a", "b", "c", target={"rows_per_file": 7})
-    assert chosen(FILES[:3], [other], Mode.FULL) != []
-    assert chosen(FILES[:3], [other], Mode.INCREMENTAL) == []
+    files = [written("a"), written("b"), written("c", 1, 1)]
+    assert chosen(files, wrote(sealed=1), Mode.FULL) == []
+    assert chosen([*files, FILES[0]], wrote(sealed=1), Mode.FULL) != []
+    apart = [*files[:2], written("c", 2)]
+    assert chosen(apart, wrote() | wrote(2), Mode.FULL) != []
+    other = wrote(rows_per_file=7)
+    assert chosen(files[:2], other, Mode.FULL) != []
+    assert chosen(files[:2], other, Mode.INCREMENTAL) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "part-00000-6f1c7b5e-3a0f-4d0e-9a43-0f6d8b0f2f11-c000.snappy.parquet",
+        f"part-00000-{1:032x}.parquet",
+        f"part-00000-{1:032x}-c000.parquet",
+        f"copy-of-part-00000-{1:032x}-0.parquet",
+        f"part-00000-{2:032x}-0.parquet",
+    ],
+    ids=["Spark", "no round", "another round", "prefix", "append"],
+)
+def test_files_of_other_writers_are_in_no_cube(name: str) -> None:
+    files = [file(name), written("b")]
+    assert chosen(files, wrote(), Mode.INCREMENTAL) == [names(*files)]
+    assert chosen(files[1:], wrote(), Mode.INCREMENTAL) == []
+
+
+def test_a_hidden_file_is_in_the_cube_that_it_will_be_in() -> None:
+    run = f"{1:032x}-0"
+    files = [written("a"), file(f"_skipindex-{run}/part-00001-{run}.parquet")]
+    assert chosen(files, wrote(), Mode.FULL) == []
 
 
 def test_partitions_do_not_mix() -> None:
     files = [file(f"day={i % 2}/{i}") for i in range(8)]
-    groups = plan_clustering(files, [], TARGET, mode=Mode.INCREMENTAL)
+    groups = plan_clustering(files, {}, TARGET, mode=Mode.INCREMENTAL)
     assert Counter(group.values for group in groups) == {
         (("day", "day=0"),): 2,
         (("day", "day=1"),): 2,
@@ -135,13 +186,30 @@ def test_partitions_do_not_mix() -> None:
     turns = rounds(groups)
     assert [len(turn) for turn in turns] == [2, 2]
     assert all(len({group.values for group in turn}) == 2 for turn in turns)
+    sealed = [{group.sealed for group in turn} for turn in turns]
+    assert sealed == [{True}, {False}]
     assert {group.folder for group in groups} == {"day=0", "day=1"}
+
+
+def test_a_round_makes_sealed_cubes_or_others() -> None:
+    sizes = {"day=1": [10, 10, 10, 10], "day=2": [10], "day=3": [30]}
+    files = [
+        file(f"{day}/{i}", size)
+        for day, own in sizes.items()
+        for i, size in enumerate(own)
+    ]
+    groups = plan_clustering(files, {}, TARGET, mode=Mode.FULL)
+    found = [[(g.folder, g.sealed) for g in turn] for turn in rounds(groups)]
+    assert found == [
+        [("day=1", True), ("day=3", True)],
+        [("day=1", False), ("day=2", False)],
+    ]
 
 
 def test_hidden_files_are_replaced_beside_visible_ones() -> None:
     (group,) = plan_clustering(
         [file("day=1/_skipindex-7-0/a"), file("day=1/sub/b")],
-        [],
+        {},
         TARGET,
         mode=Mode.FULL,
     )
@@ -149,15 +217,26 @@ def test_hidden_files_are_replaced_beside_visible_ones() -> None:
 
 
 def test_joining_stops_when_nothing_is_new() -> None:
-    target = Target((), "hilbert", rows_per_file=25)
-    (group,) = plan_joining(FILES[:5], [], target)
+    target = Target((), "hilbert", bytes_per_file=25)
+    (group,) = plan_joining(FILES[:5], {}, target)
     assert [len(run) for run in group.bins] == [2, 2]
-    assert len(group.left) == 1
-    done = Cube(target.shape(), target.size(), "1", False, frozenset("mno"))
-    files = [file("m", 20, 20), file("n", 4, 4), file("o", 1, 1), file("p", 25, 25)]
-    assert plan_joining(files, [done], target) == []
-    assert plan_joining([*files, file("q", 1, 1)], [done], target) != []
-    assert plan_joining(FILES, [cube(*"abcdef")], target) == [], "clustered"
+    known = {f"{1:032x}": Run.of(target)}
+    files = [written("m", 1, 0, 20), written("n", 1, 0, 4), file("o", 1), file("p", 25)]
+    assert plan_joining(files, known, target) == []
+    (group,) = plan_joining([*files, file("q", 1)], known, target)
+    assert len(group.files) > 2, "what was joined before is joined with it"
+    other = {f"{1:032x}": Run.of(Target((), "hilbert", bytes_per_file=24))}
+    assert plan_joining(files, other, target) != []
+    clustered = [written(name, 1, 0, 4) for name in "abc"]
+    assert plan_joining(clustered, wrote(), target) == []
+
+
+def test_joined_rows_fit_together_no_more() -> None:
+    target = Target((), "hilbert", rows_per_file=25)
+    left = [written("m", 1, 0, 1, 20), written("n", 1, 0, 1, 20), file("o", 1, 10)]
+    assert plan_joining(left, {}, target) == []
+    (group,) = plan_joining([*left, file("q", 1, 5)], {}, target)
+    assert len(group.files) == 2
 
 
 def test_check_05_number_of_files() -> None:
@@ -168,12 +247,27 @@ def test_check_05_number_of_files() -> None:
 
 
 def test_a_table_written_whole_is_one_run() -> None:
-    cubes = cubes_of_write(["day=1/a", "day=1/b", "day=2/c"], [20, 20, 10], TARGET)
-    assert [(sorted(c.paths), c.sealed) for c in cubes] == [
-        (["day=1/a", "day=1/b"], True),
-        (["day=2/c"], False),
+    large = [written(name, folder="day=1/") for name in "abc"]
+    files = [*large, written("d", folder="day=2/")]
+    known = runs_of(runs_of_write([one.path for one in files], TARGET))
+    assert known == wrote()
+    for mode in Mode:
+        assert chosen(files, known, mode) == []
+    fresh = [file("day=1/e"), file("day=2/e")]
+    assert chosen([*files, *fresh], known, Mode.INCREMENTAL) == [
+        names(fresh[0]),
+        names(files[-1], fresh[1]),
     ]
-    files = [file("day=1/a"), file("day=1/b"), file("day=2/c")]
-    assert chosen(files, cubes, Mode.FULL) == chosen(files, cubes, Mode.INCREMENTAL)
-    assert chosen(files, cubes, Mode.FULL) == []
-    assert Cube.from_json(cubes[0].to_json()) == cubes[0]
+    plain = Target((), "hilbert", rows_per_file=100)
+    assert runs_of_write([files[0].path], plain) == NO_PROPERTIES
+
+
+def test_runs_without_files_are_forgotten() -> None:
+    known = wrote() | wrote(2, sealed=3) | wrote(3, curve="zorder")
+    paths = [written("a").path, written("b", 2).path, "part-0.parquet"]
+    properties = with_runs(NO_PROPERTIES, known, paths)
+    assert runs_of(properties) == wrote() | wrote(2, sealed=3)
+    assert len((properties.runs or {})["targets"]) == 1
+    again, notes = TableProperties.from_json(properties.to_json())
+    assert (again, notes) == (properties, ())
+    assert with_runs(properties, known, ["part-0.parquet"]) == NO_PROPERTIES

@@ -14,7 +14,6 @@ import pytest
 from skipindex.api import open_table
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import cube_file_path
 from skipindex.storage.replacements import Rewrites
 from tests.rewrite.arrow_writer import (
     everything,
@@ -179,8 +178,6 @@ def check_swept(folder: Path) -> None:
     others = {path for path in left - data if "/manifests/" not in path}
     assert others == packs
     named = {segment.path for segment in table.state.snapshot.segments}
-    if cubes := cube_file_path(table.state.snapshot.properties):
-        named.add(cubes)
     assert left - data - others == named
     folders = {path.name for path in folder.rglob("*") if path.is_dir()}
     assert not any(name.startswith("_skipindex-") for name in folders)

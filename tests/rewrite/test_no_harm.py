@@ -176,6 +176,9 @@ def test_files_of_others_in_our_folders_stay(folder: Path) -> None:
         ("_skipindex/packs/.aa.tmp", True, False),
         ("_skipindex/packs/aa.tex", True, False),
         ("_skipindex/manifests/aa.arrow", True, True),
+        ("_skipindex/manifests/aa.cubes.json", True, True),
+        ("_skipindex/manifests/mine.cubes.json", True, False),
+        ("_skipindex/packs/aa.cubes.json", True, False),
         ("_skipindex/log/00000000000000000001.json", True, False),
         ("a//b", False, False),
         ("\ud800", False, False),
@@ -205,7 +208,13 @@ def bodies() -> list[tuple[str, Any]]:
         {"trash": [[1, 2, 3]]},
     ]
     found = [("rewrites", record) for record in records]
-    found += [("cube_file", value) for value in (7, {"name": "../x"})]
+    shape = {"cluster_by": ["x"]}
+    targets: list[Any] = [
+        *(7, [7], [{}], [{"shape": {"cluster_by": 1}, "size": {}, "runs": {}}]),
+        [{"shape": shape, "size": {"cube_size": "x"}, "runs": {}}],
+        [{"shape": shape, "size": {}, "runs": {"0": "x"}}],
+    ]
+    found += [("runs", value) for value in (7, *({"targets": t} for t in targets))]
     found += [("layout", value) for value in (7, {"cluster_by": [1]})]
     return [*found, ("derived", 3), ("choice", "x")]
 

@@ -27,10 +27,10 @@ from skipindex.errors import (
 )
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.optimize import OptimizeOptions, optimize_files
+from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.selection.eligible_files import _holds_alike, eligible_files
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.storage.file_system.names import visible_name
-from skipindex.storage.log import read_cubes
+from skipindex.storage.file_system.names import round_of, visible_name
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     arrow_writer,
@@ -106,10 +106,13 @@ def test_appended_files_leave_sealed_cubes_alone(tmp_path: Path) -> None:
     wish = {"cluster_by": ["x"], "rows_per_file": 100, "cube_size": 5000}
     first = optimized(folder, **wish)
     assert first.sealed > 0
-    cubes = read_cubes(
-        first.table.state.location, first.table.state.snapshot.properties
-    )
-    sealed = {path for cube in cubes if cube["sealed"] for path in cube["paths"]}
+    ((run, how),) = runs_of(first.table.state.snapshot.properties).items()
+    sealed = {
+        visible_name(path)
+        for path in first.table.paths
+        if (round_of(path) or (run, how.sealed)) < (run, how.sealed)
+    }
+    assert len(sealed) > 0
     unsealed = set(map(visible_name, first.table.paths)) - sealed
     fill(folder, 2, first=8)
     second = optimized(folder, **wish)

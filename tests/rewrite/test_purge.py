@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,10 @@ from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from skipindex.storage.log import Snapshot, commit, latest_version, read_cubes
+from skipindex.storage.log import latest_version
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.parts import ReadCount
-from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import PUBLISHING
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import everything, make_own, optimized
@@ -72,8 +70,11 @@ def folder(tmp_path: Path) -> Path:
 def traces(folder: Path) -> list[str]:
     """Where the secret, its number or its path can be found below the table."""
     number = NUMBER.to_bytes(8, "little")[1:5]
-    cubes = (folder / MANIFESTS).glob("*.cubes.json")
-    found = [path.name for path in cubes if SECRET in path.read_text()]
+    found = [
+        path.name
+        for path in (folder / MANIFESTS).glob("*.json")
+        if SECRET in path.read_text()
+    ]
     live = {p.name for p in folder.glob("*.parquet")}
     crcs = set()
     for path in sorted((folder / MANIFESTS).glob("*.arrow")):
@@ -242,25 +243,13 @@ def test_commits_keep_their_numbers(folder: Path) -> None:
     assert json.loads(texts[-1])["commit"]
 
 
-def test_cubes_forget_the_paths(folder: Path) -> None:
-    shape: dict[str, Any] = {"cluster_by": [], "curve": "linear", "sort_within": []}
-    cube = {"shape": shape, "size": {}, "run": "r", "sealed": True}
-
-    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        cubes = [
-            {**cube, "paths": [f"{SECRET}.parquet", "f1.parquet"]},
-            {**cube, "paths": [f"{SECRET}.parquet"]},
-        ]
-        properties = replace(base.properties, cubes=cubes)
-        return base.manifest, properties
-
-    commit(location_of(folder), change, operation="test")
+def test_the_list_of_cubes_of_before_goes(folder: Path) -> None:
+    """0.1.0 named the files that were clustered together in a file."""
+    sx.open_table(folder).refresh_indexes(workers=1)
+    (folder / MANIFESTS / "0a.cubes.json").write_text(f'"{SECRET}.parquet"')
+    assert "0a.cubes.json" in traces(folder)
     vacuum(folder, purge=True)
     assert not traces(folder)
-    (left,) = read_cubes(
-        Location(str(folder)), sx.open_table(folder).state.snapshot.properties
-    )
-    assert left["paths"] == ["f1.parquet"]
 
 
 def test_without_purging_the_next_commit_and_merge_forget(folder: Path) -> None:

@@ -17,7 +17,8 @@ LAYOUT = {"cluster_by": ["x"], "curve": "hilbert", "of a newer version": 1}
     [
         {},
         {"layout": LAYOUT},
-        {"layout": {}, "cubes": [], "derived": {}, "choice": {}, "rewrites": {}},
+        {"layout": {}, "runs": {"targets": []}, "derived": {}, "rewrites": {}},
+        {"cube_file": {"name": "x"}, "cubes": [], "choice": {}},
         {"indexes": {"a": None}, "more": {"deep": [1, None]}, "others": 3},
         {"indexes": None, "more": None},
         {"indexes": 7},
@@ -30,12 +31,12 @@ def test_what_is_read_is_written_back(record: dict[str, Any]) -> None:
 
 
 def test_a_damaged_property_is_left_out_with_a_note() -> None:
-    record = {"layout": 3, "derived": {"columns": {}}, "cube_file": {}, "more": 1}
+    record = {"layout": 3, "derived": {"columns": {}}, "runs": {}, "more": 1}
     properties, notes = TableProperties.from_json(record)
     assert properties.to_json() == {"derived": {"columns": {}}, "more": 1}
     assert [note.split(":")[0] for note in notes] == [
         "property 'layout' ignored",
-        "property 'cube_file' ignored",
+        "property 'runs' ignored",
     ]
 
 
@@ -46,11 +47,11 @@ def test_properties_are_an_object(value: object) -> None:
 
 
 def test_news_replace_what_they_name_and_nothing_else() -> None:
-    known = TableProperties(layout=LAYOUT, cubes=[], others={"more": 1})
+    known = TableProperties(layout=LAYOUT, runs={}, others={"more": 1})
     news = TableProperties(layout={"curve": None}, indexes={}, others={"new": 2})
     assert (known | news).to_json() == {
         "layout": {"curve": None},
-        "cubes": [],
+        "runs": {},
         "indexes": {},
         "more": 1,
         "new": 2,

@@ -16,7 +16,7 @@ from skipindex.expressions import Predicate
 from skipindex.layout import curve_named
 from skipindex.layout.quality import overlap
 from skipindex.rewrite.selection.attributes import from_json, named, to_json
-from skipindex.rewrite.selection.cubes import cubes_of
+from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.selection.eligible_files import (
     choose,
     clustering_columns,
@@ -131,11 +131,11 @@ def optimize_files(
     chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
-    cubes = cubes_of(table.location, table.snapshot.properties)
+    known = runs_of(table.snapshot.properties)
     if target.cluster_by:
-        groups = plan_clustering(files, cubes, target, mode=mode)
+        groups = plan_clustering(files, known, target, mode=mode)
     else:
-        groups = plan_joining(files, cubes, target)
+        groups = plan_joining(files, known, target)
     before = overlaps(table, target)
     done: list[Rewritten] = []
     if groups:

@@ -16,14 +16,12 @@ from typing import Final
 from skipindex.build.merge import rewrite_packs
 from skipindex.build.repair import without_packs
 from skipindex.errors import CorruptIndexError
-from skipindex.rewrite.selection.cubes import cubes_of, with_cubes
 from skipindex.rewrite.selection.target import QUERY_TREE
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
     PACKS,
     commit_path,
     is_commit,
-    visible_name,
 )
 from skipindex.storage.log import Snapshot, commit, latest_version, newest_for_writer
 from skipindex.storage.log.vanished import without_vanished
@@ -90,11 +88,7 @@ def _commit_live(location: Location) -> None:
 
     def live(base: Snapshot) -> tuple[Manifest, TableProperties]:
         manifest = without_vanished(base.manifest, location)
-        there = {visible_name(file.path) for file in location.list()}
-        properties = _without_tree(base.properties)
-        cubes = cubes_of(location, properties)
-        left = [replace(cube, paths=cube.paths & there) for cube in cubes]
-        return manifest, properties if left == cubes else with_cubes(properties, left)
+        return manifest, _without_tree(base.properties)
 
     base = newest_for_writer(location)
     if base.newest < 0:

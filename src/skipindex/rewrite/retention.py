@@ -16,7 +16,6 @@ from skipindex.storage.file_system.names import PACKS, is_commit, version_of
 from skipindex.storage.log import (
     Segment,
     Snapshot,
-    cube_file_path,
     read_file,
     read_snapshot,
     segments_of,
@@ -102,9 +101,7 @@ def hidden_files(snapshot: Snapshot) -> set[str]:
 
 
 def parts_of(snapshot: Snapshot) -> set[str]:
-    """Paths of the segments, the packs and the cubes of a commit."""
+    """Paths of the segments and the packs of a commit."""
     segments = (*snapshot.segments, *(one.segment for one in snapshot.lost))
     packs = {f"{PACKS}/{pack.name}" for pack in snapshot.manifest.packs}
-    cubes = cube_file_path(snapshot.properties)
-    named = {*(segment.path for segment in segments), *packs}
-    return named if cubes is None else {*named, cubes}
+    return {*(segment.path for segment in segments), *packs}

@@ -16,16 +16,16 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.selection.cubes import Cube, cubes_of, with_cubes
+from skipindex.rewrite.selection.cubes import Run, Runs, runs_of, with_runs
 from skipindex.rewrite.selection.eligible_files import count_rows, footer_crcs
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import STAGING, visible_name
+from skipindex.storage.file_system.names import STAGING
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -77,18 +77,20 @@ def rewrite(
     done: list[Rewritten] = []
     made: list[str] = []
     try:
-        for i, chosen in enumerate(rounds(groups)):
+        turns = rounds(groups)
+        for i, chosen in enumerate(turns):
             folder = f"{STAGING}/{run}/{i}"
             write(chosen, folder)
             done += _move_beside(location, folder, chosen, f"{run}-{i}", made)
         for rewritten in done:
             _check_rows(location, rewritten)
         fresh = index([file for rewritten in done for file in rewritten.files])
-        cubes = [_cube(rewritten, target, run) for rewritten in done]
+        n_sealed = sum(chosen[0].sealed for chosen in turns)
+        wrote = {run: Run.of(target, sealed=n_sealed)}
         read: dict[FileInfo, int | None] = {}
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            manifest, known = _replaced(base, table, done, cubes, fresh, read)
+            manifest, known = _replaced(base, table, done, wrote, fresh, read)
             return manifest, known | properties
 
         commit(location, change, operation="optimize")
@@ -142,13 +144,13 @@ def _replaced(
     base: Snapshot,
     table: TableState,
     done: Sequence[Rewritten],
-    cubes: Sequence[Cube],
+    wrote: Runs,
     fresh: Manifest,
     read: dict[FileInfo, int | None],
 ) -> tuple[Manifest, TableProperties]:
     """The manifest and the properties after ``base``, with new files for old ones.
 
-    ``table`` is as it was when the old files were chosen.  ``cubes`` and ``fresh`` are
+    ``table`` is as it was when the old files were chosen.  ``wrote`` and ``fresh`` are
     of the new files.  ``read`` has the footers that were read for it before.
 
     Raises:
@@ -165,12 +167,9 @@ def _replaced(
     crcs = footer_crcs(table.location, base.manifest, olds, read)
     rewrites = base.rewrites.with_replaced(changes, now=time.time(), crcs=crcs)
     gone = {file.path for one in done for file in one.group.files}
-    others = set(map(visible_name, there)) - set(map(visible_name, gone))
-    left = [
-        replace(cube, paths=cube.paths & others)
-        for cube in cubes_of(table.location, base.properties)
-    ]
-    properties = with_cubes(rewrites.to_properties(base.properties), (*left, *cubes))
+    paths = [*(there.keys() - gone), *(f.path for _, new in changes for f in new)]
+    runs = {**runs_of(base.properties), **wrote}
+    properties = with_runs(rewrites.to_properties(base.properties), runs, paths)
     return without_files(base.manifest, gone).merge(fresh), properties
 
 
@@ -183,9 +182,3 @@ def _require_unchanged(
                 f"optimize: {file.path!r} was changed or rewritten by another writer "
                 "meanwhile; nothing was replaced, try again"
             )
-
-
-def _cube(rewritten: Rewritten, target: Target, run: str) -> Cube:
-    paths = rewritten.group.left | {file.path for file in rewritten.files}
-    names = frozenset(map(visible_name, paths))
-    return Cube(target.shape(), target.size(), run, rewritten.group.sealed, names)

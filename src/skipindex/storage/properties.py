@@ -7,7 +7,7 @@ and the others stay.  One that this version does not know is written back as it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
@@ -22,7 +22,6 @@ from skipindex.storage.checks import (
     whole,
 )
 from skipindex.storage.file_system.names import (
-    is_cubes_name,
     is_data_file,
     is_hidden_copy,
     is_plain_path,
@@ -46,8 +45,7 @@ class TableProperties:
         choice: what the advisor chose.
         associated: by name, attributes of joined tables that are indexed as columns.
         derived: what the partition columns were computed from.
-        cubes: files that were clustered together.  A commit puts them into a file.
-        cube_file: the file that has them, by name, size and crc32c.
+        runs: how the runs that wrote files have clustered or joined them.
         rewrites: what ``Rewrites.from_properties`` reads.
         exclusive: that the log names all files (``storage.log.exclusive``).
         retention: how long superseded history is kept, in seconds.
@@ -59,8 +57,7 @@ class TableProperties:
     choice: Mapping[str, Any] | None = None
     associated: Mapping[str, Mapping[str, Any]] | None = None
     derived: Mapping[str, Any] | None = None
-    cubes: Sequence[Mapping[str, Any]] | None = None
-    cube_file: Mapping[str, Any] | None = None
+    runs: Mapping[str, Any] | None = None
     rewrites: Mapping[str, Any] | None = None
     exclusive: Mapping[str, Any] | None = None
     retention: Mapping[str, Any] | None = None
@@ -87,7 +84,7 @@ class TableProperties:
             except CorruptIndexError as error:
                 notes.append(f"property {name!r} ignored: {reason(error)}")
             else:
-                mine = name in _NAMES and name != "cubes" and content is not None
+                mine = name in _NAMES and content is not None
                 (known if mine else others)[name] = content
         return cls(**known, others=others), tuple(notes)
 
@@ -195,28 +192,19 @@ def _check_rewrites(value: Any) -> None:
         _seconds(since)
 
 
-def check_cubes(value: Any) -> None:
-    """Check the cubes of a table.
-
-    Raises:
-        CorruptIndexError: this library would not write them.
-    """
-    require(isinstance(value, list), "it is no list")
-    for cube in value:
-        require(isinstance(cube, dict), "a cube is no object")
-        shape = cube.get("shape")
-        require(isinstance(shape, dict), "a shape is no object")
+def _check_runs(value: Any) -> None:
+    targets = value.get("targets")
+    require(isinstance(targets, list), "the targets are no list")
+    for one in targets:
+        _check_object(one)
+        shape, size, runs = (one.get(part) for part in ("shape", "size", "runs"))
+        for part in (shape, size, runs):
+            _check_object(part)
         _texts(shape.get("cluster_by"), "cluster_by")
-        require(isinstance(cube.get("size"), dict), "a size is no object")
-        require(isinstance(cube.get("run"), str), "a run is no text")
-        require(isinstance(cube.get("sealed"), bool), "sealed is no bool")
-        _texts(cube.get("paths"), "paths")
-
-
-def _check_cube_file(value: Any) -> None:
-    require(is_cubes_name(value.get("name")), "it is no name of a file of cubes")
-    whole(value.get("size"))
-    whole(value.get("crc32c"), 0, (1 << 32) - 1)
+        if size.get("cube_size") is not None:
+            whole(size["cube_size"], 1)
+        for sealed in runs.values():
+            whole(sealed)
 
 
 def _check_layout(value: Any) -> None:
@@ -277,7 +265,7 @@ def _check_object(value: Any) -> None:
 
 _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "rewrites": _check_rewrites,
-    "cube_file": _check_cube_file,
+    "runs": _check_runs,
     "layout": _check_layout,
     "choice": _check_object,
     "derived": _check_object,

@@ -20,8 +20,8 @@ from pyspark.sql import functions as sf
 import skipindex as sx
 from skipindex.api.types import OptimizeReport
 from skipindex.errors import LayoutError, PlanError, TableError
+from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.storage.log import read_cubes
 from tests.rewrite.arrow_writer import everything, listed, make_own
 from tests.spark.reading.whole import columns, rows
 from tests.spark.reading.whole import settings as session_settings
@@ -164,10 +164,8 @@ def test_a_partition_alone_is_rewritten(
         spark, layout=layout, predicate="p = 1", mode="full", in_place=True
     )
     assert report.files_in == 3
-    cubes = read_cubes(
-        report.table.state.location, report.table.state.snapshot.properties
-    )
-    assert [cube["shape"]["curve"] for cube in cubes] == ["zorder"]
+    runs = runs_of(report.table.state.snapshot.properties).values()
+    assert [how.shape["curve"] for how in runs] == ["zorder"]
     told = vacuum(path, retention=NOW, dry_run=True)
     done = vacuum(path, retention=NOW)
     assert told.published == done.published == report.files_out

@@ -1,58 +1,40 @@
-"""Cubes: files that were clustered together, as the properties of a table tell.
+"""Cubes: files that were clustered together, as their names and a property tell.
 
-A cube that weighs enough is sealed, and an incremental run never touches it again.
+The name of a file has the run that wrote it, and the round of that run.  A round takes
+one group of files a partition, so its files in a partition are one cube.  The property
+``runs`` says how each run orders rows, and which of its rounds made sealed cubes.  A
+cube that weighs enough is sealed, and an incremental run never touches it again.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skipindex.rewrite.selection.target import Target
-from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import visible_name
-from skipindex.storage.log import read_cubes
+from skipindex.rewrite.selection.target import EligibleFile, Target
+from skipindex.storage.file_system.names import round_of
 from skipindex.storage.properties import TableProperties
-from skipindex.table.partitions.hive import Pairs, partition_values
 
 
 @dataclass(frozen=True, slots=True)
-class Cube:
-    """Files that were clustered together, or that joining has left behind.
+class Run:
+    """How one run has written files.
 
     Args:
         shape: of the target.
         size: of the target.
-        run: that made it.
-        sealed: no incremental run touches it.
-        paths: of its files, as they are visible or will be.
+        sealed: the rounds below this number made sealed cubes.
     """
 
     shape: Mapping[str, Any]
     size: Mapping[str, Any]
-    run: str
-    sealed: bool
-    paths: frozenset[str]
-
-    def to_json(self) -> dict[str, Any]:
-        """For the properties of the table."""
-        return {
-            "shape": dict(self.shape),
-            "size": dict(self.size),
-            "run": self.run,
-            "sealed": self.sealed,
-            "paths": sorted(self.paths),
-        }
+    sealed: int = 0
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Cube:
-        """The inverse of ``to_json``."""
-        paths = frozenset(map(visible_name, record["paths"]))
-        return cls(
-            record["shape"], record["size"], record["run"], record["sealed"], paths
-        )
+    def of(cls, target: Target, *, sealed: int = 0) -> Run:
+        """A run that wrote to this target."""
+        return cls(target.shape(), target.size(), sealed)
 
     @property
     def is_clustered(self) -> bool:
@@ -60,37 +42,75 @@ class Cube:
         return bool(self.shape["cluster_by"])
 
 
-def cubes_of(location: Location, properties: TableProperties) -> list[Cube]:
-    """The cubes of a table.
-
-    Raises:
-        StorageError: they cannot be read now.
-    """
-    return [Cube.from_json(record) for record in read_cubes(location, properties)]
+Runs = Mapping[str, Run]
+"""By the id that names of files have."""
 
 
-def with_cubes(properties: TableProperties, cubes: Iterable[Cube]) -> TableProperties:
-    """The properties with these cubes; one without files is left out."""
-    return replace(properties, cubes=[cube.to_json() for cube in cubes if cube.paths])
+@dataclass(frozen=True, slots=True)
+class Cube:
+    """Files of one partition that one round of a run has written."""
+
+    run: str
+    round: int
+    how: Run
+    files: tuple[EligibleFile, ...]
+
+    @property
+    def sealed(self) -> bool:
+        """No incremental run touches it: it was made of enough, or weighs enough."""
+        weight, enough = sum(f.size for f in self.files), self.how.size.get("cube_size")
+        return self.round < self.how.sealed or (enough is not None and weight >= enough)
 
 
-def cubes_of_write(
-    paths: Sequence[str], sizes: Sequence[int], target: Target
-) -> list[Cube]:
-    """The cubes of a table that was written whole: one a partition."""
-    if not target.cluster_by:
-        return []
-    partitions: dict[Pairs, dict[str, int]] = {}
-    for path, size in zip(paths, sizes, strict=True):
-        partitions.setdefault(partition_values(path), {})[visible_name(path)] = size
-    run = uuid.uuid4().hex
-    return [
-        Cube(
-            target.shape(),
-            target.size(),
-            run,
-            sum(files.values()) >= target.cube_size,
-            frozenset(files),
-        )
-        for files in partitions.values()
+def cubes_of(
+    files: Iterable[EligibleFile], runs: Runs
+) -> tuple[list[Cube], list[EligibleFile]]:
+    """The cubes that these runs made of a partition, and the files in none of them."""
+    found: dict[tuple[str, int], list[EligibleFile]] = {}
+    others = []
+    for file in files:
+        wrote = round_of(file.path)
+        if wrote is None or wrote[0] not in runs:
+            others.append(file)
+        else:
+            found.setdefault(wrote, []).append(file)
+    cubes = [
+        Cube(run, number, runs[run], tuple(own)) for (run, number), own in found.items()
     ]
+    return cubes, others
+
+
+def runs_of(properties: TableProperties) -> dict[str, Run]:
+    """The runs that a table knows."""
+    return {
+        run: Run(one["shape"], one["size"], sealed)
+        for one in (properties.runs or {}).get("targets", ())
+        for run, sealed in one["runs"].items()
+    }
+
+
+def with_runs(
+    properties: TableProperties, runs: Runs, paths: Iterable[str]
+) -> TableProperties:
+    """The properties with those of the runs that have written one of these files."""
+    wrote = {found[0] for found in map(round_of, paths) if found is not None}
+    alike: list[dict[str, Any]] = []
+    for run, how in runs.items():
+        if run not in wrote:
+            continue
+        target = {"shape": dict(how.shape), "size": dict(how.size)}
+        for one in alike:
+            if one["shape"] == target["shape"] and one["size"] == target["size"]:
+                one["runs"][run] = how.sealed
+                break
+        else:
+            alike.append({**target, "runs": {run: how.sealed}})
+    return replace(properties, runs={"targets": alike} if alike else None)
+
+
+def runs_of_write(paths: Sequence[str], target: Target) -> TableProperties:
+    """What a table records that was written whole, in one round."""
+    wrote = round_of(paths[0])
+    if wrote is None or not target.cluster_by:
+        return TableProperties()
+    return with_runs(TableProperties(), {wrote[0]: Run.of(target)}, paths)

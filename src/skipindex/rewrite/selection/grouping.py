@@ -7,13 +7,14 @@ with nothing new finds nothing to do.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from skipindex.errors import LayoutError
 from skipindex.rewrite.selection.bin_packing import pack, runs
-from skipindex.rewrite.selection.cubes import Cube
+from skipindex.rewrite.selection.cubes import Run, Runs, cubes_of
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.storage.file_system.names import visible_name
 from skipindex.table.partitions.hive import Pairs
@@ -46,13 +47,11 @@ class Group:
     Args:
         files: all of them.
         bins: files that become one, where small files are joined; else empty.
-        left: paths of small files that are left as they are.
         sealed: what comes out is a sealed cube.
     """
 
     files: tuple[EligibleFile, ...]
     bins: tuple[tuple[EligibleFile, ...], ...] = ()
-    left: frozenset[str] = frozenset()
     sealed: bool = False
 
     @property
@@ -84,7 +83,7 @@ def by_partition(files: Iterable[EligibleFile]) -> list[list[EligibleFile]]:
 
 def plan_clustering(
     files: Sequence[EligibleFile],
-    cubes: Sequence[Cube],
+    known: Runs,
     target: Target,
     *,
     mode: Mode,
@@ -95,7 +94,7 @@ def plan_clustering(
     that are not sealed yet.  Full: all files of a partition, unless one run has
     clustered all of them to this very target.
     """
-    alike = [cube for cube in cubes if cube.shape == target.shape()]
+    alike = {run: how for run, how in known.items() if how.shape == target.shape()}
     groups = []
     for mine in by_partition(files):
         pool = _to_cluster(mine, alike, target, mode)
@@ -107,67 +106,60 @@ def plan_clustering(
 
 
 def _to_cluster(
-    files: Sequence[EligibleFile], cubes: Sequence[Cube], target: Target, mode: Mode
+    files: Sequence[EligibleFile], known: Runs, target: Target, mode: Mode
 ) -> list[EligibleFile]:
-    paths = {visible_name(file.path) for file in files}
-    mine = [cube for cube in cubes if cube.paths & paths]
-    fresh = paths.difference(*(cube.paths for cube in mine))
+    cubes, fresh = cubes_of(files, known)
     if mode is Mode.FULL:
-        is_one_run = len({cube.run for cube in mine}) == 1
-        alike = all(cube.size == target.size() for cube in mine)
+        is_one_run = len({cube.run for cube in cubes}) == 1
+        alike = all(cube.how.size == target.size() for cube in cubes)
         return [] if is_one_run and alike and not fresh else list(files)
-    unsealed = [cube for cube in mine if not cube.sealed]
+    unsealed = [cube for cube in cubes if not cube.sealed]
     if not fresh and len(unsealed) <= 1:
         return []
     # Those of a cube first, so that a cube grows rather than is split.
-    old = set().union(*(cube.paths for cube in unsealed))
-    chosen = [file for file in files if visible_name(file.path) in old]
-    return chosen + [file for file in files if visible_name(file.path) in fresh]
+    old = {file.path for cube in unsealed for file in cube.files}
+    return [*(file for file in files if file.path in old), *fresh]
 
 
 def plan_joining(
-    files: Sequence[EligibleFile], cubes: Sequence[Cube], target: Target
+    files: Sequence[EligibleFile], known: Runs, target: Target
 ) -> list[Group]:
     """The groups of small files to join, one a partition.
 
-    A file is small below the target.  Clustered files are left alone, and so are
-    small files where an earlier run to the same target has left no others.
+    A file is small below the target.  Clustered files are left alone.  There is
+    nothing to do where no small files fit together that no earlier run has joined.
     """
-    clustered = set().union(*(cube.paths for cube in cubes if cube.is_clustered))
-    joined = set().union(
-        *(
-            cube.paths
-            for cube in cubes
-            if cube.shape == target.shape() and cube.size == target.size()
-        )
-    )
+    clustered = {run: how for run, how in known.items() if how.is_clustered}
+    joined: Runs = {}
+    if target.rows_per_file is None:
+        # Joined files have fewer bytes than went in, so they might fit together again;
+        # they have as many rows, and so do not.
+        joined = {run: how for run, how in known.items() if how == Run.of(target)}
     groups = []
     for mine in by_partition(files):
-        small = [
-            file
-            for file in mine
-            if target.weight(file) < target.limit
-            and visible_name(file.path) not in clustered
-        ]
-        if {visible_name(file.path) for file in small} <= joined:
-            continue
-        packed = pack([target.weight(file) for file in small], target.limit)
-        bins = tuple(tuple(small[i] for i in run) for run in packed if len(run) > 1)
-        if bins:
-            chosen = tuple(file for run in bins for file in run)
-            left = {file.path for file in small} - {file.path for file in chosen}
-            groups.append(Group(chosen, bins, frozenset(left)))
+        _, plain = cubes_of(mine, clustered)
+        small = [file for file in plain if target.weight(file) < target.limit]
+        _, fresh = cubes_of(small, joined)
+        if _bins(fresh, target):
+            bins = _bins(small, target)
+            groups.append(Group(tuple(file for run in bins for file in run), bins))
     return groups
 
 
+def _bins(
+    files: Sequence[EligibleFile], target: Target
+) -> tuple[tuple[EligibleFile, ...], ...]:
+    """The files that fit together, without those that fit with no other."""
+    packed = pack([target.weight(file) for file in files], target.limit)
+    return tuple(tuple(files[i] for i in run) for run in packed if len(run) > 1)
+
+
 def rounds(groups: Iterable[Group]) -> list[list[Group]]:
-    """The groups so that no two of a round are of one partition."""
-    found: list[list[Group]] = []
-    taken: dict[Pairs, int] = {}
+    """The groups so that no two of a round are of one partition; sealed ones first."""
+    found: dict[tuple[bool, int], list[Group]] = {}
+    taken: Counter[tuple[Pairs, bool]] = Counter()
     for group in groups:
-        number = taken.get(group.values, 0)
-        taken[group.values] = number + 1
-        if number == len(found):
-            found.append([])
-        found[number].append(group)
-    return found
+        key = group.values, group.sealed
+        found.setdefault((not group.sealed, taken[key]), []).append(group)
+        taken[key] += 1
+    return [found[number] for number in sorted(found)]

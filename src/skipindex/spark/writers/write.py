@@ -16,7 +16,7 @@ from skipindex.errors import TableError
 from skipindex.layout import Workload
 from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
 from skipindex.rewrite.optimize import ROWS_PER_FILE
-from skipindex.rewrite.selection.cubes import cubes_of_write
+from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.layout_request import LayoutRequest, target_of
@@ -69,15 +69,11 @@ def write_table(
         new = table_of(location, files)
         wanted = to_build(new, indexes, AdviceRequest())
         manifest = index_files(new, wanted.request, runner=runner, progress=progress)
-        cubes = cubes_of_write(
-            new.paths, new.sizes.tolist(), target_of(laid_out.layout)
-        )
         recorded = TableProperties(
-            layout=laid_out.layout,
-            cubes=[cube.to_json() for cube in cubes],
-            exclusive=DECLARED if exclusive else None,
+            layout=laid_out.layout, exclusive=DECLARED if exclusive else None
         )
-        return manifest, wanted.properties | recorded
+        runs = runs_of_write(new.paths, target_of(laid_out.layout))
+        return manifest, wanted.properties | recorded | runs
 
     arrive(
         location,

@@ -31,6 +31,7 @@ _COMMIT: Final = re.compile(r"[0-9]{20}\.json", re.ASCII)
 _MANIFEST: Final = re.compile(r"[0-9a-f]{1,64}\.arrow")
 _PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")
 _CUBES: Final = re.compile(r"[0-9a-f]{1,64}\.cubes\.json")
+"""What 0.1.0 wrote beside segments; nothing names it now."""
 _TEMPORARY: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.tmp")
 _COPY_FOLDER: Final = re.compile(
     r"(?:.*/)?_skipindex-[0-9a-f]{1,64}-[0-9]{1,9}", re.DOTALL
@@ -119,14 +120,18 @@ def run_of(path: str) -> str:
     return path.rpartition("/")[0].rpartition("/")[2].removeprefix(HIDDEN)[:32]
 
 
+def round_of(path: str) -> tuple[str, int] | None:
+    """The run that wrote a file, and its round, by the name; None for other names."""
+    found = _PUBLISHED.match(path.rpartition("/")[2])
+    if found is None:
+        return None
+    run, _, number = found[1].partition("-")
+    return run, int(number)
+
+
 def is_manifest_name(name: object) -> bool:
     """Whether this is the name of a manifest."""
     return isinstance(name, str) and _MANIFEST.fullmatch(name) is not None
-
-
-def is_cubes_name(name: object) -> bool:
-    """Whether this is the name of a file of cubes."""
-    return isinstance(name, str) and _CUBES.fullmatch(name) is not None
 
 
 def is_pack_name(name: object) -> bool:
@@ -161,6 +166,6 @@ def is_own_garbage(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if path.startswith(f"{STAGING}/") or is_hidden_copy(path) or is_temporary(path):
         return True
-    if folder == MANIFESTS and (is_manifest_name(name) or is_cubes_name(name)):
+    if folder == MANIFESTS and (is_manifest_name(name) or _CUBES.fullmatch(name)):
         return True
     return folder == PACKS and is_pack_name(name)

@@ -13,7 +13,6 @@ from skipindex.storage.log.commits import (
     warn_of_damage,
     warn_of_others,
 )
-from skipindex.storage.log.cube_file import cube_file_path, read_cubes
 from skipindex.storage.log.segments import Segment, read_file
 
 __all__ = [
@@ -22,11 +21,9 @@ __all__ = [
     "Segment",
     "Snapshot",
     "commit",
-    "cube_file_path",
     "latest_version",
     "newest_for_writer",
     "newest_snapshot",
-    "read_cubes",
     "read_file",
     "read_snapshot",
     "segments_of",

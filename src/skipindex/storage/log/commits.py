@@ -56,7 +56,6 @@ from skipindex.storage.file_system.names import (
     commit_path,
     version_of,
 )
-from skipindex.storage.log.cube_file import with_cube_file
 from skipindex.storage.log.exclusive import is_exclusive, stamped
 from skipindex.storage.log.segments import (
     Loaded,
@@ -377,7 +376,6 @@ def commit(
         manifest, properties = change(base)
         properties, why = stamped(base, manifest, properties, version)
         with _refusing(location, operation):
-            properties = with_cube_file(location, base.properties, properties)
             stored = write_changed(location, base.loaded, manifest, forget=forget)
         nonce = uuid.uuid4().hex
         body = {

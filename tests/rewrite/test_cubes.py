@@ -1,0 +1,149 @@
+"""What a table knows of clustered files: the names they have, and a property."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skipindex.api import open_table
+from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.expiry import LOG_AGE, expire
+from skipindex.rewrite.selection.cubes import runs_of
+from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.checks import sealed
+from skipindex.storage.file_system.location import location_of
+from skipindex.storage.file_system.names import LOG, MANIFESTS, round_of
+from skipindex.storage.log import Snapshot, commit
+from skipindex.storage.manifest import Manifest
+from skipindex.storage.properties import TableProperties
+from tests.rewrite.arriving import arrived
+from tests.rewrite.arrow_writer import everything, optimized, seen_by_both
+from tests.tables import put
+
+NOW = timedelta(0)
+WISH: dict[str, Any] = {"cluster_by": ["x"], "rows_per_file": 20, "cube_size": 500}
+BEFORE = "65a294947daccdf119f24247947fee07.cubes.json"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for day in (2, 3):
+        for i in range(3):
+            put(
+                tmp_path / f"day={day}" / f"{i}.parquet", {"x": [i] * 20, "i": [i] * 20}
+            )
+    optimized(tmp_path, **WISH)
+    return tmp_path
+
+
+def of_before(folder: Path) -> dict[str, Any]:
+    """Let 0.1.0 have clustered the files: they are listed in a file."""
+    record = {"name": BEFORE, "size": 2, "crc32c": 1}
+
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        others = {**base.properties.others, "cube_file": record}
+        return base.manifest, replace(base.properties, runs=None, others=others)
+
+    (folder / MANIFESTS / BEFORE).write_text("{}")
+    commit(location_of(folder), change, operation="test")
+    return record
+
+
+def test_what_was_clustered_stays_so_until_and_after_it_is_visible(
+    folder: Path,
+) -> None:
+    for _ in range(2):
+        assert optimized(folder, **WISH).files_in == 0
+        vacuum(folder, retention=NOW)
+    (folder / "day=2" / "9.parquet").write_bytes(
+        (put(folder.parent / "new.parquet", {"x": [7], "i": [7]})).read_bytes()
+    )
+    assert optimized(folder, **WISH).files_in == 1
+    vacuum(folder, retention=NOW)
+    assert optimized(folder, **WISH).files_in == 0
+
+
+def test_what_is_appended_is_clustered_although_we_wrote_it(folder: Path) -> None:
+    before = set(open_table(folder).paths)
+    arrived(folder, SaveMode.APPEND)
+    table = open_table(folder)
+    fresh = set(table.paths) - before
+    known = runs_of(table.state.snapshot.properties)
+    assert fresh
+    for path in fresh:
+        wrote = round_of(path)
+        assert wrote is not None
+        assert wrote[0] not in known
+    assert optimized(folder, **WISH).files_in == len(fresh)
+    assert optimized(folder, **WISH).files_in == 0
+
+
+def test_an_append_costs_the_same_whatever_is_clustered(folder: Path) -> None:
+    optimized(folder, **{**WISH, "rows_per_file": 1}, mode="full")
+    assert len(open_table(folder)) > 6
+    arrived(folder, SaveMode.APPEND)
+    vacuum(folder)
+    (*_, newest) = sorted((folder / LOG).iterdir())
+    properties = json.loads(newest.read_bytes())["commit"]["properties"]
+    assert len(json.dumps(properties["runs"])) < 300
+
+
+def test_runs_end_with_their_files(folder: Path) -> None:
+    first = set(runs_of(open_table(folder).state.snapshot.properties))
+    wish = {**WISH, "mode": "full", "rows_per_file": 30}
+    table = optimized(folder, **wish).table
+    second = set(runs_of(table.state.snapshot.properties))
+    assert len(first) == len(second) == 1
+    assert not first & second
+
+
+def test_a_table_of_before_is_clustered_once_more(folder: Path) -> None:
+    record = of_before(folder)
+    before = seen_by_both(folder)
+    table = open_table(folder)
+    assert table.notes == ()
+    assert optimized(folder, **WISH).files_in == len(table)
+    assert optimized(folder, **WISH).files_in == 0
+    assert seen_by_both(folder)[0] == before[0]
+    properties = open_table(folder).state.snapshot.properties
+    assert properties.to_json()["cube_file"] == record
+
+
+@pytest.mark.parametrize("sweep", ["vacuum", "expire", "purge"])
+def test_the_list_of_before_goes_with_what_nothing_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, sweep: str
+) -> None:
+    """Files of others stay, whatever they are called."""
+    of_before(folder)
+    old, mine = f"{MANIFESTS}/{BEFORE}", f"{MANIFESTS}/mine.cubes.json"
+    (folder / mine).write_text("{}")
+    assert old in open_table(folder).verify().orphans
+    vacuum(folder)
+    expire(location_of(folder))
+    assert {old, mine} <= everything(folder), "not before its time"
+    if sweep == "expire":
+        location = location_of(folder)
+        later = location.now() + int((7 * 86400 + LOG_AGE + 1) * 1e9)
+        monkeypatch.setattr(type(location), "now", lambda _: later)
+        expire(location)
+    else:
+        vacuum(folder, retention=NOW, purge=sweep == "purge")
+    assert mine in everything(folder)
+    assert old not in everything(folder)
+    assert optimized(folder, **WISH).files_in > 0
+    assert optimized(folder, **WISH).files_in == 0
+
+
+def test_a_property_of_another_form_costs_a_run(folder: Path) -> None:
+    (*_, newest) = sorted((folder / LOG).iterdir())
+    body = json.loads(newest.read_bytes())["commit"]
+    body["properties"]["runs"] = {"targets": 7}
+    newest.write_bytes(sealed("commit", body))
+    assert "property 'runs' ignored" in open_table(folder).notes[0]
+    assert optimized(folder, **WISH).files_in > 0
+    assert optimized(folder, **WISH).files_in == 0
