@@ -102,9 +102,6 @@ def build_advised(
         repair: how deeply the present indexes are checked.
         associated: associated columns that the table gets, by name.
         memory: bytes that a worker may take; None is by the machine that it is on.
-
-    Raises:
-        AdviceError: ``indexes`` are given, and something to choose them by too.
     """
     if indexes is not None and criteria != AdviceRequest():
         raise AdviceError(

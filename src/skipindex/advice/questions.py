@@ -70,9 +70,6 @@ def conditions_of(sql: str) -> list[str]:
 
     The condition of a SELECT is the WHERE of its outermost query, without the names of
     tables before columns.  A SELECT without a WHERE is left out.
-
-    Raises:
-        PredicateError: a statement is neither.
     """
     from sqlglot import exp, parse  # noqa: PLC0415 (plans are made without it)
     from sqlglot.errors import SqlglotError  # noqa: PLC0415

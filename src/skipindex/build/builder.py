@@ -113,7 +113,6 @@ def build(
         memory: bytes that a worker may take; None is by the machine that it is on.
 
     Raises:
-        PredicateError: a column does not exist.
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
     """
@@ -304,7 +303,6 @@ def drop(
     packs stay on disk for readers of older commits.
 
     Raises:
-        PredicateError: a column does not exist.
         UnknownIndexError: there is no such kind.
     """
     names = None

@@ -30,9 +30,6 @@ def requested(
 
     Columns that are not named have what ``*`` says, or else statistics; None, for one
     column or ``*``, is not even these.
-
-    Raises:
-        PredicateError: a column does not exist.
     """
     named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
     found = [(table.find(name), wanted) for name, wanted in named.items()]
@@ -47,7 +44,6 @@ def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
     """The columns to index, and what to build on each.
 
     Raises:
-        PredicateError: a column does not exist.
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
     """

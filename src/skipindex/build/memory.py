@@ -83,9 +83,6 @@ def memory_bytes(memory: MemoryLike | None) -> int | None: ...
 def memory_bytes(memory: MemoryLike | None) -> int | None:
     """The bytes of a limit; None if none is named.
 
-    Raises:
-        BuildError: it is no amount of memory, or less than a worker needs.
-
     >>> memory_bytes("1.5GB"), memory_bytes("512MiB"), memory_bytes(10**9)
     (1500000000, 536870912, 1000000000)
     """

@@ -102,7 +102,6 @@ def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
     """The property that says what was asked for before, and ``request`` too.
 
     Raises:
-        PredicateError: a column does not exist.
         UnknownIndexError: there is no such kind.
     """
     found = asked_for(table)

@@ -21,11 +21,7 @@ Literal: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetim
 
 
 def literal_of(value: object) -> Literal:
-    """``value``, or the Python value that a numpy scalar is.
-
-    Raises:
-        PredicateError: its type is not accepted.
-    """
+    """``value``, or the Python value that a numpy scalar is."""
     item = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, np.datetime64) and isinstance(item, int):  # nanoseconds
         micros = value.astype("datetime64[us]")

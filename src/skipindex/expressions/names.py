@@ -28,11 +28,7 @@ _RESERVED: Final = {
 
 
 def name_parts(name: str) -> tuple[str, ...]:
-    """The names from the column inwards, of ``a.b`` or ```a.b`.c``.
-
-    Raises:
-        PredicateError: a backtick is not closed, or a part is empty.
-    """
+    """The names from the column inwards, of ``a.b`` or ```a.b`.c``."""
     if not _NAME.fullmatch(name):
         raise PredicateError(f"no column name: {name!r} ({_NAMES})")
     parts = _PART.findall(name)

@@ -66,9 +66,6 @@ class Boundaries:
             max_ranges: the most ranges of ordinary values; NULL and NaN, where
                 the sample has them, get a range each on top.
             weights: what each row of the sample stands for; None is 1 each.
-
-        Raises:
-            LayoutError: if the type has no order.
         """
         if max_ranges < 1:
             raise LayoutError(f"cannot cut {column!r} into {max_ranges} ranges (min 1)")
@@ -92,11 +89,7 @@ class Boundaries:
         return len(self.splits) + 1 + int(self.has_null_range)
 
     def rank(self, values: pa.Array | pa.ChunkedArray) -> Positions:
-        """The number of the range of every value.
-
-        Raises:
-            LayoutError: if the values cannot be cast to the column's type.
-        """
+        """The number of the range of every value."""
         keys = order_keys(self._cast(values), column=self.column)
         return number_ranges(self.splits, keys, lowest=int(self.has_null_range))
 

@@ -99,10 +99,6 @@ class CurveLayout:
                 bytes, so that files get nearly equal sizes; None is 1 each.
             spare_bits: the high bits of a key that are left 0, for another order
                 that comes first.
-
-        Raises:
-            LayoutError: if a column is missing or has no order, if there is no
-                such curve, or if there are more columns than bits in a key.
         """
         shape = curve_named(curve)
         if n_files < 1:

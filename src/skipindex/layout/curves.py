@@ -66,9 +66,6 @@ class Curve:
 
         What is cut is the low end of the key, so a row is put among coarser
         cells but never on the wrong side of one: only the clustering gets worse.
-
-        Raises:
-            LayoutError: if there are more axes than bits.
         """
         n_axes = sum(bits > 0 for bits in wanted)
         if n_axes > total:
@@ -239,11 +236,7 @@ CURVES: Final[Mapping[str, Curve]] = MappingProxyType(
 
 
 def curve_named(name: str) -> Curve:
-    """The curve of that name.
-
-    Raises:
-        LayoutError: if there is none.
-    """
+    """The curve of that name."""
     if name not in CURVES:
         accepted = ", ".join(map(repr, CURVES))
         raise LayoutError(f"no curve is named {name!r} (accepted: {accepted})")

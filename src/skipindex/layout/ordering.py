@@ -24,11 +24,7 @@ ORDERABLE: Final = (
 
 
 def sampled_column(sample: pa.Table, name: str) -> pa.ChunkedArray:
-    """A column of a sample.
-
-    Raises:
-        LayoutError: the sample does not have exactly one column of that name.
-    """
+    """A column of a sample."""
     if sample.schema.get_field_index(name) < 0:
         raise LayoutError(
             f"cannot lay out by {name!r}: the sample has {sample.column_names!r}"
@@ -46,9 +42,6 @@ def order_keys(values: pa.Array | pa.ChunkedArray, *, column: str) -> pa.Array:
 
     Keys of one type of values compare as Spark compares the values: -0.0 is 0.0,
     NaN is above infinity, text is in the order of its bytes.
-
-    Raises:
-        LayoutError: if the type has no order.
     """
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     dtype = value_type(array.type)

@@ -73,11 +73,7 @@ class Engine(Protocol[PlanT_contra]):
 
 
 def engine_type(value: object) -> type[Engine[Any]] | None:
-    """The engine of a session, or of a value such as a PySpark ``Column``, if any.
-
-    Raises:
-        EngineError: the package of the engine cannot be imported.
-    """
+    """The engine of a session, or of a value such as a PySpark ``Column``, if any."""
     for base in type(value).__mro__:
         package = base.__module__.partition(".")[0]
         if package in _BUILT_IN:
@@ -90,12 +86,7 @@ def engine_type(value: object) -> type[Engine[Any]] | None:
 
 
 def engine_of(session: object) -> Engine[Any]:
-    """The engine of a session.
-
-    Raises:
-        EngineError: no engine is known for a value of this type, or it cannot be
-            imported.
-    """
+    """The engine of a session."""
     found = engine_type(session)
     if found is None:
         known = ", ".join(sorted({*_BUILT_IN, *_others()}))

@@ -99,12 +99,6 @@ def arrive(
         write: writes the rows.
         index: builds the indexes.
         known: an earlier snapshot, whose segments are not read again.
-
-    Raises:
-        TableError: fewer or more rows reached the files than went in, there is no
-            file to keep the columns, another writer created the table meanwhile, or
-            rows would be added or deleted where a link leads.
-        CommitConflictError: files to be overwritten are being published by others.
     """
     run = uuid.uuid4().hex
     was_there = location.exists()
@@ -280,11 +274,7 @@ def _replaced(
 
 
 def _require_own(location: Location, files: Iterable[FileInfo]) -> None:
-    """Refuse to overwrite what a link leads to: it is deleted from nowhere.
-
-    Raises:
-        TableError: there is one.
-    """
+    """Refuse to overwrite what a link leads to: it is deleted from nowhere."""
     for file in files:
         if is_data_file(file.path) and (link := location.link_on_the_way(file.path)):
             raise TableError(
@@ -337,11 +327,7 @@ def _publish(
 
 
 def _require_named(location: Location, run: str) -> None:
-    """Refuse to call rows committed that the log does not name.
-
-    Raises:
-        TableError: the log was deleted or replaced since.
-    """
+    """Refuse to call rows committed that the log does not name."""
     try:
         rewrites = newest_for_writer(location).rewrites
     except StorageError:  # it cannot be read now, and may name them

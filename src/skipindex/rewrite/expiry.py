@@ -44,11 +44,7 @@ def retention_of(properties: TableProperties) -> timedelta:
 
 
 def retention_record(retention: timedelta | None) -> dict[str, float] | None:
-    """The property of a retention.
-
-    Raises:
-        TableError: it is negative, or longer than a century.
-    """
+    """The property of a retention."""
     if retention is None:
         return None
     if not timedelta(0) <= retention <= timedelta(days=36525):

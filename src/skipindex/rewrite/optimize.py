@@ -177,11 +177,7 @@ def overlaps(table: TableState, target: Target) -> dict[str, float | None]:
 
 
 def require_own(table: TableState, *, in_place: bool) -> None:
-    """Refuse to rewrite files of other writers in place, unless a caller allows it.
-
-    Raises:
-        TableError: the table has no layout of ours, and ``in_place`` is not set.
-    """
+    """Refuse to rewrite files of other writers in place, unless a caller allows it."""
     if not in_place and table.snapshot.properties.layout is None:
         raise TableError(
             f"{table.folder!r} was not written by skipindex: pass into= to "
@@ -191,12 +187,7 @@ def require_own(table: TableState, *, in_place: bool) -> None:
 
 
 def target_of(table: TableState, options: OptimizeOptions, request: Request) -> Target:
-    """How the files are to be: as asked, else as the table was laid out.
-
-    Raises:
-        LayoutError: the layout is impossible.
-        PredicateError: a column does not exist.
-    """
+    """How the files are to be: as asked, else as the table was laid out."""
     layout = table.snapshot.properties.layout or {}
     curve, order = options.curve, options.sort_within
     known: dict[str, Any] = {}

@@ -145,10 +145,6 @@ class Publisher:
 
         The hidden names are in no trash, which would grow with every append: vacuum
         deletes them the retention after the outcome was written.
-
-        Raises:
-            CommitConflictError: a vacuum has done it meanwhile.
-            TableError: not every file has got its visible name.
         """
         mine = [r for r in self._being_published() if r.publication == name]
         if not mine:

@@ -33,10 +33,6 @@ def hide_staged(
         name: of the run; no other files have it.
         folder_of: the folder of the table that a staged file belongs into.
         made: gets every path before a file is moved there.
-
-    Raises:
-        TableError: a link leads to such a folder.
-        CommitConflictError: another writer has deleted a file.
     """
     files = [
         (path, file)

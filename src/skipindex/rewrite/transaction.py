@@ -67,10 +67,6 @@ def rewrite(
         write: writes the rows.
         index: builds the indexes of files; a manifest of them.
         properties: of the table, to be set by the same commit.
-
-    Raises:
-        CommitConflictError: another writer changed or rewrote one of the files.
-        TableError: the new files do not hold as many rows as the old ones.
     """
     location = table.location
     run = uuid.uuid4().hex
@@ -152,9 +148,6 @@ def _replaced(
 
     ``table`` is as it was when the old files were chosen.  ``wrote`` and ``fresh`` are
     of the new files.  ``read`` has the footers that were read for it before.
-
-    Raises:
-        CommitConflictError: an old file was changed or rewritten.
     """
     chosen = {file.path: file for file in table.listing}
     there = {file.path: file for file in live_files(table.location, base)}

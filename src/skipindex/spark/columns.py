@@ -76,11 +76,7 @@ def _arrow_type(field: types.StructField) -> pa.DataType:
 
 
 def spark_schema(schema: pa.Schema) -> types.StructType:
-    """The schema as Spark types: what ``declared`` was given, or Arrow's types.
-
-    Raises:
-        TableError: Spark has no such type.
-    """
+    """The schema as Spark types: what ``declared`` was given, or Arrow's types."""
     text = (schema.metadata or {}).get(ROW_METADATA)
     if text is not None:
         return _read_schema(text)

@@ -48,10 +48,6 @@ def ship_package(spark: SparkSession) -> None:
     used.  In ``local[...]`` mode nothing is sent: the workers run on this machine.
     What the package itself imports (numpy, pyarrow, pyroaring and so on) must be
     installed on the executors, because compiled code cannot be sent like this.
-
-    Raises:
-        EngineError: the session is one of Spark Connect before 4.0, or its workers on
-            this machine run a Python that cannot import the package.
     """
     if not has_driver(spark):
         remote: Any = spark

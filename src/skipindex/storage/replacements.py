@@ -219,9 +219,6 @@ class Rewrites:
             changes: the old files and the new files of each.
             now: in seconds since 1970.
             crcs: of the footers of old files, by path, as far as they are known.
-
-        Raises:
-            CommitConflictError: one of them is being published.
         """
         numbered = dict(enumerate(self.replacements))
         number_of = {f.path: i for i, r in numbered.items() for f in r.new}

@@ -38,11 +38,7 @@ class SparkListing:
     """Which of all files below a folder Spark reads."""
 
     def __init__(self, everything: Iterable[FileInfo]) -> None:
-        """Look at the names of all files below the folder.
-
-        Raises:
-            TableError: Spark refuses the folders too.
-        """
+        """Look at the names of all files below the folder."""
         hidden: dict[str, bool] = {"": False}
         shown: dict[str, list[FileInfo]] = {}
         data: dict[str, list[FileInfo]] = {}

@@ -103,10 +103,6 @@ def observe(
         schema: the columns of the files; None takes them from a footer.
         plain: whether to take a table of another format for a plain folder.
         known: an earlier snapshot, whose segments are not read again.
-
-    Raises:
-        TableError: there is no such folder, or no Parquet file in it, or it is a
-            table of another format.
     """
     for _ in range(LOOKS):
         everything, publications, snapshot = _listed(location, known)
@@ -136,22 +132,14 @@ def observe(
 
 
 def live_files(location: Location, snapshot: Snapshot) -> list[FileInfo]:
-    """The files that now hold the table's rows, by path, as a commit names them.
-
-    Raises:
-        TableError: Spark refuses the folders too.
-    """
+    """The files that now hold the table's rows, by path, as a commit names them."""
     return listed_beside(location, snapshot)[2]
 
 
 def listed_beside(
     location: Location, snapshot: Snapshot
 ) -> tuple[Sequence[FileInfo], SparkListing, list[FileInfo]]:
-    """All files there are now, what Spark would read, and what holds the rows.
-
-    Raises:
-        TableError: Spark refuses the folders too.
-    """
+    """All files there are now, what Spark would read, and what holds the rows."""
     everything, publications = stable_listing(location, lambda: list(location.list()))
     shown, live, _ = _live(location, everything, publications, snapshot)
     return everything, shown, live
@@ -214,8 +202,6 @@ def _live(
     """What Spark would read, the files that hold the rows, and notes on others.
 
     Raises:
-        TableError: Spark refuses the folders too, or a hidden folder cannot be listed
-            that the log names.
         StorageError: it cannot be told which files count.
     """
     there = {file.path: file for file in everything}

@@ -62,9 +62,6 @@ class ColumnInfo:
 
         An exact match wins over one in other capitals; Spark itself rejects a name that
         its session's setting makes ambiguous.
-
-        Raises:
-            PredicateError: there is none, or more than one.
         """
         if not self.fields:
             raise PredicateError(
@@ -128,11 +125,7 @@ class Columns:
         )
 
     def stored(self, name: str) -> ColumnInfo:
-        """The column, field or associated column of that stored name.
-
-        Raises:
-            PredicateError: there is none.
-        """
+        """The column, field or associated column of that stored name."""
         found = self._stored.get(name) or self.associated.get(name)
         if found is None:
             raise PredicateError(

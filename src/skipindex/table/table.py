@@ -306,11 +306,7 @@ class TableState:
         return _open(self.location, replace(self.options, derived=derived))
 
     def check_names(self, *, case_sensitive: bool) -> None:
-        """Refuse folders that spell a partition column in two ways, as Spark does.
-
-        Raises:
-            TableError: capitals tell names apart, and folders disagree on them.
-        """
+        """Refuse folders that spell a partition column in two ways, as Spark does."""
         for partition in self.partitions:
             if case_sensitive and len(partition.names) > 1:
                 raise TableError(
@@ -413,9 +409,6 @@ def open_state(
         plain: whether to take a table of another format for a plain folder.
         fresh: look at the files of a ``TableState`` again, as it was opened.
         trust: what says which files there are.
-
-    Raises:
-        TableError: there is no such table, or its log cannot be trusted.
     """
     check_trust(trust)
     if isinstance(table, TableState):
@@ -443,11 +436,7 @@ def _open(
 
 
 def table_of(location: Location, files: Sequence[FileInfo]) -> TableState:
-    """A table of these files alone, whatever else there is; no index knows them.
-
-    Raises:
-        TableError: the first one is no readable Parquet file.
-    """
+    """A table of these files alone, whatever else there is; no index knows them."""
     path = files[0].path
     schema, refused = read_schema(location, path)
     return TableState(location, Observed(list(files), schema, refused, path))

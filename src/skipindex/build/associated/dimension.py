@@ -92,7 +92,6 @@ class Dimensions:
         """The attribute of every row of a file of the fact; NULL without a match.
 
         Raises:
-            BuildError: as ``Dimension.read``.
             UnsupportedTypeError: Spark may read other values than a file stores.
         """
         if source not in self._read:
@@ -135,11 +134,7 @@ def _spread(values: pa.Array, column: EncodedColumn) -> pa.Array:
 
 
 def _unchanged(source: Source) -> list[str]:
-    """The paths of the dimension's files.
-
-    Raises:
-        BuildError: they are not those of the fingerprint.
-    """
+    """The paths of the dimension's files."""
     files = current_files(source.location)
     if fingerprint_of(files) != source.association.fingerprint:
         raise BuildError(

@@ -70,9 +70,6 @@ def taken_apart(
     columns, given or recorded.
 
     Raises:
-        BuildError: a column cannot be associated.
-        PredicateError: a column does not exist.
-        TableError: there is no such dimension.
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
     """
@@ -292,12 +289,7 @@ def _check_name(table: TableState, name: str) -> None:
 
 
 def _own(table: TableState, name: str) -> ColumnInfo:
-    """A column of a table's files.
-
-    Raises:
-        PredicateError: there is none, or more than one.
-        TableError: its values stand in the paths, or in a struct.
-    """
+    """A column of a table's files."""
     try:
         column = table.resolve(name, case_sensitive=True)
     except PredicateError:

@@ -291,11 +291,7 @@ class AnswerLayout:
         max_ranges: Mapping[str, int] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> AnswerLayout:
-        """The layout of a table by its answers, judged by its sample.
-
-        Raises:
-            LayoutError: as ``CurveLayout.fit``, or a column of the answers is missing.
-        """
+        """The layout of a table by its answers, judged by its sample."""
         base = CurveLayout.fit(
             sample,
             columns,

@@ -101,9 +101,6 @@ def choose_layout(
             few rows to fill one.
         weights: what each row of the sample stands for; None is 1 each.
         answers_share: the most rows that are put together for ``"answers"``.
-
-    Raises:
-        LayoutError: a column is missing, or ``n_files`` is below 1.
     """
     what_if = WhatIf(workload)
     codes = what_if.codes(sample)
@@ -154,9 +151,6 @@ def choose_curve(
 
     Columns are added one at a time while one helps, then columns are made coarser
     while that helps.
-
-    Raises:
-        LayoutError: a column is missing, or ``n_files`` is below 1.
     """
     trial = _trial(
         sample, workload, partition_by, max(_TRIAL_ROWS, _ROWS_PER_FILE * n_files)

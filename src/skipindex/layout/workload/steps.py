@@ -57,11 +57,7 @@ class Steps:
         return bisect_right(self.values, value) + 1
 
     def codes(self, values: pa.Array | pa.ChunkedArray) -> Codes:
-        """The code of every value.
-
-        Raises:
-            LayoutError: if the values are of another type than the column.
-        """
+        """The code of every value."""
         array = (
             values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         )

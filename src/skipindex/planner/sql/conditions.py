@@ -34,7 +34,6 @@ def condition(cursor: Cursor) -> ex.Predicate:
 
     Raises:
         NotJudgedError: only Spark can judge it.
-        PredicateError: no condition begins here.
     """
     if _is_row(cursor):
         return _rows(cursor)

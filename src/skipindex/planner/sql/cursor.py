@@ -148,7 +148,6 @@ class Cursor:
 
         Raises:
             NotJudgedError: only Spark can judge it.
-            PredicateError: no value can begin like this.
         """
         return self._grammar.operand(self)
 
@@ -188,7 +187,6 @@ class Cursor:
 
         Raises:
             NotJudgedError: a date or time has a form that Spark may take.
-            PredicateError: there is no such day or time.
         """
         if self.next.kind is Kind.LIST:
             return self._whole_list(self.next)

@@ -44,7 +44,6 @@ def operand(cursor: Cursor) -> Operand:
 
     Raises:
         NotJudgedError: it is something else, or a part of something larger.
-        PredicateError: no value can begin like this.
     """
     if cursor.depth >= MAX_DEPTH:
         raise NotJudgedError("the expression is too deep")

@@ -85,9 +85,6 @@ def at_moment(
             engine, which makes them of the same moment.
         is_column: whether the table has a column of a name: a column comes before a
             function that needs no parentheses.
-
-    Raises:
-        PredicateError: the text is no condition.
     """
     if "${" in text or not _ANY_NAME.search(text):
         return text, None

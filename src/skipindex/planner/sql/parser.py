@@ -48,11 +48,7 @@ _STATEMENTS: Final = QUERIES | {
 
 
 def parse(text: str) -> Predicate:
-    """The tree of a WHERE condition in Spark SQL.
-
-    Raises:
-        PredicateError: the text is no condition; the message says where.
-    """
+    """The tree of a WHERE condition in Spark SQL."""
     if "${" in text:
         # Spark replaces ${name} by a value of the session before it reads the text.
         return Unsupported(text, "Spark substitutes variables in ${...}")

@@ -85,9 +85,6 @@ def tokenize(text: str, *, lists: bool = False) -> list[Token]:
     Args:
         text: a condition.
         lists: a list of plain literals after IN is one token, of kind LIST.
-
-    Raises:
-        PredicateError: a string, a quoted name or a comment is not closed.
     """
     tokens: list[Token] = []
     position = 0
@@ -134,11 +131,7 @@ def listed(token: Token) -> tuple[int, ...] | tuple[str, ...]:
 
 
 def match_brackets(tokens: list[Token], text: str) -> dict[int, int]:
-    """The index of the closing token for the index of each opening one.
-
-    Raises:
-        PredicateError: a bracket is not closed, or was never opened.
-    """
+    """The index of the closing token for the index of each opening one."""
     closing: dict[int, int] = {}
     open_ones: list[int] = []
     for i, token in enumerate(tokens):

@@ -67,12 +67,7 @@ class SortKey:
 
 
 def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
-    """The columns of ORDER BY: ``"x"``, or several such as ``"x DESC NULLS LAST"``.
-
-    Raises:
-        PlanError: it is no list of columns with their order.
-        PredicateError: a name is not spelled as one.
-    """
+    """The columns of ORDER BY: ``"x"``, or several such as ``"x DESC NULLS LAST"``."""
     texts = [order_by] if isinstance(order_by, str) else list(order_by)
     if not texts:
         raise PlanError("order_by has no column (expected 'x', or ['x DESC', 'y'])")
@@ -107,11 +102,7 @@ class RowLimit:
 
     @classmethod
     def of(cls, limit: int | None, order_by: str | Sequence[str] | None) -> RowLimit:
-        """The row limit of the arguments of ``plan_files``.
-
-        Raises:
-            PlanError: ``limit`` is negative, or ``order_by`` is no order.
-        """
+        """The row limit of the arguments of ``plan_files``."""
         if limit is None:
             if order_by is not None:
                 raise PlanError("order_by without limit has no effect (pass limit=n)")

@@ -16,11 +16,7 @@ Attributes = Mapping[str, AssociatedColumn]
 def named(
     columns: Sequence[str | AssociatedColumn],
 ) -> tuple[tuple[str, ...], dict[str, AssociatedColumn]]:
-    """The names of what a layout clusters by, and of which the attributes are.
-
-    Raises:
-        LayoutError: it is one string, or two attributes would have one name.
-    """
+    """The names of what a layout clusters by, and of which the attributes are."""
     if isinstance(columns, str):
         raise LayoutError(f"cannot cluster by the string {columns!r} (expected a list)")
     names: list[str] = []
@@ -40,11 +36,7 @@ def named(
 
 
 def to_json(attributes: Attributes, table: Location) -> dict[str, dict[str, str]]:
-    """As the property ``layout`` has them, under ``via``.
-
-    Raises:
-        LayoutError: a joined table is on another file system.
-    """
+    """As the property ``layout`` has them, under ``via``."""
     try:
         return {
             name: {

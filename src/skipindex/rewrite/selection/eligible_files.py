@@ -44,11 +44,7 @@ _THREADS: Final = 16
 def choose(
     table: TableState, where: str | Predicate | None, *, timezone: str | None = None
 ) -> list[int]:
-    """The files of the partitions for which ``where`` is TRUE; None is all.
-
-    Raises:
-        PredicateError: it cannot be parsed, or asks for more than partition values.
-    """
+    """The files of the partitions for which ``where`` is TRUE; None is all."""
     if where is None:
         return list(range(len(table)))
     tree = parse(where) if isinstance(where, str) else where
@@ -76,14 +72,7 @@ def choose(
 
 
 def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFile]:
-    """These files with their rows, from their own footers.
-
-    Raises:
-        TableError: a file cannot be read, or has other columns than the table; or
-            the log of another format says which files count.
-        LayoutError: a column of the files is a partition column too, or folders
-            spell a partition column in two ways.
-    """
+    """These files with their rows, from their own footers."""
     require_plain(
         table.location, (file.path for file in table.location.list()), insist=False
     )
@@ -119,7 +108,6 @@ def row_counts(location: Location, paths: Sequence[str]) -> list[int]:
     """The rows of each of these files, from their footers.
 
     Raises:
-        TableError: one is gone, or no Parquet file.
         StorageError: one cannot be read now.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -247,11 +235,6 @@ def clustering_columns(
         names: of columns and of attributes.
         indexes: those that the new files will have.
         attributes: of joined tables.
-
-    Raises:
-        LayoutError: rows cannot be clustered by one of them, or no file would be
-            skipped by it.
-        PredicateError: one does not exist.
     """
     found: list[str] = []
     known = {column.name for column, _ in requested(table, indexes)}

@@ -28,11 +28,7 @@ class Mode(Enum):
 
 
 def mode_named(name: str) -> Mode:
-    """The mode of that name.
-
-    Raises:
-        LayoutError: there is none.
-    """
+    """The mode of that name."""
     try:
         return Mode(name)
     except ValueError:

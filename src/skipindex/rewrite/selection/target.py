@@ -16,11 +16,7 @@ QUERY_TREE: Final = "tree"
 
 
 def require_known(layout: Mapping[str, Any]) -> None:
-    """Refuse a layout that an earlier version wrote and this one does not know.
-
-    Raises:
-        LayoutError: it is a query tree.
-    """
+    """Refuse a layout that an earlier version wrote and this one does not know."""
     if QUERY_TREE in layout:
         raise LayoutError(
             "the table is laid out by a query tree, which this version does not know "
@@ -70,11 +66,7 @@ class Target:
     known: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the sizes.
-
-        Raises:
-            LayoutError: not exactly one of the sizes is given, or it is below 1.
-        """
+        """Check the sizes."""
         match self.rows_per_file, self.bytes_per_file:
             case (int(), None) | (None, int()):
                 pass

@@ -93,10 +93,6 @@ def cluster(
         max_ranges: the most ranges of some columns, as a workload chose them.
         answers: the conditions whose rows come first, as a workload chose them.
         **sampling: see ``Sampling``.
-
-    Raises:
-        LayoutError: if a column is missing, named twice or has no order, if there
-            is no such curve, or if ``n_files`` is below 1.
     """
     layout = fit_clustering(
         df,
@@ -174,12 +170,7 @@ def fit_workload(
     partition_by: Sequence[str] = (),
     **sampling: Unpack[Sampling],
 ) -> LayoutChoice:
-    """The layout that a sample of ``df`` suggests for a workload.
-
-    Raises:
-        PredicateError: a query names a column that is not there.
-        LayoutError: as for ``cluster``, or no query has a condition to cut by.
-    """
+    """The layout that a sample of ``df`` suggests for a workload."""
     parts = resolve(df, partition_by, role="partition by")
     refused = {field.name: why for field in df.schema if (why := _refusal(field))}
     bound = workload.bind(declared(df.schema), refused=refused)

@@ -29,11 +29,7 @@ class JavaFunction:
         self._lock = threading.Lock()
 
     def apply(self, argument: str) -> bytes | None:
-        """The function's result at the last piece of a text, and None before it.
-
-        Raises:
-            EngineError: a piece is missing.
-        """
+        """The function's result at the last piece of a text, and None before it."""
         line, _, piece = argument.partition("\n")
         name, before, follows = line.split(" ")
         with self._lock:

@@ -85,11 +85,7 @@ class QueryPlanner:
         return b""
 
     def files(self, number: str) -> bytes:
-        """The files of a listing, as ``PlannerCalls`` reads them.
-
-        Raises:
-            TableError: the listing is not remembered any more.
-        """
+        """The files of a listing, as ``PlannerCalls`` reads them."""
         return self.tables.numbered(int(number)).packed_files()
 
     def uses_of(self, text: str) -> bytes | None:

@@ -123,11 +123,7 @@ def _application(spark: SparkSession) -> str:
 
 
 def _gateway(spark: SparkSession) -> Any:
-    """The way to the driver.
-
-    Raises:
-        EngineError: the session has no driver in reach, as that of Spark Connect.
-    """
+    """The way to the driver."""
     if not has_driver(spark):
         raise EngineError(
             f"{type(spark).__module__}.{type(spark).__name__} has no driver that rules "

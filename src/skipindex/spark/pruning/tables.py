@@ -52,9 +52,6 @@ class ScannedTable:
 
         Args:
             schema: of the scan's files, in Spark's JSON.
-
-        Raises:
-            TableError: the JSON cannot be read.
         """
         typed = self._typed.get(schema)
         if typed is None:
@@ -135,7 +132,6 @@ class _Looks:
         """What a look that began after a moment finds; this thread looks if none does.
 
         Raises:
-            TableError: the look of another thread failed.
             PlanCancelledError: no look ends before the deadline of this thread.
             Exception: whatever ``current`` raises.
         """
@@ -219,7 +215,6 @@ class Tables:
             moment: of the monotonic clock.
 
         Raises:
-            TableError: there is no such table, or the look of another thread failed.
             PlanCancelledError: no look ends before the deadline of this thread.
         """
         with self._lock:
@@ -248,9 +243,6 @@ class Tables:
         """The table as it is now, as far as the log and the files seen tell.
 
         A file that came or changed since then is not known, so it is read.
-
-        Raises:
-            TableError: there is no such table.
         """
         with self._lock:
             known = self._known.get(location)
@@ -271,11 +263,7 @@ class Tables:
         return found
 
     def numbered(self, number: int) -> ScannedTable:
-        """The table whose listing has that number.
-
-        Raises:
-            TableError: it is not among the newest any more.
-        """
+        """The table whose listing has that number."""
         with self._lock:
             for known in (*self._known.values(), *self._recent):
                 if known.number == number:
@@ -298,9 +286,6 @@ def scanned_location(scheme: str | None, authority: str | None, path: str) -> Lo
         scheme: of its URI; None is the local file system, as is ``file``.
         authority: of its URI, if any.
         path: of its URI, without escapes.
-
-    Raises:
-        TableError: pyarrow has no file system for the scheme.
     """
     if scheme in {None, "file"}:
         return location_of(path)

@@ -169,11 +169,7 @@ def _plan(
     more: Sequence[Predicate],
     first: FirstRows | None = None,
 ) -> Plan:
-    """The plan for what was understood of the conditions, and for some more.
-
-    Raises:
-        PlanError: rows are counted, and not all conditions of them are understood.
-    """
+    """The plan for what was understood of the conditions, and for some more."""
     lists = [*asked.lists, *_keys(question)]
     keys = [
         In(Reference((name,)), key_set)

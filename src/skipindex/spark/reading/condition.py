@@ -20,12 +20,7 @@ _IS_SPARK_3: Final = pyspark.__version__.startswith("3.")
 
 
 def condition_text(column: Any) -> str:
-    """The condition in SQL; parts that only Spark can compute read ``opaque()``.
-
-    Raises:
-        PredicateError: it is no ``Column`` of a session in this process, or Spark
-            cannot read SQL text that it holds.
-    """
+    """The condition in SQL; parts that only Spark can compute read ``opaque()``."""
     context = SparkContext._active_spark_context  # noqa: SLF001 (no public name)
     try:
         java = column._jc  # noqa: SLF001

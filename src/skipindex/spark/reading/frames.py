@@ -49,9 +49,6 @@ def read_files(
         table: whose files they are.
         paths: of the files, relative to the table.
         schema: with the partition columns.
-
-    Raises:
-        PlanError: a file is gone.
     """
     rows = _given(spark, table, paths, schema)
     if rows is None:
@@ -89,11 +86,7 @@ def _given(
 
 
 def _local_marks(table: TableState, paths: Sequence[str]) -> np.ndarray:
-    """Size in bytes and time in nanoseconds of each file as it is now.
-
-    Raises:
-        PlanError: a file is gone.
-    """
+    """Size in bytes and time in nanoseconds of each file as it is now."""
     root = table.location.full("").rstrip("/")
     marks = np.empty((len(paths), 2), np.int64)
     for i, path in enumerate(paths):
@@ -156,9 +149,6 @@ def read_paths(
         table: whose paths they are.
         spelled: the paths as the reader takes them.
         paths: the files among them, relative to the table.
-
-    Raises:
-        PlanError: a file is gone.
     """
     try:
         with _quick_listing(spark, local=table.location.is_local):

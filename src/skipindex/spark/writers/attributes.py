@@ -26,10 +26,6 @@ def with_attributes(
         attributes: by the names that they get.
         partition_by: columns that folders hold as text.  Such a text meets an integer
             key by the number that it says.
-
-    Raises:
-        LayoutError: a joined table cannot be read, or lacks a column, or ``df`` does,
-            or the two keys are not of one kind.
     """
     for name, one in attributes.items():
         path = one.location.spark_path()

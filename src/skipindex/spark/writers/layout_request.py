@@ -41,12 +41,7 @@ class LayoutRequest:
     balance: str
 
     def check(self, df: DataFrame) -> None:
-        """Refuse a layout that is impossible, before any row is read.
-
-        Raises:
-            LayoutError: a list is a text, a column is missing or named for both
-                purposes, there is no such curve, or files would have no row.
-        """
+        """Refuse a layout that is impossible, before any row is read."""
         if isinstance(self.cluster_by, str) or isinstance(self.partition_by, str):
             raise LayoutError("cluster_by and partition_by are lists of column names")
         if self.curve is not None:
@@ -80,9 +75,6 @@ class LayoutRequest:
         Args:
             df: the rows.
             location: of the table.
-
-        Raises:
-            LayoutError: a joined table cannot be read.
         """
         layout: dict[str, Any] = {
             "partition_by": list(self.partition_by),

@@ -33,10 +33,6 @@ def conformed(
 
     A column is cast where its type is widened without loss.  The types of partition
     columns do not matter, because their values are folders.
-
-    Raises:
-        TableError: columns are missing, unknown, spelled otherwise, or of a type
-            that the table's cannot hold.
     """
     _check_names(df.columns, schema.names)
     chosen = []

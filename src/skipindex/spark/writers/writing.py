@@ -91,9 +91,6 @@ def lay_out(
         n_rows: the number of rows of ``df``; None counts them, if a curve needs it.
         n_files: how many files a curve makes; None is as many as the target gives.
         balance: see ``Sampling``.
-
-    Raises:
-        LayoutError: the layout is none of this version.
     """
     parts: Sequence[str] = layout.get("partition_by", ())
     within: Sequence[str] = layout.get("sort_within") or ()

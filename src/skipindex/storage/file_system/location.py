@@ -475,9 +475,6 @@ def location_of(
     Args:
         path: the folder.
         options: of an object store, such as credentials.
-
-    Raises:
-        TableError: there is no file system for the URI, or an option is refused.
     """
     if isinstance(path, Location):
         return path

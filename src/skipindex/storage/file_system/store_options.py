@@ -125,10 +125,6 @@ def checked_options(place: StorePlace, given: StorageOptions) -> Pairs:
     """The options that open a store, of those in a URI and those that are given.
 
     They have the region of an S3 bucket, so that it is looked up once.
-
-    Raises:
-        TableError: an option is unknown, or has a value that is refused, or the URI
-            has options too, or obstore is not installed.
     """
     kind, shown = _KINDS[place.kind], place.uri
     if given and place.options.keys() - {"endpoint"}:

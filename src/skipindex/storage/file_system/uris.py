@@ -85,9 +85,6 @@ def store_place(uri: str) -> StorePlace | None:
 
     >>> store_place("s3a://bucket/a%20b/").root
     'bucket/a b'
-
-    Raises:
-        TableError: it names no bucket, or an endpoint that is not known.
     """
     parts = urlsplit(uri)
     kind = KINDS.get(parts.scheme)
@@ -122,11 +119,7 @@ def store_place(uri: str) -> StorePlace | None:
 
 
 def arrow_root(uri: str) -> str:
-    """The folder that a URI names, as a path in its file system of pyarrow.
-
-    Raises:
-        TableError: pyarrow has no file system for the URI.
-    """
+    """The folder that a URI names, as a path in its file system of pyarrow."""
     try:
         _, root = pafs.FileSystem.from_uri(uri)
     except (pa.ArrowInvalid, OSError) as error:

@@ -361,10 +361,8 @@ def commit(
         forget: what the next snapshot does not say stands in none of its segments.
 
     Raises:
-        CommitConflictError: others were faster, 50 times in a row.
         IndexVersionError: a newer library wrote the newest commit.
         StorageError: the file system refuses to read the newest commit, or to write.
-        TableError: the log has no more numbers, or no reader would take the commit.
     """
     for attempt in range(_TRIES):
         base = newest_for_writer(location, known=known)

@@ -49,9 +49,6 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
         location: of the table.
         paths: of all files below it.
         insist: whether the caller takes ``plain=True``; the message then names it.
-
-    Raises:
-        TableError: the log of another format says which files count.
     """
     found = other_format(paths)
     if found is None:

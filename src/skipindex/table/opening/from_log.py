@@ -72,10 +72,6 @@ def observe_trusting(
         schema: as for ``observe``.
         plain: as for ``observe``.
         known: as for ``observe``.
-
-    Raises:
-        TableError: as ``observe`` does, or the log does not say that it names all
-            files of the table.
     """
     doubt: tuple[str, ...] = ()
     gone = ""
@@ -99,11 +95,7 @@ def observe_trusting(
 
 
 def _why_not(location: Location, snapshot: Snapshot, *, insist: bool) -> str:
-    """Why a listing is needed; empty if the log is enough.
-
-    Raises:
-        TableError: the log is whole, and does not say that it names all files.
-    """
+    """Why a listing is needed; empty if the log is enough."""
     is_whole = snapshot.damaged is None and not snapshot.lost
     if not snapshot.is_exclusive:
         if is_whole and insist:
@@ -181,9 +173,6 @@ def unlike_log(location: Location, snapshot: Snapshot) -> str:
     Args:
         location: of the table.
         snapshot: its newest commit.
-
-    Raises:
-        TableError: Spark refuses the folders too.
     """
     if snapshot.damaged is not None or snapshot.lost:
         return "a part of the log cannot be read"

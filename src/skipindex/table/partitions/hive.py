@@ -56,9 +56,6 @@ def partition_folders(folders: Iterable[str]) -> dict[str, Pairs]:
 
     Those without a value are left out: Spark reads no file in them, unless no folder
     has any.
-
-    Raises:
-        TableError: Spark refuses such folders too.
     """
     found: dict[str, Pairs] = {}
     bases: dict[str, str] = {}
@@ -100,9 +97,6 @@ def partition_columns(
 
     ``declared`` has types by name, where Spark is not to infer them.  ``folders`` count
     for the types too, because they hold empty files.
-
-    Raises:
-        TableError: Spark refuses such folders too.
     """
     own = [path.rpartition("/")[0] for path in paths]
     found = partition_folders(dict.fromkeys([*folders, *own]))
