@@ -38,7 +38,7 @@ def test_the_table_has_a_line_for_each_layout_and_its_sums() -> None:
 def test_the_verdict_names_each_target_that_is_missed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    met = {"linear": 50, "Z-order": 40, "Hilbert": 30, "workload, tree": 15}
+    met = {"linear": 50, "Z-order": 40, "Hilbert": 30, "workload, curve": 15}
     results = [result(name, kept) for name, kept in met.items()]
     answers = result(ANSWERS, 60, (35, 200))
     results.append(answers)
@@ -49,7 +49,7 @@ def test_the_verdict_names_each_target_that_is_missed(
     results.append(result("delta-rs z_order", 35))
     assert verdict(results, 1.3) == 1
     assert "0.86 of delta-rs: MISSED" in capsys.readouterr().out
-    assert verdict([*results[:3], result("workload, tree", 16), answers], 1.3) == 1
+    assert verdict([*results[:3], result("workload, curve", 16), answers], 1.3) == 1
     for missed in ((36, 200), (35, 201)):
         capsys.readouterr()
         assert verdict([*results[:4], result(ANSWERS, 60, missed)], 1.3) == 1
