@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -43,6 +43,14 @@ REBASE = {
 """Spark 3 refuses days before 1582, where Spark 4 takes them as they are."""
 
 
+INTERPRETED: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Queries of a few rows take a sixth less if no Java is made and compiled for each of
+them.  Long runs and sweeps have Spark's default, as users do."""
+
+
 NEED_PYSPARK = {
     *("spark", "ssb", "benchmarks", "sweeps/queries", "sweeps/test_sweeps.py"),
     *("soundness/test_by_spark.py", "soundness/test_foreign.py"),
@@ -50,9 +58,13 @@ NEED_PYSPARK = {
 """What is left out where PySpark is not installed: it imports it."""
 
 
+def is_quick(config: pytest.Config) -> bool:
+    """Whether slow tests are left out, as ``make test`` does."""
+    return bool(config.getoption("markexpr") == "not slow")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    is_quick = config.getoption("markexpr") == "not slow"
-    if is_quick and not hasattr(config, "workerinput"):
+    if is_quick(config) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(QuickRun(config))
 
 
@@ -94,7 +106,7 @@ def nothing_waits_for_the_disk() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """The session of this process, set up to start and stop quickly."""
     from ssb.session import local_session  # noqa: PLC0415 - most tests need no Spark
 
@@ -115,6 +127,7 @@ def spark() -> Iterator[SparkSession]:
             ),
             "spark.sql.shuffle.partitions": "4",
             **REBASE,
+            **(INTERPRETED if is_quick(pytestconfig) else {}),
         },
     )
     yield session

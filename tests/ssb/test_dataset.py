@@ -13,6 +13,7 @@ from ssb.data.generate import TABLES, Dataset, find_dataset, find_or_generate
 from ssb.data.scale import Sizes
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_matching_data_are_found_again(
     ssb_dataset: Dataset, spark: SparkSession

@@ -193,6 +193,7 @@ def _fewer(asked: Asked) -> Asked:
     return Asked({name: found[: kept[name]] for name, found in asked.groups.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_small_grid_loses_nothing_and_is_tight(run: GridRun) -> None:
     assert problems(run.records) == []
@@ -222,6 +223,7 @@ def test_queries_read_less_and_answer_the_same(run: GridRun) -> None:
     assert 0 < pruned < whole
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_second_run_does_nothing_and_a_lost_cell_is_measured_again(
     run: GridRun,

@@ -18,6 +18,7 @@ def live(n_builds: int) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_month() -> None:
     assert "30 builds" in live(30)
 

@@ -102,6 +102,7 @@ def check_texts(
     assert not less, "\n".join(less)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ansi", "first"), [("true", 0), ("false", 3)])
 def test_some_texts_that_a_plan_judges(
     spark: SparkSession, frame: DataFrame, table: sx.Table, ansi: str, first: int

@@ -373,6 +373,7 @@ FORMS = (
 )
 
 
+@pytest.mark.slow
 def test_random_aggregates(
     answering: SparkSession, tmp_path: Path, seed: int, share: int
 ) -> None:

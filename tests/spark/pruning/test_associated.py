@@ -356,6 +356,7 @@ def test_a_column_of_the_fact_has_its_own_name(
     assert some <= 2
 
 
+@pytest.mark.slow
 def test_random_conditions_have_the_same_rows(
     star: SparkSession, seed: int, share: int
 ) -> None:

@@ -16,6 +16,7 @@ from skipindex.spark.pruning.query_planner import QueryPlanner
 from tests.spark.pruning.costs import check_costs
 from tests.spark.pruning.scans import files_read
 from tests.spark.versions import since
+from tests.thinning import thinned
 
 pytestmark = pytest.mark.spark
 
@@ -105,7 +106,7 @@ MUTUAL = [
 
 
 @pytest.mark.parametrize("broadcast", ["-1", "10MB"])
-@pytest.mark.parametrize("query", MUTUAL)
+@pytest.mark.parametrize("query", thinned(MUTUAL, 2))
 def test_sides_of_a_join_do_not_wait_for_each_other(
     both: SparkSession, query: str, broadcast: str
 ) -> None:

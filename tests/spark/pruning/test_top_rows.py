@@ -173,6 +173,7 @@ FILTERS = (
 )
 
 
+@pytest.mark.slow
 def test_random_orders(
     pruned: SparkSession, tmp_path: Path, seed: int, share: int
 ) -> None:

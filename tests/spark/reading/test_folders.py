@@ -20,6 +20,7 @@ def check(spark: SparkSession, root: Path, seeds: range) -> None:
     assert found["refused"] > len(seeds) // 20
 
 
+@pytest.mark.slow
 def test_random_trees_are_read_as_spark_reads_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:

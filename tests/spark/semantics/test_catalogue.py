@@ -153,6 +153,7 @@ def test_calls_of_all_functions(
     assert n_taken > 40 * each
 
 
+@pytest.mark.slow
 def test_some_columns_of_every_kind(
     spark: SparkSession, frame: DataFrame, table: sx.Table
 ) -> None:

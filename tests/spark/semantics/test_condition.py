@@ -146,6 +146,7 @@ def test_functions_are_read_as_their_text(spark: SparkSession, table: sx.Table) 
         assert "2.parquet" in table.plan(read, timezone=spark.conf.get(_ZONE)).paths
 
 
+@pytest.mark.slow
 def test_what_is_more_than_its_operands_loses_no_row(
     spark: SparkSession, table: sx.Table
 ) -> None:

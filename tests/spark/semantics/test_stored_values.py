@@ -45,6 +45,7 @@ QUICK: Mapping[str, str] = {
 NEVER_INDEXED = {"char", "lower", "months", "days"}
 
 
+@pytest.mark.slow
 def test_some_pairs_of_types_in_table_and_file(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -200,6 +200,7 @@ def test_options_of_the_caller_win(df: DataFrame, tmp_path: Path) -> None:
     assert codecs == {"ZSTD"}
 
 
+@pytest.mark.slow
 def test_writers_at_once(spark: SparkSession, tmp_path: Path) -> None:
     """A small part of ``make concurrent``."""
     rng = random.Random(5)

@@ -23,6 +23,7 @@ from skipindex.spark.placement import partition as partition_module
 from skipindex.spark.placement import place
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_clustering
 from tests.spark.versions import since
+from tests.thinning import thinned
 
 pytestmark = pytest.mark.spark
 
@@ -136,7 +137,7 @@ def test_rows_and_schema_stay_as_they_were(mixed: DataFrame, curve: str) -> None
     assert contents(found) == contents(mixed)
 
 
-@pytest.mark.parametrize("name", CLUSTERABLE)
+@pytest.mark.parametrize("name", thinned(CLUSTERABLE, 4))
 def test_every_type_clusters_with_its_nulls(
     mixed: DataFrame, name: str, spark_api: str
 ) -> None:

@@ -112,7 +112,8 @@ def test_appended_rows_are_laid_out_for_the_workload(
     assert kinds == {"bit_sliced", "bloom"}
 
 
-@pytest.mark.parametrize("parts", [pytest.param([], marks=pytest.mark.slow), ["flag"]])
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", [[], ["flag"]])
 def test_answers_stay_together_in_appends_and_rewrites(
     spark: SparkSession, tmp_path: Path, parts: list[str]
 ) -> None:

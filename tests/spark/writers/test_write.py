@@ -16,6 +16,7 @@ import skipindex as sx
 from skipindex.errors import LayoutError, TableError
 from skipindex.storage.log import read_snapshot
 from tests.spark.reading.whole import columns, rows, settings
+from tests.thinning import thinned
 
 pytestmark = pytest.mark.spark
 
@@ -116,15 +117,18 @@ def test_partitions_and_clustering_together(
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"by": []},
-        {"by": ["a"], "curve": "none"},
-        {"by": ["a", "price"], "curve": "zorder"},
-        {"by": ["a"], "curve": "linear"},
-        {"by": ["b", "d"], "sort_within": ["city"]},
-        {"sort_within": ["city", "a"]},
-    ],
+    thinned(
+        [
+            {},
+            {"by": []},
+            {"by": ["a"], "curve": "none"},
+            {"by": ["a", "price"], "curve": "zorder"},
+            {"by": ["a"], "curve": "linear"},
+            {"by": ["b", "d"], "sort_within": ["city"]},
+            {"sort_within": ["city", "a"]},
+        ],
+        3,
+    ),
     ids=str,
 )
 def test_every_way_to_lay_rows_out_keeps_them(

@@ -40,6 +40,7 @@ def check(sweep: Sweep, cases: range) -> None:
     assert sweep.tally.skipped > 0
 
 
+@pytest.mark.slow
 def test_some_queries(sweep: Sweep) -> None:
     check(sweep, FEW)
 
