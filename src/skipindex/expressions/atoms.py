@@ -39,7 +39,7 @@ class IntegerSet(Sequence[int]):
 
     @classmethod
     def _of_sorted(cls, array: Ints) -> IntegerSet:
-        """Of distinct integers that ascend; they are not copied."""
+        """A set of distinct integers that ascend; they are not copied."""
         made = cls.__new__(cls)
         made.array = array
         return made

@@ -13,11 +13,11 @@ from skipindex.expressions import predicate as ex
 from skipindex.expressions.literals import Literal
 
 MAX_LEVELS: Final = 100
-"""Of AND, OR and NOT that are judged."""
+"""Most levels of AND, OR and NOT that are judged."""
 _MAX_DEPTH: Final = 40
-"""Of functions, and of conditions in them."""
+"""Most levels of functions, and of conditions in them."""
 _MAX_NODES: Final = 4000
-"""Of one condition; a CASE of a thousand branches has three thousand."""
+"""Most nodes of a condition; a CASE of a thousand branches has three thousand."""
 
 _Node: TypeAlias = ex.Predicate | ex.Term
 

@@ -25,7 +25,7 @@ REASONS: Final = {
     "INTERVAL": "an interval",
     "SELECT": "a subquery",
 }
-"""By the token, or by the name of the function."""
+"""Why a condition is not judged, by the token or by the name of the function."""
 
 
 class NotJudgedError(Exception):

@@ -387,10 +387,8 @@ def _slots(
 
 
 def _cover(interval: Interval, n_levels: int) -> Iterator[tuple[int, Interval]]:
-    """Intervals of sets, by level, whose codes are together those of the interval.
-
-    In dyadic ranges only the ends are looked at in detail; here with a fan of 16.
-    """
+    """Intervals of sets, by level, whose codes are together those of the interval."""
+    # Only the ends are looked at in detail, as in dyadic ranges, with a fan of 16.
     start, stop = interval
     for level in range(n_levels):
         up = -(-start >> _FAN_BITS), stop >> _FAN_BITS

@@ -114,7 +114,7 @@ class IndexType(Protocol):
 
     @property
     def version(self) -> int:
-        """Of the payload; a reader accepts this version and all older ones."""
+        """The version of the payload; a reader accepts this one and all older ones."""
 
     @property
     def positional(self) -> bool:
@@ -159,7 +159,7 @@ class PackableType(IndexType, Protocol):
     def unpack(
         self, shared: Parts, domain: Domain, n_files: int
     ) -> dict[int, list[bytes]]:
-        """By slot, the payloads that were packed together, as they were before.
+        """The payloads that were packed together, by slot, as they were before.
 
         Raises:
             CorruptIndexError: a part is damaged.

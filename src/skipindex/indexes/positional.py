@@ -162,7 +162,7 @@ class PositionalIndex(ABC):
         return self.among(intervals)
 
     def _matching(self, atom: Matches) -> Bounds[AbstractBitMap]:
-        """By every value of the dictionary, which is read as a whole."""
+        """Test every value of the dictionary, which is read as a whole."""
         texts = self.book.texts()
         if texts is None:
             return Bounds(BitMap(), self.existence())
@@ -219,7 +219,7 @@ class PositionalContextIndex(PositionalIndex):
         return Bounds(bounds.lower & rows, upper)
 
     def count_within(self, atom: Atom, rows: AbstractBitMap) -> int | None:
-        """Of how many of ``rows`` ``atom`` is TRUE; None: ask ``probe_within``.
+        """How many of ``rows`` ``atom`` is TRUE for; None: ask ``probe_within``.
 
         Raises:
             CorruptIndexError: a part of the payload is damaged.

@@ -54,7 +54,7 @@ def index_type(name: str) -> IndexType:
 
 @functools.cache
 def _entry_points() -> Mapping[str, EntryPoint]:
-    """Those of other packages, by the name of the kind."""
+    """The entry points of other packages, by the name of the kind."""
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 

@@ -83,7 +83,7 @@ class Association:
         return beside(fact, self.path)
 
     def to_json(self) -> dict[str, Any]:
-        """As the property ``associated`` has it, under the name."""
+        """The value of the property ``associated`` under this name."""
         return {
             "key": self.key,
             "key_domain": _domain_to_json(self.key_domain),

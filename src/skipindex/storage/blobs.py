@@ -98,7 +98,7 @@ class Refs:
 
     @classmethod
     def of(cls, files: pa.Table) -> Refs:
-        """Those in the columns ``packs`` and ``slots`` of a manifest's files."""
+        """The references in the columns ``packs`` and ``slots`` of ``files``."""
         packs, slots = (files[name].combine_chunks() for name in ("packs", "slots"))
         return cls(
             pc.list_parent_indices(packs).to_numpy(),
@@ -118,17 +118,17 @@ class Refs:
         return len(self.rows)
 
     def where(self, mask: np.ndarray) -> Refs:
-        """Those where ``mask`` is True."""
+        """The references where ``mask`` is True."""
         return Refs(self.rows[mask], self.packs[mask], self.slots[mask])
 
     def at_rows(self, row_of: np.ndarray) -> Refs:
-        """With the row ``row_of[r]`` for ``r``, ascending; those with -1 are gone."""
+        """Renumber rows to ``row_of[r]``, ascending; references with -1 are dropped."""
         rows = row_of[self.rows]
         left = rows >= 0
         return Refs(rows[left], self.packs[left], self.slots[left])
 
     def in_packs(self, number_of: np.ndarray) -> Refs:
-        """With the pack ``number_of[p]`` for ``p``; those with -1 are gone."""
+        """Renumber packs to ``number_of[p]``; references with -1 are dropped."""
         packs = number_of[self.packs]
         left = packs >= 0
         return Refs(self.rows[left], packs[left], self.slots[left])

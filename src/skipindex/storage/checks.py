@@ -42,7 +42,7 @@ MAX_INT: Final = (1 << 63) - 1
 MAX_ORDER: Final = 1 << 53
 """The greatest number that says how new a pack is."""
 _MAX_ROWS: Final = 1 << 40
-"""Of one data file; the sum over millions of them is still an int64."""
+"""Most rows of one data file; the sum over millions of them is still an int64."""
 
 _CHECKING: Final = (
     OSError,  # what Arrow makes of an IPC message that is none
@@ -215,11 +215,7 @@ def check_packs(records: Any) -> None:
 
 
 def _check_pack(record: Any) -> None:
-    """Check one pack and its blobs.
-
-    Raises:
-        CorruptIndexError: this library would not write it.
-    """
+    """Check one pack and its blobs."""
     require(is_pack_name(record["name"]), "a pack has a name that is not ours")
     whole(record["size"])
     if "order" in record:
@@ -272,11 +268,7 @@ _RECORD_BATCH: Final = 3
 
 
 def _buffers(metadata: bytes) -> list[tuple[int, int]]:
-    """Offset and length of the buffers of a record batch; of other messages none.
-
-    The metadata are a FlatBuffers table: Message {version, header_type, header, …}
-    with the header RecordBatch {length, nodes, buffers, compression}.
-    """
+    """Offset and length of the buffers of a record batch; of other messages none."""
 
     def slot(table: int, number: int) -> int | None:
         vtable = table - struct.unpack_from("<i", metadata, table)[0]
@@ -289,6 +281,8 @@ def _buffers(metadata: bytes) -> list[tuple[int, int]]:
     def follow(place: int) -> int:
         return int(place + struct.unpack_from("<I", metadata, place)[0])
 
+    # A FlatBuffers table: Message {version, header_type, header, …} with the header
+    # RecordBatch {length, nodes, buffers, compression}.
     message = follow(0)
     kind, header = slot(message, 1), slot(message, 2)
     require(kind is not None and header is not None, "a message has no header")
@@ -355,4 +349,4 @@ _STATS: Final[Sequence[pa.DataType]] = [
     _stats_type(pa.int64()),
     _stats_type(pa.large_binary()),
 ]
-"""As ``table.summaries`` writes them."""
+"""The types of statistics that ``table.summaries`` writes."""

@@ -82,7 +82,7 @@ class Deadline:
 
 
 _current: Final[ContextVar[tuple[Deadline, ...]]] = ContextVar("deadlines", default=())
-"""Of the work of this thread; within a deadline, an earlier one counts as well."""
+"""The deadlines of this thread's work; within one, an earlier one counts as well."""
 
 
 @contextmanager

@@ -282,7 +282,7 @@ class Manifest:
         return _with_packs(self, np.isin(np.arange(len(self.packs)), self.refs().packs))
 
     def with_refs(self, packs: tuple[PackInfo, ...], refs: Refs) -> Manifest:
-        """With other packs, and for every file where its payloads are in them."""
+        """The same files, whose payloads are where ``refs`` says, in other packs."""
         files = with_refs(self.files, refs)
         return Manifest(files, self.stats, packs).without_unused_packs()
 
@@ -435,19 +435,12 @@ def _merged_stats(
     left: np.ndarray,
     before: np.ndarray,
 ) -> StatsColumn:
-    """The statistics of a column in rows of an older manifest and all of a newer one.
-
-    Args:
-        old: of the older manifest.
-        new: of the newer one.
-        left: the older rows.
-        before: for every newer row, the older one of the same file, or -1; its
-            statistics count where ``new`` has none.
-    """
+    """The statistics of a column: rows ``left`` of the older, all rows of the newer."""
     if old is None or (new is not None and not old.is_like(new)):
         assert new is not None
         nothing = pa.nulls(len(left), new.values.type)
         return replace(new, values=joined([nothing, new.values]))
+    # ``before``: the older row of the same file, or -1; it counts if ``new`` has none.
     values = old.values.take(pa.array(before, mask=before < 0))
     if new is not None:
         values = _first_known(new.values, values)

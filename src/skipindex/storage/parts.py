@@ -15,14 +15,14 @@ from pyroaring import AbstractBitMap, FrozenBitMap
 from skipindex.errors import CorruptIndexError
 
 RUNS: Final = 12347
-"""With these 16 bits begins a bitmap that has runs, in the portable format."""
+"""The first 16 bits of a bitmap that has runs, in the portable format."""
 BITS_SIZE: Final = 8192
 """The bytes of a container, which is of 65,536 rows, in bits."""
 _COOKIE: Final = struct.Struct("<I")
 _MANY_RUNS: Final = 1024
-"""Of a bitmap with so many bytes a container, runs are made bits."""
+"""Bytes a container from which the runs of a bitmap are made bits."""
 _MOST_ROWS: Final = 1 << 22
-"""Of larger files, runs stay runs: there are few such files."""
+"""Rows of a file from which runs stay runs: there are few such files."""
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ class MemoryParts:
 
 
 def bitmap_of(raw: bytes | memoryview) -> FrozenBitMap:
-    """As ``deserialized``, an immutable bitmap; many runs are bits in it.
+    """An immutable bitmap; many runs are bits in it.
 
     An AND or OR of two containers with many runs takes ten times as long as of bits.
     """

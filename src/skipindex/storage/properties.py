@@ -89,7 +89,7 @@ class TableProperties:
         return cls(**known, others=others), tuple(notes)
 
     def to_json(self) -> dict[str, Any]:
-        """As a commit has them; the inverse of ``from_json``."""
+        """The object in a commit; the inverse of ``from_json``."""
         return {**self.others, **self._set()}
 
     def __or__(self, news: TableProperties) -> TableProperties:
@@ -102,7 +102,7 @@ class TableProperties:
 
 
 NO_PROPERTIES: Final = TableProperties()
-"""Those of a table without any."""
+"""The properties of a table without any."""
 
 _NAMES: Final = [one.name for one in fields(TableProperties) if one.name != "others"]
 

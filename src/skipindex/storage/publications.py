@@ -89,7 +89,7 @@ class Publication:
         )
 
     def shown_of(self, replacement: Replacement) -> frozenset[str]:
-        """Those files of a replacement that are shown: of a rewrite all, or none."""
+        """The files of a replacement that are shown: of a rewrite all, or none."""
         shown = frozenset(replacement.names) & (self.shown or frozenset())
         whole = replacement.arrival or len(shown) == len(replacement.new)
         return shown if whole else frozenset()
@@ -266,11 +266,7 @@ def _unread(location: Location, path: str, error: Exception) -> StorageError:
 
 
 def _shown_in(location: Location, name: str) -> frozenset[str] | None:
-    """What an outcome says; None if it is gone or damaged.
-
-    Raises:
-        StorageError: it cannot be read now.
-    """
+    """What an outcome says; None if it is gone or damaged."""
     try:
         with checking("it is no outcome"):
             return _outcome(location, name)

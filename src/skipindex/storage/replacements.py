@@ -85,7 +85,7 @@ class Replacement:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As a commit and a record of a publication have it."""
+        """The record in a commit, or of a publication."""
         record = {
             "old": [[f.path, f.size, f.mtime, *self._crc(f.path)] for f in self.old],
             "new": [[f.path, f.size, f.mtime] for f in self.new],
@@ -302,20 +302,18 @@ def _count_arrival(
     found: dict[str, FileInfo],
     shown: frozenset[str],
 ) -> list[str]:
-    """Let each file that arrives count, and by its hidden name while it has one.
-
-    One that is shown and not visible was deleted by another tool.  One that is visible
-    with another size was written again by another tool, so it counts as it is.  What is
-    overwritten counts no more, unless nothing is there that was to overwrite it.
-    """
+    """Let each file that arrives count, and by its hidden name while it has one."""
+    # What is overwritten still counts unless something is there that overwrites it.
     if replacement.first_mismatch(there) is None:
         _remove(replacement.old, found)
     gone = []
     for file in replacement.new:
         copy = found.get(published(file.path))
         is_shown = file.path in shown
+        # Another tool has written the visible file again, so it counts as it is.
         if copy is not None and not _is_copy(file, copy, there, is_shown=is_shown):
             continue
+        # A file that is shown and not visible was deleted by another tool.
         if is_in(there, file) and (copy is not None or not is_shown):
             found.pop(published(file.path), None)
             found[file.path] = there[file.path]
@@ -340,24 +338,19 @@ def _by_hidden_names(
 def _is_copy(
     file: FileInfo, copy: FileInfo, there: Mapping[str, FileInfo], *, is_shown: bool
 ) -> bool:
-    """Whether the hidden file may be read for the visible one.
-
-    Other tools see a file once it is visible.  So from the moment when it is shown for
-    good, it must be the same by time or tag, as a link is.  A copy that cannot be told
-    from another file counts by its visible name, which the manifest does not know.
-    """
+    """Whether the hidden file may be read for the visible one."""
     hidden = there.get(file.path)
     if hidden is None or not file.is_same(hidden) or copy.size != file.size:
         return False
+    # Other tools see a file once it is visible.  From when it is shown for good it must
+    # be the same by time or tag, as a link is; otherwise the visible file counts.
     return not is_shown or replace(hidden, path=copy.path).is_same(copy)
 
 
 def _is_taken_over(replacement: Replacement, found: Mapping[str, FileInfo]) -> bool:
-    """Whether a publication without a record has made all of its files visible.
-
-    A copy of the table may lack the record, or another tool deleted it.  As long as
-    one file is not visible, nothing that is replaced has been deleted.
-    """
+    """Whether a publication without a record has made all of its files visible."""
+    # A copy of the table may lack the record.  As long as one file is not visible,
+    # nothing that is replaced has been deleted.
     return all(is_shown_in(found, file) for file in replacement.new)
 
 

@@ -27,7 +27,7 @@ from skipindex.table.statistics import FileStats
 from skipindex.table.summaries import summary_type
 
 Instants: TypeAlias = Callable[[int], tuple[int, int]]
-"""Of a wall clock in microseconds, the first and the last instant that it may be."""
+"""Maps a wall clock in microseconds to the first and last instant that it may be."""
 
 _ANY_ZONE: Final = 18 * 3_600_000_000
 """No zone of Java is farther from UTC."""
@@ -63,7 +63,7 @@ class ColumnIndexes:
     _fitting: dict[str, np.ndarray | None] = field(
         default_factory=dict, init=False, repr=False
     )
-    """By column, the files whose values fit its type; None is all."""
+    """Files whose values fit a column's type, by column; None is all."""
 
     @cached_property
     def respelled(self) -> set[str]:
@@ -211,7 +211,7 @@ def is_every_row(rows: np.ndarray, n_rows: int) -> bool:
 
 
 def first_counted(columns: Sequence[pa.StructArray]) -> pa.StructArray:
-    """Of every file the first statistics that have counts, of columns of one kind."""
+    """For every file the first statistics with counts, of columns of one kind."""
     if len(columns) == 1:
         return columns[0]
     n = len(columns[0])
@@ -221,7 +221,7 @@ def first_counted(columns: Sequence[pa.StructArray]) -> pa.StructArray:
 
 
 def files_by_row(manifest: Manifest, rows: np.ndarray) -> np.ndarray:
-    """Of every row of the manifest, and of the row -1, its file; -1 if it has none."""
+    """Map manifest rows to positions of files; -1 for row -1, and without a file."""
     files: np.ndarray = np.full(len(manifest) + 1, -1, np.int64)
     files[rows] = np.arange(len(rows))
     files[-1] = -1

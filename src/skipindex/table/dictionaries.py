@@ -80,11 +80,7 @@ def _has_entries_of(
 
 
 def _page(raw: bytes, compression: str) -> tuple[int, npt.NDArray[np.uint8]]:
-    """The number of entries of a dictionary page, and its bytes.
-
-    Raises:
-        ValueError: it is no dictionary page, or of an unknown compression.
-    """
+    """The number of entries of a dictionary page, and its bytes."""
     header, begin = _struct(raw[:_HEADER_BYTES], 0)
     n_bytes, n_stored, entries = header[2], header[3], header[7]
     page: Any = raw[begin : begin + n_stored]
@@ -97,12 +93,7 @@ def _page(raw: bytes, compression: str) -> tuple[int, npt.NDArray[np.uint8]]:
 
 
 def _struct(raw: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """A struct of Thrift's compact protocol by field number, and where it ends.
-
-    Raises:
-        LookupError: the bytes end before it does.
-        ValueError: it has more than numbers, truths and structs.
-    """
+    """A struct of Thrift's compact protocol by field number, and where it ends."""
     fields: dict[int, Any] = {}
     number = 0
     while raw[at]:

@@ -214,23 +214,17 @@ def column_reader(
 
 
 def _is_signed(source: pa.NativeFile, metadata: pq.FileMetaData) -> bool:
-    """Whether more than a footer is at the end of a file: the signature of one.
-
-    Columns of such a file may be encrypted.  Arrow ends the process if it is asked for
-    the metadata of one of their chunks, so it is asked for none; a column that cannot
-    be decrypted is an error once it is read.
-    """
+    """Whether more than a footer is at the end of a file: the signature of one."""
+    # Columns of such a file may be encrypted, and Arrow ends the process if it is asked
+    # for the metadata of one of their chunks, so it is asked for none.
     tail = source.read_at(8, source.size() - 8)
     return bool(int.from_bytes(tail[:4], "little") != metadata.serialized_size)
 
 
 def _dictionary_columns(metadata: pq.FileMetaData, names: Collection[str]) -> list[str]:
-    """Those columns of byte strings that are written as a dictionary throughout.
-
-    A writer whose dictionary grows too large goes on with plain values, which take
-    several times longer to read as a dictionary.  Only Spark's writer says so for
-    certain; of others, a small dictionary is taken for one of all values.
-    """
+    """Columns of byte strings that are written as a dictionary throughout."""
+    # A writer whose dictionary grows too large goes on with plain values, which take
+    # several times longer to read as a dictionary.
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     columns = map(metadata.schema.column, range(metadata.num_columns))
     return [
@@ -251,5 +245,6 @@ def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
     # The first version of the format names plain pages apart from the dictionary.
     if "PLAIN" not in chunk.encodings:
         return True
+    # Only Spark's writer says so; else a small dictionary counts as one of all values.
     n_bytes = chunk.data_page_offset - chunk.dictionary_page_offset
     return bool(0 < n_bytes < _SMALL_DICTIONARY)

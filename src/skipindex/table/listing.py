@@ -58,7 +58,7 @@ LOOKS: Final = 20
 
 @cache
 def no_snapshot() -> Snapshot:
-    """That of a table without a commit."""
+    """The snapshot of a table without a commit."""
     return Snapshot(-1, Manifest.empty())
 
 
@@ -199,11 +199,7 @@ def _live(
     publications: Publications,
     snapshot: Snapshot,
 ) -> tuple[SparkListing, list[FileInfo], list[str]]:
-    """What Spark would read, the files that hold the rows, and notes on others.
-
-    Raises:
-        StorageError: it cannot be told which files count.
-    """
+    """What Spark would read, the files that hold the rows, and notes on others."""
     there = {file.path: file for file in everything}
     if location.is_local:
         _require_listed(location, there, snapshot)
@@ -222,11 +218,9 @@ def _live(
 def _require_listed(
     location: Location, there: Mapping[str, FileInfo], snapshot: Snapshot
 ) -> None:
-    """Refuse a listing that lacks hidden files which the log names and which are there.
-
-    Hidden folders that are closed to this user are left out of listings.  What is there
-    through a link alone is none of our files.
-    """
+    """Refuse a listing that lacks hidden files of the log that are there."""
+    # Hidden folders that are closed to this user are left out of listings.  What is
+    # there through a link alone is none of our files.
     for replacement in snapshot.rewrites.replacements:
         for file in replacement.new:
             if file.path in there:
@@ -248,12 +242,7 @@ def _require_listed(
 def _require_known(
     location: Location, there: Mapping[str, FileInfo], snapshot: Snapshot
 ) -> None:
-    """Refuse to count rows where a commit that cannot be read now may name more.
-
-    Raises:
-        StorageError: files are hidden that neither have their visible names nor are in
-            the commit that is used instead.
-    """
+    """Refuse to count rows where a commit that cannot be read now may name more."""
     if not snapshot.refused or snapshot.damaged is None:
         return
     replacements = snapshot.rewrites.replacements
@@ -271,16 +260,14 @@ def _require_known(
 def _listed(
     location: Location, known: Snapshot | None
 ) -> tuple[Sequence[FileInfo], Publications, Snapshot]:
-    """All files and the newest commit, in a state that goes together.
-
-    Files that a rewrite replaces come and go with commits, so a listing is good
-    only if the same rewrites were committed before it and after it.
-    """
+    """All files and the newest commit, in a state that goes together."""
     found = None if location.is_local else _listed_at_once(location, known)
     if found is not None:
         return found
     check_folder(location)
     snapshot = newest_usable(location, known)
+    # Files that a rewrite replaces come and go with commits, so a listing is good only
+    # if the same rewrites were committed before it and after it.
     for _ in range(LOOKS):
         try:
             everything, publications = stable_listing(location, lambda: _list(location))
@@ -299,11 +286,7 @@ def _listed(
 def _listed_at_once(
     location: Location, known: Snapshot | None
 ) -> tuple[Sequence[FileInfo], Publications, Snapshot] | None:
-    """The same by requests of which several are under way; None if that fails.
-
-    While the files are listed the newest commit is read.  The log is listed before
-    and after that: with the same number both times, no commit came meanwhile.
-    """
+    """``_listed`` by requests of which several are under way; None if that fails."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         is_folder = pool.submit(carried(check_folder), location)
         before = pool.submit(carried(latest_version), location)
@@ -323,6 +306,8 @@ def _listed_at_once(
             versions = {before.result(), after[-1].result(), snapshot.newest}
         except (SkipIndexError, OSError):
             return None
+    # The log is listed before and after the files: no commit came meanwhile if the
+    # number is the same.
     if len(versions) > 1:
         return None
     if snapshot.version >= 0:

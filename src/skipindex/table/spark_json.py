@@ -24,7 +24,7 @@ _FIELD_KEYS: Final = (
     {"name", "type", "nullable"},
     {"name", "type", "nullable", "metadata"},
 )
-"""Of a field in the row metadata; with others Spark does not read the metadata."""
+"""The keys of a field in the row metadata, which Spark does not read with others."""
 
 _DECLARED: Final[Mapping[str, pa.DataType]] = {
     "byte": pa.int8(),

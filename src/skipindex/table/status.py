@@ -85,7 +85,7 @@ class Status:
         return not (self.gaps or self.vanished_files or self.notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The status as plain values."""
         return asdict(self)
 
     def __str__(self) -> str:

@@ -75,11 +75,11 @@ _UNSIGNED: Final = {
     64: pa.decimal128(20, 0),
 }
 _KNOWN: Final[WeakKeyDictionary[Any, Typed]] = WeakKeyDictionary()
-"""Of open files: each of their columns asks for the types of all."""
+"""Types of open files: each of their columns asks for the types of all."""
 
 _Fields: TypeAlias = dict[tuple[str, ...], dict[str, list[pa.Field]]]
 _FIELDS: Final[WeakKeyDictionary[Any, _Fields]] = WeakKeyDictionary()
-"""Of open files: their columns, and the fields of structs, by name in small letters."""
+"""Columns of open files, and the fields of structs, by name in small letters."""
 
 
 def footer_schema(file: DataFile) -> Typed:

@@ -42,7 +42,7 @@ class Summary:
 
 
 UNKNOWN: Final = Summary(None, None, None, None)
-"""Of a column that a file lacks, or has with another type."""
+"""The summary of a column that a file lacks, or has with another type."""
 
 
 def summarize(column: EncodedColumn) -> Summary:
@@ -63,12 +63,10 @@ def summarize(column: EncodedColumn) -> Summary:
 
 
 def _cut_up(high: bytes) -> bytes:
-    """A short upper bound: the prefix, raised by one.  Errs upwards.
-
-    Bytes are compared, not characters, so there is no code point to cut.
-    """
+    """A short upper bound: the prefix, raised by one.  Errs upwards."""
     if len(high) <= MAX_BYTES:
         return high
+    # Bytes are compared, not characters, so there is no code point to cut.
     prefix = high[:MAX_BYTES].rstrip(b"\xff")
     if not prefix:  # nothing shorter is above it
         return high

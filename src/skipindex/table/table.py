@@ -316,11 +316,11 @@ class TableState:
                 )
 
     def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
-        """As ``Columns.resolve``."""
+        """Like ``Columns.resolve``."""
         return self._columns.resolve(name, case_sensitive=case_sensitive)
 
     def stored(self, name: str) -> ColumnInfo:
-        """As ``Columns.stored``."""
+        """Like ``Columns.stored``."""
         return self._columns.stored(name)
 
     @property
@@ -329,35 +329,35 @@ class TableState:
         return self._indexes.exact_names
 
     def find(self, text: str) -> ColumnInfo:
-        """As ``Columns.find``."""
+        """Like ``Columns.find``."""
         return self._columns.find(text)
 
     def find_associated(self, name: str, *, case_sensitive: bool) -> ColumnInfo | None:
-        """As ``Columns.find_associated``."""
+        """Like ``Columns.find_associated``."""
         return self._columns.find_associated(name, case_sensitive=case_sensitive)
 
     def is_alone(self, column: ColumnInfo) -> bool:
-        """As ``Columns.is_alone``."""
+        """Like ``Columns.is_alone``."""
         return self._columns.is_alone(column)
 
     def spellings(self, column: ColumnInfo) -> list[str]:
-        """As ``ColumnIndexes.spellings``."""
+        """Like ``ColumnIndexes.spellings``."""
         return self._indexes.spellings(column)
 
     def stats(self, column: ColumnInfo) -> FileStats:
-        """As ``ColumnIndexes.stats``."""
+        """Like ``ColumnIndexes.stats``."""
         return self._indexes.stats(column)
 
     def blobs(self, column: ColumnInfo) -> list[BlobUse]:
-        """As ``ColumnIndexes.blobs``."""
+        """Like ``ColumnIndexes.blobs``."""
         return self._indexes.blobs(column)
 
     def maps(self, column: ColumnInfo) -> list[BlobUse]:
-        """As ``ColumnIndexes.maps``."""
+        """Like ``ColumnIndexes.maps``."""
         return self._indexes.maps(column)
 
     def built(self, column: ColumnInfo) -> list[BlobUse]:
-        """As ``ColumnIndexes.built``."""
+        """Like ``ColumnIndexes.built``."""
         return self._indexes.built(column)
 
     def counted(self, column: ColumnInfo) -> np.ndarray:

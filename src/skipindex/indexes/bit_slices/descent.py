@@ -23,12 +23,12 @@ class Collected:
         self.rows |= rows
 
     def take_ones(self, rows: BitMap, zero: FrozenBitMap) -> None:
-        """Those of ``rows`` that are not in ``zero`` are found; the others are left."""
+        """Accept ``rows - zero``; keep ``rows & zero`` for the next slice."""
         self.rows |= rows - zero
         rows &= zero
 
     def take_zeros(self, rows: BitMap, zero: FrozenBitMap) -> None:
-        """Those of ``rows`` that are in ``zero`` are found; the others are left."""
+        """Accept ``rows & zero``; keep ``rows - zero`` for the next slice."""
         self.rows |= rows & zero
         rows -= zero
 
@@ -46,13 +46,13 @@ class Counted:
         self.n += len(rows)
 
     def take_ones(self, rows: BitMap, zero: FrozenBitMap) -> None:
-        """Those of ``rows`` that are not in ``zero`` are found; the others are left."""
+        """Count ``rows - zero``; keep ``rows & zero`` for the next slice."""
         self.n += len(rows)
         rows &= zero
         self.n -= len(rows)
 
     def take_zeros(self, rows: BitMap, zero: FrozenBitMap) -> None:
-        """Those of ``rows`` that are in ``zero`` are found; the others are left."""
+        """Count ``rows & zero``; keep ``rows - zero`` for the next slice."""
         self.n += len(rows)
         rows -= zero
         self.n -= len(rows)

@@ -60,11 +60,11 @@ class Shape:
 
     @property
     def n_bitmaps(self) -> int:
-        """Those and, range-encoded, the existence bitmap."""
+        """The number of slices and, if range-encoded, the existence bitmap."""
         return self.n_slices + self.ranged
 
     def digits(self, code: int) -> list[int]:
-        """Of ``code``, the lowest first."""
+        """The digits of ``code``, the lowest first."""
         digits = []
         for _ in range(self.n_digits):
             code, digit = divmod(code, self.base)

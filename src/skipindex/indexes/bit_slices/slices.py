@@ -76,14 +76,12 @@ class Slices:
         return rows
 
     def _between_in_base_2(self, start: int, stop: int) -> BitMap:
-        """As ``between``, range-encoded: the most frequent probe.
-
-        A code is below ``c`` if its bits are, and the bits of ``c`` from its lowest
-        one upwards decide that, by one AND or OR each.  The codes of a narrow interval
-        have their highest bits in common, which leave few rows at once.
-        """
+        """The rows of ``between``, range-encoded in base 2: the most frequent probe."""
         if (stop - start) * _NARROW < self.shape.n_codes:
+            # Its codes have their highest bits in common, which leave few rows at once.
             return self.inside(start, stop, BitMap(range(self.n_rows)))
+        # A code is below ``c`` if its bits are: the bits of ``c`` from its lowest one
+        # upwards decide that, by one AND or OR each.
         bounds = [c for c in (start, stop) if 0 < c < self.shape.n_codes]
         lowest = min((c & -c).bit_length() - 1 for c in bounds)
         zeros = self._zeros(lowest)
@@ -95,7 +93,7 @@ class Slices:
         return rows
 
     def inside(self, start: int, stop: int, rows: AbstractBitMap) -> BitMap:
-        """Those of ``rows`` with a code of ``start .. stop - 1``, in base 2, ranged.
+        """The ``rows`` with a code of ``start .. stop - 1``, in base 2, range-encoded.
 
         ``rows`` is not changed.  The cost follows their number, not the file's.
         """
@@ -104,7 +102,7 @@ class Slices:
         return found.rows
 
     def count_inside(self, start: int, stop: int, rows: AbstractBitMap) -> int:
-        """As ``inside``, the number of rows alone."""
+        """The number of rows that ``inside`` gives."""
         found = Counted()
         self._descend(start, stop - 1, rows, found)
         return found.n
@@ -112,14 +110,11 @@ class Slices:
     def _descend(
         self, low: int, high: int, given: AbstractBitMap, found: Collected | Counted
     ) -> None:
-        """Add those of the given rows with a code of ``low .. high`` to ``found``.
-
-        From the highest bit down, and no further than there are rows that it could
-        decide.
-        """
+        """Add the given rows with a code of ``low .. high`` to ``found``."""
         rows = thawed(given)
         if not self.full:
             rows &= self._at(self.shape.n_slices)
+        # From the highest bit down, as long as there are rows that it could decide.
         i = self.shape.n_digits
         zeros = self._zeros_from_the_top(len(rows).bit_length() + _SLICES_READ_AHEAD)
         while i and rows:
@@ -173,11 +168,9 @@ class Slices:
         return self._walk(self.shape.n_digits - 1, None, intervals)
 
     def _decoded(self, intervals: Sequence[Interval]) -> BitMap | None:
-        """In base 2, the same by the code of every row; None where slices are sparse.
-
-        What a walk costs grows with the bytes of the slices and with the intervals.
-        """
+        """Rows of ``intervals`` by every row's code; None where slices are sparse."""
         raw = self.parts.read(self.first, self.first + self.shape.n_digits)
+        # What a walk costs grows with the bytes of the slices and with the intervals.
         if (
             len(intervals) * sum(map(len, raw))
             < _DECODE_FROM_INTERVALS * len(raw) * self.n_rows / 8
@@ -200,13 +193,11 @@ class Slices:
         return self._at(i * self.shape.per_digit + v)
 
     def _at_most(self, code: int) -> BitMap:
-        """The rows with a code of at most ``code``.
-
-        Below the lowest digit that is not at its maximum, nothing is decided; from
-        there upwards a row is in if its digit is smaller, or equal and it was in.
-        """
+        """The rows with a code of at most ``code``."""
         rows: BitMap | None = None
         top = self.shape.base - 1
+        # Below the lowest digit that is not at its maximum nothing is decided; from it
+        # upwards a row is in if its digit is smaller, or equal and it was in.
         for i, d in enumerate(self.shape.digits(code)):
             if rows is None:
                 if d < top:
@@ -257,10 +248,7 @@ class Slices:
         return rows
 
     def _within(self, i: int, low: int, high: int, rows: BitMap | None) -> BitMap:
-        """Those of ``rows`` (None: of all) whose digit ``i`` is in ``low .. high``.
-
-        The result is a new bitmap.
-        """
+        """A new bitmap: ``rows`` (None: all) with digit ``i`` in ``low .. high``."""
         if not self.shape.ranged:
             found = thawed(self._digit(i, low))
             for v in range(low + 1, high + 1):
@@ -283,7 +271,7 @@ class Slices:
     def _walk(
         self, i: int, rows: BitMap | None, intervals: Sequence[Interval]
     ) -> BitMap:
-        """Those of ``rows`` whose digits up to ``i`` make a code of ``intervals``."""
+        """The ``rows`` whose digits up to ``i`` make a code of ``intervals``."""
         found = BitMap()
         for low, high, inner in _by_digit(intervals, self.shape.base**i):
             part = self._within(i, low, high, rows)
@@ -308,11 +296,9 @@ def _below(code: int, zeros: Sequence[FrozenBitMap], lowest: int) -> BitMap:
 def _by_digit(
     intervals: Sequence[Interval], size: int
 ) -> list[tuple[int, int, list[Interval]]]:
-    """Intervals cut at multiples of ``size``.
-
-    Gives digit ranges ``low .. high`` that are covered as a whole, with an empty
-    list, and single digits with the intervals of the codes below them.
-    """
+    """Intervals cut at multiples of ``size``."""
+    # Digit ranges that are covered as a whole, with an empty list, and single digits
+    # with the intervals of the codes below them.
     pieces: list[tuple[int, int, list[Interval]]] = []
     for start, stop in intervals:
         at = start

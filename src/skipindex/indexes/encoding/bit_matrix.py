@@ -14,7 +14,7 @@ import numpy as np
 from skipindex.expressions.arrays import Bits
 
 _BATCH_BYTES: Final = 1 << 12
-"""Of a filter, transposed at once."""
+"""Bytes of a filter that are transposed at once."""
 
 
 def pack_rows(

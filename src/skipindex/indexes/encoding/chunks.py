@@ -36,7 +36,7 @@ _WORTH_FROM: Final = 1 << 10
 """Fewer bytes than this are never compressed."""
 _MAX_RAW: Final = 1 << 31
 _FEW_TEXTS: Final = 256
-"""So many become a list."""
+"""Texts up to which a chunk becomes a list."""
 _OF_A_TEXT: Final = 48
 """What Python takes for a byte string beside its bytes, and for its place."""
 _BLOCK: Final = 1 << 18
@@ -138,7 +138,7 @@ def pack_texts(distinct: pa.LargeBinaryArray, ends: Iterable[int]) -> Iterator[b
 
 
 def unpack_sorted(raw: memoryview, n: int) -> Texts | FewTexts:
-    """As ``unpack_texts``, for many bisections."""
+    """The strings of ``unpack_texts``, for many bisections."""
     texts = unpack_texts(raw, n)
     return FewTexts(texts[i] for i in range(n)) if n <= _FEW_TEXTS else texts
 

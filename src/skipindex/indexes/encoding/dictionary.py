@@ -62,7 +62,7 @@ Found: TypeAlias = list[int] | Ints
 _BULK_LOOKUP_FROM: Final = 16
 """From this number of values on, they are looked up chunk by chunk."""
 _MORE_THAN_A_CHUNK: Final = 4
-"""So many times the texts of a chunk are more than to look these up instead."""
+"""Values wanted, per text of a chunk, above which its texts are looked up instead."""
 
 
 class Codebook(Protocol):

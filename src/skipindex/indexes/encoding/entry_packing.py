@@ -61,10 +61,7 @@ def pack_entries(column: EncodedColumn) -> tuple[list[bytes], list[int]]:
 def _parts_by_block(
     keys: npt.NDArray[Any], n_values: int, width: int
 ) -> tuple[list[bytes], list[int]]:
-    """As ``_parts_of``, for some values at a time: what they need meanwhile is small.
-
-    The last part of a block may go on in the next one, which begins with it.
-    """
+    """Compute ``_parts_of`` for some values at a time, which takes little memory."""
     shift = keys.dtype.type(4 * keys.itemsize)
     parts: list[bytes] = []
     firsts: list[int] = []
@@ -78,6 +75,7 @@ def _parts_by_block(
         some = keys[at:end] - (keys.dtype.type(code) << shift)
         counts = np.bincount((some >> shift).astype(np.int64), minlength=stop - code)
         found, first = _parts_of(_packing_of(some, counts, width), width)
+        # The last part of a block may go on in the next one, which begins with it.
         if stop < n_values:
             if len(found) == 1:
                 n_rows *= 2
@@ -173,10 +171,8 @@ def _packing_of(keys: npt.NDArray[Any], counts: Ints, width: int) -> _Packing:
 
 
 def _may_be_shorter(counts: Ints, starts: Ints, rows: Rows, width: int) -> Mask:
-    """Which values a roaring bitmap could hold in fewer bytes than postings.
-
-    A bitmap has 8,208 bytes, or at least 11 and 2 for every run of rows.
-    """
+    """Which values a roaring bitmap could hold in fewer bytes than postings."""
+    # A bitmap has 8,208 bytes, or at least 11 and 2 for every run of rows.
     begins = np.empty(len(rows), np.bool_)
     np.not_equal(rows[1:], rows[:-1] + rows.dtype.type(1), out=begins[1:])
     begins[starts[:-1]] = True

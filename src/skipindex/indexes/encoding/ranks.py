@@ -76,7 +76,7 @@ def distinct_ints(values: Ints) -> Ints:
 
 
 def rank_bytes(values: pa.LargeBinaryArray) -> tuple[Codes, pa.LargeBinaryArray]:
-    """As ``rank_ints``, in unsigned byte order; ``values`` has no NULL."""
+    """Rank like ``rank_ints``, in unsigned byte order; ``values`` has no NULL."""
     if not len(values):
         return np.empty(0, np.uint32), values
     if not _few_distinct(values):
@@ -167,12 +167,7 @@ def _few_distinct(values: pa.Array) -> bool:
 
 
 def _byte_order(values: pa.LargeBinaryArray) -> tuple[Ints, Mask]:
-    """The sorting permutation of byte strings, and where a new value begins in it.
-
-    A word is filled up with zeros after the end of its string, which keeps the
-    order of any two strings but for NUL bytes at their ends; what is equal in all
-    of its words is told apart by its length.
-    """
+    """The sorting permutation of byte strings, and where a new value begins in it."""
     offsets, data = layout_of(values)
     begins, lengths, data = offsets[:-1], np.diff(offsets), data[: int(offsets[-1])]
     if len(data) < 8:  # the bytes of a word
@@ -193,6 +188,8 @@ def _byte_order(values: pa.LargeBinaryArray) -> tuple[Ints, Mask]:
     else:
         _sort_tails(values, order, fresh, tied)
         return order, fresh
+    # Zeros fill up the last word, which keeps the order of strings but for NUL bytes at
+    # their ends: what is equal in all of its words is told apart by its length.
     if tied.size:
         _refine(order, fresh, tied, lengths[order[tied]].view(np.uint64))
     return order, fresh

@@ -111,7 +111,7 @@ def _header(
     cards: Ints,
     sizes: Ints,
 ) -> bytes:
-    """Of a bitmap without runs; ``keys`` None is every container."""
+    """The header of a bitmap without runs; ``keys`` None is every container."""
     k = len(cards)
     if k == 1 and keys is None:
         return _ONE_CONTAINER.pack(NO_RUNS, 1, 0, int(cards[0]) - 1, 16)

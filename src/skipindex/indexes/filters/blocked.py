@@ -40,7 +40,7 @@ _LEAST_WIDTH: Final = 3
 _MOST_WIDTH: Final = 16
 _MOST_BITS: Final = 64
 _WIDTH: Final = 9
-"""Of the blocks of most filters: one part of a pack has half of such a block."""
+"""The width of most filters' blocks: one part of a pack has half of such a block."""
 _WASTE: Final = 1.12
 """Blocks are wider where this one would take more bits than a filter without blocks,
 by this factor."""
@@ -94,7 +94,7 @@ class Blocks:
 
     @property
     def n_bits(self) -> int:
-        """Of the whole filter."""
+        """Bits of the whole filter."""
         return self.n << self.width
 
     def places(self, key: Value) -> list[int]:

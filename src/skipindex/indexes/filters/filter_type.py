@@ -150,7 +150,7 @@ class FilterType:
 
     @property
     def name(self) -> str:
-        """Of the kind, on disk."""
+        """The name of the kind, on disk."""
         return self.spec.kind
 
     def check(self, domain: Domain) -> None:
@@ -189,7 +189,7 @@ class FilterType:
     def unpack(
         self, shared: Parts, domain: Domain, n_files: int
     ) -> dict[int, list[bytes]]:
-        """By slot, the filters that were transposed, as payloads of their own."""
+        """The filters that were transposed, by slot, as payloads of their own."""
         return unpack(shared, domain, self.name, n_files, n_tail=self._n_tail)
 
     def open_pack(

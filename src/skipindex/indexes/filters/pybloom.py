@@ -56,7 +56,7 @@ class Slices:
 
     @property
     def n_bits(self) -> int:
-        """Of the whole filter."""
+        """Bits of the whole filter."""
         return self.k * self.n
 
     def bits_of(self, key: Value) -> list[int]:
@@ -190,10 +190,8 @@ def _hash_of(n_bits: int) -> tuple[int, Callable[[bytes], Any]]:
 
 
 def _constructor(name: str) -> Callable[[bytes], Any]:
-    """A hash of the standard library; the interpreter's own if it has one.
-
-    On short keys OpenSSL spends most of its time on making the object.
-    """
+    """A hash of the standard library; the interpreter's own if it has one."""
+    # On short keys OpenSSL spends most of its time on making the object.
     for module in (f"_{name}", "_sha2", "_sha512"):
         try:
             own: Callable[[bytes], Any] = getattr(importlib.import_module(module), name)

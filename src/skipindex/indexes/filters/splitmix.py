@@ -140,11 +140,9 @@ def _numbers(texts: Pieces) -> Words:
 
 
 def _add_words(numbers: Words, begins: Ints, lengths: Ints, data: Bits) -> None:
-    """Add the mixed words of some byte strings to their numbers.
-
-    Word by word of all strings at once; from where few have another word, or after
-    many words, string by string.
-    """
+    """Add the mixed words of some byte strings to their numbers."""
+    # Word by word of all strings at once; from where few have another word, or after
+    # many words, string by string.
     n = 0 if len(begins) < _FEW else min(int(lengths.min()) // 8, _MANY)
     for i in range(n):  # words that all have, and whole
         numbers += outputs(_words(data, begins + 8 * i), i + 1)

@@ -47,7 +47,7 @@ class TextFilterSpec(FilterSpec):
 
     @classmethod
     def wanted_by(cls, own: bytes) -> RequiredKeys:
-        """By alternative of an atom, the keys of every value with its fragments.
+        """The keys of every value with an atom's fragments, by alternative of the atom.
 
         No opinion if there is an alternative without keys, or none at all.
         """

@@ -188,7 +188,7 @@ def pack_together(
 def unpack(
     shared: Parts, domain: Domain, kind: str, n_files: int, *, n_tail: int
 ) -> dict[int, list[bytes]]:
-    """By slot, the payloads that ``pack_together`` put together, as they were.
+    """The payloads that ``pack_together`` put together, by slot, as they were.
 
     Raises:
         CorruptIndexError: a part is damaged.
@@ -318,7 +318,7 @@ class TransposedFilters:
         return (possible, np.zeros_like(possible)) if opinion else None
 
     def _among(self, block: Block, first: int, alternatives: KeyAlternatives) -> Mask:
-        """Of a block's filters, those that may have all keys of an alternative."""
+        """The filters of a block that may have all keys of an alternative."""
         shape = block.size.shape
         keys = {key for alternative in alternatives for key in alternative}
         places = {key: shape.places(key) for key in keys}
@@ -337,15 +337,13 @@ class TransposedFilters:
         return bits.view(np.bool_)
 
     def _rows(self, block: Block, first: int, places: Sequence[int]) -> dict[int, int]:
-        """The rows at ascending places, as numbers: bit ``i`` is of filter ``i``.
-
-        Each part is read once, and neighbours in one read.
-        """
+        """The rows at ascending places, as numbers: bit ``i`` is of filter ``i``."""
         width, per_part = block.width, block.rows_per_part
         by_part: dict[int, list[int]] = {}
         for place in places:
             by_part.setdefault(place // per_part, []).append(place)
         found: dict[int, int] = {}
+        # Each part is read once, and neighbours in one read.
         for start, stop in intervals_of(list(by_part)):
             parts = self.parts.read(first + start, first + stop)
             for number, raw in enumerate(parts, start):

@@ -55,7 +55,7 @@ _KIND: Final = "bit_sliced"
 _VERSION: Final = 1
 _RANGED: Final = 0x80
 _SMALL_DICTIONARY: Final = 1024
-"""With fewer distinct values the number of bitmaps depends on their number alone."""
+"""Distinct values up to which their number alone decides that of the bitmaps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,16 +133,14 @@ def _coarse(shape: Shape, dropped: int) -> Shape:
 def _choose_coding(
     column: EncodedColumn, base: int, max_slices: int | None, *, ranged: bool
 ) -> Coding:
-    """Value mode where it is no larger than ranks with their dictionary.
-
-    The sizes are estimates; either choice answers the same, unless digits are
-    dropped: then ranks are chosen where they are exact for no more bytes.
-    """
+    """Value mode where it is no larger than ranks with their dictionary."""
     span = value_span(column)
     if span is None:
         return rank_coding(column)
     by_value = Shape.of(base, span, ranged=ranged)
     by_rank = Shape.of(base, column.n_distinct, ranged=ranged)
+    # The sizes are estimates.  Both choices answer the same, unless digits are dropped:
+    # then ranks are chosen where they are exact for no more bytes.
     if by_value.n_digits > by_rank.n_digits and (
         column.n_distinct <= _SMALL_DICTIONARY
         or _slice_bytes(column, by_value, max_slices)
@@ -197,7 +195,7 @@ class BitSlicedIndex(PositionalContextIndex):
 
     @property
     def n_bitmaps(self) -> int:
-        """Those of all digits, and the existence bitmap if range-encoded."""
+        """The bitmaps of all digits, and the existence bitmap if range-encoded."""
         return self.shape.n_bitmaps
 
     @property
@@ -210,7 +208,7 @@ class BitSlicedIndex(PositionalContextIndex):
         return self._slices().existence()
 
     def inside(self, interval: Interval, rows: AbstractBitMap) -> BitMap | None:
-        """Those of ``rows`` with a code of the interval, if slices know codes."""
+        """The ``rows`` with a code of the interval; None where slices know no codes."""
         return self._slices().inside(*interval, rows) if self._looks_inside else None
 
     def count_inside(self, interval: Interval, rows: AbstractBitMap) -> int | None:
@@ -221,10 +219,8 @@ class BitSlicedIndex(PositionalContextIndex):
 
     @property
     def _looks_inside(self) -> bool:
-        """Whether digits are single bits, and none was dropped.
-
-        Where some were, slices know bins and no codes.
-        """
+        """Whether digits are single bits, and none was dropped."""
+        # Where digits were dropped, slices know bins and no codes.
         return self.shape.per_digit == 1 and self.unit == 1
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:

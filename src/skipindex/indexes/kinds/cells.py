@@ -126,7 +126,7 @@ def _cells(column: EncodedColumn, per_value: float | None) -> tuple[int, Coding]
 _CACHED: Final[
     WeakKeyDictionary[EncodedColumn, dict[float | None, tuple[int, Coding]]]
 ] = WeakKeyDictionary()
-"""By column and ``per_value``: specs that differ in their slices share it."""
+"""Codings of a column by ``per_value``; specs that differ in slices share them."""
 
 
 def _make_cells(column: EncodedColumn, per_value: float | None) -> tuple[int, Coding]:

@@ -52,7 +52,7 @@ _BEYOND_INT64: Final = 1 << 63
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<BBHIQQ")
 _KEYS_PER_BUCKET: Final = 8
-"""With fewer in a bucket, its header would outweigh them."""
+"""Keys per bucket on average; the header of a bucket would outweigh fewer."""
 _LOW_32_BITS: Final = 0xFFFF_FFFF
 _MAX_SINGLE_LOOKUPS: Final = 64
 """Up to this number, values are looked up one by one."""
@@ -109,7 +109,7 @@ def _pack(keys: Ints, first: Ints) -> tuple[Ints, bytes]:
 
 
 _BUCKETS: Final[WeakKeyDictionary[IntegerSet, dict[int, BitMap]]] = WeakKeyDictionary()
-"""Of sets that many files are asked about; they go with the predicates."""
+"""Buckets of sets that many files are asked about; they go with the predicates."""
 
 
 def _wanted(keys: IntegerSet) -> dict[int, BitMap]:

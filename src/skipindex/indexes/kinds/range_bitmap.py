@@ -100,13 +100,10 @@ class RangeBitmap:
 
 
 def _fitting(codes: Codes, n_codes: int) -> int:
-    """About how many cumulative bitmaps fit into the bytes that a column may cost.
-
-    A bitmap has 8 KB for 65,536 rows, or 2 bytes a row, of which it has half, or 4
-    bytes a run.  A step from code ``a`` to ``b`` begins or ends a run in each of the
-    bitmaps between.
-    """
+    """About how many cumulative bitmaps fit into the bytes that a column may cost."""
     valid = codes[codes != NULL_CODE].astype(np.int64)
+    # A bitmap has 8 KB for 65,536 rows, or 2 bytes a row, of which it has half, or 4
+    # bytes a run.  A step from ``a`` to ``b`` begins or ends a run in those between.
     steps = int(np.abs(np.diff(valid)).sum())
     in_runs = _HEADER_BYTES + 2 * steps / max(1, n_codes)
     in_bits = min(len(codes), BITS_SIZE * (len(codes) + 0xFFFF >> 16))

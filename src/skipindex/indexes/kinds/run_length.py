@@ -198,12 +198,10 @@ class RunLengthIndex(PositionalIndex):
         return below
 
     def _below(self, code: int, slices: Bits) -> Bits:
-        """The runs with a code below ``code``, which is not zero.
-
-        Those whose bits are, from the lowest one of ``code`` upwards.
-        """
+        """The runs with a code below ``code``, which is not zero."""
         if code >> self.width:
             return np.full(slices.shape[1], 0xFF, np.uint8)
+        # The bits from the lowest one of ``code`` upwards decide.
         first = (code & -code).bit_length() - 1
         found: Bits = slices[first].copy()
         for i in range(first + 1, self.width):

@@ -63,12 +63,10 @@ class ArrowFiles:
         return [info.base_name for info in self._entries(folder, recursive=False)]
 
     def _entries(self, folder: str, *, recursive: bool) -> list[pafs.FileInfo]:
-        """What is in a folder; nothing if there is none.
-
-        pyarrow takes every error of HDFS for "there is none" if that is allowed.
-        """
+        """What is in a folder; nothing if there is none."""
         full = self.full(folder)
         try:
+            # With ``allow_not_found`` every error of HDFS would be "there is none".
             found = self._files.get_file_info(
                 pafs.FileSelector(full, recursive=recursive)
             )
@@ -90,16 +88,11 @@ class ArrowFiles:
         return self._info(full) is not None
 
     def _info(self, full: str) -> pafs.FileInfo | None:
-        """What is known of a path; None if nothing is there.
-
-        pyarrow says "not found" for every error of HDFS, so opening the file decides.
-
-        Raises:
-            OSError: the file system refuses, so something may be there.
-        """
+        """What is known of a path; None if nothing is there."""
         info = self._files.get_file_info(full)
         if info.type != pafs.FileType.NotFound:
             return info
+        # pyarrow says "not found" for every error of HDFS, so opening the file decides.
         try:
             self._files.open_input_file(full).close()
         except FileNotFoundError:

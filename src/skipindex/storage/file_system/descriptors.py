@@ -130,7 +130,7 @@ class OpenFiles:
 
 
 OPEN: Final = OpenFiles(MAX_OPEN)
-"""Of this process."""
+"""The open files of this process."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=OPEN.after_fork)

@@ -98,13 +98,13 @@ class Marks(NamedTuple):
     tags: pa.StringArray | None = None
 
     def at(self, rows: np.ndarray) -> Marks:
-        """Those of some of the files."""
+        """The marks of some of the files."""
         tags = None if self.tags is None else self.tags.take(pa.array(rows))
         return Marks(self.sizes[rows], self.mtimes[rows], tags)
 
     @classmethod
     def of_table(cls, files: pa.Table) -> Marks:
-        """Those in the columns ``size``, ``mtime`` and ``tag``."""
+        """The marks in the columns ``size``, ``mtime`` and ``tag``."""
         tags = files["tag"]
         return cls(
             files["size"].to_numpy(),

@@ -346,11 +346,7 @@ def _copy_new(path: str, target: Path) -> bool:
 
 
 def _is_taken(target: Path) -> bool:
-    """Whether anything has the name; a link that leads nowhere has it too.
-
-    Raises:
-        OSError: the system cannot tell.
-    """
+    """Whether anything has the name; a link that leads nowhere has it too."""
     try:
         target.lstat()
     except FileNotFoundError:

@@ -40,7 +40,7 @@ _COPY: Final = re.compile(
     rf"{_COPY_FOLDER.pattern}/[A-Za-z0-9][A-Za-z0-9._-]*", re.DOTALL
 )
 _PUBLISHED: Final = re.compile(r"part-[0-9]{5,}-([0-9a-f]{32}-[0-9]{1,9})(?:\.|$)")
-"""As ``staging`` names files."""
+"""The names that ``staging`` gives to files."""
 
 
 def is_shown(name: str) -> bool:

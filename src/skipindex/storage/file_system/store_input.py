@@ -27,13 +27,13 @@ _NEAR: Final = 1 << 16
 MAX_AHEAD: Final = 64 << 20
 """Bytes that are held for reads to come."""
 _MAX_RANGE: Final = 4 << 20
-"""Of a larger range only those bytes are read that are asked for."""
+"""Most bytes of a range that is read ahead; of a larger one only what is asked for."""
 _AT_ONCE: Final = 32
 """Calls of obstore that are under way at once."""
 _REQUESTS: Final = 8
 """Requests that a call makes; of more than ten, obstore lets some wait for others."""
 _OVERLAPS: Final = 4
-"""So many ranges that begin before a place are looked at."""
+"""Ranges looked at that begin before a place."""
 _NUMBERS: Final = itertools.count()
 
 Range: TypeAlias = tuple[int, int]

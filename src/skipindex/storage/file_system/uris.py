@@ -27,7 +27,7 @@ KINDS: Final[Mapping[str, str]] = {
     "wasb": "azure",
     "wasbs": "azure",
 }
-"""By scheme, as Spark and Hadoop spell it, the sort of object store."""
+"""The sort of object store by scheme, as Spark and Hadoop spell it."""
 
 ACCEPTED: Final = (
     "a local path, or a file:, s3:, s3a:, gs:, abfss:, wasbs: or hdfs: URI"

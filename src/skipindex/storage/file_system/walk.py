@@ -85,10 +85,7 @@ def _entries(root: str, path: str, *, shown: bool) -> list[tuple[str, bool]]:
 
 
 def _require_passable(error: OSError, *, shown: bool) -> None:
-    """Raise the error unless what it is of is gone, or hidden and not for this user.
-
-    A link to nothing or to itself is gone.
-    """
+    """Raise the error unless what it is of is gone, or hidden and not for this user."""
     closed = error.errno in {errno.EACCES, errno.EPERM}
     if error.errno not in NOTHING and (shown or not closed):
         raise error
@@ -138,11 +135,7 @@ def link_on_the_way(root: str, folder: str) -> str:
 
 
 def _mode_of(path: str) -> int | None:
-    """The mode of a file, folder or link; None if there is none.
-
-    Raises:
-        OSError: there may be one.
-    """
+    """The mode of a file, folder or link; None if there is none."""
     try:
         return os.lstat(path).st_mode
     except OSError as error:

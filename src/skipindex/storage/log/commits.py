@@ -313,14 +313,12 @@ def _read_or_try_again(
 
 
 def _may_come(location: Location, version: int, error: CorruptIndexError) -> bool:
-    """Whether a commit that is listed is not found, and nothing else has its name.
-
-    Of a file system that is shared or in the network, and of some stores, a listing may
-    be newer than what a reader gets.
-    """
+    """Whether a commit that is listed is not found, and nothing else has its name."""
     cause = error.__cause__
     while isinstance(cause, CorruptIndexError):
         cause = cause.__cause__
+    # The listing of a shared or networked file system, and of some stores, may be newer
+    # than what a reader gets.
     missing = isinstance(cause, FileNotFoundError) or (
         isinstance(cause, OSError) and cause.errno == errno.EINVAL
     )
@@ -409,11 +407,7 @@ def commit(
 
 
 def _require_readable(data: bytes) -> None:
-    """Check a commit that is to be written as its readers do.
-
-    Raises:
-        CorruptIndexError: they would not take it, or not all of it.
-    """
+    """Check a commit that is to be written as its readers do."""
     size = f"the commit would have {len(data)} bytes (at most {MAX_COMMIT})"
     require(len(data) <= MAX_COMMIT, size)
     body = unsealed("commit", data)
@@ -436,15 +430,9 @@ def _refusing(location: Location, operation: str) -> Iterator[None]:
 
 
 def _created(location: Location, path: str, data: bytes) -> bool:
-    """Write a commit unless its number is taken; False if it is, by another commit.
-
-    The answer to the request that wrote it may be lost, so bytes that are there are
-    compared: the nonce makes them those of this writer alone.
-
-    Raises:
-        StorageError: the file system refuses, and the commit is not there, or it cannot
-            be told whose commit is there.
-    """
+    """Write a commit unless its number is taken; False if it is, by another commit."""
+    # The answer to the request that wrote it may be lost, so bytes that are there are
+    # compared: the nonce makes them those of this writer alone.
     try:
         return location.write_new(path, data) or _holds(location, path, data)
     except OSError:
@@ -454,11 +442,7 @@ def _created(location: Location, path: str, data: bytes) -> bool:
 
 
 def _holds(location: Location, path: str, data: bytes) -> bool:
-    """Whether a file has these bytes.
-
-    Raises:
-        StorageError: it cannot be read now, so it may have them.
-    """
+    """Whether a file has these bytes."""
     try:
         return location.read(path, len(data)) == data
     except FileNotFoundError:
@@ -472,16 +456,9 @@ def _holds(location: Location, path: str, data: bytes) -> bool:
 
 
 def _counts(location: Location, version: int, nonce: str) -> bool:
-    """Whether a commit that was created now is one of the table.
-
-    It is not if others had committed under its number, and expiry had deleted that.
-    The newest commit is never deleted, so then the new one is not the newest, and the
-    one after it, if it is there at all, names another parent.
-
-    Raises:
-        IndexVersionError: a newer library wrote the one after it.
-        StorageError: that cannot be read now.
-    """
+    """Whether a commit that was created now is one of the table."""
+    # Others may have committed under its number, and expiry deleted that.  The newest
+    # is never deleted, so then it is another, and the next, if any, has another parent.
     versions = _versions(location)
     if max(versions, default=-1) <= version:
         return True

@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from typing import Final
 
 FANOUT: Final = 8
-"""So many segments may be of one tier."""
+"""Most segments of one tier."""
 FULL: Final = 1 << 20
-"""So many rows has a segment at most."""
+"""Most rows of a segment."""
 _BITS: Final = 3
-"""Of an octal digit."""
+"""Bits of an octal digit."""
 
 
 def tier(n_rows: int) -> int:

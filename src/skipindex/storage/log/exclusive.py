@@ -44,7 +44,7 @@ class Committed(Protocol):
 
     @property
     def properties(self) -> TableProperties:
-        """Those of the table."""
+        """The properties of the table."""
 
     @property
     def lost(self) -> tuple[Any, ...]:

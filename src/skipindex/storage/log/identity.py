@@ -54,15 +54,12 @@ def _in_copy(
 
 
 def _has_another_time(file: FileInfo, now: FileInfo | None) -> bool:
-    """Whether a hidden file is a copy, by its time.
-
-    A store says fractions of a second in a listing and not where it is asked for one
-    object, so with a tag the seconds are compared.
-    """
+    """Whether a hidden file is a copy, by its time."""
     if now is None:
         return False
     if file.tag is None and now.tag is None:
         return now.mtime != file.mtime
+    # Stores tell fractions of a second in a listing, but not of a single object.
     return now.mtime // SECOND != file.mtime // SECOND
 
 

@@ -50,7 +50,7 @@ _AT_ONCE: Final = 16
 """Segments that are read together from a store, where each takes a round trip."""
 _MAX_SEGMENTS: Final = 1 << 12
 _MAX_ROWS: Final = (1 << 31) - 1
-"""Of all segments of a commit; the columns of the manifest count no farther."""
+"""Most rows of a commit's segments; the columns of the manifest count no farther."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Segment:
         return cls(name, size, crc, n_rows, dead)
 
     def to_json(self) -> dict[str, Any]:
-        """As a commit has it."""
+        """The record of the segment in a commit."""
         named = {"name": self.name, "size": self.size, "crc32c": self.crc}
         packed = base64.b64encode(zlib.compress(self.dead)).decode()
         return {**named, "rows": self.n_rows} | ({"dead": packed} if self.dead else {})
@@ -318,11 +318,7 @@ def write_changed(
 
 
 def _require_readable(written: Loaded) -> None:
-    """Count the memory of the segments as ``load`` does, if it may be too much.
-
-    Raises:
-        CorruptIndexError: it is.
-    """
+    """Count the memory of the segments as ``load`` does, if it may be too much."""
     if written.manifest.n_bytes <= MAX_UNPACKED // 2:
         return  # of the one manifest; its pieces have narrower types
     at = n_bytes = 0
@@ -342,16 +338,14 @@ def _require_memory(n_bytes: int) -> None:
 def _says_columns(
     base: Loaded, segments: Sequence[Segment], manifest: Manifest
 ) -> bool:
-    """Whether a reader of these segments of ``base`` finds the manifest's columns.
-
-    The last segment has all of them, since it was written with all that were known.
-    """
+    """Whether a reader of these segments of ``base`` finds the manifest's columns."""
     if not segments:
         return not manifest.stats
     then, now = (
         {name: column.domain for name, column in one.stats.items()}
         for one in (base.manifest, manifest)
     )
+    # The last segment has all columns: it was written with all that were known.
     return then == now and segments[-1].name == base.segments[-1].name
 
 

@@ -42,7 +42,7 @@ class CachedPayload:
 
 
 NOTHING: Final = CachedPayload()
-"""Of a payload of which no part is cached."""
+"""The entry of a payload of which no part is cached."""
 
 
 class PartCache:

@@ -372,7 +372,7 @@ class BlobParts:
         return self._one(Decoded, i, decode)
 
     def _one(self, form: type, i: int, decode: Callable[[memoryview], P]) -> P:
-        """As ``Blob.get``, one part: most reads are of one that is in the cache."""
+        """Read one part like ``Blob.get``, fast where it is in the cache."""
         cached = self.cached
         parts = cached.forms.get(form)
         if parts is not None and 0 <= i < self.n_parts:

@@ -21,7 +21,7 @@ _LOGS: Final = {
     "_versions/": ("Lance", re.compile(r"[^/]*\.manifest")),
     "schema/": ("Paimon", re.compile(r"schema-[0-9]+")),
 }
-"""By folder, the format that keeps its log there, and the names of its files."""
+"""The format that keeps its log in a folder, and its files' names, by folder."""
 _PAIRED: Final = {"Paimon": re.compile(r"snapshot/snapshot-[0-9]+")}
 """Another file that must be there too, where one alone may be anything."""
 _FOLDERS: Final = (*_LOGS, "snapshot/")

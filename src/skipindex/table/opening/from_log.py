@@ -144,10 +144,8 @@ def _files_of(manifest: Manifest) -> FileList:
 def _schema_file(
     location: Location, snapshot: Snapshot, listing: FileList
 ) -> tuple[str, FileInfo]:
-    """The file that Spark takes the schema from: the first of the visible ones.
-
-    Those that were rewritten are visible until they are published.
-    """
+    """The file that Spark takes the schema from: the first of the visible ones."""
+    # Files that were rewritten are visible until they are published.
     rewrites = snapshot.rewrites.replacements
     hidden = [file.path for r in rewrites for file in r.new]
     old = {file.path: file for r in rewrites if not r.arrival for file in r.old}

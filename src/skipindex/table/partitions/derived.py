@@ -24,7 +24,7 @@ class Derived:
     timezone: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the table property ``derived``."""
+        """The table property ``derived``."""
         return {"columns": dict(self.columns), "zone": self.timezone}
 
     @classmethod

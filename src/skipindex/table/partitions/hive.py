@@ -141,14 +141,12 @@ def partition_values(path: str) -> Pairs:
 
 
 def _split(folder: str) -> tuple[Pairs, str]:
-    """Names and values of a folder, and the folder that the outermost lies in.
-
-    As in Spark, a folder of another form hides those above it, unless all below
-    are of another form too.
-    """
+    """Names and values of a folder, and the folder that the outermost lies in."""
     found: list[tuple[str, str | None]] = []
     parts = folder.split("/")
     depth = len(parts)
+    # As in Spark, a folder of another form hides those above it, unless all below are
+    # of another form too.
     while depth:
         name, equals, raw = parts[depth - 1].partition("=")
         if equals:

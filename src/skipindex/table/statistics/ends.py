@@ -163,15 +163,13 @@ class Ends(ABC):
 
     @cached_property
     def _zones(self) -> tuple[Keys, Keys]:
-        """The least and the greatest key of the known bounds of every block.
-
-        The least one is above the greatest one where a block has none.
-        """
+        """The least and the greatest key of the known bounds of every block."""
         lows, highs = self.keys
         limits = np.iinfo(lows.dtype)
         starts = np.arange(0, len(self), _BLOCK)
         if not len(starts):
             return lows, highs
+        # The least one is above the greatest one where a block has none.
         if not self._known.all():
             lows = np.where(self._known, lows, lows.dtype.type(limits.max))
             highs = np.where(self._known, highs, highs.dtype.type(limits.min))
@@ -217,7 +215,7 @@ class IntegerEnds(Ends):
         return same
 
     def among(self, values: Values) -> tuple[Mask, Mask]:
-        """As ``Ends.among``: all integers of a dense file may be among the values."""
+        """Like ``Ends.among``: all integers of a dense file may be among the values."""
         wanted = np.asarray(values, np.int64)
         last, search = len(wanted) - 1, SortedSearch(wanted)
         only, some = np.zeros(len(self), bool), np.zeros(len(self), bool)
@@ -261,7 +259,7 @@ class TextEnds(Ends):
 
     @property
     def keys(self) -> tuple[Keys, Keys]:
-        """Those of ``WordKeys``, without low bits that tell few of them apart."""
+        """The keys of ``WordKeys``, without low bits that tell few of them apart."""
         return self._keys[0], self._keys[1]
 
     @cached_property
@@ -300,7 +298,7 @@ class TextEnds(Ends):
         return found
 
     def among(self, values: Values) -> tuple[Mask, Mask]:
-        """As ``Ends.among``."""
+        """Like ``Ends.among``."""
         only, some = np.zeros(len(self), bool), np.zeros(len(self), bool)
         least, most = self._limits
         begin, end = bisect_left(values, least), bisect_right(values, most)

@@ -9,7 +9,7 @@ import numpy as np
 from skipindex.expressions.arrays import Ints, Words
 
 _BUCKETS: Final = 16
-"""So many for each key of the list: few of them then hold one."""
+"""Buckets for each key of the list: few of them then hold one."""
 _MAX_BITS: Final = 16
 _SHORT: Final = 8
 """Lists of no more keys are searched as they are."""

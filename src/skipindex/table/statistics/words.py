@@ -21,7 +21,7 @@ from skipindex.indexes.encoding.ranks import layout_of, words_at
 WORD: Final = 8
 """Bytes of a word."""
 _BLOCK: Final = 1 << 15
-"""So many words are made at a time, in the processor's cache."""
+"""Words that are made at a time, in the processor's cache."""
 
 
 class ByteStrings:
@@ -60,7 +60,7 @@ class ByteStrings:
 
 
 class WordKeys:
-    """Of each of many byte strings a 64-bit key; keys that differ have their order.
+    """64-bit keys of many byte strings; keys that differ have the order of the strings.
 
     The 16 bytes after the prefix that all strings share are a number.  The key is
     the distance from the least one, without as many low bits as do not fit.
@@ -80,12 +80,12 @@ class WordKeys:
 
     @property
     def n_shared(self) -> int:
-        """So many first bytes all strings share."""
+        """How many first bytes all strings share."""
         return self._skip
 
     @property
     def n_equal(self) -> int:
-        """So many bytes, filled up with zeros, are equal where keys are."""
+        """How many bytes, filled up with zeros, are equal where keys are."""
         return self._skip if self._shift else self._skip + 2 * WORD
 
     def key(self, value: bytes) -> np.uint64:
